@@ -1,0 +1,1 @@
+//! Types of the compute API: CRDs, labels, annotations, condition types and reasons.

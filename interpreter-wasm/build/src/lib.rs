@@ -1,0 +1,1 @@
+//! Turns a module crate into a WebAssembly component.

@@ -1,0 +1,1 @@
+//! Karmada interpreter of WorkloadDeployment (compute.datumapis.com/v1alpha).

@@ -1,0 +1,1 @@
+//! Interpreter of the example kind of Karmada (workload.example.io/v1alpha1 Workload).

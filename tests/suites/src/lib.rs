@@ -1,0 +1,1 @@
+//! Suites over real control planes and real programs.

@@ -1,0 +1,1 @@
+//! Starts real control planes and stand-ins for tests.

@@ -1,0 +1,1 @@
+//! Runs interpreter modules: a component in, typed calls out.

@@ -1,0 +1,1 @@
+//! TLS listener: certificates, reload, limits, graceful stop.

@@ -1,0 +1,1 @@
+//! ResourceInterpreterContext: requests in, answers out.

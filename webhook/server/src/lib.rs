@@ -1,0 +1,1 @@
+//! Hosts interpreter modules as a Karmada ResourceInterpreterWebhook.
