@@ -1,0 +1,98 @@
+//! The request as Karmada sends it (karmada.md 1.2; pkg/apis/config/v1alpha1/interpretercontext_types.go).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use crate::Operation;
+
+/// Group, version and kind of an object. The core group is the empty string.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Gvk {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version, such as `v1alpha1`.
+    pub version: String,
+    /// Kind, such as `Deployment`.
+    pub kind: String,
+}
+
+impl Gvk {
+    /// A kind from its three parts.
+    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        }
+    }
+
+    /// `group/version`, or `version` in the core group: what an object carries as `apiVersion`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+}
+
+impl fmt::Display for Gvk {
+    /// `group/version Kind`, or `version Kind` in the core group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.group.is_empty() {
+            write!(f, "{}/", self.group)?;
+        }
+        write!(f, "{} {}", self.version, self.kind)
+    }
+}
+
+/// What Karmada knows of the health of an object in one member cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// The interpreter called it healthy.
+    Healthy,
+    /// The interpreter called it unhealthy.
+    Unhealthy,
+    /// Nobody could tell.
+    Unknown,
+}
+
+/// What one member cluster reported (work/v1alpha2 `AggregatedStatusItem`).
+#[derive(Clone, Debug)]
+pub struct StatusItem<'a> {
+    /// Name of the member's `Cluster`.
+    pub cluster_name: Cow<'a, str>,
+    /// What InterpretStatus returned there; `None` while nothing was collected.
+    pub status: Option<&'a RawValue>,
+    /// Whether the object was applied in the member.
+    pub applied: bool,
+    /// Why it was not.
+    pub applied_message: Cow<'a, str>,
+    /// Health in the member; data of old Karmada versions may have none.
+    pub health: Option<Health>,
+}
+
+/// One question about one object. Everything but the kind borrows from the body.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Names the question; the answer must carry the same.
+    pub uid: Cow<'a, str>,
+    /// Kind of the object.
+    pub kind: Gvk,
+    /// Name of the object.
+    pub name: Cow<'a, str>,
+    /// Namespace of the object; `None` for cluster-scoped ones.
+    pub namespace: Option<Cow<'a, str>>,
+    /// What is asked.
+    pub operation: Operation,
+    /// The object: always a JSON object.
+    pub object: &'a RawValue,
+    /// The object as the member cluster has it: always there for Retain, and then a JSON object.
+    pub observed_object: Option<&'a RawValue>,
+    /// Present (as 0) for every operation: only ReviseReplica may look at it.
+    pub replicas: Option<i32>,
+    /// One item per member cluster, for AggregateStatus.
+    pub aggregated_status: Vec<StatusItem<'a>>,
+}
