@@ -1,0 +1,156 @@
+//! WorkloadDeployment: one placement of a workload in one city.
+#![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::instance::{InstanceTemplateSpec, LocationReference};
+use crate::scale::HorizontalScaleSettings;
+use crate::schema::{immutable, keyed_by_type};
+
+/// One placement of a workload in one city.
+///
+/// City, placement and workload never change: another city is another object, so that a policy that selects by city
+/// never keeps an object that left it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(
+    group = "compute.datumapis.com",
+    version = "v1alpha",
+    kind = "WorkloadDeployment",
+    plural = "workloaddeployments",
+    shortname = "wd",
+    namespaced,
+    doc = "One placement of a workload in one city.",
+    status = "WorkloadDeploymentStatus",
+    derive = "PartialEq",
+    annotation("discovery.miloapis.com/parent-contexts", "Project"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Available",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Available")].status"#
+    ),
+    printcolumn(
+        name = "Reason",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Available")].reason"#
+    ),
+    printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.replicas"),
+    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".status.desiredReplicas"),
+    printcolumn(name = "Up-to-date", type_ = "integer", json_path = ".status.updatedReplicas"),
+    printcolumn(
+        name = "Location Namespace",
+        type_ = "string",
+        json_path = ".status.location.namespace",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Location Name",
+        type_ = "string",
+        json_path = ".status.location.name",
+        priority = 1
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadDeploymentSpec {
+    /// The workload that this is a part of.
+    #[schemars(extend("x-kubernetes-validations" = immutable("workloadRef")))]
+    pub workload_ref: WorkloadReference,
+    /// The placement in the workload.
+    #[schemars(extend("x-kubernetes-validations" = immutable("placementName")))]
+    pub placement_name: String,
+    /// The city that the instances run in.
+    #[schemars(extend("x-kubernetes-validations" = immutable("cityCode")))]
+    pub city_code: String,
+    /// What each instance is made from.
+    pub template: InstanceTemplateSpec,
+    /// How many instances run.
+    pub scale_settings: HorizontalScaleSettings,
+}
+
+/// Identity of a Workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadReference {
+    /// Name of the Workload.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// What runs, as the cell sees it.
+///
+/// The counts are required by the schema: a writer gives all of them, zeros included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadDeploymentStatus {
+    /// The site that serves the city. An observation: nothing waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<LocationReference>,
+    /// Conditions, one for each type.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions")]
+    #[schemars(transform = keyed_by_type)]
+    pub conditions: Vec<Condition>,
+    /// Instances that exist.
+    pub replicas: i32,
+    /// Instances of the latest template that are programmed.
+    pub current_replicas: i32,
+    /// Instances of the latest template, ready or not.
+    pub updated_replicas: i32,
+    /// Instances that should exist.
+    pub desired_replicas: i32,
+    /// Instances that are ready.
+    pub ready_replicas: i32,
+    /// Generation of the object on this plane that the status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+/// A list of conditions with the checks of metav1.Condition, which the Kubernetes types carry without.
+fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When the status last changed."
+                },
+                "message": {
+                    "type": "string",
+                    "maxLength": 32768,
+                    "description": "Details for people; may be empty."
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                    "description": "Generation of the object on this plane that the condition speaks of."
+                },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                    "description": "Cause of the last change, for programs."
+                },
+                "status": {
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"]
+                },
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,31 @@
+//! Where things lie in this repository and in its build directory.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+#[must_use]
+pub fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.ancestors().nth(2).unwrap_or(manifest).to_path_buf()
+}
+
+/// Cargo's build directory: `CARGO_TARGET_DIR`, or `target` in the root.
+#[must_use]
+pub fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) if !dir.is_empty() => root().join(dir),
+        _ => root().join("target"),
+    }
+}
+
+/// Where interpreter modules are put after they are built.
+#[must_use]
+pub fn modules_dir() -> PathBuf {
+    target_dir().join("modules")
+}
+
+/// The CRDs that are shipped.
+#[must_use]
+pub fn crds_dir() -> PathBuf {
+    root().join("manifests/crds")
+}
