@@ -1,1 +1,35 @@
-//! Runs interpreter modules: a component in, typed calls out.
+//! Runs interpreter modules: a component in, typed calls out. The only crate that names wasmtime.
+//!
+//! Invariants:
+//! - A module can compute and nothing else: it imports nothing.
+//! - Every call runs in a fresh instance with a deadline, a memory cap and a stack cap, and the instance is thrown away.
+//! - No answer of a module leaves this crate before [`verify`] has accepted it.
+//! - Objects stay text: the host walks only the paths that a patch touches.
+#![deny(unsafe_code)]
+
+mod bindings;
+mod call;
+mod call_error;
+mod description;
+mod dispatch;
+mod engine;
+mod gate;
+mod inspect;
+mod limits;
+mod load;
+mod module;
+mod modules;
+mod settings;
+mod ticker;
+mod verify;
+
+pub use call::Call;
+pub use call_error::{CallError, Cause};
+pub use description::{Description, Implemented, Target};
+pub use dispatch::{Dispatcher, Outcome, Path, Verdict};
+pub use engine::{Allocator, Engine, EngineError};
+pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
+pub use load::LoadError;
+pub use module::Module;
+pub use modules::Modules;
+pub use settings::Settings;

@@ -1,0 +1,279 @@
+//! Why a call has no answer.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use popcell_protocol::{Gvk, Operation, Refusal};
+
+use crate::Call;
+
+/// The longest message for Karmada, in bytes: it ends in an event.
+const MAX_MESSAGE: usize = 256;
+
+/// A call without an answer: which module, which question, and why.
+///
+/// `Display` is one line of at most 256 bytes, fit for Karmada's events:
+/// `name@version Operation Kind namespace/name: reason`.
+#[derive(Clone, Debug)]
+pub struct CallError {
+    /// `name@version`; `None` where no module was found.
+    pub module: Option<String>,
+    /// What was asked.
+    pub operation: Operation,
+    /// Kind of the object.
+    pub kind: Gvk,
+    /// `namespace/name`; empty where the caller gave none.
+    pub object: String,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The object does not have the shape that the operation needs.
+    InvalidObject {
+        /// JSON pointer into the object.
+        path: String,
+        /// What was expected there.
+        message: String,
+    },
+    /// The question has no answer now. Nobody's fault; for health Karmada records Unknown.
+    Undecided(String),
+    /// No module is loaded for the kind, or none that implements the operation.
+    NoModule {
+        /// Whether some module serves the kind at all.
+        kind_is_served: bool,
+    },
+    /// The module does not implement the operation.
+    Unsupported,
+    /// The module gave up.
+    Failed(String),
+    /// The module crashed: a bug in it.
+    Trapped {
+        /// wasmtime's name for what happened.
+        reason: String,
+        /// The module's function in which it happened, where names were kept.
+        function: Option<String>,
+        /// The guest's call stack, innermost first.
+        frames: Vec<String>,
+    },
+    /// The module ran too long.
+    Deadline {
+        /// What it was given, from the moment it started.
+        limit: Duration,
+    },
+    /// The module wanted too much memory.
+    Memory {
+        /// The cap, in bytes.
+        limit: usize,
+    },
+    /// The module called itself too deeply.
+    Stack,
+    /// The module answered something that would hurt Karmada or the object.
+    Refused {
+        /// JSON pointer into the answer, or the pointer that a patch touches; may be empty.
+        path: String,
+        /// What is not allowed there.
+        message: String,
+    },
+}
+
+impl Cause {
+    /// The label in metrics.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::InvalidObject { .. } => "invalid-object",
+            Self::Undecided(_) => "undecided",
+            Self::NoModule { .. } => "no-module",
+            Self::Unsupported => "unsupported",
+            Self::Failed(_) => "failed",
+            Self::Trapped { .. } => "trapped",
+            Self::Deadline { .. } => "deadline",
+            Self::Memory { .. } => "memory",
+            Self::Stack => "stack",
+            Self::Refused { .. } => "refused-answer",
+        }
+    }
+
+    /// Whether the module itself is broken: it crashed, met a limit or lied.
+    pub const fn is_module_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Trapped { .. } | Self::Deadline { .. } | Self::Memory { .. } | Self::Stack | Self::Refused { .. }
+        )
+    }
+
+    const fn code(&self) -> u16 {
+        match self {
+            Self::InvalidObject { .. } => 422,
+            Self::Undecided(_) => 409,
+            Self::NoModule { .. } | Self::Unsupported => 501,
+            Self::Failed(_) | Self::Trapped { .. } | Self::Stack => 500,
+            Self::Deadline { .. } => 504,
+            Self::Memory { .. } => 507,
+            Self::Refused { .. } => 502,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidObject { path, message } => at(f, path, message),
+            Self::Undecided(reason) => write!(f, "undecided: {reason}"),
+            Self::NoModule { kind_is_served: true } => f.write_str("no module implements this operation for this kind"),
+            Self::NoModule { kind_is_served: false } => f.write_str("no module is loaded for this kind"),
+            Self::Unsupported => f.write_str("the module does not implement this operation"),
+            Self::Failed(message) => f.write_str(message),
+            Self::Trapped {
+                reason,
+                function: Some(function),
+                ..
+            } => {
+                write!(f, "trapped in {function} (bug in the module): {reason}")
+            }
+            Self::Trapped {
+                reason, function: None, ..
+            } => write!(f, "trapped (bug in the module): {reason}"),
+            Self::Deadline { limit } => write!(f, "ran longer than its deadline of {limit:?} (--call-timeout)"),
+            Self::Memory { limit } => write!(f, "wanted more memory than {} MiB (--max-memory)", limit >> 20),
+            Self::Stack => f.write_str("stack overflow: it calls itself too deeply"),
+            Self::Refused { path, message } => {
+                f.write_str("refused answer: ")?;
+                at(f, path, message)
+            }
+        }
+    }
+}
+
+fn at(f: &mut fmt::Formatter<'_>, path: &str, message: &str) -> fmt::Result {
+    if path.is_empty() {
+        f.write_str(message)
+    } else {
+        write!(f, "{path}: {message}")
+    }
+}
+
+impl CallError {
+    pub(crate) fn new(module: Option<&str>, call: &Call<'_>, cause: Cause) -> Self {
+        Self {
+            module: module.map(str::to_owned),
+            operation: call.operation,
+            kind: call.kind.clone(),
+            object: call.object_name(),
+            cause,
+        }
+    }
+
+    /// The label in metrics.
+    pub const fn label(&self) -> &'static str {
+        self.cause.label()
+    }
+
+    /// What Karmada is told.
+    pub fn refusal(&self) -> Refusal {
+        Refusal {
+            code: self.cause.code(),
+            message: self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = String::with_capacity(MAX_MESSAGE);
+        if let Some(module) = &self.module {
+            write!(line, "{module} ")?;
+        }
+        write!(line, "{} {}", self.operation, self.kind.kind)?;
+        if !self.object.is_empty() {
+            write!(line, " {}", self.object)?;
+        }
+        write!(line, ": {}", self.cause)?;
+        f.write_str(&one_line(line))
+    }
+}
+
+impl std::error::Error for CallError {}
+
+fn one_line(mut line: String) -> String {
+    if line.contains(char::is_control) {
+        line = line.replace(char::is_control, " ");
+    }
+    cut(&mut line, MAX_MESSAGE);
+    line
+}
+
+/// Cuts a text to at most `bytes` bytes, between characters.
+pub(crate) fn cut(text: &mut String, bytes: usize) {
+    const MARK: &str = "...";
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes.saturating_sub(MARK.len())));
+        text.push_str(MARK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(cause: Cause) -> CallError {
+        let kind = Gvk::new("example.io", "v1", "Widget");
+        let call = Call {
+            namespace: Some("ns"),
+            name: "a",
+            ..Call::new(Operation::InterpretHealth, &kind, b"{}")
+        };
+        CallError::new(Some("widget-interpreter@0.1.0"), &call, cause)
+    }
+
+    #[test]
+    fn names_module_question_object_and_place() {
+        let cause = Cause::InvalidObject {
+            path: "/spec/replicas".into(),
+            message: "expected an integer, found \"two\"".into(),
+        };
+        assert_eq!(
+            error(cause).to_string(),
+            "widget-interpreter@0.1.0 InterpretHealth Widget ns/a: /spec/replicas: expected an integer, found \"two\""
+        );
+    }
+
+    #[test]
+    fn is_one_short_line_of_whole_characters() {
+        let message = error(Cause::Failed(
+            "first\nsecond \u{e9}\u{e9}".to_owned() + &"\u{1f980}".repeat(200),
+        ))
+        .to_string();
+        assert!(message.len() <= MAX_MESSAGE, "{}", message.len());
+        assert!(!message.contains('\n'));
+        assert!(message.ends_with("\u{1f980}..."));
+    }
+
+    #[test]
+    fn c07_every_reason_has_its_own_label() {
+        let trapped = Cause::Trapped {
+            reason: "unreachable".into(),
+            function: None,
+            frames: Vec::new(),
+        };
+        let causes = [
+            Cause::Undecided(String::new()),
+            Cause::Unsupported,
+            Cause::Failed("no such size".into()),
+            trapped,
+            Cause::Deadline {
+                limit: Duration::from_secs(1),
+            },
+            Cause::Memory { limit: 64 << 20 },
+            Cause::Stack,
+            Cause::Refused {
+                path: String::new(),
+                message: String::new(),
+            },
+        ];
+        let labels: std::collections::BTreeSet<_> = causes.iter().map(Cause::label).collect();
+        assert_eq!(labels.len(), causes.len());
+    }
+}

@@ -1,0 +1,245 @@
+//! From a request to an answer on an async runtime, so that a module that loops hurts nobody else.
+//!
+//! A call first runs right here for a short time, which is all that nearly every call needs. When that time is up it is
+//! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there
+//! are others. A call that waits too long for a slot is sent away, and Karmada asks again.
+
+mod owned;
+mod slots;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use popcell_protocol::{Answer, Request};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::module::Stop;
+use crate::{Call, CallError, Cause, EngineError, Module, Modules, Settings};
+use owned::OwnedCall;
+use slots::Slots;
+
+/// A module that was given less than this is not blamed for not finishing.
+const FAIR: Duration = Settings::CALL_TIMEOUT.0;
+
+/// Answers requests with the modules of a process.
+#[derive(Debug)]
+pub struct Dispatcher {
+    modules: Arc<Modules>,
+    call_timeout: Duration,
+    fast_budget: Duration,
+    slots: Slots,
+    /// For each module, in the order of `modules`, the slots that it may hold.
+    shares: Vec<Arc<Semaphore>>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The answer, or why there is none.
+    pub verdict: Verdict,
+    /// The module that was asked.
+    pub module: Option<Arc<Module>>,
+    /// Where the call ran last.
+    pub path: Path,
+    /// How long it waited for a slot.
+    pub queued: Duration,
+    /// How long it ran, on both paths together.
+    pub ran: Duration,
+}
+
+/// The answer to a request, or why there is none.
+#[derive(Debug)]
+pub enum Verdict {
+    /// A checked answer.
+    Answer(Answer),
+    /// The call failed; asking again would not help.
+    Error(CallError),
+    /// There was no room in time; asking again in a second helps.
+    Overloaded,
+}
+
+impl Verdict {
+    /// The label in metrics.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Answer(_) => "ok",
+            Self::Error(error) => error.label(),
+            Self::Overloaded => "overloaded",
+        }
+    }
+}
+
+/// Where a call ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// On the thread that received it.
+    Fast,
+    /// On a slot.
+    Slow,
+}
+
+impl Path {
+    /// The label in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+impl Dispatcher {
+    /// Starts the slots.
+    pub fn new(modules: Arc<Modules>, settings: &Settings) -> Result<Self, EngineError> {
+        settings.check()?;
+        // A module alone in the process has nobody to leave room for.
+        let share = if modules.iter().len() > 1 {
+            (settings.slots / 2).max(1)
+        } else {
+            settings.slots
+        };
+        Ok(Self {
+            shares: modules.iter().map(|_| Arc::new(Semaphore::new(share))).collect(),
+            modules,
+            call_timeout: settings.call_timeout,
+            fast_budget: settings.fast_budget,
+            slots: Slots::start(settings.slots).map_err(EngineError::Thread)?,
+        })
+    }
+
+    /// The modules that answer.
+    pub fn modules(&self) -> &Arc<Modules> {
+        &self.modules
+    }
+
+    /// Answers before `deadline`, to a few milliseconds. Dropping the future frees what the call holds.
+    pub async fn interpret(&self, request: &Request<'_>, deadline: Instant) -> Outcome {
+        let call = Call::of(request);
+        let Some(index) = self.modules.index(call.kind, call.operation) else {
+            return self.no_module(&call);
+        };
+        let (Some(module), Some(share)) = (self.modules.iter().nth(index), self.shares.get(index)) else {
+            return self.no_module(&call);
+        };
+        let started = Instant::now();
+        let total = deadline.saturating_duration_since(started);
+        let outcome = |verdict, path, queued, ran| Outcome {
+            verdict,
+            module: Some(Arc::clone(module)),
+            path,
+            queued,
+            ran,
+        };
+        if total.is_zero() {
+            return outcome(Verdict::Overloaded, Path::Fast, Duration::ZERO, Duration::ZERO);
+        }
+        let budget = self.fast_budget.min(total);
+        let answer = module.call_until(&call, budget, &Stop::After(budget));
+        let ran = started.elapsed();
+        let Some(answer) = unless_expired(answer) else {
+            let slow = self.on_a_slot(module, share, &call, deadline).await;
+            return outcome(slow.verdict, Path::Slow, slow.queued, ran + slow.ran);
+        };
+        outcome(
+            answer.map_or_else(Verdict::Error, Verdict::Answer),
+            Path::Fast,
+            Duration::ZERO,
+            ran,
+        )
+    }
+
+    fn no_module(&self, call: &Call<'_>) -> Outcome {
+        let cause = Cause::NoModule {
+            kind_is_served: self.modules.serves(call.kind),
+        };
+        Outcome {
+            verdict: Verdict::Error(CallError::new(None, call, cause)),
+            module: None,
+            path: Path::Fast,
+            queued: Duration::ZERO,
+            ran: Duration::ZERO,
+        }
+    }
+
+    async fn on_a_slot(
+        &self,
+        module: &Arc<Module>,
+        share: &Arc<Semaphore>,
+        call: &Call<'_>,
+        deadline: Instant,
+    ) -> Slow {
+        let asked = Instant::now();
+        let patience = deadline.saturating_duration_since(asked) / 4;
+        let room = tokio::time::timeout(patience, self.slots.enter(share)).await;
+        let started = Instant::now();
+        let queued = started - asked;
+        let overloaded = Slow {
+            verdict: Verdict::Overloaded,
+            queued,
+            ran: Duration::ZERO,
+        };
+        let budget = deadline.saturating_duration_since(started).min(self.call_timeout);
+        let Ok(Some(room)) = room else { return overloaded };
+        if budget.is_zero() {
+            return overloaded;
+        }
+
+        let (sender, receiver) = oneshot::channel();
+        let abandoned = Abandoned::default();
+        let stop = Stop::AfterOr(budget, Arc::clone(&abandoned.0));
+        let (owned, module) = (OwnedCall::from(call), Arc::clone(module));
+        self.slots.run(Box::new(move || {
+            let answer = owned.with(|call| module.call_until(call, budget, &stop));
+            // First the slot is free, then somebody hears of it.
+            drop(room);
+            // Nobody listens any more when the request was given up.
+            let _ = sender.send(answer);
+        }));
+        let answer = receiver.await;
+        let verdict = match answer {
+            Ok(Ok(answer)) => Verdict::Answer(answer),
+            Ok(Err(CallError {
+                cause: Cause::Deadline { .. },
+                ..
+            })) if budget < FAIR => Verdict::Overloaded,
+            Ok(Err(error)) => Verdict::Error(error),
+            Err(_) => Verdict::Error(CallError::new(
+                None,
+                call,
+                Cause::Failed("the host failed to run the call".into()),
+            )),
+        };
+        Slow {
+            verdict,
+            queued,
+            ran: started.elapsed(),
+        }
+    }
+}
+
+struct Slow {
+    verdict: Verdict,
+    queued: Duration,
+    ran: Duration,
+}
+
+/// Tells the guest to stop when the request that waits for it is dropped.
+#[derive(Default)]
+struct Abandoned(Arc<AtomicBool>);
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn unless_expired(answer: Result<Answer, CallError>) -> Option<Result<Answer, CallError>> {
+    match answer {
+        Err(CallError {
+            cause: Cause::Deadline { .. },
+            ..
+        }) => None,
+        answer => Some(answer),
+    }
+}

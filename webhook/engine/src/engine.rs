@@ -1,0 +1,187 @@
+//! The configured wasmtime engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use crate::gate::{Entered, Gate};
+use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
+use crate::{Settings, ticker};
+
+/// Native stack of a guest. Threads that call need about twice as much; Rust's and tokio's have 2 MiB.
+const MAX_STACK: usize = 512 << 10;
+/// Memory of an instance that is cleared and kept for the next one, in place of being given back: page faults, not
+/// instantiation, are what a fresh instance costs.
+const KEEP_RESIDENT: usize = 2 << 20;
+
+/// Why the engine cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A setting is out of its range.
+    #[error("failed to start the engine: {setting} {message}")]
+    Setting {
+        /// Its name on the command line, without dashes.
+        setting: &'static str,
+        /// The range and the value.
+        message: String,
+    },
+    /// wasmtime refused every configuration.
+    #[error("failed to start the engine: {0}")]
+    Wasmtime(String),
+    /// The clock of deadlines, or a slot, could not be started.
+    #[error("failed to start a thread of the engine: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Where instances get their memory from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocator {
+    /// Slots reserved at the start, 4 GiB of address space each: no bounds checks, cheap fresh instances.
+    Pooling,
+    /// Slots reserved at the start, each just as large as the memory cap: for hosts that limit address space.
+    PoolingCompact,
+    /// Mapped for every call: slow, for hosts that refuse both reservations.
+    OnDemand,
+}
+
+impl Allocator {
+    /// The name in logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pooling => "pooling",
+            Self::PoolingCompact => "pooling-compact",
+            Self::OnDemand => "on-demand",
+        }
+    }
+}
+
+impl fmt::Display for Allocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Compiles and runs modules under one set of limits. Cheap to share, expensive to make: one for each process.
+pub struct Engine {
+    pub(crate) wasmtime: wasmtime::Engine,
+    settings: Settings,
+    allocator: Allocator,
+    gate: Arc<Gate>,
+}
+
+impl Engine {
+    /// Reserves the memory of all instances and starts the clock of deadlines. Where the reservation is refused it
+    /// warns and takes a dearer [`Allocator`].
+    pub fn new(settings: &Settings) -> Result<Arc<Self>, EngineError> {
+        settings.check()?;
+        let mut refused = String::new();
+        for allocator in [Allocator::Pooling, Allocator::PoolingCompact, Allocator::OnDemand] {
+            match wasmtime::Engine::new(&config(settings, allocator)) {
+                Ok(wasmtime) => return Self::start(wasmtime, settings, allocator, &refused),
+                Err(error) => refused = format!("{error:#}"),
+            }
+        }
+        Err(EngineError::Wasmtime(refused))
+    }
+
+    fn start(
+        wasmtime: wasmtime::Engine,
+        settings: &Settings,
+        allocator: Allocator,
+        refused: &str,
+    ) -> Result<Arc<Self>, EngineError> {
+        if allocator != Allocator::Pooling {
+            tracing::warn!(
+                %allocator, refused,
+                "the address space for instances could not be reserved: calls are slower (is there a ulimit -v?)"
+            );
+        }
+        let gate = Arc::new(Gate::new(settings.instances()));
+        ticker::start(wasmtime.weak(), Arc::clone(&gate)).map_err(EngineError::Thread)?;
+        Ok(Arc::new(Self {
+            wasmtime,
+            settings: settings.clone(),
+            allocator,
+            gate,
+        }))
+    }
+
+    /// Where instances get their memory from.
+    pub fn allocator(&self) -> Allocator {
+        self.allocator
+    }
+
+    /// The limits that this engine was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Waits until an instance may be made. The room is given back when the result is dropped, so drop the store first.
+    pub(crate) fn enter(&self) -> Entered<'_> {
+        self.gate.enter()
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.gate.close();
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("settings", &self.settings)
+            .field("allocator", &self.allocator)
+            .finish()
+    }
+}
+
+fn config(settings: &Settings, allocator: Allocator) -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(MAX_STACK)
+        // Calls are synchronous; the state of component-model tasks would cost microseconds for nothing.
+        .concurrency_support(false)
+        // Same input, same bytes, on every machine.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false);
+    if allocator != Allocator::Pooling {
+        config
+            .memory_reservation(settings.max_memory as u64)
+            .memory_reservation_for_growth(0)
+            .memory_guard_size(64 << 10);
+    }
+    if allocator != Allocator::OnDemand {
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings)));
+    }
+    config
+}
+
+fn pool(settings: &Settings) -> PoolingAllocationConfig {
+    let instances = u32::try_from(settings.instances()).unwrap_or(u32::MAX);
+    let each = |count: usize| instances.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(instances)
+        .total_core_instances(each(MAX_CORE_INSTANCES))
+        .total_memories(each(MAX_MEMORIES))
+        .total_tables(each(MAX_TABLES))
+        .max_core_instances_per_component(u32::try_from(MAX_CORE_INSTANCES).unwrap_or(u32::MAX))
+        .max_memories_per_component(u32::try_from(MAX_MEMORIES).unwrap_or(u32::MAX))
+        .max_tables_per_component(u32::try_from(MAX_TABLES).unwrap_or(u32::MAX))
+        .max_tables_per_module(u32::try_from(MAX_TABLES).unwrap_or(u32::MAX))
+        .table_elements(MAX_TABLE_ELEMENTS)
+        .max_memory_size(settings.max_memory)
+        // A limit on size, not a reservation: the size of a compiled module decides, and that was capped when it was read.
+        .max_core_instance_size(16 << 20)
+        .max_component_instance_size(16 << 20)
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        .table_keep_resident(64 << 10)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}

@@ -1,0 +1,63 @@
+//! What one call may allocate, and which cap it met.
+
+use wasmtime::ResourceLimiter;
+
+/// Elements that the tables of an instance may have; a Rust module of a few MB has some thousand.
+pub(crate) const MAX_TABLE_ELEMENTS: usize = 20_000;
+/// Tables of one component: wit-component adds one for its adapters.
+pub(crate) const MAX_TABLES: usize = 4;
+/// Core instances of one component.
+pub(crate) const MAX_CORE_INSTANCES: usize = 8;
+/// Linear memories of one component.
+pub(crate) const MAX_MEMORIES: usize = 1;
+
+/// The caps of one store. Kept apart from wasmtime's own limiter to tell afterwards which one was met.
+pub(crate) struct Limits {
+    max_memory: usize,
+    memory_met: bool,
+}
+
+/// Ends the call; [`Limits::memory_met`] says why.
+#[derive(Debug, thiserror::Error)]
+#[error("a limit was met")]
+struct LimitMet;
+
+impl Limits {
+    pub(crate) fn new(max_memory: usize) -> Self {
+        Self {
+            max_memory,
+            memory_met: false,
+        }
+    }
+
+    pub(crate) fn memory_met(&self) -> bool {
+        self.memory_met
+    }
+}
+
+impl ResourceLimiter for Limits {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        if desired > self.max_memory {
+            // Not `Ok(false)`: the guest would go on to abort, and the abort would be all that anybody sees.
+            self.memory_met = true;
+            return Err(LimitMet.into());
+        }
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= MAX_TABLE_ELEMENTS)
+    }
+
+    fn instances(&self) -> usize {
+        MAX_CORE_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+}

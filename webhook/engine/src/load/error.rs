@@ -1,0 +1,103 @@
+//! Why a module is not loaded.
+
+use std::io;
+use std::path::PathBuf;
+
+use popcell_protocol::{Gvk, Operation};
+
+use crate::Cause;
+
+/// Why a module, or a directory of them, is not loaded. Every message names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The directory cannot be read.
+    #[error("failed to read the modules in {path}: {source}", path = path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing to serve.
+    #[error("failed to load modules: {path} has no *.wasm file", path = path.display())]
+    Empty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error("failed to load {path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file is no module of this host: damaged, not a component, with imports, of another interface version, or too
+    /// large.
+    #[error("failed to load {origin}: {message}")]
+    Unfit {
+        /// Where it was read from.
+        origin: String,
+        /// What is wrong, and the remedy.
+        message: String,
+    },
+    /// The module's description breaks a rule.
+    #[error("failed to load {origin}: its description is wrong: {message}")]
+    Description {
+        /// Where it was read from.
+        origin: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The module claims a kind that needs the operator's consent.
+    #[error(
+        "failed to load {origin}: it serves {kind}, a kind that control planes depend on: allow it with --allow-core-kinds"
+    )]
+    CoreKind {
+        /// Where it was read from.
+        origin: String,
+        /// The kind.
+        kind: Gvk,
+    },
+    /// The module crashed or met a limit while it was asked who it is.
+    #[error("failed to load {origin}: describe: {cause}")]
+    Describe {
+        /// Where it was read from.
+        origin: String,
+        /// What happened.
+        cause: Cause,
+    },
+    /// The module crashed or met a limit on a minimal object.
+    #[error("failed to load {origin}: {label} failed its self-test: {operation} of a minimal {kind}: {cause}")]
+    SelfTest {
+        /// Where it was read from.
+        origin: String,
+        /// `name@version`.
+        label: String,
+        /// What was asked.
+        operation: Operation,
+        /// Of which kind.
+        kind: Gvk,
+        /// What happened.
+        cause: Cause,
+    },
+    /// Two modules implement one operation for one kind.
+    #[error(
+        "failed to load {origin}: both {other_label} ({other_origin}) and {label} ({origin}) implement {operation} for \
+         {kind}: keep one of them"
+    )]
+    Conflict {
+        /// Where the second was read from.
+        origin: String,
+        /// `name@version` of the second.
+        label: String,
+        /// Where the first was read from.
+        other_origin: String,
+        /// `name@version` of the first.
+        other_label: String,
+        /// The kind.
+        kind: Gvk,
+        /// The operation.
+        operation: Operation,
+    },
+}

@@ -1,0 +1,284 @@
+//! A loaded module, and a call to it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use popcell_protocol::{Answer, Gvk, Operation};
+use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
+
+use crate::bindings::{Interpreter, InterpreterPre, wit};
+use crate::limits::Limits;
+use crate::verify::{self, Violation};
+use crate::{Call, CallError, Cause, Description, Engine, ticker};
+
+/// A module that was compiled, described and self-tested. Calls may run side by side.
+pub struct Module {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) code: InterpreterPre<Limits>,
+    pub(crate) description: Description,
+    pub(crate) label: String,
+    pub(crate) kinds: HashMap<Gvk, Vec<Operation>>,
+    pub(crate) origin: String,
+    pub(crate) digest: String,
+    pub(crate) size: usize,
+}
+
+impl Module {
+    /// Who it is and what it can do.
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// `name@version`.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Where it was read from.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// SHA-256 of the file, in hex.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Size of the file, in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether the module implements the operation for the kind.
+    pub fn implements(&self, kind: &Gvk, operation: Operation) -> bool {
+        self.kinds
+            .get(kind)
+            .is_some_and(|operations| operations.contains(&operation))
+    }
+
+    /// Asks in a fresh instance, on this thread, and checks the answer. `budget` is cut to the engine's call timeout
+    /// and counts from here; it is exact to a few milliseconds. Waits while too many calls run.
+    pub fn call(&self, call: &Call<'_>, budget: Duration) -> Result<Answer, CallError> {
+        let budget = budget.min(self.engine.settings().call_timeout);
+        self.call_until(call, budget, &Stop::After(budget))
+    }
+
+    pub(crate) fn call_until(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> Result<Answer, CallError> {
+        let answer = if self.implements(call.kind, call.operation) {
+            run(&self.engine, &self.code, stop, budget, |interpreter, store| {
+                ask(interpreter, store, call)
+            })
+            .and_then(|answer| verify::answer(answer, call, self.engine.settings().max_answer))
+        } else {
+            Err(Cause::Unsupported)
+        };
+        answer.map_err(|cause| CallError::new(Some(&self.label), call, cause))
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module")
+            .field("label", &self.label)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+/// When a guest is interrupted.
+#[derive(Clone, Debug)]
+pub(crate) enum Stop {
+    /// When it has run so long.
+    After(Duration),
+    /// When it has run so long, or when nobody waits for it any more.
+    AfterOr(Duration, Arc<AtomicBool>),
+}
+
+/// How often a guest on a slot looks whether somebody still waits for it, in ticks.
+const LOOK: u64 = 5;
+
+fn arm(store: &mut Store<Limits>, stop: &Stop) {
+    match stop {
+        Stop::After(time) => store.set_epoch_deadline(ticker::ticks(*time)),
+        Stop::AfterOr(time, abandoned) => {
+            let mut left = ticker::ticks(*time);
+            let abandoned = Arc::clone(abandoned);
+            let first = left.min(LOOK);
+            left -= first;
+            store.set_epoch_deadline(first);
+            store.epoch_deadline_callback(move |_| {
+                if left == 0 || abandoned.load(Ordering::Relaxed) {
+                    return Err(Trap::Interrupt.into());
+                }
+                let next = left.min(LOOK);
+                left -= next;
+                Ok(UpdateDeadline::Continue(next))
+            });
+        }
+    }
+}
+
+/// Runs `question` in a fresh instance under all limits.
+pub(crate) fn run<T>(
+    engine: &Engine,
+    code: &InterpreterPre<Limits>,
+    stop: &Stop,
+    budget: Duration,
+    question: impl FnOnce(&Interpreter, &mut Store<Limits>) -> wasmtime::Result<T>,
+) -> Result<T, Cause> {
+    let settings = engine.settings();
+    // Before the store, so that its memory is back in the pool when the room is given back.
+    let _room = engine.enter();
+    let mut store = Store::new(&engine.wasmtime, Limits::new(settings.max_memory));
+    store.limiter(|limits| limits);
+    // The cap on what the answer makes the host allocate. A record takes more room here than in the guest.
+    store.set_hostcall_fuel(settings.max_answer.saturating_mul(4));
+    arm(&mut store, stop);
+    let answer = code
+        .instantiate(&mut store)
+        .and_then(|interpreter| question(&interpreter, &mut store));
+    answer.map_err(|error| cause_of(&error, store.data(), settings.max_memory, budget))
+}
+
+fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, budget: Duration) -> Cause {
+    if limits.memory_met() {
+        return Cause::Memory { limit: max_memory };
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::Interrupt) => Cause::Deadline { limit: budget },
+        Some(Trap::StackOverflow) => Cause::Stack,
+        Some(trap) => {
+            let frames = frames(error);
+            // A Rust guest keeps large locals on a stack of its own, whose end is the start of its memory.
+            if *trap == Trap::MemoryOutOfBounds && is_recursion(&frames) {
+                return Cause::Stack;
+            }
+            Cause::Trapped {
+                reason: trap.to_string(),
+                function: author_function(&frames),
+                frames,
+            }
+        }
+        // The guest returned, and what it returned cannot be read: wild pointers, broken text, too much of it.
+        None => Cause::Refused {
+            path: String::new(),
+            message: format!("unreadable: {}", error.root_cause()),
+        },
+    }
+}
+
+fn frames(error: &wasmtime::Error) -> Vec<String> {
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
+        return Vec::new();
+    };
+    let name = |frame: &wasmtime::FrameInfo| match frame.symbols().first().and_then(wasmtime::FrameSymbol::name) {
+        Some(name) => without_hash(name).to_owned(),
+        None => frame.func_name().map_or_else(
+            || format!("function {}", frame.func_index()),
+            |name| without_hash(name).to_owned(),
+        ),
+    };
+    backtrace.frames().iter().map(name).collect()
+}
+
+/// Rust's symbols end in `::h` and 16 hex digits.
+fn without_hash(name: &str) -> &str {
+    match name.rsplit_once("::h") {
+        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+        _ => name,
+    }
+}
+
+/// The innermost function that is not part of Rust's own machinery for panics and memory.
+fn author_function(frames: &[String]) -> Option<String> {
+    let is_runtime = |name: &String| {
+        [
+            "core::", "std::", "alloc::", "<core::", "<alloc::", "__rust", "rust_", "_R", "abort", "dlmalloc",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+    };
+    frames.iter().find(|name| !is_runtime(name)).or(frames.first()).cloned()
+}
+
+fn is_recursion(frames: &[String]) -> bool {
+    const SEEN: usize = 9;
+    frames
+        .iter()
+        .any(|name| frames.iter().filter(|other| *other == name).count() >= SEEN)
+}
+
+/// A module's answer as it came, per operation.
+pub(crate) enum Raw {
+    Replicas(wit::Replicas),
+    Components(Vec<wit::Component>),
+    Change(wit::Change),
+    Status(Vec<u8>),
+    Health(bool),
+    Dependencies(Vec<wit::Dependency>),
+}
+
+fn ask(
+    interpreter: &Interpreter,
+    store: &mut Store<Limits>,
+    call: &Call<'_>,
+) -> wasmtime::Result<Result<Raw, wit::Error>> {
+    let guest = interpreter.popcell_interpreter_operations();
+    let kind = wit::GvkParam {
+        group: &call.kind.group,
+        version: &call.kind.version,
+        kind: &call.kind.kind,
+    };
+    Ok(match call.operation {
+        Operation::InterpretReplica => guest
+            .call_interpret_replica(store, kind, call.object)?
+            .map(Raw::Replicas),
+        Operation::InterpretComponent => guest
+            .call_interpret_component(store, kind, call.object)?
+            .map(Raw::Components),
+        Operation::ReviseReplica => guest
+            .call_revise_replica(store, kind, call.object, call.replicas)?
+            .map(Raw::Change),
+        Operation::Retain => guest
+            .call_retain(store, kind, call.object, call.observed.unwrap_or(b"null"))?
+            .map(Raw::Change),
+        Operation::AggregateStatus => {
+            let items: Vec<_> = call.items.iter().map(item).collect();
+            guest
+                .call_aggregate_status(store, kind, call.object, &items)?
+                .map(Raw::Change)
+        }
+        Operation::InterpretStatus => guest.call_interpret_status(store, kind, call.object)?.map(Raw::Status),
+        Operation::InterpretHealth => guest.call_interpret_health(store, kind, call.object)?.map(Raw::Health),
+        Operation::InterpretDependency => guest
+            .call_interpret_dependency(store, kind, call.object)?
+            .map(Raw::Dependencies),
+    })
+}
+
+fn item<'a>(item: &'a popcell_protocol::StatusItem<'a>) -> wit::StatusItem<'a> {
+    use popcell_protocol::Health;
+    wit::StatusItem {
+        cluster_name: &item.cluster_name,
+        status: item.status.map(|status| status.get().as_bytes()),
+        applied: item.applied,
+        applied_message: &item.applied_message,
+        health: item.health.map(|health| match health {
+            Health::Healthy => wit::Health::Healthy,
+            Health::Unhealthy => wit::Health::Unhealthy,
+            Health::Unknown => wit::Health::Unknown,
+        }),
+    }
+}
+
+impl From<Violation> for Cause {
+    fn from(violation: Violation) -> Self {
+        Self::Refused {
+            path: violation.path,
+            message: violation.message,
+        }
+    }
+}

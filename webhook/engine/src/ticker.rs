@@ -1,0 +1,108 @@
+//! The clock of deadlines: an OS thread that moves wasmtime's epoch.
+//!
+//! It follows the monotonic clock, so that deadlines do not drift by the inexactness of sleeping, but it never makes up
+//! for more than a few ticks: a process that was stopped (SIGSTOP, CPU quota) must not find its calls expired.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use wasmtime::EngineWeak;
+
+use crate::gate::Gate;
+
+/// The grain of deadlines.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+/// The most ticks that one waking may bring.
+const CATCH_UP: u32 = 10;
+/// So many ticks without a call, and the ticker sleeps until there is one.
+const IDLE: u32 = 100;
+
+/// Starts the thread. It ends when the gate is closed or the engine is gone.
+pub(crate) fn start(engine: EngineWeak, gate: Arc<Gate>) -> std::io::Result<()> {
+    thread::Builder::new()
+        .name("popcell-ticker".into())
+        .spawn(move || run(&engine, &gate))
+        .map(drop)
+}
+
+/// How many ticks make sure that a call gets at least `time`. The tick under way counts for nothing.
+pub(crate) fn ticks(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos().div_ceil(TICK.as_nanos()))
+        .unwrap_or(u64::MAX - 1)
+        .saturating_add(1)
+}
+
+fn run(engine: &EngineWeak, gate: &Gate) {
+    let mut last = Instant::now();
+    let mut idle = 0;
+    loop {
+        thread::sleep(TICK);
+        let Some(engine) = engine.upgrade() else { return };
+        let due = due(last.elapsed());
+        last = if due.forget {
+            Instant::now()
+        } else {
+            last + TICK * due.ticks
+        };
+        for _ in 0..due.ticks {
+            engine.increment_epoch();
+        }
+        drop(engine);
+        idle = if gate.is_idle() { idle + 1 } else { 0 };
+        if idle >= IDLE {
+            if !gate.wait_for_call() {
+                return;
+            }
+            last = Instant::now();
+            idle = 0;
+        }
+    }
+}
+
+struct Due {
+    ticks: u32,
+    /// The rest of the time that passed is not made up for.
+    forget: bool,
+}
+
+fn due(elapsed: Duration) -> Due {
+    let passed = elapsed.as_nanos() / TICK.as_nanos();
+    let ticks = u32::try_from(passed).unwrap_or(u32::MAX);
+    Due {
+        ticks: ticks.min(CATCH_UP),
+        forget: ticks > CATCH_UP,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c08_a_stopped_process_does_not_burst() {
+        let stopped = due(Duration::from_secs(5));
+        assert_eq!(stopped.ticks, CATCH_UP);
+        assert!(stopped.forget);
+    }
+
+    #[test]
+    fn c08_late_wakings_do_not_add_up() {
+        // Each sleep takes 1.6 ms; the time that is not ticked stays due.
+        let (mut owed, mut ticked) = (Duration::ZERO, 0);
+        for _ in 0..100 {
+            owed += Duration::from_micros(1600);
+            let due = due(owed);
+            owed -= TICK * due.ticks;
+            ticked += due.ticks;
+        }
+        assert_eq!(ticked, 160);
+    }
+
+    #[test]
+    fn a_call_gets_at_least_its_time() {
+        assert_eq!(ticks(Duration::from_millis(2)), 3);
+        assert_eq!(ticks(Duration::from_micros(1)), 2);
+        assert_eq!(ticks(Duration::MAX), u64::MAX.min(ticks(Duration::MAX)));
+    }
+}

@@ -1,0 +1,122 @@
+//! An object under a patch, read only where the patch touches it.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::json::kind_name;
+
+/// A JSON value; what nobody looked into is still text.
+pub(super) enum Node<'a> {
+    Raw(&'a str),
+    Object(HashMap<String, Node<'a>>),
+    Array(Vec<Node<'a>>),
+}
+
+/// One step of a patch, applied in the order given. The message says why Karmada's patch library would fail.
+pub(super) enum Step<'a> {
+    Add(&'a str),
+    Replace(&'a str),
+    Remove,
+}
+
+impl<'a> Node<'a> {
+    /// Applies a step at a path of at least one name.
+    pub(super) fn apply(&mut self, path: &[String], step: &Step<'a>) -> Result<(), String> {
+        let Some((last, parents)) = path.split_last() else {
+            return Err("would replace the whole object".to_owned());
+        };
+        let mut node = self;
+        for name in parents {
+            node = node
+                .child(name)
+                .ok_or_else(|| format!("{name:?}, on the way, does not exist"))?;
+        }
+        node.open()?;
+        match node {
+            Self::Object(fields) => apply_to_object(fields, last, step),
+            Self::Array(items) => apply_to_array(items, last, step),
+            Self::Raw(text) => Err(format!("its parent is {}", kind_name(text))),
+        }
+    }
+
+    /// The text of what is at a path, if it is there and nobody has looked into it; `Some("")` if somebody has.
+    pub(super) fn find(&mut self, path: &[String]) -> Option<&'a str> {
+        let mut node = self;
+        for name in path {
+            node = node.child(name)?;
+        }
+        match node {
+            Self::Raw(text) => Some(text),
+            _ => Some(""),
+        }
+    }
+
+    fn child(&mut self, name: &str) -> Option<&mut Self> {
+        self.open().ok()?;
+        match self {
+            Self::Object(fields) => fields.get_mut(name),
+            Self::Array(items) => items.get_mut(index(name)?),
+            Self::Raw(_) => None,
+        }
+    }
+
+    /// Reads one level of a value that is still text. Of duplicate keys the last counts, as for Karmada.
+    fn open(&mut self) -> Result<(), String> {
+        let Self::Raw(text) = self else { return Ok(()) };
+        let text: &'a str = text;
+        let unreadable = |error: serde_json::Error| format!("its parent cannot be read: {error}");
+        match text.trim_ascii_start().as_bytes().first() {
+            Some(b'{') => {
+                let fields: HashMap<String, &'a RawValue> = serde_json::from_str(text).map_err(unreadable)?;
+                *self = Self::Object(
+                    fields
+                        .into_iter()
+                        .map(|(name, value)| (name, Self::Raw(value.get())))
+                        .collect(),
+                );
+            }
+            Some(b'[') => {
+                let items: Vec<&'a RawValue> = serde_json::from_str(text).map_err(unreadable)?;
+                *self = Self::Array(items.into_iter().map(|value| Self::Raw(value.get())).collect());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn apply_to_object<'a>(fields: &mut HashMap<String, Node<'a>>, name: &str, step: &Step<'a>) -> Result<(), String> {
+    match step {
+        Step::Add(value) => {
+            fields.insert(name.to_owned(), Node::Raw(value));
+        }
+        Step::Replace(value) => *fields.get_mut(name).ok_or_else(missing)? = Node::Raw(value),
+        Step::Remove => {
+            fields.remove(name).ok_or_else(missing)?;
+        }
+    }
+    Ok(())
+}
+
+fn apply_to_array<'a>(items: &mut Vec<Node<'a>>, name: &str, step: &Step<'a>) -> Result<(), String> {
+    let length = items.len();
+    let at = if name == "-" { Some(length) } else { index(name) };
+    let outside = || format!("{name:?} is no position in an array of {length}");
+    match step {
+        Step::Add(value) => items.insert(at.filter(|at| *at <= length).ok_or_else(outside)?, Node::Raw(value)),
+        Step::Replace(value) => *at.and_then(|at| items.get_mut(at)).ok_or_else(outside)? = Node::Raw(value),
+        Step::Remove => drop(items.remove(at.filter(|at| *at < length).ok_or_else(outside)?)),
+    }
+    Ok(())
+}
+
+fn missing() -> String {
+    "does not exist".to_owned()
+}
+
+/// RFC 6901: digits without leading zeros.
+fn index(name: &str) -> Option<usize> {
+    let is_number = name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()));
+    name.parse().ok().filter(|_| is_number)
+}

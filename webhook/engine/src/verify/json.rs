@@ -1,0 +1,84 @@
+//! JSON values inside answers.
+
+use popcell_protocol::{MAX_DEPTH, within_depth};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Violation;
+
+/// A value of at most `max` bytes, kept as the text that the module wrote.
+pub(super) fn value(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
+    if bytes.len() > max {
+        return Err(Violation::new(
+            path,
+            format!("has {} bytes, more than the limit of {max}", bytes.len()),
+        ));
+    }
+    if !within_depth(&bytes) {
+        return Err(Violation::new(path, format!("nests deeper than {MAX_DEPTH} levels")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| Violation::new(path, "is not UTF-8"))?;
+    RawValue::from_string(text).map_err(|error| Violation::new(path, format!("is no JSON: {error}")))
+}
+
+/// A [`value`] that is an object: Karmada's own types have no room for anything else.
+pub(super) fn object(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
+    let value = value(path, bytes, max)?;
+    match kind_name(value.get()) {
+        "an object" => Ok(value),
+        found => Err(Violation::new(path, format!("must be a JSON object, is {found}"))),
+    }
+}
+
+/// A [`value`] that Karmada will decode into the Go type that `T` mirrors.
+pub(super) fn typed<'a, T: Deserialize<'a>>(path: &str, value: &'a RawValue) -> Result<T, Violation> {
+    serde_json::from_str(value.get()).map_err(|error| Violation::new(path, error.to_string()))
+}
+
+/// What kind of value a JSON text without leading space is.
+pub(super) fn kind_name(json: &str) -> &'static str {
+    match json.as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(json: &str) -> Result<String, String> {
+        object("/rawStatus", json.as_bytes().to_vec(), 100)
+            .map(|value| value.get().to_owned())
+            .map_err(|violation| violation.message)
+    }
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        let json = r#"{"a":9007199254740993,"b":1.50,"c":1e400}"#;
+        assert_eq!(status(json).as_deref(), Ok(json));
+    }
+
+    #[test]
+    fn only_objects_of_sound_size() {
+        assert_eq!(status(" {} ").as_deref(), Ok("{}"));
+        assert_eq!(status("[1]").unwrap_err(), "must be a JSON object, is an array");
+        assert_eq!(status("null").unwrap_err(), "must be a JSON object, is null");
+        assert_eq!(status("5").unwrap_err(), "must be a JSON object, is a number");
+        assert!(status("{").unwrap_err().contains("no JSON"));
+        assert!(status("").unwrap_err().contains("no JSON"));
+        assert!(
+            status(&format!("{{\"a\":\"{}\"}}", "x".repeat(100)))
+                .unwrap_err()
+                .contains("limit of 100")
+        );
+        assert_eq!(
+            object("", b"{\"\xff\":1}".to_vec(), 100).unwrap_err().message,
+            "is not UTF-8"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! Patches: they apply, and they touch nothing that is not the operation's.
+
+use popcell_protocol::{Answer, Operation, PatchOp};
+
+use super::document::{Node, Step};
+use super::metadata::{self, Touch};
+use super::{Violation, json, pointer};
+use crate::bindings::wit;
+
+/// Steps of one patch.
+const MAX_STEPS: usize = 10_000;
+
+/// Checks a patch of `object`; `max` is the largest one in bytes.
+pub(super) fn check(
+    operation: Operation,
+    object: &[u8],
+    steps: Vec<wit::PatchOp>,
+    max: usize,
+) -> Result<Answer, Violation> {
+    if steps.len() > MAX_STEPS {
+        return Err(Violation::new(
+            "",
+            format!(
+                "the patch has {} steps, more than the limit of {MAX_STEPS}",
+                steps.len()
+            ),
+        ));
+    }
+    let mut room = max;
+    let steps = steps
+        .into_iter()
+        .map(|step| read(step, &mut room))
+        .collect::<Result<Vec<_>, _>>()?;
+    let object = std::str::from_utf8(object).map_err(|_| Violation::new("", "the object is not UTF-8"))?;
+    let mut document = Node::Raw(object);
+    for step in &steps {
+        check_step(operation, &mut document, step)?;
+    }
+    Ok(Answer::Patch(Some(steps)))
+}
+
+fn read(step: wit::PatchOp, room: &mut usize) -> Result<PatchOp, Violation> {
+    let mut value = |path: &str, value: Vec<u8>| {
+        let size = path.len() + value.len();
+        *room = room
+            .checked_sub(size)
+            .ok_or_else(|| Violation::new(path, "the patch is larger than the limit"))?;
+        json::value(path, value, usize::MAX)
+    };
+    Ok(match step {
+        wit::PatchOp::Add(add) => PatchOp::Add {
+            value: value(&add.path, add.value)?,
+            path: add.path,
+        },
+        wit::PatchOp::Replace(replace) => PatchOp::Replace {
+            value: value(&replace.path, replace.value)?,
+            path: replace.path,
+        },
+        wit::PatchOp::Remove(path) => PatchOp::Remove { path },
+    })
+}
+
+fn check_step<'a>(operation: Operation, document: &mut Node<'a>, step: &'a PatchOp) -> Result<(), Violation> {
+    let path = pointer::steps(step.path())?;
+    let action = match step {
+        PatchOp::Add { value, .. } => Step::Add(value.get()),
+        PatchOp::Replace { value, .. } => Step::Replace(value.get()),
+        PatchOp::Remove { .. } => Step::Remove,
+    };
+    let objection = match operation {
+        Operation::AggregateStatus => outside_status(&path),
+        _ => outside_template(document, &path, &action),
+    };
+    match objection {
+        Some(message) => Err(Violation::new(
+            step.path(),
+            format!("{operation} may not touch it: {message}"),
+        )),
+        None => document
+            .apply(&path, &action)
+            .map_err(|message| Violation::new(step.path(), format!("the patch does not apply: {message}"))),
+    }
+}
+
+fn outside_status(path: &[String]) -> Option<String> {
+    (path.first().map(String::as_str) != Some("status")).then(|| "only /status is its own".to_owned())
+}
+
+fn outside_template<'a>(document: &mut Node<'a>, path: &[String], action: &Step<'a>) -> Option<String> {
+    let value = match action {
+        Step::Add(value) | Step::Replace(value) => Some(*value),
+        Step::Remove => None,
+    };
+    match path.split_first() {
+        None => Some("a patch may not replace the whole object".to_owned()),
+        Some((first, _)) if matches!(first.as_str(), "apiVersion" | "kind" | "status") => {
+            Some(format!("/{first} is not its own"))
+        }
+        Some((first, rest)) if first == "metadata" => {
+            let present = if rest.len() == 1 { document.find(path) } else { None };
+            metadata::objection(&Touch {
+                path: rest,
+                value,
+                present,
+            })
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: &str = r#"{"apiVersion":"example.io/v1","kind":"Widget",
+        "metadata":{"name":"a","labels":{"app":"x"},"managedFields":[{"a":{"b":{}}}]},
+        "spec":{"replicas":1,"list":[1,2],"none":null}}"#;
+
+    fn add(path: &str, value: &str) -> wit::PatchOp {
+        wit::PatchOp::Add(wit::PathValue {
+            path: path.into(),
+            value: value.into(),
+        })
+    }
+
+    fn replace(path: &str, value: &str) -> wit::PatchOp {
+        wit::PatchOp::Replace(wit::PathValue {
+            path: path.into(),
+            value: value.into(),
+        })
+    }
+
+    fn remove(path: &str) -> wit::PatchOp {
+        wit::PatchOp::Remove(path.into())
+    }
+
+    fn checked(operation: Operation, steps: Vec<wit::PatchOp>) -> Result<(), (String, String)> {
+        check(operation, OBJECT.as_bytes(), steps, 1000)
+            .map(drop)
+            .map_err(|violation| (violation.path, violation.message))
+    }
+
+    #[track_caller]
+    fn refused(operation: Operation, steps: Vec<wit::PatchOp>, path: &str, message: &str) {
+        let (found, why) = checked(operation, steps).unwrap_err();
+        assert_eq!(found, path);
+        assert!(why.contains(message), "{why} does not say {message}");
+    }
+
+    #[test]
+    fn patches_that_apply() {
+        use Operation::{AggregateStatus, Retain, ReviseReplica};
+        assert_eq!(checked(ReviseReplica, vec![replace("/spec/replicas", "2")]), Ok(()));
+        assert_eq!(checked(ReviseReplica, vec![]), Ok(()));
+        assert_eq!(
+            checked(
+                AggregateStatus,
+                vec![add("/status", r#"{"a":1}"#), replace("/status/a", "2")]
+            ),
+            Ok(())
+        );
+        let steps = vec![
+            add("/spec/new", "{}"),
+            add("/spec/new/deep", "[]"),
+            add("/spec/new/deep/-", "1"),
+            add("/spec/list/2", "3"),
+            remove("/spec/list/0"),
+            replace("/spec/list/1", "9"),
+            remove("/spec/none"),
+            add("/metadata/labels/b", r#""c""#),
+            add("/metadata/annotations", r#"{"a":"b"}"#),
+        ];
+        assert_eq!(checked(Retain, steps), Ok(()));
+    }
+
+    #[test]
+    fn parents_must_be_there() {
+        use Operation::{AggregateStatus, ReviseReplica};
+        refused(
+            AggregateStatus,
+            vec![add("/status/a", "1")],
+            "/status/a",
+            "\"status\", on the way, does not exist",
+        );
+        refused(
+            ReviseReplica,
+            vec![replace("/spec/x", "1")],
+            "/spec/x",
+            "does not exist",
+        );
+        refused(ReviseReplica, vec![remove("/spec/x")], "/spec/x", "does not exist");
+        refused(
+            ReviseReplica,
+            vec![add("/spec/none/a", "1")],
+            "/spec/none/a",
+            "its parent is null",
+        );
+        refused(
+            ReviseReplica,
+            vec![add("/spec/replicas/a", "1")],
+            "/spec/replicas/a",
+            "its parent is a number",
+        );
+        for index in ["3", "01", "-1", "x", ""] {
+            let path = format!("/spec/list/{index}");
+            refused(ReviseReplica, vec![add(&path, "1")], &path, "no position");
+        }
+        refused(
+            ReviseReplica,
+            vec![remove("/spec/list/-")],
+            "/spec/list/-",
+            "no position",
+        );
+        refused(
+            ReviseReplica,
+            vec![remove("/spec/list"), add("/spec/list/0", "1")],
+            "/spec/list/0",
+            "on the way",
+        );
+    }
+
+    #[test]
+    fn only_what_is_the_operations_own() {
+        use Operation::{AggregateStatus, Retain, ReviseReplica};
+        for path in ["/spec/replicas", "/metadata/labels/app", ""] {
+            refused(AggregateStatus, vec![replace(path, "1")], path, "only /status");
+        }
+        for operation in [Retain, ReviseReplica] {
+            for path in ["/apiVersion", "/kind", "/status", "/status/x"] {
+                refused(operation, vec![add(path, "1")], path, "not its own");
+            }
+            for path in ["/metadata", "/metadata/name", "/metadata/finalizers/0"] {
+                refused(operation, vec![add(path, "1")], path, "only labels and annotations");
+            }
+            refused(operation, vec![replace("", "{}")], "", "whole object");
+            refused(
+                operation,
+                vec![add("/metadata/labels", "{}")],
+                "/metadata/labels",
+                "key by key",
+            );
+            refused(
+                operation,
+                vec![add("/metadata/labels/karmada.io~1x", "\"y\"")],
+                "/metadata/labels/karmada.io~1x",
+                "Karmada's",
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_and_values() {
+        let large = format!("\"{}\"", "x".repeat(1000));
+        refused(
+            Operation::Retain,
+            vec![add("/spec/a", &large)],
+            "/spec/a",
+            "larger than the limit",
+        );
+        refused(Operation::Retain, vec![add("/spec/a", "{")], "/spec/a", "no JSON");
+        refused(
+            Operation::Retain,
+            vec![remove("/spec/replicas"); MAX_STEPS + 1],
+            "",
+            "10001 steps",
+        );
+        refused(Operation::Retain, vec![remove("spec")], "spec", "must begin with /");
+    }
+}

@@ -1,0 +1,54 @@
+//! JSON pointers (RFC 6901).
+
+use super::Violation;
+
+/// The longest pointer, in bytes.
+const MAX_POINTER: usize = 4096;
+
+/// The steps of a pointer, unescaped. The whole document ("") has none.
+pub(super) fn steps(pointer: &str) -> Result<Vec<String>, Violation> {
+    if pointer.len() > MAX_POINTER {
+        return Err(Violation::new(
+            pointer,
+            format!("is a pointer of more than {MAX_POINTER} bytes"),
+        ));
+    }
+    if pointer.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rest = pointer
+        .strip_prefix('/')
+        .ok_or_else(|| Violation::new(pointer, "is no JSON pointer: it must begin with /"))?;
+    rest.split('/')
+        .map(|step| unescape(step).ok_or_else(|| Violation::new(pointer, "is no JSON pointer: ~ must be ~0")))
+        .collect()
+}
+
+fn unescape(step: &str) -> Option<String> {
+    let mut parts = step.split('~');
+    let mut out = parts.next()?.to_owned();
+    for part in parts {
+        let (escaped, rest) = part.split_at_checked(1)?;
+        out.push_str(match escaped {
+            "0" => "~",
+            "1" => "/",
+            _ => return None,
+        });
+        out.push_str(rest);
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unescapes_as_rfc_6901() {
+        assert_eq!(steps("").unwrap(), Vec::<String>::new());
+        assert_eq!(steps("/a~1b/m~0n//~01").unwrap(), ["a/b", "m~n", "", "~1"]);
+        for wrong in ["a", "/a~", "/a~2", "/~\u{e9}"] {
+            assert!(steps(wrong).is_err(), "{wrong}");
+        }
+    }
+}
