@@ -16,6 +16,15 @@ const MAX_MESSAGE: usize = 256;
 /// `name@version Operation Kind namespace/name: reason`.
 #[derive(Clone, Debug)]
 pub struct CallError {
+    /// Who was asked what.
+    pub subject: Box<Subject>,
+    /// Why there is no answer.
+    pub cause: Cause,
+}
+
+/// Who was asked what about which object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
     /// `name@version`; `None` where no module was found.
     pub module: Option<String>,
     /// What was asked.
@@ -24,8 +33,6 @@ pub struct CallError {
     pub kind: Gvk,
     /// `namespace/name`; empty where the caller gave none.
     pub object: String,
-    /// Why.
-    pub cause: Cause,
 }
 
 /// Why a call has no answer.
@@ -157,11 +164,14 @@ fn at(f: &mut fmt::Formatter<'_>, path: &str, message: &str) -> fmt::Result {
 
 impl CallError {
     pub(crate) fn new(module: Option<&str>, call: &Call<'_>, cause: Cause) -> Self {
-        Self {
+        let subject = Subject {
             module: module.map(str::to_owned),
             operation: call.operation,
             kind: call.kind.clone(),
             object: call.object_name(),
+        };
+        Self {
+            subject: Box::new(subject),
             cause,
         }
     }
@@ -183,12 +193,18 @@ impl CallError {
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = String::with_capacity(MAX_MESSAGE);
-        if let Some(module) = &self.module {
+        let Subject {
+            module,
+            operation,
+            kind,
+            object,
+        } = &*self.subject;
+        if let Some(module) = module {
             write!(line, "{module} ")?;
         }
-        write!(line, "{} {}", self.operation, self.kind.kind)?;
-        if !self.object.is_empty() {
-            write!(line, " {}", self.object)?;
+        write!(line, "{operation} {}", kind.kind)?;
+        if !object.is_empty() {
+            write!(line, " {object}")?;
         }
         write!(line, ": {}", self.cause)?;
         f.write_str(&one_line(line))

@@ -134,7 +134,7 @@ impl fmt::Debug for Engine {
         f.debug_struct("Engine")
             .field("settings", &self.settings)
             .field("allocator", &self.allocator)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

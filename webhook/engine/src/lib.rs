@@ -24,12 +24,12 @@ mod ticker;
 mod verify;
 
 pub use call::Call;
-pub use call_error::{CallError, Cause};
+pub use call_error::{CallError, Cause, Subject};
 pub use description::{Description, Implemented, Target};
 pub use dispatch::{Dispatcher, Outcome, Path, Verdict};
 pub use engine::{Allocator, Engine, EngineError};
 pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
-pub use load::LoadError;
+pub use load::{Conflict, LoadError};
 pub use module::Module;
 pub use modules::Modules;
 pub use settings::Settings;

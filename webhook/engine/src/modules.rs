@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use popcell_protocol::{Gvk, Operation};
 
-use crate::{LoadError, Module};
+use crate::{Conflict, LoadError, Module};
 
 /// All modules of a process: for each kind and operation at most one.
 #[derive(Debug, Default)]
@@ -30,14 +30,13 @@ impl Modules {
             let taken = self.by_kind.entry(kind.clone()).or_default();
             for operation in operations {
                 if let Some(other) = taken.insert(*operation, index).and_then(|other| self.all.get(other)) {
-                    return Err(LoadError::Conflict {
-                        origin: module.origin.clone(),
-                        label: module.label.clone(),
-                        other_origin: other.origin.clone(),
-                        other_label: other.label.clone(),
+                    let named = |module: &Module| (module.label.clone(), module.origin.clone());
+                    return Err(LoadError::Conflict(Box::new(Conflict {
+                        first: named(other),
+                        second: named(&module),
                         kind: kind.clone(),
                         operation: *operation,
-                    });
+                    })));
                 }
             }
         }

@@ -103,6 +103,6 @@ mod tests {
     fn a_call_gets_at_least_its_time() {
         assert_eq!(ticks(Duration::from_millis(2)), 3);
         assert_eq!(ticks(Duration::from_micros(1)), 2);
-        assert_eq!(ticks(Duration::MAX), u64::MAX.min(ticks(Duration::MAX)));
+        assert_eq!(ticks(Duration::MAX), u64::MAX);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use popcell_protocol::{Gvk, Operation};
 
-use crate::Cause;
+use crate::{CallError, Cause};
 
 /// Why a module, or a directory of them, is not loaded. Every message names the file.
 #[derive(Debug, thiserror::Error)]
@@ -68,36 +68,31 @@ pub enum LoadError {
         cause: Cause,
     },
     /// The module crashed or met a limit on a minimal object.
-    #[error("failed to load {origin}: {label} failed its self-test: {operation} of a minimal {kind}: {cause}")]
+    #[error("failed to load {origin}: its self-test with a minimal object failed: {error}")]
     SelfTest {
         /// Where it was read from.
         origin: String,
-        /// `name@version`.
-        label: String,
-        /// What was asked.
-        operation: Operation,
-        /// Of which kind.
-        kind: Gvk,
-        /// What happened.
-        cause: Cause,
+        /// What was asked, and what happened.
+        error: CallError,
     },
     /// Two modules implement one operation for one kind.
-    #[error(
-        "failed to load {origin}: both {other_label} ({other_origin}) and {label} ({origin}) implement {operation} for \
-         {kind}: keep one of them"
-    )]
-    Conflict {
-        /// Where the second was read from.
-        origin: String,
-        /// `name@version` of the second.
-        label: String,
-        /// Where the first was read from.
-        other_origin: String,
-        /// `name@version` of the first.
-        other_label: String,
-        /// The kind.
-        kind: Gvk,
-        /// The operation.
-        operation: Operation,
-    },
+    #[error(transparent)]
+    Conflict(Box<Conflict>),
+}
+
+/// Two modules that implement one operation for one kind.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "failed to load {}: both {} ({}) and {} ({}) implement {operation} for {kind}: keep one of them",
+    second.1, first.0, first.1, second.0, second.1
+)]
+pub struct Conflict {
+    /// `name@version` and origin of the first.
+    pub first: (String, String),
+    /// `name@version` and origin of the second.
+    pub second: (String, String),
+    /// The kind.
+    pub kind: Gvk,
+    /// The operation.
+    pub operation: Operation,
 }

@@ -16,7 +16,7 @@ use crate::limits::Limits;
 use crate::module::{Stop, run};
 use crate::{Call, Cause, Description, Engine, Implemented, Module, Target, inspect};
 
-pub use error::LoadError;
+pub use error::{Conflict, LoadError};
 
 /// The largest file that is read, in bytes. A Rust module has some 100 KB.
 const MAX_FILE: usize = 32 << 20;
@@ -100,10 +100,7 @@ fn self_test(module: &Module) -> Result<(), LoadError> {
             if error.cause.is_module_fault() && !matches!(error.cause, Cause::Refused { .. }) {
                 return Err(LoadError::SelfTest {
                     origin: module.origin.clone(),
-                    label: module.label.clone(),
-                    operation: *operation,
-                    kind: target.kind.clone(),
-                    cause: error.cause,
+                    error,
                 });
             }
         }

@@ -108,7 +108,7 @@ mod tests {
             ("65 kinds", |d| d.targets = vec![d.targets[0].clone(); 65]),
             ("Widget twice", |d| d.targets.push(d.targets[0].clone())),
             ("Retain twice", |d| {
-                d.targets[0].operations = vec![d.targets[0].operations[0]; 2]
+                d.targets[0].operations = vec![d.targets[0].operations[0]; 2];
             }),
             ("no operation", |d| d.targets[0].operations.clear()),
             ("group \"Bad_\"", |d| d.targets[0].kind.group = "Bad_".into()),

@@ -176,14 +176,14 @@ struct NodeSelectorRequirement {
 
 /// core/v1 Toleration, as far as decoding can fail.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 #[allow(dead_code, reason = "read only by decoding")]
 struct Toleration {
     key: Option<String>,
     operator: Option<String>,
     value: Option<String>,
     effect: Option<String>,
-    toleration_seconds: Option<i64>,
+    #[serde(rename = "tolerationSeconds")]
+    seconds: Option<i64>,
 }
 
 #[cfg(test)]
