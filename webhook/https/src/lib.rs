@@ -1,1 +1,33 @@
-//! TLS listener: certificates, reload, limits, graceful stop.
+//! A listener for webhooks: TLS with certificates that reload, limits on everything a peer can make long or large, and a
+//! stop that loses no call.
+//!
+//! Invariants
+//! - A served certificate always has its own key, and a bad file on disk never replaces a good pair in memory.
+//! - Nobody holds a connection without a bound: handshake, first request, idle time, upload and number are limited.
+//! - After the stop signal every answered call tells its client to leave; a request of which only a part has arrived is
+//!   cut when the grace ends, a request that is being answered is not.
+//!
+//! The loop over hyper is our own rather than `axum-server`'s. That server treats every connection alike at a graceful
+//! stop: one that has sent half a request holds the exit as long as one that is being answered, it does not say how far a
+//! connection is, and it does not bound the number of connections. Here the three are told apart.
+//!
+//! The crypto provider is aws-lc-rs, given explicitly, so that no process-wide default is needed.
+
+#![forbid(unsafe_code)]
+
+pub mod body;
+mod certificate;
+mod connection;
+mod limits;
+mod listener;
+mod phase;
+mod service;
+mod status;
+mod tls;
+
+pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
+pub use connection::Protocol;
+pub use limits::Limits;
+pub use listener::{Drained, ListenError, Listener};
+pub use service::Peer;
+pub use status::{CertificateStatus, ListenerStatus};

@@ -1,0 +1,210 @@
+//! Accepting connections, and the stop: grace, drain, end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::certificate::Certificates;
+use crate::connection::{self, Protocol, Shared};
+use crate::limits::Limits;
+use crate::phase::Phase;
+use crate::service::Peer;
+use crate::status::ListenerStatus;
+use crate::tls;
+
+/// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a listener cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address is taken, not ours, or not permitted.
+    #[error("failed to listen on {address}: {source}")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The TLS library refuses the configuration.
+    #[error("failed to set TLS up: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// How a stop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Every call that was being answered has its answer.
+    Complete,
+    /// The drain time was over first; so many connections were cut.
+    Cut(usize),
+}
+
+/// A bound socket that is not served yet.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    limits: Limits,
+    status: Arc<ListenerStatus>,
+}
+
+impl Listener {
+    /// Binds. Port 0 takes a free one. From here on clients can connect, and wait until [`Listener::serve`].
+    pub async fn bind(address: SocketAddr, limits: Limits) -> Result<Self, ListenError> {
+        let failed = |source| ListenError::Bind { address, source };
+        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self {
+            socket,
+            address,
+            limits,
+            status: Arc::default(),
+        })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Counters of this listener.
+    pub fn status(&self) -> Arc<ListenerStatus> {
+        Arc::clone(&self.status)
+    }
+
+    /// Serves `router` over TLS until `stop`, then for the grace and the drain time of the limits.
+    pub async fn serve(
+        self,
+        certificates: &Certificates,
+        router: Router,
+        stop: CancellationToken,
+    ) -> Result<Drained, ListenError> {
+        let config = tls::server_config(certificates.resolver())?;
+        Ok(self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await)
+    }
+
+    /// The same without TLS and with HTTP/1 only: for health and metrics.
+    pub async fn serve_plain(self, router: Router, stop: CancellationToken) -> Drained {
+        self.run(None, router, stop).await
+    }
+
+    async fn run(self, tls: Option<TlsAcceptor>, router: Router, stop: CancellationToken) -> Drained {
+        let Self {
+            socket, limits, status, ..
+        } = self;
+        let (grace, drain) = (limits.grace, limits.drain);
+        let (phase, watched) = watch::channel(Phase::Open);
+        let shared = Arc::new(Shared {
+            router,
+            tls,
+            limits,
+            status: Arc::clone(&status),
+        });
+        let accepting = Accepting {
+            shared,
+            phase: watched,
+            tasks: TaskTracker::new(),
+        };
+
+        accepting.until(&socket, stop.cancelled()).await;
+        phase.send_replace(Phase::Leaving);
+        accepting.until(&socket, tokio::time::sleep(grace)).await;
+        // From here on new connections are refused rather than left to wait.
+        drop(socket);
+        phase.send_replace(Phase::Stopping);
+
+        let Accepting { tasks, .. } = accepting;
+        tasks.close();
+        if timeout(drain, tasks.wait()).await.is_ok() {
+            return Drained::Complete;
+        }
+        let left = tasks.len();
+        phase.send_replace(Phase::Aborted);
+        tasks.wait().await;
+        Drained::Cut(left)
+    }
+}
+
+struct Accepting {
+    shared: Arc<Shared>,
+    phase: watch::Receiver<Phase>,
+    tasks: TaskTracker,
+}
+
+impl Accepting {
+    async fn until(&self, socket: &TcpListener, end: impl Future<Output = ()>) {
+        let mut end = std::pin::pin!(end);
+        let mut failing = false;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut end => return,
+                accepted = socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    failing = false;
+                    self.spawn(stream, address);
+                }
+                Err(error) => {
+                    self.shared.status.accept_errors.fetch_add(1, Relaxed);
+                    if !std::mem::replace(&mut failing, true) {
+                        tracing::warn!(%error, "failed to accept connections");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn spawn(&self, stream: TcpStream, address: SocketAddr) {
+        let status = &self.shared.status;
+        status.accepted.fetch_add(1, Relaxed);
+        if self.tasks.len() >= self.shared.limits.connections {
+            if status.refused.fetch_add(1, Relaxed).is_power_of_two() {
+                tracing::warn!(
+                    limit = self.shared.limits.connections,
+                    "too many connections: refusing new ones"
+                );
+            }
+            return;
+        }
+        let peer = Peer {
+            address,
+            protocol: Protocol::Http1,
+            phase: self.phase.clone(),
+        };
+        let shared = Arc::clone(&self.shared);
+        let open = Open::enter(status);
+        self.tasks.spawn(async move {
+            connection::serve(shared, stream, peer).await;
+            drop(open);
+        });
+    }
+}
+
+/// Counts one connection for as long as it lives.
+struct Open(Arc<ListenerStatus>);
+
+impl Open {
+    fn enter(status: &Arc<ListenerStatus>) -> Self {
+        status.open.fetch_add(1, Relaxed);
+        Self(Arc::clone(status))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Relaxed);
+    }
+}

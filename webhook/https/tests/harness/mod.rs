@@ -1,0 +1,331 @@
+//! A listener on a free port and clients that verify its certificate, for the tests of this crate.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::Request;
+use axum::http::{Response, StatusCode};
+use axum::routing::{get, post};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use popcell_https::{Certificates, Drained, FilePair, Limits, Listener, ListenerStatus, Source, body};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const HOST: &str = "webhook.popcell.test";
+const DAY: Duration = Duration::from_hours(24);
+
+/// A certificate authority and what it signs.
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    pub(crate) fn issue(&self, names: &[&str]) -> Pem {
+        self.issue_between(names, SystemTime::now() - DAY, SystemTime::now() + 30 * DAY)
+    }
+
+    pub(crate) fn expired(&self, names: &[&str]) -> Pem {
+        self.issue_between(names, SystemTime::now() - 30 * DAY, SystemTime::now() - DAY)
+    }
+
+    pub(crate) fn issue_between(&self, names: &[&str], begin: SystemTime, end: SystemTime) -> Pem {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_before = begin.into();
+        params.not_after = end.into();
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        Pem {
+            der: certificate.der().to_vec(),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+}
+
+/// A certificate with its key.
+pub(crate) struct Pem {
+    pub(crate) der: Vec<u8>,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// A directory laid out like a Secret volume: `tls.crt` and `tls.key` are links through `..data`, which is swapped.
+pub(crate) struct SecretVolume {
+    pub(crate) root: TempDir,
+}
+
+impl SecretVolume {
+    pub(crate) fn new(pem: &Pem) -> Self {
+        let volume = Self {
+            root: TempDir::new().unwrap(),
+        };
+        volume.swap(pem);
+        for file in ["tls.crt", "tls.key"] {
+            std::os::unix::fs::symlink(Path::new("..data").join(file), volume.root.path().join(file)).unwrap();
+        }
+        volume
+    }
+
+    /// Replaces both files at once, as the kubelet does: new directory, new link, rename, old directory removed.
+    pub(crate) fn swap(&self, pem: &Pem) {
+        self.swap_parts(Some(&pem.certificate), Some(&pem.key));
+    }
+
+    /// A `..data` with only some of the files.
+    pub(crate) fn swap_parts(&self, certificate: Option<&str>, key: Option<&str>) {
+        let root = self.root.path();
+        let data = root.join("..data");
+        let former = fs::read_link(&data).ok();
+        let fresh = tempfile::Builder::new()
+            .prefix("..2026_")
+            .tempdir_in(root)
+            .unwrap()
+            .keep();
+        for (name, text) in [("tls.crt", certificate), ("tls.key", key)] {
+            if let Some(text) = text {
+                fs::write(fresh.join(name), text).unwrap();
+            }
+        }
+        let link = root.join("..data_tmp");
+        std::os::unix::fs::symlink(fresh.file_name().unwrap(), &link).unwrap();
+        fs::rename(&link, &data).unwrap();
+        if let Some(former) = former {
+            fs::remove_dir_all(root.join(former)).unwrap();
+        }
+    }
+
+    /// Takes the volume's content away, links and all.
+    pub(crate) fn empty(&self) {
+        for entry in fs::read_dir(self.root.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                fs::remove_dir_all(path).unwrap();
+            } else {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn pair(&self) -> FilePair {
+        FilePair {
+            certificate: self.file("tls.crt"),
+            key: self.file("tls.key"),
+            names: Vec::new(),
+        }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+}
+
+/// A served listener.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: CancellationToken,
+    pub(crate) status: Arc<ListenerStatus>,
+    pub(crate) certificates: Arc<Certificates>,
+    /// Each permit lets one call to `/held` end.
+    pub(crate) gate: Arc<Semaphore>,
+    pub(crate) task: JoinHandle<Drained>,
+}
+
+impl Running {
+    pub(crate) async fn start(source: Source, limits: Limits) -> Self {
+        let certificates = Arc::new(Certificates::open(source).unwrap());
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits.clone())
+            .await
+            .unwrap();
+        let (address, status, stop) = (listener.address(), listener.status(), CancellationToken::new());
+        let gate = Arc::new(Semaphore::new(0));
+        let router = router(&limits, &gate);
+        let task = {
+            let (certificates, stop) = (Arc::clone(&certificates), stop.clone());
+            tokio::spawn(async move { listener.serve(&certificates, router, stop).await.unwrap() })
+        };
+        Self {
+            address,
+            stop,
+            status,
+            certificates,
+            gate,
+            task,
+        }
+    }
+
+    /// A listener with a certificate for [`HOST`], and its authority.
+    pub(crate) async fn simple(limits: Limits) -> (Self, Authority, SecretVolume) {
+        let authority = Authority::new("one");
+        let volume = SecretVolume::new(&authority.issue(&[HOST]));
+        (
+            Self::start(Source::Files(volume.pair()), limits).await,
+            authority,
+            volume,
+        )
+    }
+}
+
+fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
+    let (limits, gate) = (limits.clone(), Arc::clone(gate));
+    let length = move |request: Request| {
+        let limits = limits.clone();
+        async move {
+            match body::read(request, &limits).await {
+                Ok(body) => (StatusCode::OK, body.len().to_string()),
+                Err(error) => {
+                    let status = match error {
+                        body::BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                        body::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+                        body::BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
+                        body::BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
+                    };
+                    (status, format!("{error}; head {}", error.head().len()))
+                }
+            }
+        }
+    };
+    let held = move || {
+        let gate = Arc::clone(&gate);
+        async move {
+            gate.acquire().await.unwrap().forget();
+            "held"
+        }
+    };
+    Router::new()
+        .route("/length", post(length))
+        .route("/hello", get(|| async { "hello" }))
+        .route("/held", get(held))
+}
+
+/// Dials [`HOST`] at an address, trusting some authorities.
+#[derive(Clone)]
+pub(crate) struct Client {
+    address: SocketAddr,
+    roots: RootCertStore,
+    versions: Vec<&'static rustls::SupportedProtocolVersion>,
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr, authorities: &[String]) -> Self {
+        let mut roots = RootCertStore::empty();
+        for pem in authorities {
+            roots
+                .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
+                .unwrap();
+        }
+        Self {
+            address,
+            roots,
+            versions: rustls::ALL_VERSIONS.to_vec(),
+        }
+    }
+
+    pub(crate) fn only(mut self, version: &'static rustls::SupportedProtocolVersion) -> Self {
+        self.versions = vec![version];
+        self
+    }
+
+    /// A handshake that offers one application protocol; none when it is empty.
+    pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        self.dial_name(alpn, HOST).await
+    }
+
+    pub(crate) async fn dial_name(&self, alpn: &str, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_protocol_versions(&self.versions)
+            .unwrap()
+            .with_root_certificates(self.roots.clone())
+            .with_no_client_auth();
+        if !alpn.is_empty() {
+            config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+        }
+        let stream = TcpStream::connect(self.address).await?;
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+
+    pub(crate) async fn http1(&self) -> http1::SendRequest<Full<Bytes>> {
+        let stream = self.dial("http/1.1").await.unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    pub(crate) async fn http2(&self) -> (http2::SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
+        let stream = self.dial("h2").await.unwrap();
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+        (sender, tokio::spawn(connection))
+    }
+
+    /// The certificate that the server shows now.
+    pub(crate) async fn served(&self) -> Option<Vec<u8>> {
+        let stream = self.dial("http/1.1").await.ok()?;
+        Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
+    }
+}
+
+/// Sends on a connection once it is ready for the next request.
+pub(crate) async fn send(
+    sender: &mut http1::SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Response<Incoming> {
+    sender.ready().await.unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+pub(crate) fn get_request(path: &str) -> Request<Full<Bytes>> {
+    Request::get(path).header("host", HOST).body(Full::default()).unwrap()
+}
+
+pub(crate) fn post_request(path: &str, body: Vec<u8>) -> Request<Full<Bytes>> {
+    Request::post(path).header("host", HOST).body(Full::from(body)).unwrap()
+}
+
+pub(crate) async fn text<B>(response: Response<B>) -> String
+where
+    B: hyper::body::Body,
+    B::Error: std::fmt::Debug,
+{
+    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+}
+
+/// Waits until `condition` holds; fails after 20 s.
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition().await {
+        assert!(Instant::now() < end, "not within 20 s: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,165 @@
+//! F18: slow, half, large and many.
+
+mod harness;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use harness::{Client, Running, eventually, get_request, post_request, send, text};
+use popcell_https::Limits;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Limits short enough to be met in a test; the others stay far away.
+fn short() -> Limits {
+    let soon = Duration::from_millis(200);
+    Limits {
+        handshake: soon,
+        first_request: soon,
+        upload: soon,
+        body: 1000,
+        ..Limits::default()
+    }
+}
+
+#[tokio::test]
+async fn f18_a_body_of_the_limit_passes_and_one_byte_more_is_413_on_both_protocols() {
+    let (running, authority, _volume) = Running::simple(Limits::default()).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let limit = Limits::default().body;
+    for size in [limit, limit + 1, limit + 5_000_000] {
+        let expected = if size > limit { 413 } else { 200 };
+        let response = client
+            .http1()
+            .await
+            .send_request(post_request("/length", vec![b'x'; size]))
+            .await
+            .unwrap();
+        assert_eq!(response.status(), expected, "http/1.1 {size}");
+        let response = client
+            .http2()
+            .await
+            .0
+            .send_request(post_request("/length", vec![b'x'; size]))
+            .await
+            .unwrap();
+        assert_eq!(response.status(), expected, "h2 {size}");
+    }
+}
+
+#[tokio::test]
+async fn f18_a_chunked_body_is_counted_as_it_comes() {
+    let (running, authority, _volume) = Running::simple(short()).await;
+    let mut stream = Client::new(running.address, &[authority.pem()])
+        .dial("http/1.1")
+        .await
+        .unwrap();
+    stream
+        .write_all(b"POST /length HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+        .await
+        .unwrap();
+    for _ in 0..11 {
+        stream
+            .write_all(format!("64\r\n{}\r\n", "x".repeat(100)).as_bytes())
+            .await
+            .unwrap();
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 413");
+}
+
+#[tokio::test]
+async fn f18_handshakes_that_do_not_come_are_ended() {
+    let (running, _authority, _volume) = Running::simple(short()).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    assert_eq!(running.status.handshake_errors.load(Relaxed), 1);
+}
+
+#[tokio::test]
+async fn f18_slow_loris_is_ended_before_its_first_request() {
+    let (running, authority, _volume) = Running::simple(short()).await;
+    let mut stream = Client::new(running.address, &[authority.pem()])
+        .dial("http/1.1")
+        .await
+        .unwrap();
+    // One byte of a head at a time: no byte restarts the clock.
+    let mut ended = false;
+    for byte in b"GET /hello HTTP/1.1\r\nhost: ".iter().cycle() {
+        if stream.write_all(&[*byte]).await.is_err() || stream.flush().await.is_err() {
+            ended = true;
+            break;
+        }
+        if let Ok(read) = tokio::time::timeout(Duration::from_millis(10), stream.read(&mut [0; 1])).await {
+            ended = read.unwrap_or(0) == 0;
+            break;
+        }
+    }
+    assert!(ended);
+    assert_eq!(running.status.silent.load(Relaxed), 1);
+}
+
+#[tokio::test]
+async fn f18_half_a_body_is_answered_408() {
+    let (running, authority, _volume) = Running::simple(short()).await;
+    let mut stream = Client::new(running.address, &[authority.pem()])
+        .dial("http/1.1")
+        .await
+        .unwrap();
+    stream
+        .write_all(b"POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\nhalf")
+        .await
+        .unwrap();
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 408");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_others_are_served_beside_a_thousand_idle_connections() {
+    let limits = Limits {
+        first_request: Duration::from_mins(5),
+        handshake: Duration::from_mins(5),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..1000 {
+        idle.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    eventually("all are accepted", async || running.status.open.load(Relaxed) == 1000).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let response = client.http1().await.send_request(get_request("/hello")).await.unwrap();
+    assert_eq!(text(response).await, "hello");
+    drop(idle);
+    eventually("all are gone", async || running.status.open.load(Relaxed) <= 1).await;
+}
+
+#[tokio::test]
+async fn f18_connections_over_the_cap_are_closed_and_room_is_used_again() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let (mut one, two) = (client.http1().await, client.http1().await);
+    assert!(client.dial("http/1.1").await.is_err());
+    assert_eq!(running.status.refused.load(Relaxed), 1);
+    assert_eq!(text(send(&mut one, get_request("/hello")).await).await, "hello");
+    drop(two);
+    eventually("the place is free", async || running.status.open.load(Relaxed) == 1).await;
+    client.dial("http/1.1").await.unwrap();
+}
+
+#[tokio::test]
+async fn c21_idle_connections_outlive_every_first_request_limit() {
+    let (running, authority, _volume) = Running::simple(short()).await;
+    let mut sender = Client::new(running.address, &[authority.pem()]).http1().await;
+    assert_eq!(text(send(&mut sender, get_request("/hello")).await).await, "hello");
+    // Twice the limit for a first request: once one was answered, only the idle time counts.
+    tokio::time::sleep(2 * short().first_request).await;
+    assert_eq!(text(send(&mut sender, get_request("/hello")).await).await, "hello");
+}
