@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"popcell.dev/lab/cmd/lab/internal/process"
+)
+
+// defineEtcd is the one store of the lab; API servers share it by prefix. It
+// does not wait for the disk: a lab survives killed processes, not a crash of
+// the machine.
+func (l *lab) defineEtcd() error {
+	var extra []string
+	if l.spec.Hub != nil {
+		extra = l.spec.Hub.ExtraFlags["etcd"]
+	}
+	return l.define("etcd", "etcd", l.healthy(fmt.Sprintf("%s/health", l.etcdURL())), append([]string{
+		"--data-dir=" + l.layout.etcd(),
+		"--listen-client-urls=" + l.etcdURL(),
+		fmt.Sprintf("--listen-peer-urls=http://%s:%d", l.address, portEtcdPeer),
+		"--unsafe-no-fsync",
+	}, extra...))
+}
+
+func (l *lab) defineAPIServer(p *plane) error {
+	flags := []string{
+		"--etcd-servers=" + l.etcdURL(),
+		"--etcd-prefix=/" + p.name,
+		"--bind-address=" + l.address,
+		"--advertise-address=" + l.address,
+		fmt.Sprintf("--secure-port=%d", p.port),
+		"--endpoint-reconciler-type=none",
+		"--authorization-mode=RBAC",
+		"--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + l.layout.pki("sa.pub"),
+		"--service-account-signing-key-file=" + l.layout.pki("sa.key"),
+		"--service-cluster-ip-range=10.96.0.0/16",
+		"--tls-cert-file=" + l.layout.pki("tls.crt"),
+		"--tls-private-key-file=" + l.layout.pki("tls.key"),
+		"--client-ca-file=" + l.layout.pki("ca.crt"),
+		"--proxy-client-cert-file=" + l.layout.pki("front-proxy.crt"),
+		"--proxy-client-key-file=" + l.layout.pki("front-proxy.key"),
+		"--requestheader-client-ca-file=" + l.layout.pki("ca.crt"),
+		"--requestheader-allowed-names=" + frontProxyUser,
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+	}
+	if p.member != nil {
+		// Karmada knows bearer tokens only for Push members.
+		flags = append(flags, "--token-auth-file="+l.layout.pki("tokens.csv"))
+	}
+	flags = append(flags, p.flags["kube-apiserver"]...)
+	return l.define(p.process("kube-apiserver"), "kube-apiserver", l.healthy(l.url(p.port)+"/readyz"), flags)
+}
+
+// defineManager is kube-controller-manager with the two controllers that objects
+// cannot do without: deletion of namespaces and of dependents.
+func (l *lab) defineManager(p *plane) error {
+	kubeconfig := l.layout.kubeconfig(p.name)
+	flags := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + l.address,
+		fmt.Sprintf("--secure-port=%d", p.manager),
+		"--tls-cert-file=" + l.layout.pki("tls.crt"),
+		"--tls-private-key-file=" + l.layout.pki("tls.key"),
+		"--controllers=namespace-controller,garbage-collector-controller",
+		"--leader-elect=false",
+		"--root-ca-file=" + l.layout.pki("ca.crt"),
+		"--service-account-private-key-file=" + l.layout.pki("sa.key"),
+		"--use-service-account-credentials=false",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+	}
+	flags = append(flags, p.flags["kube-controller-manager"]...)
+	ready := l.healthy(l.url(p.manager) + "/healthz")
+	return l.define(p.process("kube-controller-manager"), "kube-controller-manager", ready, flags)
+}
+
+func (l *lab) define(name, program string, ready probe, flags []string) error {
+	return l.processes.Define(process.Definition{
+		Name:    name,
+		Program: filepath.Join(l.spec.Bin, program),
+		Args:    flags,
+		Log:     l.layout.log(name),
+		Ready:   ready,
+	})
+}
+
+func (l *lab) etcdURL() string { return fmt.Sprintf("http://%s:%d", l.address, portEtcdClient) }
+
+func (l *lab) url(port int) string { return fmt.Sprintf("https://%s:%d", l.address, port) }
