@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Limits of one listener. The defaults suit Karmada's client (25 kept-alive connections for each process, 90 s idle).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Time for the TLS handshake.
     pub handshake: Duration,

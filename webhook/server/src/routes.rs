@@ -1,0 +1,277 @@
+//! `POST /interpret`: from a request to the answer that Karmada's client accepts (karmada.md 1).
+
+use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::CONTENT_ENCODING;
+use axum::http::{Request, Response, StatusCode};
+use axum::routing::post;
+use futures::FutureExt;
+use popcell_engine::{CallError, Cause, Outcome, Verdict};
+use popcell_https::{Limits, body};
+use popcell_protocol::{DecodeError, Refusal, decode, extract_uid};
+
+use crate::deadline::Deadline;
+use crate::interpret::Interpret;
+use crate::metrics::Calls;
+use crate::reply;
+
+/// The longest message for Karmada, in bytes: it ends in an event.
+const MAX_MESSAGE: usize = 256;
+
+/// What the routes need.
+#[derive(Debug)]
+pub struct Webhook<I> {
+    /// Answers.
+    pub interpreter: I,
+    /// Counts.
+    pub calls: Arc<Calls>,
+    /// Limits of the listener; those of the body apply here.
+    pub limits: Limits,
+    /// The longest time of a call in a module.
+    pub call_timeout: Duration,
+    /// The loaded kinds, for messages about others.
+    pub loaded: String,
+}
+
+/// The routes of the webhook's TLS port.
+pub fn router<I: Interpret>(webhook: Webhook<I>) -> Router {
+    let webhook = Arc::new(webhook);
+    let handler = move |request: Request<Body>| {
+        let webhook = Arc::clone(&webhook);
+        async move { webhook.answer(request).await }
+    };
+    Router::new()
+        .route("/interpret", post(handler).fallback(async || reply::wrong_method()))
+        .fallback(async || reply::not_found())
+}
+
+impl<I: Interpret> Webhook<I> {
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        let received = Instant::now();
+        if let Some(encoding) = request
+            .headers()
+            .get(CONTENT_ENCODING)
+            .filter(|encoding| *encoding != "identity")
+        {
+            let message = format!("content-encoding {encoding:?} is not supported: send the body as it is");
+            return self.rejected(
+                "encoding",
+                reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "", message),
+            );
+        }
+        let deadline = Deadline::new(received, request.uri().query(), self.call_timeout);
+        let upload = deadline
+            .asked()
+            .map_or(self.limits.upload, |asked| asked.min(self.limits.upload));
+        let bytes = match body::read(request, &Limits { upload, ..self.limits }).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tracing::info!(%error, "request not read");
+                return self.rejected(reason(&error), reply::unread(&error));
+            }
+        };
+        let request = match decode(&bytes) {
+            Ok(request) => request,
+            Err(error) => return self.undecoded(&bytes, &error),
+        };
+        let complete = Instant::now();
+        let asking = self.interpreter.interpret(&request, deadline.answer_by(complete));
+        let Ok(outcome) = AssertUnwindSafe(asking).catch_unwind().await else {
+            self.calls.count(&request, None, "panic");
+            tracing::error!(uid = %request.uid, operation = %request.operation, kind = %request.kind, "panic in the host");
+            return reply::context(&request.uid, &Err(panicked(&request)));
+        };
+        let answered = Answered {
+            request: &request,
+            deadline,
+            upload: complete - received,
+            outcome,
+        };
+        self.record(&answered);
+        self.reply(answered)
+    }
+
+    fn rejected(&self, reason: &'static str, response: Response<Body>) -> Response<Body> {
+        self.calls.reject(reason);
+        response
+    }
+
+    /// A body without an understandable request. Where the uid is known and the JSON is whole, Karmada gets an answer of
+    /// which its users see the text.
+    fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response<Body> {
+        let uid = extract_uid(bytes);
+        let message = short(error.to_string());
+        tracing::info!(uid = uid.as_deref().unwrap_or_default(), %error, "request not understood");
+        let response = match (uid, error) {
+            (Some(uid), DecodeError::Field { .. } | DecodeError::Depth) => {
+                reply::context(&uid, &Err(Refusal { code: 400, message }))
+            }
+            (uid, _) => reply::refusal(StatusCode::BAD_REQUEST, &uid.unwrap_or_default(), message),
+        };
+        self.rejected("malformed", response)
+    }
+
+    fn record(&self, answered: &Answered<'_>) {
+        let Answered {
+            request,
+            outcome,
+            upload,
+            ..
+        } = answered;
+        let label = answered.label();
+        self.calls.count(request, Some(outcome), label);
+        let at_fault = matches!(&outcome.verdict, Verdict::Error(error) if error.cause.is_module_fault());
+        macro_rules! log {
+            ($level:ident) => {
+                tracing::$level!(
+                    uid = %request.uid,
+                    operation = request.operation.as_str(),
+                    kind = %request.kind,
+                    namespace = request.namespace.as_deref().unwrap_or_default(),
+                    name = %request.name,
+                    module = outcome.module.as_ref().map(|module| module.label()).unwrap_or_default(),
+                    outcome = label,
+                    path = outcome.path.as_str(),
+                    upload_us = micros(*upload),
+                    queued_us = micros(outcome.queued),
+                    ran_us = micros(outcome.ran),
+                    "call"
+                )
+            };
+        }
+        match &outcome.verdict {
+            _ if answered.is_late() => log!(warn),
+            Verdict::Answer(_) => log!(debug),
+            Verdict::Error(error) if matches!(error.cause, Cause::Undecided(_)) => log!(debug),
+            Verdict::Error(_) if at_fault => log!(warn),
+            Verdict::Error(_) => log!(info),
+            Verdict::Overloaded => log!(warn),
+        }
+    }
+
+    fn reply(&self, answered: Answered<'_>) -> Response<Body> {
+        let uid = &answered.request.uid;
+        if answered.is_late() {
+            return reply::again(
+                StatusCode::TOO_MANY_REQUESTS,
+                uid,
+                answered.why_late("its time was used up before"),
+            );
+        }
+        match answered.outcome.verdict {
+            Verdict::Answer(answer) => reply::context(uid, &Ok(answer)),
+            Verdict::Error(error) => reply::context(uid, &Err(self.refusal(&error))),
+            Verdict::Overloaded => reply::again(
+                StatusCode::TOO_MANY_REQUESTS,
+                uid,
+                answered.why_late("too many long calls are running"),
+            ),
+        }
+    }
+
+    /// The engine's own words, and what is loaded where the question was for nobody.
+    fn refusal(&self, error: &CallError) -> Refusal {
+        let mut refusal = error.refusal();
+        if matches!(error.cause, Cause::NoModule { .. }) {
+            refusal.message = short(format!("{} (loaded: {})", refusal.message, self.loaded));
+        }
+        refusal
+    }
+}
+
+/// A call and how it went.
+struct Answered<'a> {
+    request: &'a popcell_protocol::Request<'a>,
+    deadline: Deadline,
+    /// From the head to the end of the body.
+    upload: Duration,
+    outcome: Outcome,
+}
+
+impl Answered<'_> {
+    /// Whether the module ran out of time because most of it was spent before it began: nothing to blame it for.
+    fn is_late(&self) -> bool {
+        match &self.outcome.verdict {
+            Verdict::Error(error) => match error.cause {
+                Cause::Deadline { limit } => limit < self.deadline.fair_share(),
+                _ => false,
+            },
+            Verdict::Answer(_) | Verdict::Overloaded => false,
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        if self.is_late() {
+            "late"
+        } else {
+            self.outcome.verdict.label()
+        }
+    }
+
+    fn why_late(&self, reason: &str) -> String {
+        let Self {
+            request,
+            outcome,
+            upload,
+            ..
+        } = self;
+        short(format!(
+            "{} {}: no answer in time, {reason}: {upload:.1?} receiving the request, {:.1?} waiting, {:.1?} running; ask \
+             again",
+            request.operation, request.kind.kind, outcome.queued, outcome.ran
+        ))
+    }
+}
+
+fn panicked(request: &popcell_protocol::Request<'_>) -> Refusal {
+    Refusal {
+        code: 500,
+        message: short(format!(
+            "{} {}: the webhook failed to run the call (a bug in popcell; its log has more)",
+            request.operation, request.kind.kind
+        )),
+    }
+}
+
+fn reason(error: &body::BodyError) -> &'static str {
+    match error {
+        body::BodyError::TooLarge { .. } => "too-large",
+        body::BodyError::TooSlow { .. } => "too-slow",
+        body::BodyError::Stopping { .. } => "stopping",
+        body::BodyError::Broken { .. } => "broken",
+    }
+}
+
+/// One line, cut between characters.
+fn short(text: String) -> String {
+    let mut line = if text.contains(char::is_control) {
+        text.replace(char::is_control, " ")
+    } else {
+        text
+    };
+    if line.len() > MAX_MESSAGE {
+        const MARK: &str = "...";
+        line.truncate(line.floor_char_boundary(MAX_MESSAGE - MARK.len()));
+        line.push_str(MARK);
+    }
+    line
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The kinds of some modules, for a message.
+pub(crate) fn listed<'a>(kinds: impl Iterator<Item = &'a popcell_protocol::Gvk>) -> String {
+    let kinds: Vec<Cow<'_, str>> = kinds.map(|kind| kind.to_string().into()).collect();
+    if kinds.is_empty() {
+        "nothing".to_owned()
+    } else {
+        kinds.join(", ")
+    }
+}
