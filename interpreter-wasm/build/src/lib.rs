@@ -1,1 +1,87 @@
-//! Turns a module crate into a WebAssembly component.
+//! Turns a module crate into a WebAssembly component, for `cargo xtask module` and `popcell build`.
+//!
+//! Invariants: a component that leaves here imports nothing; the same sources and toolchain give the same bytes, and no
+//! path of the machine is inside; the target folder is kept apart from the native one, since another cargo may fill it.
+
+#![forbid(unsafe_code)]
+
+mod compile;
+mod componentize;
+mod error;
+mod toolchain;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+pub use componentize::componentize;
+pub use error::BuildError;
+pub use toolchain::{Toolchain, find_toolchain};
+
+/// What to build and where to put it.
+#[derive(Debug, Clone)]
+pub struct BuildRequest {
+    /// Folder of the module crate's Cargo.toml.
+    pub manifest_dir: PathBuf,
+    /// Folder for intermediate results; not the native target folder.
+    pub target_dir: PathBuf,
+    /// The component file to write; its folder is made when it is absent.
+    pub output: PathBuf,
+}
+
+/// A component that was written.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// Where it is.
+    pub output: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// SHA-256 of its content, in hexadecimal; the webhook reports the same digest.
+    pub sha256: String,
+    /// The toolchain that compiled it, for people.
+    pub toolchain: String,
+}
+
+/// Compiles the crate for WebAssembly, makes a component of it and writes that file. `report` gets one line at a time.
+pub fn build(request: &BuildRequest, report: &mut dyn FnMut(&str)) -> Result<Built, BuildError> {
+    let toolchain = find_toolchain(report)?;
+    let core = compile::compile(&toolchain, request, report)?;
+    let bytes = fs::read(&core).map_err(|source| BuildError::Io {
+        doing: "read",
+        path: core.clone(),
+        source,
+    })?;
+    let component = componentize(&bytes)?;
+    write(&request.output, &component)?;
+    Ok(Built {
+        output: request.output.clone(),
+        bytes: component.len() as u64,
+        sha256: hex(&Sha256::digest(&component)),
+        toolchain: toolchain.to_string(),
+    })
+}
+
+/// Writes beside the target and renames, so that nobody reads half a module.
+fn write(output: &PathBuf, bytes: &[u8]) -> Result<(), BuildError> {
+    let failed = |doing, source| BuildError::Io {
+        doing,
+        path: output.clone(),
+        source,
+    };
+    if let Some(parent) = output.parent() {
+        fs::create_dir_all(parent).map_err(|source| failed("make the folder of", source))?;
+    }
+    let partial = output.with_extension(format!("wasm.{}", std::process::id()));
+    fs::write(&partial, bytes).map_err(|source| failed("write", source))?;
+    fs::rename(&partial, output).map_err(|source| failed("write", source))
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

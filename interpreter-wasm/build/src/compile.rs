@@ -1,0 +1,201 @@
+//! Runs cargo for the WebAssembly target and finds the core module that it made.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::toolchain::TARGET;
+use crate::{BuildError, BuildRequest, Toolchain};
+
+/// Small and fast; `debuginfo` keeps the names of functions, so that a trap can say where it happened. Given on the
+/// command line, so that a crate outside this workspace is built the same way.
+const PROFILE: [&str; 7] = [
+    "profile.guest.inherits=\"release\"",
+    "profile.guest.opt-level=3",
+    "profile.guest.debug=false",
+    "profile.guest.lto=true",
+    "profile.guest.codegen-units=1",
+    "profile.guest.panic=\"abort\"",
+    "profile.guest.strip=\"debuginfo\"",
+];
+
+/// Settings of the native build around us (this may run inside cargo) that must not reach the other cargo.
+const FOREIGN: [&str; 8] = [
+    "CARGO_BUILD_TARGET",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_TARGET_DIR",
+    "RUSTC",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "RUSTDOC",
+    "RUSTFLAGS",
+];
+
+/// The core module's file.
+pub(crate) fn compile(
+    toolchain: &Toolchain,
+    request: &BuildRequest,
+    report: &mut dyn FnMut(&str),
+) -> Result<PathBuf, BuildError> {
+    let manifest = request.manifest_dir.join("Cargo.toml");
+    let manifest = manifest.canonicalize().map_err(|source| BuildError::Io {
+        doing: "find",
+        path: manifest.clone(),
+        source,
+    })?;
+    let mut command = command(toolchain, &manifest);
+    command.args([
+        "rustc",
+        "--lib",
+        "--crate-type",
+        "cdylib",
+        "--profile",
+        "guest",
+        "--target",
+        TARGET,
+    ]);
+    command
+        .args(["--message-format", "json-render-diagnostics", "--manifest-path"])
+        .arg(&manifest);
+    command.arg("--target-dir").arg(&request.target_dir);
+    for setting in PROFILE {
+        command.args(["--config", setting]);
+    }
+    if matches!(toolchain, Toolchain::Debian { .. }) {
+        command.args(["-Z", "build-std=std,panic_abort"]);
+    }
+    let (messages, last) = run(command, report)?;
+    let messages = messages.ok_or_else(|| BuildError::Compile {
+        manifest: manifest.clone(),
+        last,
+    })?;
+    artifact(&messages, &manifest).ok_or(BuildError::NoLibrary { manifest })
+}
+
+fn command(toolchain: &Toolchain, manifest: &Path) -> Command {
+    let mut command = match toolchain {
+        Toolchain::Installed { .. } => Command::new("cargo"),
+        Toolchain::Debian { cargo, .. } => Command::new(cargo),
+    };
+    for name in FOREIGN {
+        command.env_remove(name);
+    }
+    if let Toolchain::Debian { rustc, linker, .. } = toolchain {
+        command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
+        command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
+    }
+    command.env("CARGO_ENCODED_RUSTFLAGS", remapped(manifest));
+    command
+}
+
+/// Flags that take this machine's paths out of the module: panics carry the file they are in.
+fn remapped(manifest: &Path) -> String {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os("HOME")?;
+        Some(PathBuf::from(home).join(".cargo"))
+    });
+    let crate_root = manifest.parent().unwrap_or(manifest);
+    let mut flags = vec![format!("--remap-path-prefix={}=/module", crate_root.display())];
+    if let Some(workspace) = workspace_root(manifest) {
+        flags.insert(0, format!("--remap-path-prefix={}=/workspace", workspace.display()));
+    }
+    if let Some(home) = home {
+        flags.insert(0, format!("--remap-path-prefix={}=/cargo", home.display()));
+    }
+    flags.join("\u{1f}")
+}
+
+fn workspace_root(manifest: &Path) -> Option<PathBuf> {
+    let result = Command::new("cargo")
+        .args([
+            "locate-project",
+            "--workspace",
+            "--message-format",
+            "plain",
+            "--manifest-path",
+        ])
+        .arg(manifest)
+        .output()
+        .ok()?;
+    let path = PathBuf::from(String::from_utf8_lossy(&result.stdout).trim());
+    path.parent().filter(|parent| parent.is_dir()).map(Path::to_path_buf)
+}
+
+/// Runs cargo; its messages if it succeeded, and the last line about an error.
+fn run(mut command: Command, report: &mut dyn FnMut(&str)) -> Result<(Option<String>, String), BuildError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let spawn = |source| BuildError::Spawn {
+        program: program.clone(),
+        source,
+    };
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(spawn)?;
+    let stdout = child.stdout.take();
+    let messages = std::thread::spawn(move || {
+        let mut text = String::new();
+        stdout
+            .map(|mut stdout| stdout.read_to_string(&mut text))
+            .transpose()
+            .map(|_| text)
+    });
+    let mut last = String::from("cargo gave no reason");
+    for line in child
+        .stderr
+        .take()
+        .into_iter()
+        .flat_map(|stderr| BufReader::new(stderr).lines())
+        .map_while(Result::ok)
+    {
+        if line.starts_with("error") {
+            last.clone_from(&line);
+        }
+        report(&line);
+    }
+    let status = child.wait().map_err(spawn)?;
+    let messages = messages.join().ok().and_then(Result::ok);
+    Ok((messages.filter(|_| status.success()), last))
+}
+
+/// The `.wasm` file of the crate itself in cargo's messages.
+fn artifact(messages: &str, manifest: &Path) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message.get("reason").and_then(Value::as_str) == Some("compiler-artifact"))
+        .filter(|message| message.get("manifest_path").and_then(Value::as_str).map(Path::new) == Some(manifest))
+        .flat_map(|message| {
+            message
+                .get("filenames")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default()
+        })
+        .filter_map(|name| name.as_str().map(PathBuf::from))
+        .find(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crates_own_wasm_file_is_taken() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","manifest_path":"/x/dep/Cargo.toml","filenames":["/t/dep.wasm"]}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","manifest_path":"/x/me/Cargo.toml","filenames":["/t/libme.rlib","/t/me.wasm"]}"#,
+            "\nnot json\n",
+        );
+        assert_eq!(
+            artifact(messages, Path::new("/x/me/Cargo.toml")),
+            Some(PathBuf::from("/t/me.wasm"))
+        );
+        assert_eq!(artifact(messages, Path::new("/x/other/Cargo.toml")), None);
+    }
+}
