@@ -21,6 +21,11 @@ pub(crate) struct Crds {
 }
 
 impl Crds {
+    /// As `crds --check`.
+    pub(crate) fn check() -> Self {
+        Self { check: true }
+    }
+
     /// Writes the files, or compares them.
     pub(crate) fn run(&self) -> Result<()> {
         let wanted = render()?;

@@ -5,7 +5,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod bench;
+mod ci;
 mod crds;
+mod lab;
+mod module;
+mod steps;
+mod test;
 
 /// Developer commands of popcell.
 #[derive(Parser)]
@@ -17,13 +23,29 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write the CRDs to manifests/crds.
+    /// Run everything that must pass
+    Test(test::Test),
+    /// Start, end or look at a lab that stays: a real Karmada with a Push and a Pull member
+    #[command(subcommand)]
+    Lab(lab::Lab),
+    /// Build interpreter modules into target/modules
+    Module(module::Module),
+    /// Run benchmarks in the optimised build
+    Bench(bench::Bench),
+    /// Write the CRDs to manifests/crds
     Crds(crds::Crds),
+    /// Install what a fresh CI machine lacks, then run everything that must pass
+    Ci(ci::Ci),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Test(command) => command.run(),
+        Command::Lab(command) => command.run(),
+        Command::Module(command) => command.run(),
+        Command::Bench(command) => command.run(),
         Command::Crds(command) => command.run(),
+        Command::Ci(command) => command.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

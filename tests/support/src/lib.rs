@@ -1,4 +1,22 @@
-//! Starts real control planes and stand-ins for tests.
+//! Starts real control planes and our own programs for tests, and waits for conditions on them.
+//!
+//! Nothing here outlives the process that started it: every child holds a pipe that closes with us.
 #![forbid(unsafe_code)]
 
+pub mod artifacts;
+mod eventually;
+mod guarded;
+pub mod kind;
+pub mod lab;
+pub mod manifests;
+pub mod objects;
+mod plane;
+pub mod webhook;
 pub mod workspace;
+
+pub use eventually::{always, eventually};
+pub use guarded::Guarded;
+pub use kind::Kind;
+pub use lab::{Lab, LabSpec, Member};
+pub use plane::Plane;
+pub use webhook::{Webhook, WebhookSpec};

@@ -1,0 +1,210 @@
+//! A lab: etcd, kube-apiserver, kube-controller-manager and Karmada, all real, on an address of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use crate::plane::Plane;
+use crate::{artifacts, workspace};
+
+mod detached;
+mod events;
+mod spec;
+mod supervisor;
+
+pub use detached::Detached;
+pub use spec::{Flags, LabSpec, Member};
+
+use events::{PlaneInfo, Ready};
+use supervisor::Supervisor;
+
+/// Name of the Karmada control plane in [`Lab::plane`].
+pub const HUB: &str = "hub";
+
+/// A running lab. It ends when this value is dropped or when the process ends, in whatever way. Its directory, logs
+/// included, is removed unless the thread that drops it is panicking.
+pub struct Lab {
+    supervisor: Mutex<Supervisor>,
+    ready: Ready,
+}
+
+impl Lab {
+    /// Builds the programs where they are missing, starts the lab and waits until every plane serves and every member
+    /// is Ready. Progress is reported on standard error.
+    ///
+    /// # Errors
+    /// Where Go is missing: how to get it. Otherwise which program did not come up, and the end of its log.
+    pub async fn start(spec: &LabSpec) -> Result<Self> {
+        let bin = artifacts::lab_programs()?;
+        let dir = new_directory()?;
+        let file = dir.join("spec.json");
+        fs::write(&file, document(spec, &dir, &bin)?).with_context(|| format!("failed to write {}", file.display()))?;
+        let mut supervisor = Supervisor::spawn(&bin.join("lab"), &file, dir.join("supervisor.log"))?;
+        let ready = supervisor.ready().await?;
+        eprintln!("lab: ready after {:.1} s on {}", ready.seconds, ready.address);
+        Ok(Self {
+            supervisor: Mutex::new(supervisor),
+            ready,
+        })
+    }
+
+    /// A client for the hub, made in the caller's runtime.
+    pub async fn hub(&self) -> Result<Plane> {
+        self.plane(HUB).await
+    }
+
+    /// A client for the hub, a member or an extra plane, made in the caller's runtime.
+    pub async fn plane(&self, name: &str) -> Result<Plane> {
+        Plane::connect(name, &self.info(name)?.kubeconfig).await
+    }
+
+    /// Names of the members.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.ready.members.keys().map(String::as_str)
+    }
+
+    /// The admin kubeconfig of a plane.
+    pub fn kubeconfig(&self, plane: &str) -> Result<&Path> {
+        Ok(&self.info(plane)?.kubeconfig)
+    }
+
+    /// The URL of a plane's API server.
+    pub fn url(&self, plane: &str) -> Result<&str> {
+        Ok(&self.info(plane)?.url)
+    }
+
+    fn info(&self, plane: &str) -> Result<&PlaneInfo> {
+        let found = self.ready.all_planes().find(|(name, _)| *name == plane);
+        let (_, info) = found.with_context(|| {
+            let names: Vec<&str> = self.ready.all_planes().map(|(name, _)| name).collect();
+            format!("the lab has no plane {plane}; it has {}", names.join(", "))
+        })?;
+        Ok(info)
+    }
+
+    /// The loopback address that only this lab uses.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.ready.address
+    }
+
+    /// The lab's directory: logs, certificates, data.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.ready.dir
+    }
+
+    /// The authority that signed the certificates of all API servers, as a PEM file.
+    #[must_use]
+    pub fn ca_file(&self) -> &Path {
+        &self.ready.ca_file
+    }
+
+    /// A program that was built with the lab, such as `karmadactl`.
+    #[must_use]
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.ready.bin.join(name)
+    }
+
+    /// The log of a process, such as `karmada-controller-manager`; processes of a member carry its name
+    /// (`karmada-agent-ord`).
+    #[must_use]
+    pub fn log(&self, process: &str) -> PathBuf {
+        self.ready.dir.join("logs").join(format!("{process}.log"))
+    }
+
+    /// Ends a process gracefully and waits for its end.
+    pub async fn stop(&self, process: &str) -> Result<()> {
+        self.command(&format!("stop {process}")).await
+    }
+
+    /// Starts a process that was stopped and waits until it serves.
+    pub async fn start_process(&self, process: &str) -> Result<()> {
+        self.command(&format!("start {process}")).await
+    }
+
+    /// Stops and starts a process.
+    pub async fn restart(&self, process: &str) -> Result<()> {
+        self.command(&format!("restart {process}")).await
+    }
+
+    /// Ends a process without warning (SIGKILL).
+    pub async fn kill(&self, process: &str) -> Result<()> {
+        self.command(&format!("kill {process}")).await
+    }
+
+    /// The process's present id.
+    pub async fn pid(&self, process: &str) -> Result<u32> {
+        let answer = self.supervisor.lock().await.command("status").await?;
+        let found = answer.processes.into_iter().find(|state| state.name == process);
+        let state = found.with_context(|| format!("the lab has no process {process}"))?;
+        ensure!(state.running, "{process} does not run");
+        Ok(state.pid)
+    }
+
+    async fn command(&self, line: &str) -> Result<()> {
+        self.supervisor.lock().await.command(line).await.map(|_| ())
+    }
+
+    /// A user with a client certificate; one kubeconfig for each plane.
+    pub async fn user(&self, name: &str, groups: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+        let line = format!("user {name} {}", groups.join(" "));
+        Ok(self.supervisor.lock().await.command(line.trim_end()).await?.kubeconfigs)
+    }
+
+    /// Fails when a program ended by itself since the last call.
+    pub async fn expect_alive(&self) -> Result<()> {
+        let deaths = self.supervisor.lock().await.deaths();
+        ensure!(
+            deaths.is_empty(),
+            "programs of the lab ended by themselves: {}",
+            deaths.join("; ")
+        );
+        Ok(())
+    }
+
+    /// Ends the lab and waits for it. Dropping does the same without telling of errors.
+    pub async fn end(self) -> Result<()> {
+        let status = self.supervisor.lock().await.end()?;
+        ensure!(status.success(), "the supervisor ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for death in self.supervisor.get_mut().deaths() {
+            eprintln!("lab: {death}");
+        }
+        let ended = self.supervisor.get_mut().end();
+        if std::thread::panicking() || ended.is_err() {
+            eprintln!("lab: logs are in {}", self.ready.dir.join("logs").display());
+        } else {
+            // Best effort: what is left lies in the build directory.
+            let _ = fs::remove_dir_all(&self.ready.dir);
+        }
+    }
+}
+
+fn new_directory() -> Result<PathBuf> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = workspace::target_dir()
+        .join("labs")
+        .join(format!("{}-{number}", std::process::id()));
+    fs::create_dir_all(&dir).with_context(|| format!("failed to make {}", dir.display()))?;
+    Ok(dir)
+}
+
+/// The spec as the supervisor reads it.
+pub(crate) fn document(spec: &LabSpec, dir: &Path, bin: &Path) -> Result<String> {
+    let mut document = serde_json::to_value(spec).context("failed to write the lab's spec")?;
+    document["dir"] = json!(dir);
+    document["bin"] = json!(bin);
+    serde_json::to_string_pretty(&document).context("failed to write the lab's spec")
+}

@@ -1,0 +1,88 @@
+//! The manifests that are shipped, built by kustomize.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::{artifacts, workspace};
+
+/// Directories to build, relative to `manifests`: the CRDs and every overlay.
+pub fn overlays() -> Result<Vec<PathBuf>> {
+    let mut found = vec![PathBuf::from("crds")];
+    for part in subdirectories(&workspace::root().join("manifests"))? {
+        let overlays = part.join("overlays");
+        if overlays.is_dir() {
+            found.extend(subdirectories(&overlays)?);
+        }
+    }
+    let relative = |dir: &PathBuf| {
+        dir.strip_prefix(workspace::root().join("manifests"))
+            .map_or_else(|_| dir.clone(), Path::to_path_buf)
+    };
+    let mut found: Vec<PathBuf> = found.iter().map(relative).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// The objects of a directory of `manifests`, with the modules of this repository where an operator puts theirs.
+pub fn build(directory: &Path) -> Result<Vec<Value>> {
+    let copy = tempfile::tempdir().context("failed to make a directory")?;
+    copy_tree(&workspace::root().join("manifests"), copy.path())?;
+    let modules = copy.path().join("webhook/modules");
+    let compiled = artifacts::modules()?;
+    for entry in fs::read_dir(&compiled).with_context(|| format!("failed to list {}", compiled.display()))? {
+        let file = entry.context("failed to list the modules")?.path();
+        if file.extension().is_some_and(|extension| extension == "wasm")
+            && let Some(name) = file.file_name()
+        {
+            fs::copy(&file, modules.join(name)).context("failed to copy a module")?;
+        }
+    }
+    let kustomize = artifacts::lab_programs()?.join("kustomize");
+    let output = Command::new(&kustomize)
+        .arg("build")
+        .arg(copy.path().join(directory))
+        .output();
+    let output = output.with_context(|| format!("failed to start {}", kustomize.display()))?;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "kustomize build {} failed: {}",
+        directory.display(),
+        complaint.trim()
+    );
+    let text = String::from_utf8(output.stdout).context("kustomize wrote something that is no text")?;
+    serde_saphyr::from_multiple(&text).context("kustomize wrote something that is no YAML")
+}
+
+fn subdirectories(parent: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(parent).with_context(|| format!("failed to list {}", parent.display()))? {
+        let path = entry
+            .with_context(|| format!("failed to list {}", parent.display()))?
+            .path();
+        if path.is_dir() {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("failed to make {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("failed to list {}", from.display()))? {
+        let path = entry
+            .with_context(|| format!("failed to list {}", from.display()))?
+            .path();
+        let Some(name) = path.file_name() else { continue };
+        if path.is_dir() {
+            copy_tree(&path, &to.join(name))?;
+        } else {
+            fs::copy(&path, to.join(name)).with_context(|| format!("failed to copy {}", path.display()))?;
+        }
+    }
+    Ok(())
+}

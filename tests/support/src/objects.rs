@@ -1,0 +1,172 @@
+//! Builders of the objects that tests apply. Each answers a fresh JSON value that the test may change further.
+
+use popcell_api::{API_VERSION, annotations, conditions, labels};
+use serde_json::{Value, json};
+
+/// A Namespace.
+#[must_use]
+pub fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+/// A WorkloadDeployment on the hub: one small container, `replicas` of it, labelled with its city.
+#[must_use]
+pub fn workload_deployment(namespace: &str, name: &str, city: &str, replicas: i32) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "WorkloadDeployment",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "labels": { labels::CITY_CODE: city, labels::MANAGED_BY: labels::MANAGED_BY_POPCELL },
+        },
+        "spec": {
+            "workloadRef": { "name": "web", "uid": "6d2c9c0b-7f0f-4c4e-9a54-3a2f5c1d0e11" },
+            "placementName": "edge",
+            "cityCode": city,
+            "scaleSettings": { "minReplicas": replicas, "instanceManagementPolicy": "OrderedReady" },
+            "template": { "spec": {
+                "runtime": {
+                    "resources": { "instanceType": "datumcloud/d1-standard-2" },
+                    "sandbox": { "containers": [{ "name": "web", "image": "registry.example.com/web:1" }] },
+                },
+                "networkInterfaces": [{ "network": { "name": "default" } }],
+            } },
+        },
+    })
+}
+
+/// The policy that sends the namespace's WorkloadDeployments of one city to that city's cell.
+///
+/// One cluster at most, so that a second cluster with the label does not double the work; NoExecute is tolerated,
+/// because an eviction would remove the only copy.
+#[must_use]
+pub fn city_policy(namespace: &str, city: &str) -> Value {
+    let of_the_city = json!({ "matchLabels": { labels::CITY_CODE: city } });
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {
+            "namespace": namespace,
+            "name": city_policy_name(city),
+            "labels": { labels::MANAGED_BY: labels::MANAGED_BY_POPCELL },
+        },
+        "spec": {
+            "conflictResolution": "Abort",
+            "resourceSelectors": [{
+                "apiVersion": API_VERSION,
+                "kind": "WorkloadDeployment",
+                "labelSelector": of_the_city,
+            }],
+            "placement": {
+                "clusterAffinity": { "labelSelector": of_the_city },
+                "clusterTolerations": [{ "operator": "Exists", "effect": "NoExecute" }],
+                "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
+            },
+        },
+    })
+}
+
+/// Name of a city's policy.
+#[must_use]
+pub fn city_policy_name(city: &str) -> String {
+    format!("city-{}", city.to_lowercase().replace(' ', "-"))
+}
+
+/// Status as the controller of a cell writes it: `ready` of `desired` instances run.
+///
+/// `generation` is that of the object in the cell. The condition's time is fixed, so that equal states are equal.
+#[must_use]
+pub fn cell_status(generation: i64, desired: i32, ready: i32) -> Value {
+    let (available, reason, message) = if ready > 0 {
+        (
+            "True",
+            conditions::reasons::STABLE_INSTANCE_FOUND,
+            format!("{ready}/{desired} instances are ready"),
+        )
+    } else {
+        (
+            "False",
+            conditions::reasons::PROVISIONING_INSTANCES,
+            "Instances are being provisioned".to_owned(),
+        )
+    };
+    let mut status = json!({
+        "replicas": desired,
+        "currentReplicas": ready,
+        "updatedReplicas": desired,
+        "desiredReplicas": desired,
+        "readyReplicas": ready,
+        "observedGeneration": generation,
+        "conditions": [condition(conditions::AVAILABLE, available, reason, &message, generation)],
+    });
+    if ready == desired
+        && let Some(list) = status.pointer_mut("/conditions").and_then(Value::as_array_mut)
+    {
+        let message = format!("{ready}/{desired} replicas available");
+        list.push(condition(
+            conditions::REPLICAS_READY,
+            "True",
+            conditions::reasons::REPLICAS_AVAILABLE,
+            &message,
+            generation,
+        ));
+    }
+    status
+}
+
+/// One condition.
+#[must_use]
+pub fn condition(type_: &str, status: &str, reason: &str, message: &str, generation: i64) -> Value {
+    json!({
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": generation,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    })
+}
+
+/// Sets an annotation of an object that is still to be applied.
+pub fn annotate(object: &mut Value, key: &str, value: &str) {
+    object["metadata"]["annotations"][key] = json!(value);
+}
+
+/// Notes on a hub WorkloadDeployment which generation of the project's it carries.
+pub fn set_upstream_generation(workload_deployment: &mut Value, generation: i64) {
+    annotate(
+        workload_deployment,
+        annotations::UPSTREAM_GENERATION,
+        &generation.to_string(),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_policies() {
+        assert_eq!(city_policy_name("LAX"), "city-lax");
+        assert_eq!(city_policy_name("New York"), "city-new-york");
+    }
+
+    #[test]
+    fn a_workload_deployment_fits_its_type() {
+        let object = workload_deployment("ns", "web-edge-dfw", "DFW", 2);
+        let typed: popcell_api::WorkloadDeployment = serde_json::from_value(object.clone()).unwrap();
+        assert_eq!(typed.spec.city_code, "DFW");
+        assert_eq!(serde_json::to_value(&typed).unwrap()["spec"], object["spec"]);
+    }
+
+    #[test]
+    fn a_cells_status_fits_its_type() {
+        for (desired, ready) in [(2, 0), (2, 1), (2, 2), (0, 0)] {
+            let status = cell_status(3, desired, ready);
+            let typed: popcell_api::WorkloadDeploymentStatus = serde_json::from_value(status.clone()).unwrap();
+            assert_eq!(typed.ready_replicas, ready);
+            assert_eq!(serde_json::to_value(&typed).unwrap(), status);
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The webhook as a process, on an address of its own.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::artifacts::{self, Profile};
+use crate::eventually;
+use crate::guarded::Guarded;
+
+const PORT: u16 = 8443;
+const HEALTH_PORT: u16 = 8080;
+/// Compiling modules takes long in an unoptimised build on a busy machine.
+const START: Duration = Duration::from_mins(2);
+
+/// How to run the webhook.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookSpec {
+    modules: Vec<PathBuf>,
+    names: Vec<String>,
+    flags: Vec<String>,
+    profile: Profile,
+}
+
+impl WebhookSpec {
+    /// With modules of this repository, by the name of their folder, such as `compute`. They are built when needed.
+    pub fn with_modules(names: &[&str]) -> Result<Self> {
+        let dir = artifacts::modules()?;
+        let modules = names.iter().map(|name| dir.join(format!("{name}.wasm"))).collect();
+        Ok(Self {
+            modules,
+            ..Self::default()
+        })
+    }
+
+    /// Adds a module file.
+    #[must_use]
+    pub fn module(mut self, file: impl Into<PathBuf>) -> Self {
+        self.modules.push(file.into());
+        self
+    }
+
+    /// Adds a name to the certificate; the address is in it anyway.
+    #[must_use]
+    pub fn san(mut self, name: &str) -> Self {
+        self.names.push(name.to_owned());
+        self
+    }
+
+    /// Adds a flag with its value, such as `--call-timeout=1s`.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Runs the optimised build.
+    #[must_use]
+    pub fn release(mut self) -> Self {
+        self.profile = Profile::Release;
+        self
+    }
+}
+
+/// A running webhook. It ends with this value, or with this process. Address, port and certificate authority stay the
+/// same through [`Webhook::stop`] and [`Webhook::start_again`].
+pub struct Webhook {
+    spec: WebhookSpec,
+    address: Ipv4Addr,
+    dir: TempDir,
+    process: Option<Guarded>,
+}
+
+impl Webhook {
+    /// Builds the program when needed, starts it and waits until it is ready.
+    ///
+    /// # Errors
+    /// With the program's log, when it ends instead.
+    pub async fn start(spec: WebhookSpec) -> Result<Self> {
+        let mut webhook = Self::prepare(spec)?;
+        webhook.start_again().await?;
+        Ok(webhook)
+    }
+
+    /// Starts the program and waits for its end: for what must be refused. Answers its exit status and its log.
+    pub async fn refused(spec: WebhookSpec) -> Result<(ExitStatus, String)> {
+        let mut webhook = Self::prepare(spec)?;
+        let mut process = webhook.spawn()?;
+        let status = eventually("the webhook ends by itself", START, async || {
+            process.try_wait()?.context("the webhook goes on running")
+        });
+        let status = status.await?;
+        let log = process.log();
+        webhook.process = None;
+        Ok((status, log))
+    }
+
+    fn prepare(spec: WebhookSpec) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("popcell-webhook-").tempdir();
+        let dir = dir.context("failed to make a directory for the webhook")?;
+        let modules = dir.path().join("modules");
+        std::fs::create_dir(&modules).context("failed to make a directory for modules")?;
+        for file in &spec.modules {
+            let name = file
+                .file_name()
+                .with_context(|| format!("{} is no file", file.display()))?;
+            std::fs::copy(file, modules.join(name))
+                .with_context(|| format!("failed to copy the module {}", file.display()))?;
+        }
+        Ok(Self {
+            spec,
+            address: free_address()?,
+            dir,
+            process: None,
+        })
+    }
+
+    fn spawn(&mut self) -> Result<Guarded> {
+        let program = artifacts::programs(self.spec.profile)?.webhook;
+        let mut arguments = vec![
+            format!("--module-dir={}", self.module_dir().display()),
+            format!("--listen={}:{PORT}", self.address),
+            format!("--health-listen={}:{HEALTH_PORT}", self.address),
+            "--self-signed".to_owned(),
+            format!("--ca-dir={}", self.dir.path().join("ca").display()),
+            format!("--san={}", self.address),
+        ];
+        arguments.extend(self.spec.names.iter().map(|name| format!("--san={name}")));
+        arguments.extend(self.spec.flags.iter().cloned());
+        Guarded::spawn(&program, &arguments, &self.log_file())
+    }
+
+    /// Starts the program after [`Webhook::stop`] or [`Webhook::kill`], at the same address, and waits until it is
+    /// ready.
+    pub async fn start_again(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "the webhook runs already");
+        let mut process = self.spawn()?;
+        let health = (self.address, HEALTH_PORT);
+        let ready = eventually("the webhook is ready", START, async || {
+            if let Some(status) = process.try_wait()? {
+                return Ok(Err(status));
+            }
+            let (code, body) = get(health, "/readyz").await?;
+            ensure!(code == 200, "/readyz answers {code}: {body}");
+            Ok(Ok(()))
+        });
+        match ready.await {
+            Ok(Ok(())) => {}
+            Ok(Err(status)) => bail!("the webhook ended with {status}:\n{}", process.log()),
+            Err(error) => return Err(error.context(format!("the webhook wrote:\n{}", process.log()))),
+        }
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Ends the program gracefully (SIGTERM) and answers its exit status.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        self.process.take().context("the webhook does not run")?.terminate()
+    }
+
+    /// Ends the program without warning (SIGKILL).
+    pub fn kill(&mut self) -> Result<()> {
+        let mut process = self.process.take().context("the webhook does not run")?;
+        process.signal("KILL")?;
+        process.wait().map(|_| ())
+    }
+
+    /// Sends a signal by its name, such as `STOP` and `CONT`.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        self.process.as_ref().context("the webhook does not run")?.signal(name)
+    }
+
+    /// Process id, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Guarded::pid)
+    }
+
+    /// Where Karmada calls.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}:{PORT}/interpret", self.address)
+    }
+
+    /// Address and port of the TLS listener.
+    #[must_use]
+    pub fn endpoint(&self) -> (Ipv4Addr, u16) {
+        (self.address, PORT)
+    }
+
+    /// The authority that signed its certificate, as a PEM file.
+    #[must_use]
+    pub fn ca_file(&self) -> PathBuf {
+        self.dir.path().join("ca").join("ca.crt")
+    }
+
+    /// Directory with exactly the modules that it serves.
+    #[must_use]
+    pub fn module_dir(&self) -> PathBuf {
+        self.dir.path().join("modules")
+    }
+
+    /// What it has written since the first start.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read(self.log_file())
+            .map(|log| String::from_utf8_lossy(&log).into_owned())
+            .unwrap_or_default()
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.dir.path().join("webhook.log")
+    }
+
+    /// Status and body of `/livez`, `/readyz` or `/metrics`.
+    pub async fn health(&self, path: &str) -> Result<(u16, String)> {
+        get((self.address, HEALTH_PORT), path).await
+    }
+
+    /// The metrics page.
+    pub async fn metrics(&self) -> Result<String> {
+        let (code, body) = self.health("/metrics").await?;
+        ensure!(code == 200, "/metrics answers {code}: {body}");
+        Ok(body)
+    }
+
+    /// The sum of the samples of one metric whose labels contain every text of `with`, such as `kind="Widget"`.
+    pub async fn metric(&self, name: &str, with: &[&str]) -> Result<f64> {
+        Ok(sum_of(&self.metrics().await?, name, with))
+    }
+
+    /// Registers the webhook with Karmada by `popcell register`.
+    pub fn register(&self, hub_kubeconfig: &Path, flags: &[&str]) -> Result<()> {
+        let output = artifacts::popcell()?
+            .arg("register")
+            .arg(format!("--module-dir={}", self.module_dir().display()))
+            .arg(format!("--url={}", self.url()))
+            .arg(format!("--ca-file={}", self.ca_file().display()))
+            .arg(format!("--kubeconfig={}", hub_kubeconfig.display()))
+            .args(flags)
+            .output()
+            .context("failed to start popcell")?;
+        ensure!(
+            output.status.success(),
+            "popcell register ended with {}:\n{}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(())
+    }
+}
+
+fn sum_of(metrics: &str, name: &str, with: &[&str]) -> f64 {
+    let samples = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let (labels, value) = rest.rsplit_once(' ')?;
+        let whole_name = labels.is_empty() || labels.starts_with('{');
+        (whole_name && with.iter().all(|label| labels.contains(label))).then(|| value.parse::<f64>().ok())?
+    });
+    samples.sum()
+}
+
+/// One request over HTTP/1.0.
+async fn get(endpoint: (Ipv4Addr, u16), path: &str) -> Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(endpoint).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+            .await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(10), exchange).await;
+    let answer = answer.with_context(|| format!("no answer from {path} within 10 s"))?;
+    let answer = answer.with_context(|| format!("failed to get {path} from {}:{}", endpoint.0, endpoint.1))?;
+    let text = String::from_utf8_lossy(&answer);
+    let (head, body) = text.split_once("\r\n\r\n").context("not an HTTP answer")?;
+    let code = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .context("not an HTTP answer")?;
+    Ok((code, body.to_owned()))
+}
+
+/// A loopback address on which nobody listens on our ports. All of 127.0.0.0/8 is ours on Linux, so ports can be fixed
+/// and stay the same over restarts.
+fn free_address() -> Result<Ipv4Addr> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..100 {
+        let number = std::process::id()
+            .wrapping_mul(64)
+            .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+        let [_, second, third, fourth] = number.to_be_bytes();
+        // 127.0.x.y is where others listen; the last byte is kept off 0 and 255.
+        let address = Ipv4Addr::new(127, second | 128, third, fourth.clamp(1, 254));
+        let free = |port| TcpListener::bind((address, port)).is_ok();
+        if free(PORT) && free(HEALTH_PORT) {
+            return Ok(address);
+        }
+    }
+    bail!("failed to find a free loopback address")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_the_samples_that_match() {
+        let page = "calls_total{kind=\"A\",outcome=\"ok\"} 2\ncalls_total{kind=\"B\",outcome=\"ok\"} 3\n\
+                    calls_total_other{kind=\"A\"} 9\nplain 4\n";
+        assert!((sum_of(page, "calls_total", &["outcome=\"ok\""]) - 5.0).abs() < f64::EPSILON);
+        assert!((sum_of(page, "calls_total", &["kind=\"A\""]) - 2.0).abs() < f64::EPSILON);
+        assert!((sum_of(page, "plain", &[]) - 4.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn two_webhooks_do_not_share_an_address() {
+        assert_ne!(free_address().unwrap(), free_address().unwrap());
+    }
+}

@@ -1,0 +1,141 @@
+//! `test`: everything that must pass.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use popcell_test_support::{artifacts, manifests, workspace};
+
+use crate::crds::Crds;
+use crate::module;
+use crate::steps::Steps;
+
+/// Arguments of `test`.
+#[derive(Args)]
+pub(crate) struct Test {}
+
+impl Test {
+    /// Runs all steps, the cheap ones first, and stops at the first that fails.
+    pub(crate) fn run(self) -> Result<()> {
+        let Self {} = self;
+        let mut steps = Steps::new();
+        texts(&mut steps)?;
+        lints(&mut steps)?;
+        lab(&mut steps)?;
+        steps.call("modules", "cargo xtask module", module::build_all)?;
+        let reference = [
+            "run",
+            "--quiet",
+            "--bin=popcell",
+            "--",
+            "reference",
+            "--output=docs/reference/cli.md",
+            "--check",
+        ];
+        steps.run("the command line's reference is up to date", &mut cargo(&reference))?;
+        steps.call("manifests can be built", "cargo xtask test", build_manifests)?;
+        steps.test("tests", &mut cargo(&["test", "--workspace"]))?;
+        steps.finish();
+        Ok(())
+    }
+}
+
+/// What can be judged without compiling.
+fn texts(steps: &mut Steps) -> Result<()> {
+    steps.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
+    steps.call("CRDs are up to date", "cargo xtask crds --check", || {
+        Crds::check().run()
+    })?;
+    if runs(cargo(&["deny", "--version"])) {
+        steps.run(
+            "licences, bans and sources",
+            &mut cargo(&["deny", "check", "licenses", "bans", "sources"]),
+        )
+    } else {
+        steps.skip(
+            "licences, bans and sources",
+            "cargo-deny is not installed (cargo install cargo-deny)",
+        );
+        Ok(())
+    }
+}
+
+fn lints(steps: &mut Steps) -> Result<()> {
+    steps.run(
+        "lints",
+        &mut cargo(&[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+    )
+}
+
+/// The lab's own checks, and its programs.
+fn lab(steps: &mut Steps) -> Result<()> {
+    steps.call("Go", "go version", || {
+        println!("{}", artifacts::go::version()?);
+        Ok(())
+    })?;
+    steps.call("the lab's programs", "cargo xtask lab build", || {
+        println!("{}", artifacts::lab_programs()?.display());
+        Ok(())
+    })?;
+    steps.call("formatting of the lab", "(cd tests/lab && gofmt -l .)", go_formatting)?;
+    steps.run("lints of the lab", artifacts::go::command().args(["vet", "./..."]))?;
+    steps.run("tests of the lab", artifacts::go::command().args(["test", "./..."]))
+}
+
+fn go_formatting() -> Result<()> {
+    let lab = artifacts::go::command();
+    let directory = lab.get_current_dir().unwrap_or(Path::new("."));
+    let output = Command::new("gofmt").args(["-l", "."]).current_dir(directory).output();
+    let output = output.context("failed to start gofmt, which comes with Go")?;
+    let files = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "gofmt: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    ensure!(
+        files.is_empty(),
+        "not formatted (gofmt -w): {}",
+        files.trim().replace('\n', ", ")
+    );
+    Ok(())
+}
+
+fn build_manifests() -> Result<()> {
+    for overlay in manifests::overlays()? {
+        let objects = manifests::build(&overlay)?;
+        println!("{}: {} objects", overlay.display(), objects.len());
+    }
+    Ok(())
+}
+
+/// The cargo that runs us, in the repository's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").map_or_else(|| "cargo".into(), short_name));
+    command.args(arguments).current_dir(workspace::root());
+    command
+}
+
+/// `cargo` where that finds the same program, so that what is printed to be repeated can be read.
+fn short_name(path: std::ffi::OsString) -> std::ffi::OsString {
+    // A rustup proxy selects the same toolchain by RUSTUP_TOOLCHAIN, which it has set for us.
+    if std::env::var_os("RUSTUP_TOOLCHAIN").is_some() {
+        "cargo".into()
+    } else {
+        path
+    }
+}
+
+/// Whether the command can be started and succeeds; its output is dropped.
+pub(crate) fn runs(mut command: Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
