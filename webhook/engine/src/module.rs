@@ -170,36 +170,25 @@ fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, budget:
     }
 }
 
+/// The guest's call stack, innermost first, in names that people read.
 fn frames(error: &wasmtime::Error) -> Vec<String> {
-    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else {
-        return Vec::new();
+    let name = |frame: &wasmtime::FrameInfo| match frame.func_name() {
+        // The short form leaves the hash away.
+        Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+        None => format!("function {}", frame.func_index()),
     };
-    let name = |frame: &wasmtime::FrameInfo| match frame.symbols().first().and_then(wasmtime::FrameSymbol::name) {
-        Some(name) => without_hash(name).to_owned(),
-        None => frame.func_name().map_or_else(
-            || format!("function {}", frame.func_index()),
-            |name| without_hash(name).to_owned(),
-        ),
-    };
-    backtrace.frames().iter().map(name).collect()
-}
-
-/// Rust's symbols end in `::h` and 16 hex digits.
-fn without_hash(name: &str) -> &str {
-    match name.rsplit_once("::h") {
-        Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
-        _ => name,
-    }
+    error
+        .downcast_ref::<WasmBacktrace>()
+        .map_or_else(Vec::new, |trace| trace.frames().iter().map(name).collect())
 }
 
 /// The innermost function that is not part of Rust's own machinery for panics and memory.
 fn author_function(frames: &[String]) -> Option<String> {
+    const RUNTIME: [&str; 6] = ["core::", "std::", "alloc::", "__rust", "rust_", "dlmalloc"];
     let is_runtime = |name: &String| {
-        [
-            "core::", "std::", "alloc::", "<core::", "<alloc::", "__rust", "rust_", "_R", "abort", "dlmalloc",
-        ]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
+        RUNTIME
+            .iter()
+            .any(|prefix| name.trim_start_matches('<').starts_with(prefix))
     };
     frames.iter().find(|name| !is_runtime(name)).or(frames.first()).cloned()
 }

@@ -113,6 +113,11 @@ impl Dispatcher {
         &self.modules
     }
 
+    /// How many more calls could run long right now.
+    pub fn free_slots(&self) -> usize {
+        self.slots.free()
+    }
+
     /// Answers before `deadline`, to a few milliseconds. Dropping the future frees what the call holds.
     pub async fn interpret(&self, request: &Request<'_>, deadline: Instant) -> Outcome {
         let call = Call::of(request);

@@ -49,6 +49,10 @@ impl Slots {
         })
     }
 
+    pub(super) fn free(&self) -> usize {
+        self.free.available_permits()
+    }
+
     /// Runs a job at once: whoever holds a [`Room`] has a thread.
     pub(super) fn run(&self, job: Job) {
         // The threads live as long as this sender, so somebody receives; a lost job drops its sender and is noticed.

@@ -1,0 +1,230 @@
+//! Single calls: honest ones, crashes, limits and lies.
+
+use std::time::Duration;
+
+use popcell_engine::{Call, Cause, Settings};
+use popcell_protocol::{Answer, Operation, StatusItem};
+use serde_json::value::RawValue;
+
+use crate::fixture::{KIND, ask, kind, load, module, object, settings};
+
+use Operation::{
+    AggregateStatus, InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus,
+    Retain, ReviseReplica,
+};
+
+#[test]
+fn every_operation_is_answered() {
+    let module = module(&settings());
+    assert!(matches!(
+        ask(&module, InterpretReplica, ""),
+        Ok(Answer::Replicas {
+            replicas: 3,
+            requirements: Some(_)
+        })
+    ));
+    assert!(matches!(ask(&module, InterpretComponent, ""), Ok(Answer::Components(parts)) if parts.len() == 2));
+    assert!(matches!(ask(&module, ReviseReplica, ""), Ok(Answer::Patch(Some(steps))) if steps.len() == 1));
+    assert!(matches!(ask(&module, Retain, ""), Ok(Answer::Patch(None))));
+    assert!(matches!(ask(&module, InterpretHealth, ""), Ok(Answer::Health(true))));
+    assert!(matches!(ask(&module, InterpretDependency, ""), Ok(Answer::Dependencies(all)) if all.len() == 1));
+    let Ok(Answer::Status(status)) = ask(&module, InterpretStatus, "") else {
+        panic!("no status")
+    };
+    assert_eq!(status.get(), r#"{"big":9007199254740993,"exact":1.10}"#);
+}
+
+#[test]
+fn status_items_arrive() {
+    let module = module(&settings());
+    let (kind, object) = (kind(KIND), object(""));
+    let status = RawValue::from_string("{}".into()).unwrap();
+    let item = |name: &'static str| StatusItem {
+        cluster_name: name.into(),
+        status: Some(&status),
+        applied: true,
+        applied_message: "".into(),
+        health: None,
+    };
+    let items = [item("dfw"), item("ord")];
+    let call = Call {
+        items: &items,
+        ..Call::new(AggregateStatus, &kind, &object)
+    };
+    let Ok(Answer::Patch(Some(steps))) = module.call(&call, Duration::from_secs(5)) else {
+        panic!("no patch")
+    };
+    assert!(
+        format!("{steps:?}").contains(r#"{\"clusters\":[\"dfw\",\"ord\"]}"#) || format!("{steps:?}").contains("dfw")
+    );
+}
+
+#[test]
+fn c07_the_five_causes_are_told_apart() {
+    let settings = Settings {
+        call_timeout: Duration::from_millis(200),
+        ..settings()
+    };
+    let module = module(&settings);
+    let cases = [
+        ("loop", "deadline", "deadline of 200ms (--call-timeout)"),
+        ("trap", "trapped", "trapped in"),
+        ("allocate", "memory", "more memory than 64 MiB (--max-memory)"),
+        ("recurse", "stack", "stack overflow"),
+        ("recurse-large", "stack", "stack overflow"),
+        ("failed", "failed", "no such size"),
+        ("undecided", "undecided", "undecided: the image cannot be pulled"),
+        (
+            "invalid",
+            "invalid-object",
+            "/spec/replicas: expected an integer, found \"two\"",
+        ),
+        ("unsupported", "unsupported", "does not implement"),
+    ];
+    for (behaviour, label, text) in cases {
+        let error = ask(&module, InterpretHealth, behaviour).unwrap_err();
+        let message = error.to_string();
+        assert_eq!(error.label(), label, "{behaviour}: {message}");
+        assert!(
+            message.starts_with("misbehaving@0.1.0 InterpretHealth Misbehaving ns/a: "),
+            "{message}"
+        );
+        assert!(message.contains(text), "{behaviour}: {message} does not say {text}");
+        assert!(message.len() <= 256);
+    }
+}
+
+#[test]
+fn c07_a_trap_names_the_modules_function() {
+    let error = ask(&module(&settings()), InterpretHealth, "trap").unwrap_err();
+    let Cause::Trapped {
+        function: Some(function),
+        ..
+    } = &error.cause
+    else {
+        panic!("{error:?}")
+    };
+    assert!(function.contains("give_up"), "{:?}", error.cause);
+    assert!(!function.contains("::h"), "{function}");
+}
+
+#[test]
+fn c07_after_every_failure_the_next_call_is_served() {
+    let settings = Settings {
+        call_timeout: Duration::from_millis(200),
+        ..settings()
+    };
+    let module = module(&settings);
+    for behaviour in ["trap", "loop", "allocate", "recurse"] {
+        assert!(ask(&module, InterpretHealth, behaviour).is_err());
+        assert!(
+            matches!(ask(&module, InterpretHealth, ""), Ok(Answer::Health(true))),
+            "after {behaviour}"
+        );
+    }
+}
+
+#[test]
+fn f19_lies_are_refused_with_their_place() {
+    let module = module(&settings());
+    let cases = [
+        (
+            InterpretReplica,
+            "lie-negative",
+            "/replicas: must be 0 to 2147483647, is -1",
+        ),
+        (InterpretReplica, "lie-large", "/replicas: must be 0 to 2147483647"),
+        (
+            InterpretReplica,
+            "lie-quantity",
+            "/replicaRequirements/resourceRequest/cpu: \"lots\" is no Kubernetes quantity",
+        ),
+        (InterpretComponent, "lie-twice", "/components/1/name"),
+        (
+            ReviseReplica,
+            "lie-parent",
+            "/spec/none/replicas: the patch does not apply",
+        ),
+        (
+            ReviseReplica,
+            "lie-status",
+            "/status/replicas: ReviseReplica may not touch it",
+        ),
+        (
+            Retain,
+            "lie-karmada",
+            "/metadata/annotations/work.karmada.io~1name: Retain may not touch it",
+        ),
+        (Retain, "lie-name", "/metadata/name: Retain may not touch it"),
+        (Retain, "lie-json", "/spec: is no JSON"),
+        (
+            AggregateStatus,
+            "lie-spec",
+            "/spec: AggregateStatus may not touch it: only /status",
+        ),
+        (
+            InterpretStatus,
+            "lie-scalar",
+            "/rawStatus: must be a JSON object, is a number",
+        ),
+        (InterpretStatus, "lie-json", "/rawStatus: is no JSON"),
+        (InterpretStatus, "lie-utf8", "/rawStatus: is not UTF-8"),
+        (InterpretStatus, "lie-huge", "unreadable"),
+        (
+            InterpretDependency,
+            "lie-nameless",
+            "/dependencies/0: has neither name nor labelSelector",
+        ),
+    ];
+    for (operation, lie, text) in cases {
+        let error = ask(&module, operation, lie).unwrap_err();
+        let message = error.to_string();
+        assert_eq!(error.label(), "refused-answer", "{lie}: {message}");
+        assert!(
+            message.starts_with(&format!(
+                "misbehaving@0.1.0 {operation} Misbehaving ns/a: refused answer: "
+            )),
+            "{message}"
+        );
+        assert!(message.contains(text), "{lie}: {message} does not say {text}");
+    }
+}
+
+#[test]
+fn c16_a_missing_operation_is_named() {
+    let module = load("no-health").unwrap();
+    let (kind, object) = (kind(KIND), object(""));
+    let error = module
+        .call(&Call::new(InterpretHealth, &kind, &object), Duration::from_secs(5))
+        .unwrap_err();
+    assert_eq!(error.label(), "unsupported");
+    assert!(
+        error
+            .to_string()
+            .starts_with("no-health@0.1.0 InterpretHealth Misbehaving: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_long_message_is_cut_between_characters() {
+    let error = ask(&module(&settings()), InterpretHealth, "failed-at-length").unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.len() <= 256 && message.ends_with("...") && !message.contains('\n'),
+        "{message}"
+    );
+}
+
+#[test]
+fn c12_more_callers_than_instances_wait_for_their_turn() {
+    let module = module(&settings());
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..64)
+            .map(|_| {
+                scope.spawn(|| (0..20).all(|_| matches!(ask(&module, InterpretHealth, ""), Ok(Answer::Health(true)))))
+            })
+            .collect();
+        assert!(callers.into_iter().all(|caller| caller.join().unwrap()));
+    });
+}

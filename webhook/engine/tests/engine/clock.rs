@@ -1,0 +1,158 @@
+//! Deadlines, and hosts that are stopped or short of address space. What changes a whole process runs in one of its own:
+//! this test binary again, with one test that is otherwise ignored.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use popcell_engine::{Allocator, EngineError, Settings};
+use popcell_protocol::{Answer, Operation};
+
+use crate::fixture::{ask, engine, module, settings, wasm};
+
+/// Runs about five milliseconds.
+const SHORT: &str = "spin-5000000";
+
+fn child(shell: &str, test: &str) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(format!("{shell}; exec \"$0\" --exact {test} --ignored --nocapture"));
+    command.arg(std::env::current_exe().unwrap()).stdout(Stdio::piped());
+    command
+}
+
+/// Waits until the child prints a line with this word.
+fn wait_for(child: &mut Child, word: &str) -> BufReader<std::process::ChildStdout> {
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains(word) {
+        line.clear();
+        assert_ne!(
+            lines.read_line(&mut line).unwrap(),
+            0,
+            "the child ended before it said {word}"
+        );
+    }
+    lines
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("kill -{name} {}", child.id()))
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn c08_a_loop_ends_at_the_shorter_of_budget_and_cap() {
+    let capped = module(&Settings {
+        call_timeout: Duration::from_millis(300),
+        ..settings()
+    });
+    let error = ask(&capped, Operation::InterpretHealth, "loop").unwrap_err();
+    assert!(error.to_string().contains("deadline of 300ms"), "{error}");
+}
+
+#[test]
+fn c08_a_short_call_never_expires_at_the_smallest_cap() {
+    let module = module(&Settings {
+        call_timeout: Settings::CALL_TIMEOUT.1,
+        ..settings()
+    });
+    for _ in 0..20 {
+        assert!(matches!(
+            ask(&module, Operation::InterpretHealth, SHORT),
+            Ok(Answer::Health(true))
+        ));
+    }
+}
+
+#[test]
+fn c08_a_deadline_cannot_be_switched_off() {
+    for call_timeout in [
+        Duration::ZERO,
+        Duration::from_millis(99),
+        Duration::from_secs(31),
+        Duration::MAX,
+    ] {
+        let error = popcell_engine::Engine::new(&Settings {
+            call_timeout,
+            ..settings()
+        })
+        .unwrap_err();
+        assert!(
+            matches!(
+                error,
+                EngineError::Setting {
+                    setting: "call-timeout",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn c08_a_stopped_process_finds_its_calls_alive() {
+    wasm("misbehaving"); // built before the child needs it
+    let mut child = child(":", "clock::in_a_stopped_process").spawn().unwrap();
+    let _output = wait_for(&mut child, "calling");
+    for _ in 0..2 {
+        signal(&child, "STOP");
+        sleep(Duration::from_millis(1500));
+        signal(&child, "CONT");
+        sleep(Duration::from_millis(100));
+    }
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "run by c08_a_stopped_process_finds_its_calls_alive"]
+fn in_a_stopped_process() {
+    let module = module(&Settings {
+        call_timeout: Duration::from_secs(1),
+        ..settings()
+    });
+    println!("calling");
+    let until = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < until {
+        assert!(matches!(
+            ask(&module, Operation::InterpretHealth, SHORT),
+            Ok(Answer::Health(true))
+        ));
+    }
+}
+
+#[test]
+fn c12_a_host_short_of_address_space_is_served() {
+    wasm("misbehaving");
+    let mut child = child("ulimit -v 2097152", "clock::under_ulimit").spawn().unwrap();
+    let _output = wait_for(&mut child, "allocator is");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "run by c12_a_host_short_of_address_space_is_served"]
+fn under_ulimit() {
+    let engine = engine(&settings());
+    assert_ne!(engine.allocator(), Allocator::Pooling);
+    println!("allocator is {}", engine.allocator());
+    let module = engine.load("misbehaving.wasm", &wasm("misbehaving")).unwrap();
+    for _ in 0..100 {
+        assert!(matches!(
+            ask(&module, Operation::InterpretHealth, ""),
+            Ok(Answer::Health(true))
+        ));
+    }
+    assert_eq!(
+        ask(&module, Operation::InterpretHealth, "allocate")
+            .unwrap_err()
+            .label(),
+        "memory"
+    );
+}
