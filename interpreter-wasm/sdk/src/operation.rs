@@ -1,0 +1,77 @@
+//! Karmada's interpreter operations (config.karmada.io/v1alpha1).
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An operation that Karmada asks an interpreter for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// How many replicas the template asks for and what one needs.
+    InterpretReplica,
+    /// The parts of a template with several pod templates.
+    InterpretComponent,
+    /// The template with another number of replicas.
+    ReviseReplica,
+    /// The desired object with the fields that belong to the member cluster.
+    Retain,
+    /// The template with its status made from what the members reported.
+    AggregateStatus,
+    /// The part of a member object's status that goes upward.
+    InterpretStatus,
+    /// Whether the member object is healthy.
+    InterpretHealth,
+    /// What has to go wherever the object goes.
+    InterpretDependency,
+}
+
+impl Operation {
+    /// Every operation, in the order of the interface text.
+    pub const ALL: [Self; 8] = [
+        Self::InterpretReplica,
+        Self::InterpretComponent,
+        Self::ReviseReplica,
+        Self::Retain,
+        Self::AggregateStatus,
+        Self::InterpretStatus,
+        Self::InterpretHealth,
+        Self::InterpretDependency,
+    ];
+
+    /// Karmada's spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InterpretReplica => "InterpretReplica",
+            Self::InterpretComponent => "InterpretComponent",
+            Self::ReviseReplica => "ReviseReplica",
+            Self::Retain => "Retain",
+            Self::AggregateStatus => "AggregateStatus",
+            Self::InterpretStatus => "InterpretStatus",
+            Self::InterpretHealth => "InterpretHealth",
+            Self::InterpretDependency => "InterpretDependency",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text names no operation.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown operation {0:?}: expected one of InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
+         AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency")]
+pub struct UnknownOperation(pub String);
+
+impl FromStr for Operation {
+    type Err = UnknownOperation;
+
+    /// Reads Karmada's spelling in any letter case, as Karmada's own tools do.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|operation| operation.as_str().eq_ignore_ascii_case(text))
+            .ok_or_else(|| UnknownOperation(text.to_owned()))
+    }
+}
