@@ -26,7 +26,9 @@ pub fn note(status: &mut Json, object: &Object) -> Result<()> {
     if let Some(generation) = object.generation()? {
         status.set(GENERATION, generation)?;
     }
-    let template = object.annotation(TEMPLATE_GENERATION_ANNOTATION).and_then(|text| text.parse::<i64>().ok());
+    let template = object
+        .annotation(TEMPLATE_GENERATION_ANNOTATION)
+        .and_then(|text| text.parse::<i64>().ok());
     if let Some(template) = template {
         status.set(TEMPLATE_GENERATION, template)?;
     }
@@ -40,9 +42,14 @@ pub fn translate(template: &Object, items: &[&StatusItem]) -> Result<Option<i64>
     let generation = template.generation()?;
     let mut all = !items.is_empty() && generation.is_some();
     for item in items {
-        all = all && has_observed(item, generation)?;
+        // Every item is read, so that an odd one is found whatever the order.
+        all &= has_observed(item, generation)?;
     }
-    if all { Ok(generation) } else { template.int("/status/observedGeneration") }
+    if all {
+        Ok(generation)
+    } else {
+        template.int("/status/observedGeneration")
+    }
 }
 
 /// Whether the member has observed its newest spec, and that spec was made from the template's `generation`.

@@ -1,0 +1,160 @@
+//! An answer in the words of a test file.
+
+use super::patch::apply;
+use crate::module::{Change, Input, Output};
+use crate::test::yaml::{Node, Value};
+use crate::{Component, Dependency, NodeClaim, Operation, Requirements};
+
+/// An answer as the parts that `output` knows it by.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The parts; a part that is not there (no requirements) is left out.
+    pub parts: Vec<(&'static str, Node)>,
+    /// Whether the object is left as it is; only for the operations that may change it.
+    pub unchanged: Option<bool>,
+}
+
+impl Answer {
+    /// The part with this key.
+    pub fn part(&self, key: &str) -> Option<&Node> {
+        self.parts.iter().find(|(name, _)| *name == key).map(|(_, part)| part)
+    }
+
+    /// The answer as one mapping.
+    pub fn to_node(&self) -> Node {
+        Node::made_fields(self.parts.iter().map(|(key, part)| (*key, part.clone())))
+    }
+}
+
+/// The answer of an operation in the words of a test file.
+///
+/// # Errors
+/// When the output is one of another operation, or its patch does not fit the object.
+pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<Answer, String> {
+    let mut unchanged = None;
+    let parts = match (operation, output) {
+        (Operation::InterpretReplica, Output::Replicas(found)) => {
+            let mut parts = vec![("replica", number(found.replicas))];
+            parts.extend(
+                found
+                    .requirements
+                    .as_ref()
+                    .map(|found| ("requires", requirements(found))),
+            );
+            parts
+        }
+        (Operation::InterpretComponent, Output::Components(found)) => {
+            vec![("components", list(found.iter().map(component)))]
+        }
+        (Operation::ReviseReplica, Output::Change(change)) => vec![("revised", changed(input, change)?)],
+        (Operation::Retain, Output::Change(change)) => vec![("retained", changed(input, change)?)],
+        (Operation::AggregateStatus, Output::Change(change)) => vec![("aggregatedStatus", changed(input, change)?)],
+        (Operation::InterpretStatus, Output::Status(found)) => vec![("status", Node::of(found))],
+        (Operation::InterpretHealth, Output::Health(found)) => vec![("healthy", Node::made(Value::Bool(*found)))],
+        (Operation::InterpretDependency, Output::Dependencies(found)) => {
+            vec![("dependencies", list(found.iter().map(dependency)))]
+        }
+        (operation, other) => return Err(format!("{operation} got the answer of another operation: {other:?}")),
+    };
+    if let Output::Change(change) = output {
+        unchanged = Some(matches!(change, Change::Unchanged));
+    }
+    Ok(Answer { parts, unchanged })
+}
+
+fn changed(input: &Input, change: &Change) -> Result<Node, String> {
+    let object = Node::of(&input.object);
+    match change {
+        Change::Unchanged => Ok(object),
+        Change::Patch(steps) => apply(&object, steps),
+    }
+}
+
+fn number(value: i64) -> Node {
+    Node::made(Value::Number(value.to_string()))
+}
+
+fn list(items: impl Iterator<Item = Node>) -> Node {
+    Node::made(Value::Items(items.collect()))
+}
+
+fn requirements(found: &Requirements) -> Node {
+    let mut fields = Vec::new();
+    fields.extend(found.node_claim.as_ref().map(|claim| ("nodeClaim", node_claim(claim))));
+    if !found.resource_request.is_empty() {
+        let amounts = found
+            .resource_request
+            .iter()
+            .map(|(name, amount)| (name, Node::made_text(amount.to_string())));
+        fields.push(("resourceRequest", Node::made_fields(amounts)));
+    }
+    fields.extend(
+        found
+            .namespace
+            .as_ref()
+            .map(|namespace| ("namespace", Node::made_text(namespace))),
+    );
+    fields.extend(
+        found
+            .priority_class_name
+            .as_ref()
+            .map(|class| ("priorityClassName", Node::made_text(class))),
+    );
+    Node::made_fields(fields)
+}
+
+fn node_claim(claim: &NodeClaim) -> Node {
+    let mut fields = Vec::new();
+    fields.extend(
+        claim
+            .hard_node_affinity
+            .as_ref()
+            .map(|affinity| ("hardNodeAffinity", Node::of(affinity))),
+    );
+    if !claim.node_selector.is_empty() {
+        let labels = claim
+            .node_selector
+            .iter()
+            .map(|(key, value)| (key, Node::made_text(value)));
+        fields.push(("nodeSelector", Node::made_fields(labels)));
+    }
+    if !claim.tolerations.is_empty() {
+        fields.push(("tolerations", list(claim.tolerations.iter().map(Node::of))));
+    }
+    Node::made_fields(fields)
+}
+
+fn component(found: &Component) -> Node {
+    let mut fields = vec![
+        ("name", Node::made_text(&found.name)),
+        ("replicas", number(found.replicas)),
+    ];
+    fields.extend(
+        found
+            .requirements
+            .as_ref()
+            .map(|found| ("replicaRequirements", requirements(found))),
+    );
+    Node::made_fields(fields)
+}
+
+fn dependency(found: &Dependency) -> Node {
+    let mut fields = vec![
+        ("apiVersion", Node::made_text(&found.api_version)),
+        ("kind", Node::made_text(&found.kind)),
+    ];
+    fields.extend(
+        found
+            .namespace
+            .as_ref()
+            .map(|namespace| ("namespace", Node::made_text(namespace))),
+    );
+    fields.extend(found.name.as_ref().map(|name| ("name", Node::made_text(name))));
+    fields.extend(
+        found
+            .label_selector
+            .as_ref()
+            .map(|selector| ("labelSelector", Node::of(selector))),
+    );
+    Node::made_fields(fields)
+}

@@ -1,0 +1,200 @@
+//! What each law asks. A rule gets one question and answers `Err` with what happened instead.
+
+use crate::module::{Change, Input, Output, Run};
+use crate::test::cases::{Answer, answer};
+use crate::test::laws::valid;
+use crate::types::PatchOp;
+use crate::{Error, Json, Object, Operation};
+
+/// A law's rule and what it needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    pub(super) name: &'static str,
+    pub(super) says: &'static str,
+    /// The operations that a kind needs; the first one is asked.
+    pub(super) needs: &'static [Operation],
+    pub(super) holds: fn(&dyn Run, Operation, &Input) -> Result<(), String>,
+}
+
+macro_rules! rules {
+    ($($name:literal, [$($needs:ident),+], $holds:path, $says:literal;)+) => {
+        /// Every law.
+        pub(super) const ALL: &[Rule] = &[$(Rule {
+            name: $name,
+            says: $says,
+            needs: &[$(Operation::$needs),+],
+            holds: $holds,
+        }),+];
+    };
+}
+
+rules! {
+    "replicas_total", [InterpretReplica], total, "an answer or an error for every object, and always the same";
+    "components_total", [InterpretComponent], total, "an answer or an error for every object, and always the same";
+    "revise_total", [ReviseReplica], total, "an answer or an error for every object, and always the same";
+    "retain_total", [Retain], total, "an answer or an error for every object, and always the same";
+    "aggregate_total", [AggregateStatus], total, "an answer or an error for every object, and always the same";
+    "status_total", [InterpretStatus], total, "an answer or an error for every object, and always the same";
+    "health_total", [InterpretHealth], total, "an answer or an error for every object, and always the same";
+    "dependencies_total", [InterpretDependency], total, "an answer or an error for every object, and always the same";
+    "replicas_valid", [InterpretReplica], valid::answer, "Karmada can take the answer";
+    "components_valid", [InterpretComponent], valid::answer, "Karmada can take the answer";
+    "dependencies_valid", [InterpretDependency], valid::answer, "Karmada can take the answer";
+    "status_is_an_object", [InterpretStatus], valid::answer, "a status is a JSON object";
+    "revise_allowed", [ReviseReplica], allowed, "the answer touches only what the host lets through";
+    "retain_allowed", [Retain], allowed, "the answer touches only what the host lets through";
+    "aggregate_allowed", [AggregateStatus], allowed, "the answer touches only /status";
+    "revise_then_replicas", [ReviseReplica, InterpretReplica], revise_then_replicas,
+        "after ReviseReplica(n), InterpretReplica answers n";
+    "retain_idempotent", [Retain], idempotent, "a second Retain changes nothing";
+    "retain_identity", [Retain], retain_identity, "Retain of equal objects changes nothing";
+    "aggregate_idempotent", [AggregateStatus], idempotent, "the same items cause no second write";
+    "aggregate_any_order", [AggregateStatus], aggregate_any_order, "the order of the items does not matter";
+}
+
+/// The answer in the words of a test file; `None` where the module answers with an error.
+fn asked(module: &dyn Run, operation: Operation, input: &Input) -> Result<Option<Answer>, String> {
+    module
+        .run(operation, input)
+        .ok()
+        .map(|output| answer(operation, input, &output))
+        .transpose()
+}
+
+/// The object after an answer that changes it.
+fn object_after(answer: &Answer) -> Result<Object, String> {
+    let text = answer.parts.first().map(|(_, part)| part.to_json()).unwrap_or_default();
+    Object::parse(text).map_err(|error| format!("the changed object cannot be read: {error}"))
+}
+
+fn total(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    let first = module.run(operation, input);
+    if first == Err(Error::Unsupported) {
+        return Err(format!(
+            "{operation} is described, but answers that it is not implemented"
+        ));
+    }
+    let second = module.run(operation, input);
+    if first == second {
+        Ok(())
+    } else {
+        Err(format!("first {first:?}, then {second:?}"))
+    }
+}
+
+fn allowed(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    let Ok(Output::Change(Change::Patch(steps))) = module.run(operation, input) else {
+        return Ok(());
+    };
+    match steps
+        .iter()
+        .map(PatchOp::path)
+        .find(|path| !valid::path(operation, path))
+    {
+        None => Ok(()),
+        Some(path) => Err(format!("{operation} touches {path}")),
+    }
+}
+
+fn revise_then_replicas(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    let old = match module.run(Operation::InterpretReplica, input) {
+        Ok(Output::Replicas(found)) => i32::try_from(found.replicas).ok(),
+        _ => None,
+    };
+    for wanted in [0, 1, 2, 1000, i32::MAX].into_iter().chain(old) {
+        let question = Input {
+            replicas: wanted,
+            ..input.clone()
+        };
+        let Some(revised) = asked(module, operation, &question)? else {
+            continue;
+        };
+        let after = Input {
+            object: object_after(&revised)?,
+            ..input.clone()
+        };
+        match module.run(Operation::InterpretReplica, &after) {
+            Ok(Output::Replicas(found)) if found.replicas == i64::from(wanted) => {}
+            Ok(Output::Replicas(found)) => {
+                return Err(format!(
+                    "after ReviseReplica({wanted}), InterpretReplica answers {}",
+                    found.replicas
+                ));
+            }
+            Ok(other) => return Err(format!("InterpretReplica answers {other:?}")),
+            // What keeps InterpretReplica from answering was there before (a broken template).
+            Err(_) if old.is_none() => {}
+            Err(error) => {
+                return Err(format!(
+                    "after ReviseReplica({wanted}), InterpretReplica fails: {error}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The answer, given back as the object, changes nothing.
+fn idempotent(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    let Some(first) = asked(module, operation, input)? else {
+        return Ok(());
+    };
+    let again = Input {
+        object: object_after(&first)?,
+        ..input.clone()
+    };
+    match module.run(operation, &again) {
+        Ok(Output::Change(Change::Unchanged)) => Ok(()),
+        Ok(Output::Change(Change::Patch(steps))) => {
+            let paths: Vec<&str> = steps.iter().map(PatchOp::path).collect();
+            Err(format!("the second {operation} still changes {}", paths.join(", ")))
+        }
+        Ok(other) => Err(format!("the second {operation} answers {other:?}")),
+        Err(error) => Err(format!("the second {operation} fails: {error}")),
+    }
+}
+
+fn retain_identity(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    let equal = Input {
+        observed: Some(input.object.clone()),
+        ..input.clone()
+    };
+    match module.run(operation, &equal) {
+        Ok(Output::Change(Change::Patch(steps))) => {
+            let paths: Vec<&str> = steps.iter().map(PatchOp::path).collect();
+            Err(format!("Retain of equal objects changes {}", paths.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn aggregate_any_order(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
+    if input.items.len() < 2 {
+        return Ok(());
+    }
+    let meaning = |input: &Input| -> Result<Option<Json>, String> {
+        asked(module, operation, input)?
+            .map(|answer| object_after(&answer).map(Object::into_json))
+            .transpose()
+    };
+    let expected = meaning(input)?;
+    for turned in 1..=input.items.len() {
+        let mut items = input.items.clone();
+        if turned == items.len() {
+            items.reverse();
+        } else {
+            items.rotate_left(turned);
+        }
+        let names: Vec<String> = items.iter().map(|item| item.cluster_name.clone()).collect();
+        let got = meaning(&Input { items, ..input.clone() })?;
+        if got != expected {
+            let show = |answer: &Option<Json>| answer.as_ref().map_or("an error".to_owned(), Json::to_text);
+            let (expected, got) = (show(&expected), show(&got));
+            return Err(format!(
+                "with the items in the order {}: {got}; as given: {expected}",
+                names.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
