@@ -274,9 +274,10 @@ fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, Wrong> {
         None => Ok(None),
         Some(found) => match found.text() {
             Some(text) => Ok(Some(text)),
-            None if matches!(found.value, Value::Bool(_) | Value::Number(_)) => {
-                wrong(found.at, format!("{key}: expected text, found {found}: put it into quotes"))
-            }
+            None if matches!(found.value, Value::Bool(_) | Value::Number(_)) => wrong(
+                found.at,
+                format!("{key}: expected text, found {found}: put it into quotes"),
+            ),
             None => wrong(found.at, format!("{key}: expected text, found {found}")),
         },
     }

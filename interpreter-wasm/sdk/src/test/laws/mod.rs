@@ -31,7 +31,7 @@ use crate::types::{Description, Gvk};
 pub use seen::Seen;
 
 /// So many odd documents are tried for one law; where there are more, evenly spread ones are taken.
-const MAX_MUTANTS: usize = 4_000;
+const MAX_MUTANTS: usize = 2_000;
 
 /// One law, for the kinds of a module that it can be asked of.
 #[derive(Debug, Clone)]

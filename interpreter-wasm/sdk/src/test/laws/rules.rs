@@ -106,11 +106,11 @@ fn revise_then_replicas(module: &dyn Run, operation: Operation, input: &Input) -
             replicas: wanted,
             ..input.clone()
         };
-        let Some(revised) = asked(module, operation, &question)? else {
+        let Ok(output) = module.run(operation, &question) else {
             continue;
         };
         let after = Input {
-            object: object_after(&revised)?,
+            object: object_after(&answer(operation, &question, &output)?)?,
             ..input.clone()
         };
         match module.run(Operation::InterpretReplica, &after) {
@@ -122,8 +122,7 @@ fn revise_then_replicas(module: &dyn Run, operation: Operation, input: &Input) -
                 ));
             }
             Ok(other) => return Err(format!("InterpretReplica answers {other:?}")),
-            // What keeps InterpretReplica from answering was there before (a broken template).
-            Err(_) if old.is_none() => {}
+            Err(Error::InvalidObject { path, .. }) if !touches(&output, &path) => {}
             Err(error) => {
                 return Err(format!(
                     "after ReviseReplica({wanted}), InterpretReplica fails: {error}"
@@ -132,6 +131,21 @@ fn revise_then_replicas(module: &dyn Run, operation: Operation, input: &Input) -
         }
     }
     Ok(())
+}
+
+/// Whether the answer wrote at, above or below this path. What it did not write was odd before.
+fn touches(output: &Output, path: &str) -> bool {
+    let Output::Change(Change::Patch(steps)) = output else {
+        return false;
+    };
+    let within = |inner: &str, outer: &str| {
+        inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    steps
+        .iter()
+        .any(|step| within(path, step.path()) || within(step.path(), path))
 }
 
 /// The answer, given back as the object, changes nothing.

@@ -1,0 +1,10 @@
+use popcell_sdk::prelude::*;
+
+struct Widget;
+
+#[interpreter(api_version = "example.io/v1", kind = "Widget")]
+impl Interpreter for Widget {
+    fn health(widget: &Object) -> Result<bool> {
+        Ok(widget.int("/status/readyReplicas")?.unwrap_or(0) >= widget.int("/spec/replicas")?.unwrap_or(1))
+    }
+}

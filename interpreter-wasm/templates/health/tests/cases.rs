@@ -1,0 +1,1 @@
+popcell_sdk::test_main!({{crate}}, "tests");
