@@ -39,7 +39,7 @@ pub fn main<M: Run + Send + Sync + 'static>(module: M, package: &Path, folder: &
     if std::env::var_os(JSON_VARIABLE).is_some_and(|value| value == "1") {
         return print_lines(&module, &files);
     }
-    libtest_mimic::run(&Arguments::from_args(), trials(Arc::new(module), files)).exit_code()
+    libtest_mimic::run(&Arguments::from_args(), trials(&Arc::new(module), files)).exit_code()
 }
 
 /// The names of the documents' tests, in order: `file::name`, with `#2` and so on where one comes again.
@@ -71,27 +71,28 @@ pub fn names(files: &[CaseFile]) -> Vec<Vec<String>> {
     files.iter().map(of_file).collect()
 }
 
-fn trials<M: Run + Send + Sync + 'static>(module: Arc<M>, files: Vec<CaseFile>) -> Vec<Trial> {
+fn trials<M: Run + Send + Sync + 'static>(module: &Arc<M>, files: Vec<CaseFile>) -> Vec<Trial> {
     let seen = Arc::new(laws::Seen::of(
         files.iter().flat_map(|file| file.cases.iter().flatten()),
     ));
+    let laws = laws::of(&module.describe());
     let mut trials = Vec::new();
-    for law in laws::of(&module.describe()) {
-        let (module, seen) = (Arc::clone(&module), Arc::clone(&seen));
-        trials.push(Trial::test(format!("laws::{}", law.name), move || {
-            law.check(&*module, &seen)
-                .map_err(|broken| Failed::from(broken.to_string()))
-        }));
-    }
     let names = names(&files);
     for (file, names) in files.into_iter().zip(names) {
         let text: Arc<str> = file.text.into();
         for (document, name) in file.cases.into_iter().zip(names) {
-            let (module, text) = (Arc::clone(&module), Arc::clone(&text));
+            let (module, text) = (Arc::clone(module), Arc::clone(&text));
             trials.push(Trial::test(name, move || {
                 run(&*module, &document, &text).map_err(Failed::from)
             }));
         }
+    }
+    for law in laws {
+        let (module, seen) = (Arc::clone(module), Arc::clone(&seen));
+        trials.push(Trial::test(format!("laws::{}", law.name), move || {
+            law.check(&*module, &seen)
+                .map_err(|broken| Failed::from(broken.to_string()))
+        }));
     }
     trials
 }

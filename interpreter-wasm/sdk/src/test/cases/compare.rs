@@ -100,8 +100,12 @@ fn align_component(expected: &mut Node, got: &mut Node) {
             put_back(got, other);
         }
         (one, other) => {
-            one.into_iter().for_each(|one| put_back(expected, one));
-            other.into_iter().for_each(|other| put_back(got, other));
+            if let Some(one) = one {
+                put_back(expected, one);
+            }
+            if let Some(other) = other {
+                put_back(got, other);
+            }
         }
     }
     without_empty(expected);
@@ -151,7 +155,9 @@ fn quantity(node: &Node) -> Option<Quantity> {
 fn without_empty(node: &mut Node) {
     match &mut node.value {
         Value::Fields(fields) => {
-            fields.iter_mut().for_each(|field| without_empty(&mut field.value));
+            for field in fields.iter_mut() {
+                without_empty(&mut field.value);
+            }
             fields.retain(|field| match &field.value.value {
                 Value::Null => false,
                 Value::Text(text) => !text.is_empty(),

@@ -361,7 +361,7 @@ fn karmada_source(lab: &Path) -> Option<PathBuf> {
     let go = std::process::Command::new("go")
         .args(["list", "-m", "-f", "{{.Dir}}", "github.com/karmada-io/karmada"])
         .current_dir(lab)
-        .env("GOFLAGS", "-mod=mod")
+        .env("GOFLAGS", "-mod=readonly")
         .env("GOPROXY", "off")
         .output()
         .ok()?;

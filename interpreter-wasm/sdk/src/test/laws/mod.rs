@@ -69,7 +69,7 @@ impl fmt::Display for Broken {
             document,
             origin,
         } = self;
-        write!(formatter, "{origin}: law broken ({says}): {message}\n")?;
+        writeln!(formatter, "{origin}: law broken ({says}): {message}")?;
         write!(
             formatter,
             "the smallest object that breaks it, ready to be pasted into a test file:\n---\n{document}"

@@ -60,6 +60,7 @@ fn check(law: &str, answers: fn(Operation, &Input) -> Result<Output>) -> Result<
     law.check(&module, &Seen::of(cases.iter()))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an operation returns a result")]
 fn put(path: &str, value: impl Into<Json>) -> Result<Output> {
     Ok(Output::Change(Change::Patch(vec![PatchOp::Add {
         path: path.to_owned(),
