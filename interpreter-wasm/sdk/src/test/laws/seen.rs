@@ -83,14 +83,17 @@ impl Seen {
             Operation::AggregateStatus => self.aggregated.iter().cloned().chain(aggregations(&objects)).collect(),
             _ => objects
                 .iter()
-                .map(|object| (object.origin.clone(), question(&object.node)))
+                .map(|object| (object.origin.clone(), question(operation, &object.node)))
                 .collect(),
         }
     }
 }
 
-fn question(object: &Node) -> Node {
-    Node::made_fields([("desiredObj", object.clone())])
+/// The question about one object, under the key that a test of the operation uses.
+fn question(operation: Operation, object: &Node) -> Node {
+    let of_member = matches!(operation, Operation::InterpretStatus | Operation::InterpretHealth);
+    let key = if of_member { "observedObj" } else { "desiredObj" };
+    Node::made_fields([(key, object.clone())])
 }
 
 /// Each object beside itself and a few others of its kind.
@@ -113,7 +116,10 @@ fn pairs(objects: &[&Object]) -> Vec<(String, Node)> {
 fn aggregations(objects: &[&Object]) -> Vec<(String, Node)> {
     let mut questions = Vec::new();
     for (index, object) in objects.iter().enumerate() {
-        questions.push((object.origin.clone(), question(&object.node)));
+        questions.push((
+            object.origin.clone(),
+            question(Operation::AggregateStatus, &object.node),
+        ));
         let others = objects.iter().cycle().skip(index).take(objects.len().min(PARTNERS));
         let items: Vec<Node> = others
             .filter(|other| other.kind == object.kind)

@@ -82,7 +82,7 @@ fn c15_a_panic_on_an_odd_object_is_found_and_made_small() {
         [
             "name: \"breaks health_total\"",
             "operation: InterpretHealth",
-            "desiredObj:",
+            "observedObj:",
             "  apiVersion: example.io/v1"
         ]
     );
