@@ -6,14 +6,14 @@ use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, ExprLit, Lit, MetaNameValue, Result, Token};
 
 /// `api_version = "group/version", kind = "Kind"[, export = false]`.
-pub(crate) struct Kind {
+pub(crate) struct Arguments {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) export: bool,
 }
 
-impl Parse for Kind {
+impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         let (mut api_version, mut kind, mut export) = (None, None, None);
         for argument in Punctuated::<MetaNameValue, Token![,]>::parse_terminated(input)? {

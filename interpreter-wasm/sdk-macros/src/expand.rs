@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, ImplItem, ItemImpl, Result};
 
-use crate::attribute::{self, Kind};
+use crate::attribute::{self, Arguments};
 
 /// Methods of the trait and the operation behind each, in the order of the interface text.
 const OPERATIONS: [(&str, &str); 8] = [
@@ -18,7 +18,7 @@ const OPERATIONS: [(&str, &str); 8] = [
     ("dependencies", "InterpretDependency"),
 ];
 
-pub(crate) fn interpreter(kind: &Kind, mut item: ItemImpl) -> Result<TokenStream> {
+pub(crate) fn interpreter(arguments: &Arguments, mut item: ItemImpl) -> Result<TokenStream> {
     let is_ours = |path: &syn::Path| {
         path.segments
             .last()
@@ -39,15 +39,13 @@ pub(crate) fn interpreter(kind: &Kind, mut item: ItemImpl) -> Result<TokenStream
         ));
     }
     let implemented = implemented(&mut item)?;
-    let (
-        ty,
-        Kind {
-            group,
-            version,
-            kind: name,
-            export,
-        },
-    ) = (&item.self_ty, kind);
+    let Arguments {
+        group,
+        version,
+        kind,
+        export,
+    } = arguments;
+    let ty = &item.self_ty;
     let export = export.then(|| {
         quote! {
             // A second definition of this name means: several kinds in one crate. Write `export = false` on each and
@@ -65,7 +63,7 @@ pub(crate) fn interpreter(kind: &Kind, mut item: ItemImpl) -> Result<TokenStream
             const TARGET: ::popcell_sdk::module::TargetDef = ::popcell_sdk::module::TargetDef {
                 group: #group,
                 version: #version,
-                kind: #name,
+                kind: #kind,
                 operations: &[#(#implemented),*],
                 functions: ::popcell_sdk::module::Functions::of::<#ty>(),
             };
@@ -103,3 +101,6 @@ fn position(method: &Ident) -> Result<usize> {
         syn::Error::new_spanned(method, format!("`{method}` is no operation: expected one of {names}"))
     })
 }
+
+#[cfg(test)]
+mod tests;

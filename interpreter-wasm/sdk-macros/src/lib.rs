@@ -28,9 +28,9 @@ use syn::{ItemImpl, parse_macro_input};
 ///   `export_interpreters!(A, B);` at its root.
 #[proc_macro_attribute]
 pub fn interpreter(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let kind = parse_macro_input!(arguments as attribute::Kind);
+    let arguments = parse_macro_input!(arguments as attribute::Arguments);
     let item = parse_macro_input!(item as ItemImpl);
-    expand::interpreter(&kind, item)
+    expand::interpreter(&arguments, item)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

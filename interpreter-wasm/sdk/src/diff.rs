@@ -9,7 +9,10 @@ use crate::{Json, Object};
 
 /// The patch that makes `after` of `before`; empty when both mean the same.
 pub fn diff(before: &Object, after: &Object) -> Vec<PatchOp> {
-    let mut walk = Walk { path: String::new(), patch: Vec::new() };
+    let mut walk = Walk {
+        path: String::new(),
+        patch: Vec::new(),
+    };
     walk.values(before, after);
     walk.patch
 }
@@ -31,10 +34,15 @@ impl Walk {
         }
         match (before.as_fields(), after.as_fields()) {
             (Some(_), Some(_)) => self.fields(before, after),
-            (Some(_), None) if after.is_null() && is_shared_map(&self.path) => self.fields(before, &Json::object::<&str, Json>([])),
+            (Some(_), None) if after.is_null() && is_shared_map(&self.path) => {
+                self.fields(before, &Json::object::<&str, Json>([]));
+            }
             _ if before == after => {}
             _ if before.is_null() && is_shared_map(&self.path) => self.add(after),
-            _ => self.patch.push(PatchOp::Replace { path: self.path.clone(), value: after.clone() }),
+            _ => self.patch.push(PatchOp::Replace {
+                path: self.path.clone(),
+                value: after.clone(),
+            }),
         }
     }
 
@@ -53,17 +61,26 @@ impl Walk {
     }
 
     fn add(&mut self, value: &Json) {
-        self.patch.push(PatchOp::Add { path: self.path.clone(), value: value.clone() });
+        self.patch.push(PatchOp::Add {
+            path: self.path.clone(),
+            value: value.clone(),
+        });
     }
 
     fn remove(&mut self, old: &Json) {
         match old.as_fields() {
             Some(fields) if is_shared_map(&self.path) => {
                 for (key, _) in fields {
-                    self.below(key, |walk| walk.patch.push(PatchOp::Remove { path: walk.path.clone() }));
+                    self.below(key, |walk| {
+                        walk.patch.push(PatchOp::Remove {
+                            path: walk.path.clone(),
+                        });
+                    });
                 }
             }
-            _ => self.patch.push(PatchOp::Remove { path: self.path.clone() }),
+            _ => self.patch.push(PatchOp::Remove {
+                path: self.path.clone(),
+            }),
         }
     }
 
@@ -74,3 +91,6 @@ impl Walk {
         self.path.truncate(length);
     }
 }
+
+#[cfg(test)]
+mod tests;

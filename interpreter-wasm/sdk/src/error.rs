@@ -30,7 +30,10 @@ pub enum Error {
 impl Error {
     /// The object does not have the shape that the operation needs: where, and what was expected there.
     pub fn invalid(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::InvalidObject { path: path.into(), message: message.into() }
+        Self::InvalidObject {
+            path: path.into(),
+            message: message.into(),
+        }
     }
 
     /// The question has no answer now.
@@ -45,5 +48,9 @@ impl Error {
 }
 
 fn place(path: &str) -> Cow<'_, str> {
-    if path.is_empty() { Cow::Borrowed("") } else { Cow::Owned(format!("{path}: ")) }
+    if path.is_empty() {
+        Cow::Borrowed("")
+    } else {
+        Cow::Owned(format!("{path}: "))
+    }
 }

@@ -47,7 +47,10 @@ pub trait Kind: Interpreter {
 
 /// The functions of one kind. Those that are not written answer [`Error::Unsupported`].
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "each field is documented as the function of the trait with the same name")]
+#[expect(
+    missing_docs,
+    reason = "each field is documented as the function of the trait with the same name"
+)]
 pub struct Functions {
     pub replicas: fn(&Object) -> Result<Replicas>,
     pub components: fn(&Object) -> Result<Vec<Component>>,
@@ -143,7 +146,9 @@ pub trait Run {
 impl ModuleDef {
     /// The kind's entry, if the module has it.
     pub fn target(&self, group: &str, version: &str, kind: &str) -> Option<&'static TargetDef> {
-        self.targets.iter().find(|target| target.kind == kind && target.group == group && target.version == version)
+        self.targets
+            .iter()
+            .find(|target| target.kind == kind && target.group == group && target.version == version)
     }
 }
 
@@ -168,8 +173,16 @@ impl Run for ModuleDef {
     }
 
     fn run(&self, operation: Operation, input: &Input) -> Result<Output> {
-        let Input { kind, object, observed, replicas, items } = input;
-        let target = self.target(&kind.group, &kind.version, &kind.kind).ok_or(Error::Unsupported)?;
+        let Input {
+            kind,
+            object,
+            observed,
+            replicas,
+            items,
+        } = input;
+        let target = self
+            .target(&kind.group, &kind.version, &kind.kind)
+            .ok_or(Error::Unsupported)?;
         let functions = &target.functions;
         match operation {
             Operation::InterpretReplica => (functions.replicas)(object).map(Output::Replicas),
@@ -197,7 +210,11 @@ fn change(before: &Object, edit: impl FnOnce(&mut Object) -> Result<()>) -> Resu
     let mut after = before.clone();
     edit(&mut after)?;
     let patch = diff(before, &after);
-    Ok(if patch.is_empty() { Change::Unchanged } else { Change::Patch(patch) })
+    Ok(if patch.is_empty() {
+        Change::Unchanged
+    } else {
+        Change::Patch(patch)
+    })
 }
 
 /// The value as the guest reads it: errors name the same paths natively and in WebAssembly.
@@ -206,6 +223,12 @@ fn rebased(value: &Json, base: &str) -> Result<Json> {
 }
 
 fn rebased_item((position, item): (usize, &StatusItem)) -> Result<StatusItem> {
-    let status = item.status.as_ref().map(|status| rebased(status, &status_base(position)));
-    Ok(StatusItem { status: status.transpose()?, ..item.clone() })
+    let status = item
+        .status
+        .as_ref()
+        .map(|status| rebased(status, &status_base(position)));
+    Ok(StatusItem {
+        status: status.transpose()?,
+        ..item.clone()
+    })
 }

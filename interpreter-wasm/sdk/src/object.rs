@@ -71,7 +71,10 @@ impl TryFrom<Json> for Object {
         if value.is_object() {
             Ok(Self(value))
         } else {
-            Err(Error::invalid("", format!("expected an object, found {}", value.found())))
+            Err(Error::invalid(
+                "",
+                format!("expected an object, found {}", value.found()),
+            ))
         }
     }
 }

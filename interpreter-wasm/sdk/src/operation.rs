@@ -60,8 +60,10 @@ impl fmt::Display for Operation {
 
 /// The text names no operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown operation {0:?}: expected one of InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
-         AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency")]
+#[error(
+    "unknown operation {0:?}: expected one of InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
+         AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency"
+)]
 pub struct UnknownOperation(pub String);
 
 impl FromStr for Operation {

@@ -18,8 +18,18 @@ const MAX: i128 = i64::MAX as i128 * NANO;
 const MAX_POWER: i64 = 9_999;
 
 /// Decimal suffixes by their exponent.
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
 
 /// Binary suffixes by their power of 1024.
 const BINARY: [(&str, u32); 6] = [("Ki", 1), ("Mi", 2), ("Gi", 3), ("Ti", 4), ("Pi", 5), ("Ei", 6)];
@@ -51,12 +61,18 @@ pub struct NotAQuantity(pub String);
 impl Quantity {
     /// A whole number.
     pub fn whole(number: i64) -> Self {
-        Self { nano: i128::from(number) * NANO, style: Style::Decimal }
+        Self {
+            nano: i128::from(number) * NANO,
+            style: Style::Decimal,
+        }
     }
 
     /// A number of thousandths.
     pub fn milli(number: i64) -> Self {
-        Self { nano: i128::from(number) * (NANO / 1000), style: Style::Decimal }
+        Self {
+            nano: i128::from(number) * (NANO / 1000),
+            style: Style::Decimal,
+        }
     }
 
     /// Whether the amount is zero.
@@ -76,9 +92,16 @@ impl Quantity {
             exponent += 3;
         }
         if style == Style::Exponent {
-            return if exponent == 0 { write!(f, "{mantissa}") } else { write!(f, "{mantissa}e{exponent}") };
+            return if exponent == 0 {
+                write!(f, "{mantissa}")
+            } else {
+                write!(f, "{mantissa}e{exponent}")
+            };
         }
-        let suffix = DECIMAL.iter().find(|(_, power)| *power == exponent).map_or("", |(suffix, _)| *suffix);
+        let suffix = DECIMAL
+            .iter()
+            .find(|(_, power)| *power == exponent)
+            .map_or("", |(suffix, _)| *suffix);
         write!(f, "{mantissa}{suffix}")
     }
 
@@ -88,7 +111,10 @@ impl Quantity {
             mantissa /= 1024;
             power += 1;
         }
-        let suffix = BINARY.iter().find(|(_, of)| *of == power).map_or("", |(suffix, _)| *suffix);
+        let suffix = BINARY
+            .iter()
+            .find(|(_, of)| *of == power)
+            .map_or("", |(suffix, _)| *suffix);
         write!(f, "{mantissa}{suffix}")
     }
 
@@ -107,7 +133,9 @@ impl FromStr for Quantity {
 
 fn parse(text: &str) -> Option<Quantity> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let end = unsigned
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(unsigned.len());
     let (number, suffix) = unsigned.split_at_checked(end)?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if fraction.contains('.') || (whole.is_empty() && fraction.is_empty()) {
@@ -115,7 +143,10 @@ fn parse(text: &str) -> Option<Quantity> {
     }
     let unit = Unit::parse(suffix)?;
     let nano = unit.nano(whole, fraction);
-    Some(Quantity { nano: if text.starts_with('-') { -nano } else { nano }, style: unit.style })
+    Some(Quantity {
+        nano: if text.starts_with('-') { -nano } else { nano },
+        style: unit.style,
+    })
 }
 
 /// What a suffix stands for: `factor` times ten to the `power`.
@@ -128,10 +159,18 @@ struct Unit {
 impl Unit {
     fn parse(suffix: &str) -> Option<Self> {
         if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
-            return Some(Self { factor: 1, power: i64::from(*power), style: Style::Decimal });
+            return Some(Self {
+                factor: 1,
+                power: i64::from(*power),
+                style: Style::Decimal,
+            });
         }
         if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
-            return Some(Self { factor: 1024_i128.checked_pow(*power)?, power: 0, style: Style::Binary });
+            return Some(Self {
+                factor: 1024_i128.checked_pow(*power)?,
+                power: 0,
+                style: Style::Binary,
+            });
         }
         let exponent = suffix.strip_prefix(['e', 'E'])?;
         let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -140,19 +179,31 @@ impl Unit {
         }
         let power = digits.parse().unwrap_or(MAX_POWER).min(MAX_POWER);
         let power = if exponent.starts_with('-') { -power } else { power };
-        Some(Self { factor: 1, power, style: Style::Exponent })
+        Some(Self {
+            factor: 1,
+            power,
+            style: Style::Exponent,
+        })
     }
 
     /// The amount of these digits, rounded away from zero to whole nanos and cut to the largest that Kubernetes reads.
     /// Exact for any number of digits.
     fn nano(&self, whole: &str, fraction: &str) -> i128 {
         let written = whole.trim_start_matches('0');
-        let digits: Vec<i128> = written.bytes().chain(fraction.bytes()).map(|byte| i128::from(byte - b'0')).collect();
+        let digits: Vec<i128> = written
+            .bytes()
+            .chain(fraction.bytes())
+            .map(|byte| i128::from(byte - b'0'))
+            .collect();
         if digits.iter().all(|&digit| digit == 0) {
             return 0;
         }
-        let point = i64::try_from(written.len()).unwrap_or(i64::MAX).saturating_add(self.power);
-        let (before, after) = digits.split_at_checked(usize::try_from(point).unwrap_or(0)).unwrap_or((&digits, &[]));
+        let point = i64::try_from(written.len())
+            .unwrap_or(i64::MAX)
+            .saturating_add(self.power);
+        let (before, after) = digits
+            .split_at_checked(usize::try_from(point).unwrap_or(0))
+            .unwrap_or((&digits, &[]));
 
         let mut units: i128 = 0;
         let padding = usize::try_from(point).unwrap_or(0).saturating_sub(digits.len());
@@ -172,7 +223,9 @@ impl Unit {
             below = tenfold / 10;
         }
 
-        let exact = units.checked_mul(self.factor * NANO).and_then(|nano| nano.checked_add(below));
+        let exact = units
+            .checked_mul(self.factor * NANO)
+            .and_then(|nano| nano.checked_add(below));
         exact.map_or(MAX, |nano| nano.saturating_add(i128::from(left_over)).min(MAX))
     }
 }
@@ -213,7 +266,10 @@ impl Add for Quantity {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { nano: self.nano.saturating_add(other.nano), style: self.style_of_sum(other) }
+        Self {
+            nano: self.nano.saturating_add(other.nano),
+            style: self.style_of_sum(other),
+        }
     }
 }
 
@@ -227,7 +283,10 @@ impl Mul<i64> for Quantity {
     type Output = Self;
 
     fn mul(self, factor: i64) -> Self {
-        Self { nano: self.nano.saturating_mul(i128::from(factor)), style: self.style }
+        Self {
+            nano: self.nano.saturating_mul(i128::from(factor)),
+            style: self.style,
+        }
     }
 }
 

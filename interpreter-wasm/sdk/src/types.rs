@@ -19,12 +19,20 @@ impl Gvk {
     /// The kind of `api_version` (`group/version`, or `version` for the core group) and `kind`.
     pub fn new(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+        }
     }
 
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 }
 
@@ -100,7 +108,10 @@ pub struct Replicas {
 
 impl From<i64> for Replicas {
     fn from(replicas: i64) -> Self {
-        Self { replicas, requirements: None }
+        Self {
+            replicas,
+            requirements: None,
+        }
     }
 }
 

@@ -19,7 +19,11 @@ impl From<Error> for wit::Error {
 impl From<ModuleDef> for wit::Description {
     fn from(module: ModuleDef) -> Self {
         let targets = module.targets.iter().map(Into::into).collect();
-        Self { name: module.name.to_owned(), version: module.version.to_owned(), targets }
+        Self {
+            name: module.name.to_owned(),
+            version: module.version.to_owned(),
+            targets,
+        }
     }
 }
 
@@ -69,7 +73,10 @@ impl From<wit::Health> for Health {
 
 impl From<Replicas> for wit::Replicas {
     fn from(replicas: Replicas) -> Self {
-        Self { replicas: replicas.replicas, requirements: replicas.requirements.map(Into::into) }
+        Self {
+            replicas: replicas.replicas,
+            requirements: replicas.requirements.map(Into::into),
+        }
     }
 }
 
@@ -78,7 +85,9 @@ impl From<Requirements> for wit::Requirements {
         let quantities = requirements.resource_request.into_iter();
         Self {
             node_claim: requirements.node_claim.map(Into::into),
-            resource_request: quantities.map(|(name, quantity)| (name, quantity.to_string())).collect(),
+            resource_request: quantities
+                .map(|(name, quantity)| (name, quantity.to_string()))
+                .collect(),
             namespace: requirements.namespace,
             priority_class_name: requirements.priority_class_name,
         }
@@ -129,8 +138,14 @@ impl From<Change> for wit::Change {
 impl From<PatchOp> for wit::PatchOp {
     fn from(step: PatchOp) -> Self {
         match step {
-            PatchOp::Add { path, value } => Self::Add(wit::PathValue { path, value: bytes(&value) }),
-            PatchOp::Replace { path, value } => Self::Replace(wit::PathValue { path, value: bytes(&value) }),
+            PatchOp::Add { path, value } => Self::Add(wit::PathValue {
+                path,
+                value: bytes(&value),
+            }),
+            PatchOp::Replace { path, value } => Self::Replace(wit::PathValue {
+                path,
+                value: bytes(&value),
+            }),
             PatchOp::Remove { path } => Self::Remove(path),
         }
     }

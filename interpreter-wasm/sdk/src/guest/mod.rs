@@ -5,7 +5,14 @@
 mod convert;
 
 /// What wit-bindgen makes of the interface text.
-#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, clippy::indexing_slicing, clippy::unwrap_used)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::pedantic,
+    clippy::indexing_slicing,
+    clippy::unwrap_used
+)]
 pub mod bindings {
     wit_bindgen::generate!({
         path: "../../wit",
@@ -38,7 +45,7 @@ macro_rules! export_component {
                     $module()
                 }
             }
-            $crate::guest::bindings::export_operations!(Exported with_types_in $crate::guest::bindings);
+    $crate::guest::bindings::export_operations!(Exported with_types_in $crate::guest::bindings);
         };
     };
 }
@@ -91,7 +98,9 @@ impl<P: Provider> wit::Guest for P {
 }
 
 fn functions<P: Provider>(kind: &wit::Gvk) -> Result<Functions> {
-    let target = P::module().target(&kind.group, &kind.version, &kind.kind).ok_or(Error::Unsupported)?;
+    let target = P::module()
+        .target(&kind.group, &kind.version, &kind.kind)
+        .ok_or(Error::Unsupported)?;
     Ok(target.functions)
 }
 

@@ -28,8 +28,9 @@ impl Json {
         if self.get(pointer).is_none() {
             return pointer::tokens(pointer).map(|_| None);
         }
-        let (parent, last) =
-            pointer.rsplit_once('/').ok_or_else(|| Error::failed("the whole value cannot be removed from itself"))?;
+        let (parent, last) = pointer
+            .rsplit_once('/')
+            .ok_or_else(|| Error::failed("the whole value cannot be removed from itself"))?;
         let root = self.path();
         let mut here = self;
         for (above, token) in pointer::tokens(parent)? {
@@ -41,9 +42,9 @@ impl Json {
                 let position = fields.iter().position(|(key, _)| key.as_str() == token);
                 position.map(|position| fields.remove(position).1)
             }
-            Some(View::Items(items)) => {
-                pointer::index(&token).filter(|&index| index < items.len()).map(|index| items.remove(index))
-            }
+            Some(View::Items(items)) => pointer::index(&token)
+                .filter(|&index| index < items.len())
+                .map(|index| items.remove(index)),
             _ => None,
         })
     }
@@ -63,10 +64,13 @@ impl Json {
         }
         let child = match self.edit() {
             Some(View::Fields(fields)) => {
-                let position = fields.iter().position(|(key, _)| key.as_str() == token).unwrap_or_else(|| {
-                    fields.push((Key::Owned(token.to_owned()), Self::null()));
-                    fields.len() - 1
-                });
+                let position = fields
+                    .iter()
+                    .position(|(key, _)| key.as_str() == token)
+                    .unwrap_or_else(|| {
+                        fields.push((Key::Owned(token.to_owned()), Self::null()));
+                        fields.len() - 1
+                    });
                 fields.get_mut(position).map(|(_, value)| value)
             }
             Some(View::Items(items)) => {

@@ -10,12 +10,19 @@ use crate::{Object, Quantity};
 impl Json {
     /// `null`.
     pub fn null() -> Self {
-        Self { origin: None, changed: false, view: OnceLock::from(View::Scalar) }
+        Self {
+            origin: None,
+            changed: false,
+            view: OnceLock::from(View::Scalar),
+        }
     }
 
     /// An object of these fields; of equal keys the last one wins.
     pub fn object<K: Into<String>, V: Into<Self>>(fields: impl IntoIterator<Item = (K, V)>) -> Self {
-        let fields = fields.into_iter().map(|(key, value)| (Key::Owned(key.into()), value.into())).collect();
+        let fields = fields
+            .into_iter()
+            .map(|(key, value)| (Key::Owned(key.into()), value.into()))
+            .collect();
         Self::container(View::Fields(super::last_of_duplicates(fields)))
     }
 
@@ -26,8 +33,17 @@ impl Json {
 
     /// A value whose text is known to be a JSON scalar.
     fn scalar(text: String) -> Self {
-        let entry = Entry { start: 0, end: text.len(), next: 1, escaped: text.contains('\\') };
-        let document = Arc::new(Document { text, tape: vec![entry], base: String::new() });
+        let entry = Entry {
+            start: 0,
+            end: text.len(),
+            next: 1,
+            escaped: text.contains('\\'),
+        };
+        let document = Arc::new(Document {
+            text,
+            tape: vec![entry],
+            base: String::new(),
+        });
         Self::read(Place { document, index: 0 })
     }
 }

@@ -15,7 +15,7 @@ mod scan;
 mod string;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -106,10 +106,17 @@ impl Json {
     /// As [`Json::parse`].
     pub fn parse_at(text: Vec<u8>, base: &str) -> Result<Self> {
         let text = String::from_utf8(text).map_err(|error| {
-            Error::invalid(base, format!("not UTF-8 text at byte {}", error.utf8_error().valid_up_to()))
+            Error::invalid(
+                base,
+                format!("not UTF-8 text at byte {}", error.utf8_error().valid_up_to()),
+            )
         })?;
         let tape = scan::scan(&text).map_err(|message| Error::invalid(base, message))?;
-        let document = Arc::new(Document { text, tape, base: base.to_owned() });
+        let document = Arc::new(Document {
+            text,
+            tape,
+            base: base.to_owned(),
+        });
         Ok(Self::read(Place { document, index: 0 }))
     }
 
@@ -121,11 +128,19 @@ impl Json {
     }
 
     fn read(place: Place) -> Self {
-        Self { origin: Some(place), changed: false, view: OnceLock::new() }
+        Self {
+            origin: Some(place),
+            changed: false,
+            view: OnceLock::new(),
+        }
     }
 
     fn container(view: View) -> Self {
-        Self { origin: None, changed: true, view: OnceLock::from(view) }
+        Self {
+            origin: None,
+            changed: true,
+            view: OnceLock::from(view),
+        }
     }
 
     /// The text, where it still is the value.
@@ -147,7 +162,8 @@ impl Json {
     }
 
     fn view(&self) -> &View {
-        self.view.get_or_init(|| self.origin.as_ref().map_or(View::Scalar, Place::view))
+        self.view
+            .get_or_init(|| self.origin.as_ref().map_or(View::Scalar, Place::view))
     }
 
     fn write(&self, out: &mut String) {
@@ -195,11 +211,16 @@ impl Place {
     }
 
     fn at(&self, index: usize) -> Self {
-        Self { document: Arc::clone(&self.document), index }
+        Self {
+            document: Arc::clone(&self.document),
+            index,
+        }
     }
 
     fn text(&self) -> &str {
-        self.entry().and_then(|entry| self.document.text.get(entry.start..entry.end)).unwrap_or("null")
+        self.entry()
+            .and_then(|entry| self.document.text.get(entry.start..entry.end))
+            .unwrap_or("null")
     }
 
     /// What is between the quotes of a string.
@@ -243,9 +264,15 @@ impl Place {
         while here.index != self.index {
             let is_object = here.text().starts_with('{');
             let inside: Vec<usize> = here.inside().collect();
-            let Some(position) = inside.iter().rposition(|&index| index <= self.index) else { break };
+            let Some(position) = inside.iter().rposition(|&index| index <= self.index) else {
+                break;
+            };
             let Some(&child) = inside.get(position) else { break };
-            let key = if is_object { position.checked_sub(1).and_then(|key| inside.get(key)) } else { None };
+            let key = if is_object {
+                position.checked_sub(1).and_then(|key| inside.get(key))
+            } else {
+                None
+            };
             match key {
                 Some(&key) => pointer::push(&mut path, Key::read(self.at(key)).as_str()),
                 None => pointer::push(&mut path, &position.to_string()),
@@ -258,7 +285,11 @@ impl Place {
 
 impl Key {
     fn read(place: Place) -> Self {
-        if place.is_escaped() { Self::Owned(string::unquote(place.inner())) } else { Self::Read(place) }
+        if place.is_escaped() {
+            Self::Owned(string::unquote(place.inner()))
+        } else {
+            Self::Read(place)
+        }
     }
 
     fn as_str(&self) -> &str {
@@ -274,7 +305,10 @@ const FEW: usize = 12;
 
 fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
     let has_later_twin = |(position, (key, _)): (usize, &(Key, Json))| {
-        fields.iter().skip(position + 1).any(|(later, _)| later.as_str() == key.as_str())
+        fields
+            .iter()
+            .skip(position + 1)
+            .any(|(later, _)| later.as_str() == key.as_str())
     };
     let has_twins = if fields.len() <= FEW {
         fields.iter().enumerate().any(has_later_twin)
@@ -287,8 +321,11 @@ fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
         return fields;
     }
     let mut seen = std::collections::BTreeSet::new();
-    let mut kept: Vec<(Key, Json)> =
-        fields.into_iter().rev().filter(|(key, _)| seen.insert(key.as_str().to_owned())).collect();
+    let mut kept: Vec<(Key, Json)> = fields
+        .into_iter()
+        .rev()
+        .filter(|(key, _)| seen.insert(key.as_str().to_owned()))
+        .collect();
     kept.reverse();
     kept
 }

@@ -7,7 +7,9 @@ use crate::{Error, Result};
 /// The unescaped tokens of a pointer, each with the pointer to what contains it.
 pub(super) fn tokens(pointer: &str) -> Result<impl Iterator<Item = (&str, Cow<'_, str>)>> {
     if !pointer.is_empty() && !pointer.starts_with('/') {
-        return Err(Error::failed(format!("{pointer:?} is not a JSON pointer: it has to start with a slash")));
+        return Err(Error::failed(format!(
+            "{pointer:?} is not a JSON pointer: it has to start with a slash"
+        )));
     }
     let mut parent_end = 0;
     Ok(pointer.split('/').skip(1).map(move |token| {
@@ -19,7 +21,11 @@ pub(super) fn tokens(pointer: &str) -> Result<impl Iterator<Item = (&str, Cow<'_
 
 /// A token as text: `~1` is a slash, `~0` a tilde.
 pub(super) fn unescape(token: &str) -> Cow<'_, str> {
-    if token.contains('~') { Cow::Owned(token.replace("~1", "/").replace("~0", "~")) } else { Cow::Borrowed(token) }
+    if token.contains('~') {
+        Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(token)
+    }
 }
 
 /// Appends a slash and the token for `key`.

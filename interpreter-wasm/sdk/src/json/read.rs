@@ -22,7 +22,10 @@ impl Json {
     /// The field of an object with exactly this key.
     pub fn member(&self, key: &str) -> Option<&Self> {
         match self.view() {
-            View::Fields(fields) => fields.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value),
+            View::Fields(fields) => fields
+                .iter()
+                .find(|(name, _)| name.as_str() == key)
+                .map(|(_, value)| value),
             _ => None,
         }
     }
@@ -69,7 +72,10 @@ impl Json {
 
     /// The string that the value is, decoded; `None` for every other type.
     pub fn as_text(&self) -> Option<&str> {
-        let place = self.origin.as_ref().filter(|place| !self.changed && place.text().starts_with('"'))?;
+        let place = self
+            .origin
+            .as_ref()
+            .filter(|place| !self.changed && place.text().starts_with('"'))?;
         match self.view.get() {
             Some(View::Decoded(text)) => Some(text),
             _ if !place.is_escaped() => Some(place.inner()),
@@ -142,14 +148,25 @@ impl Json {
 
     /// The error that this value, read at `pointer` below `root`, has another type than expected.
     pub(super) fn mismatch(&self, root: &str, pointer: &str, expected: &str) -> Error {
-        let range = if expected == "an integer" && self.kind_name() == expected { " of 64 bits" } else { "" };
-        Error::invalid(self.place(root, pointer), format!("expected {expected}{range}, found {}", self.found()))
+        let range = if expected == "an integer" && self.kind_name() == expected {
+            " of 64 bits"
+        } else {
+            ""
+        };
+        Error::invalid(
+            self.place(root, pointer),
+            format!("expected {expected}{range}, found {}", self.found()),
+        )
     }
 
     /// Where the value was read; one that was made is where it was put.
     pub(super) fn place(&self, root: &str, pointer: &str) -> String {
         let path = self.path();
-        if path.is_empty() { format!("{root}{pointer}") } else { path }
+        if path.is_empty() {
+            format!("{root}{pointer}")
+        } else {
+            path
+        }
     }
 
     pub(super) fn first_byte(&self) -> u8 {
@@ -171,12 +188,21 @@ impl Json {
         }
     }
 
-    fn typed<'a, T>(&'a self, pointer: &str, expected: &str, read: impl Fn(&'a Self) -> Option<T>) -> Result<Option<T>> {
+    fn typed<'a, T>(
+        &'a self,
+        pointer: &str,
+        expected: &str,
+        read: impl Fn(&'a Self) -> Option<T>,
+    ) -> Result<Option<T>> {
         let mut value = self;
         for (parent, token) in pointer::tokens(pointer)? {
             let is_index = value.is_array() && pointer::index(&token).is_some();
             if !value.is_object() && !is_index {
-                return if value.is_null() { Ok(None) } else { Err(value.mismatch(&self.path(), parent, "an object")) };
+                return if value.is_null() {
+                    Ok(None)
+                } else {
+                    Err(value.mismatch(&self.path(), parent, "an object"))
+                };
             }
             match value.child(&token) {
                 Some(child) => value = child,
@@ -186,6 +212,8 @@ impl Json {
         if value.is_null() {
             return Ok(None);
         }
-        read(value).map(Some).ok_or_else(|| value.mismatch(&self.path(), pointer, expected))
+        read(value)
+            .map(Some)
+            .ok_or_else(|| value.mismatch(&self.path(), pointer, expected))
     }
 }

@@ -20,7 +20,12 @@ pub(super) struct Entry {
 /// The tape of one JSON text: the root first; the entries of an object are key, value, key, value. The error is a message
 /// that names the byte.
 pub(super) fn scan(text: &str) -> Result<Vec<Entry>, String> {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0, depth: 0, tape: Vec::with_capacity(text.len() / 12 + 8) };
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: 0,
+        depth: 0,
+        tape: Vec::with_capacity(text.len() / 12 + 8),
+    };
     scanner.document().map_err(|problem| match problem.expected {
         TOO_DEEP => format!("nested deeper than {MAX_DEPTH} levels at byte {}", problem.at),
         expected => format!("not JSON at byte {}: expected {expected}", problem.at),
@@ -121,7 +126,10 @@ impl Scanner<'_> {
         self.at += 1;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let plain = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len());
+            let plain = rest
+                .iter()
+                .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
+                .unwrap_or(rest.len());
             self.at += plain;
             match rest.get(plain) {
                 Some(b'"') => break,
@@ -204,7 +212,12 @@ impl Scanner<'_> {
 
     fn open(&mut self) -> usize {
         let index = self.tape.len();
-        self.tape.push(Entry { start: self.at, end: self.at, next: index + 1, escaped: false });
+        self.tape.push(Entry {
+            start: self.at,
+            end: self.at,
+            next: index + 1,
+            escaped: false,
+        });
         index
     }
 

@@ -58,7 +58,9 @@ fn canonical_form_is_kubernetes() {
 
 #[test]
 fn what_is_no_quantity_is_refused() {
-    for text in ["", "-", "+", ".", "m", "1.2.3", "1mm", "1 ", " 1", "1ki", "1K", "1e", "1e+", "e3", "1e3m", "--1", "1Kie3", "٣"] {
+    for text in [
+        "", "-", "+", ".", "m", "1.2.3", "1mm", "1 ", " 1", "1ki", "1K", "1e", "1e+", "e3", "1e3m", "--1", "1Kie3", "٣",
+    ] {
         assert!(text.parse::<Quantity>().is_err(), "{text:?}");
     }
 }
@@ -69,17 +71,25 @@ fn arithmetic_is_exact_and_keeps_the_style() {
     assert_eq!((read("512Mi") + read("0.5Gi")).to_string(), "1Gi");
     assert_eq!((read("0") + read("1Gi")).to_string(), "1Gi");
     assert_eq!((read("250m") * 4).to_string(), "1");
-    assert_eq!(["1Gi", "512Mi"].map(read).into_iter().sum::<Quantity>().to_string(), "1536Mi");
+    assert_eq!(
+        ["1Gi", "512Mi"].map(read).into_iter().sum::<Quantity>().to_string(),
+        "1536Mi"
+    );
     assert_eq!(read("1Ki"), read("1024"));
     assert!(read("999m") < read("1"));
     assert!(read("1Gi") > read("1G"));
-    assert!((read("8E") * i64::MAX) * i64::MAX > read("8E"), "stops at the end, does not turn round");
+    assert!(
+        (read("8E") * i64::MAX) * i64::MAX > read("8E"),
+        "stops at the end, does not turn round"
+    );
 }
 
 fn texts() -> impl Strategy<Value = String> {
     (
         "[-+]?([0-9]{1,12}(\\.[0-9]{0,12})?|\\.[0-9]{1,12})",
-        prop::sample::select(vec!["", "n", "u", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E-2", "e+1"]),
+        prop::sample::select(vec![
+            "", "n", "u", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3", "E-2", "e+1",
+        ]),
     )
         .prop_map(|(number, suffix)| format!("{number}{suffix}"))
 }
