@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"popcell.dev/lab/cmd/lab/internal/pki"
+	"popcell.dev/lab/internal/pki"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"popcell.dev/lab/cmd/lab/internal/address"
-	"popcell.dev/lab/cmd/lab/internal/pki"
 	"popcell.dev/lab/cmd/lab/internal/process"
 	"popcell.dev/lab/cmd/lab/internal/spec"
+	"popcell.dev/lab/internal/pki"
 )
 
 // lab is one running set of control planes.
