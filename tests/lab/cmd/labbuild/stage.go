@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -17,8 +18,18 @@ var staged = []struct{ from, to string }{
 	{"examples/customresourceinterpreter/webhook-configuration.yaml", "karmada-example-webhook-configuration.yaml"},
 }
 
+// Karmada's bundled Lua customizations with their test files, by group, version
+// and kind.
+const (
+	thirdPartyFrom = "pkg/resourceinterpreter/default/thirdparty/resourcecustomizations"
+	thirdPartyTo   = "karmada-thirdparty"
+)
+
 // stage copies the manifests; directories hold nothing else afterwards.
 func stage(karmada, out string) error {
+	if err := stageTree(filepath.Join(karmada, thirdPartyFrom), filepath.Join(out, thirdPartyTo)); err != nil {
+		return err
+	}
 	for _, each := range staged {
 		files, err := filepath.Glob(filepath.Join(karmada, each.from))
 		if err != nil || len(files) == 0 {
@@ -36,6 +47,30 @@ func stage(karmada, out string) error {
 		}
 		fmt.Printf("  %s: %d files of Karmada\n", filepath.Base(target), len(files))
 	}
+	return nil
+}
+
+func stageTree(from, to string) error {
+	count := 0
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return fmt.Errorf("failed to make a directory: %w", err)
+		}
+		count++
+		return copyFile(path, target)
+	})
+	if err != nil {
+		return fmt.Errorf("failed to stage %s: %w", filepath.Base(to), err)
+	}
+	fmt.Printf("  %s: %d files of Karmada\n", filepath.Base(to), count)
 	return nil
 }
 
