@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod ci;
 mod crds;
+mod demo;
 mod lab;
 mod module;
 mod steps;
@@ -23,6 +24,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Show it: a real Karmada, two cities, and an object on its way to the cell and back
+    Demo(demo::Demo),
     /// Run everything that must pass
     Test(test::Test),
     /// Start, end or look at a lab that stays: a real Karmada with a Push and a Pull member
@@ -40,6 +43,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Demo(command) => command.run(),
         Command::Test(command) => command.run(),
         Command::Lab(command) => command.run(),
         Command::Module(command) => command.run(),

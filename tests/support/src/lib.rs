@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artifacts;
+mod cell;
 mod eventually;
 mod guarded;
 pub mod kind;
@@ -14,6 +15,7 @@ mod plane;
 pub mod webhook;
 pub mod workspace;
 
+pub use cell::CellStandIn;
 pub use eventually::{always, eventually};
 pub use guarded::Guarded;
 pub use kind::Kind;

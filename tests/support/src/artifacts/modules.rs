@@ -37,7 +37,7 @@ pub fn build_module(manifest_dir: &Path, report: &mut dyn FnMut(&str)) -> Result
     fs::create_dir_all(&modules).with_context(|| format!("failed to make {}", modules.display()))?;
     let request = BuildRequest {
         manifest_dir: manifest_dir.to_owned(),
-        target_dir: workspace::target_dir().join("module-build"),
+        target_dir: workspace::target_dir().join("guest"),
         output: modules.join(format!("{name}.wasm")),
     };
     build(&request, report).with_context(|| format!("failed to build the module {name}"))

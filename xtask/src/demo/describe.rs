@@ -1,0 +1,134 @@
+//! Objects in one line each.
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+/// A WorkloadDeployment: what is wanted, what runs, and what the status speaks of.
+pub(super) fn workload_deployment(object: &DynamicObject) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let generation = object.metadata.generation.unwrap_or_default();
+    let wanted = number(object, "/spec/scaleSettings/minReplicas");
+    let head = format!("WorkloadDeployment {name}: generation {generation} wants {wanted}");
+    match object
+        .data
+        .get("status")
+        .filter(|status| status.get("readyReplicas").is_some())
+    {
+        Some(_) => format!(
+            "{head}; status: {}/{} ready, {}, of generation {}",
+            number(object, "/status/readyReplicas"),
+            number(object, "/status/desiredReplicas"),
+            available(object),
+            number(object, "/status/observedGeneration"),
+        ),
+        None => format!("{head}; no status yet"),
+    }
+}
+
+/// A ResourceBinding: where its object goes, what the webhook said about replicas and health.
+pub(super) fn resource_binding(object: &DynamicObject) -> String {
+    let kind = text(object, "/spec/resource/kind");
+    let name = text(object, "/spec/resource/name");
+    let clusters = names(object, "/spec/clusters", "name");
+    let replicas = number(object, "/spec/replicas");
+    let health = names(object, "/status/aggregatedStatus", "health");
+    let place = if clusters.is_empty() {
+        "no cluster yet".to_owned()
+    } else {
+        format!("goes to {clusters}")
+    };
+    let health = if health.is_empty() {
+        String::new()
+    } else {
+        format!(", health {health}")
+    };
+    format!("ResourceBinding of {kind} {name}: {place}, {replicas} replicas{health}")
+}
+
+/// Status and reason of the condition Available.
+pub(super) fn available(object: &DynamicObject) -> String {
+    let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "Available");
+    found.map_or_else(
+        || "Available not said".to_owned(),
+        |condition| {
+            let field = |name: &str| condition[name].as_str().unwrap_or("?").to_owned();
+            format!("Available={} ({})", field("status"), field("reason"))
+        },
+    )
+}
+
+/// The number at a JSON pointer, or `?`.
+pub(super) fn number(object: &DynamicObject, pointer: &str) -> String {
+    object
+        .data
+        .pointer(pointer)
+        .and_then(Value::as_i64)
+        .map_or_else(|| "?".to_owned(), |number| number.to_string())
+}
+
+/// The text at a JSON pointer, or `?`.
+pub(super) fn text(object: &DynamicObject, pointer: &str) -> String {
+    object
+        .data
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or("?")
+        .to_owned()
+}
+
+/// One field of each item of a list.
+pub(super) fn names(object: &DynamicObject, pointer: &str, field: &str) -> String {
+    let items = object.data.pointer(pointer).and_then(Value::as_array);
+    let names: Vec<&str> = items
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item[field].as_str())
+        .collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> DynamicObject {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn a_deployment_before_and_after_its_first_status() {
+        let mut value = json!({
+            "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+            "metadata": { "name": "web", "generation": 1 },
+            "spec": { "scaleSettings": { "minReplicas": 2 } },
+        });
+        assert_eq!(
+            workload_deployment(&object(value.clone())),
+            "WorkloadDeployment web: generation 1 wants 2; no status yet"
+        );
+        value["status"] = popcell_test_support::objects::cell_status(1, 2, 1);
+        assert_eq!(
+            workload_deployment(&object(value)),
+            "WorkloadDeployment web: generation 1 wants 2; status: 1/2 ready, Available=True (StableInstanceFound), \
+             of generation 1"
+        );
+    }
+
+    #[test]
+    fn a_binding_with_and_without_a_cluster() {
+        let mut value = json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": { "name": "b" },
+            "spec": { "resource": { "kind": "WorkloadDeployment", "name": "web" }, "replicas": 2 },
+        });
+        assert!(resource_binding(&object(value.clone())).ends_with("web: no cluster yet, 2 replicas"));
+        value["spec"]["clusters"] = json!([{ "name": "dfw", "replicas": 2 }]);
+        value["status"] = json!({ "aggregatedStatus": [{ "clusterName": "dfw", "health": "Healthy" }] });
+        assert!(resource_binding(&object(value)).ends_with("web: goes to dfw, 2 replicas, health Healthy"));
+    }
+}

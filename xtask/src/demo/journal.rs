@@ -1,0 +1,115 @@
+//! What happens on each plane, line by line, while it happens.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::time::Instant;
+
+use anyhow::Result;
+use futures::StreamExt;
+use kube::api::DynamicObject;
+use kube::runtime::{WatchStreamExt, watcher};
+use popcell_test_support::{Kind, Lab, Plane, kind};
+use tokio::task::JoinHandle;
+
+use super::{CITIES, NAMESPACE, describe};
+
+type Describe = fn(&DynamicObject) -> String;
+
+/// Watches every plane and prints what changes in the demo's namespace.
+pub(super) struct Journal {
+    started: Instant,
+    colours: bool,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Journal {
+    /// Starts watching.
+    pub(super) async fn start(lab: &Lab) -> Result<Self> {
+        let mut journal = Self {
+            started: Instant::now(),
+            colours: std::io::stdout().is_terminal(),
+            tasks: Vec::new(),
+        };
+        let hub = lab.hub().await?;
+        journal.watch(&hub, 0, kind::RESOURCE_BINDING, describe::resource_binding);
+        journal.watch(&hub, 0, kind::WORKLOAD_DEPLOYMENT, describe::workload_deployment);
+        for (number, city) in CITIES.iter().enumerate() {
+            let cell = lab.plane(city.member).await?;
+            journal.watch(
+                &cell,
+                number + 1,
+                kind::WORKLOAD_DEPLOYMENT,
+                describe::workload_deployment,
+            );
+        }
+        Ok(journal)
+    }
+
+    /// A headline of the story.
+    #[allow(clippy::unused_self, reason = "the journal is what writes")]
+    pub(super) fn chapter(&self, title: &str) {
+        println!("\n=== {title}");
+    }
+
+    /// Stops watching.
+    pub(super) fn end(self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+
+    /// Prints the plane's objects of a kind whenever what is said about them changes.
+    fn watch(&mut self, plane: &Plane, colour: usize, kind: Kind, describe: Describe) {
+        let api = plane.api(kind, Some(NAMESPACE));
+        let line = Line {
+            started: self.started,
+            plane: plane.name().to_owned(),
+            colour: self.colours.then_some(colour),
+        };
+        self.tasks.push(tokio::spawn(async move {
+            let mut said: HashMap<String, String> = HashMap::new();
+            let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
+                        let now = describe(&object);
+                        let name = object.metadata.name.unwrap_or_default();
+                        if said.get(&name) != Some(&now) {
+                            line.print(&now);
+                            said.insert(name, now);
+                        }
+                    }
+                    Ok(watcher::Event::Delete(object)) => {
+                        let name = object.metadata.name.unwrap_or_default();
+                        line.print(&format!("{} {name} is gone", kind.kind));
+                        said.remove(&name);
+                    }
+                    // The watcher connects again by itself.
+                    Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
+                }
+            }
+        }));
+    }
+}
+
+/// Where a line comes from.
+struct Line {
+    started: Instant,
+    plane: String,
+    colour: Option<usize>,
+}
+
+impl Line {
+    fn print(&self, text: &str) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        match self.colour {
+            // Blue, green, yellow: readable on dark and on light.
+            Some(number) => println!(
+                "{seconds:6.1} s  \u{1b}[1;{}m{:4}\u{1b}[0m {text}",
+                [34, 32, 33][number % 3],
+                self.plane
+            ),
+            None => println!("{seconds:6.1} s  {:4} {text}", self.plane),
+        }
+    }
+}

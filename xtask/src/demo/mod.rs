@@ -1,0 +1,125 @@
+//! `demo`: a WorkloadDeployment for each of two cities, on its way to the cell and back, on a real Karmada.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use popcell_test_support::artifacts::{self, Profile};
+use popcell_test_support::{CellStandIn, Lab, LabSpec, Member, Webhook, WebhookSpec};
+
+mod describe;
+mod journal;
+mod screen;
+mod story;
+
+use journal::Journal;
+
+/// A city and the member that serves it.
+pub(crate) struct City {
+    code: &'static str,
+    member: &'static str,
+    /// The WorkloadDeployment that the demo makes for it.
+    deployment: &'static str,
+}
+
+/// DFW is a Push member and ORD a Pull member, so that both ways of Karmada are seen.
+const CITIES: [City; 2] = [
+    City {
+        code: "DFW",
+        member: "dfw",
+        deployment: "web-edge-dfw",
+    },
+    City {
+        code: "ORD",
+        member: "ord",
+        deployment: "web-edge-ord",
+    },
+];
+
+/// Namespace of the demo's objects, in every plane.
+const NAMESPACE: &str = "demo";
+
+/// Arguments of `demo`.
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Time that an instance takes to start in the cells
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    pace: f64,
+    /// End after the last screen, also in a terminal
+    #[arg(long)]
+    once: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.0..=60.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("0 to 60 seconds".to_owned())
+    }
+}
+
+impl Demo {
+    /// Builds, shows, and ends everything that it started, also when it is interrupted.
+    pub(crate) fn run(&self) -> Result<()> {
+        build()?;
+        let runtime = tokio::runtime::Runtime::new().context("failed to start a runtime")?;
+        runtime.block_on(async {
+            tokio::select! {
+                outcome = self.show() => outcome,
+                interrupted = tokio::signal::ctrl_c() => {
+                    println!("\ninterrupted: ending everything");
+                    interrupted.context("failed to wait for an interrupt")
+                }
+            }
+        })
+    }
+
+    async fn show(&self) -> Result<()> {
+        println!("\n=== Start: one Karmada, two members, the webhook");
+        let spec = CITIES.iter().fold(LabSpec::karmada(), |spec, city| {
+            let member = if city.code == "ORD" {
+                Member::pull(city.member)
+            } else {
+                Member::push(city.member)
+            };
+            spec.member(member.city(city.code))
+        });
+        let lab = Lab::start(&spec).await?;
+        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
+        println!("webhook: ready on {}", webhook.url());
+        webhook.register(lab.kubeconfig("hub")?, &[])?;
+        println!("webhook: registered in Karmada by `popcell register`");
+
+        let journal = Journal::start(&lab).await?;
+        let mut cells = Vec::new();
+        for city in &CITIES {
+            cells.push(CellStandIn::start(
+                lab.plane(city.member).await?,
+                Duration::from_secs_f64(self.pace),
+            ));
+        }
+        story::tell(&lab, &webhook, &journal).await?;
+        journal.end();
+        screen::show(&lab, &webhook).await?;
+        if !self.once && std::io::stdout().is_terminal() {
+            println!("\nEverything runs until you press Ctrl-C.");
+            std::future::pending::<()>().await;
+        }
+        drop(cells);
+        lab.expect_alive().await?;
+        println!("\nending everything");
+        Ok(())
+    }
+}
+
+fn build() -> Result<()> {
+    println!("=== Build: the first time takes minutes");
+    println!("{}: the lab's programs", artifacts::go::version()?);
+    artifacts::lab_programs()?;
+    crate::module::build_all()?;
+    println!("cargo: popcell-webhook and popcell");
+    artifacts::programs(Profile::Dev)?;
+    Ok(())
+}
