@@ -96,11 +96,12 @@ fn remapped(manifest: &Path) -> String {
         let home = std::env::var_os("HOME")?;
         Some(PathBuf::from(home).join(".cargo"))
     });
-    let crate_root = manifest.parent().unwrap_or(manifest);
-    let mut flags = vec![format!("--remap-path-prefix={}=/module", crate_root.display())];
-    if let Some(workspace) = workspace_root(manifest) {
-        flags.insert(0, format!("--remap-path-prefix={}=/workspace", workspace.display()));
-    }
+    // One root for all crates of a workspace: with other flags cargo would compile the standard library again.
+    let root = workspace_root(manifest).or_else(|| manifest.parent().map(Path::to_path_buf));
+    let mut flags: Vec<String> = root
+        .iter()
+        .map(|root| format!("--remap-path-prefix={}=/workspace", root.display()))
+        .collect();
     if let Some(home) = home {
         flags.insert(0, format!("--remap-path-prefix={}=/cargo", home.display()));
     }

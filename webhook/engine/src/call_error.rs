@@ -143,7 +143,13 @@ impl fmt::Display for Cause {
             Self::Trapped {
                 reason, function: None, ..
             } => write!(f, "trapped (bug in the module): {reason}"),
-            Self::Deadline { limit } => write!(f, "ran longer than its deadline of {limit:?} (--call-timeout)"),
+            Self::Deadline { limit } => {
+                let limit = Duration::from_millis(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+                write!(
+                    f,
+                    "ran longer than its deadline of {limit:?} (--call-timeout, or what the caller left)"
+                )
+            }
             Self::Memory { limit } => write!(f, "wanted more memory than {} MiB (--max-memory)", limit >> 20),
             Self::Stack => f.write_str("stack overflow: it calls itself too deeply"),
             Self::Refused { path, message } => {

@@ -15,6 +15,7 @@ pub(crate) const MAX_MEMORIES: usize = 1;
 pub(crate) struct Limits {
     max_memory: usize,
     memory_met: bool,
+    peak_memory: usize,
 }
 
 /// Ends the call; [`Limits::memory_met`] says why.
@@ -27,7 +28,13 @@ impl Limits {
         Self {
             max_memory,
             memory_met: false,
+            peak_memory: 0,
         }
+    }
+
+    /// The most linear memory that the instance had, in bytes.
+    pub(crate) fn peak_memory(&self) -> usize {
+        self.peak_memory
     }
 
     pub(crate) fn memory_met(&self) -> bool {
@@ -42,6 +49,7 @@ impl ResourceLimiter for Limits {
             self.memory_met = true;
             return Err(LimitMet.into());
         }
+        self.peak_memory = self.peak_memory.max(desired);
         Ok(true)
     }
 

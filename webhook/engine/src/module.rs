@@ -66,16 +66,28 @@ impl Module {
         self.call_until(call, budget, &Stop::After(budget))
     }
 
+    /// As [`Module::call`], and says beside it how much linear memory the call had at most, in bytes.
+    pub fn measure(&self, call: &Call<'_>, budget: Duration) -> (Result<Answer, CallError>, usize) {
+        let budget = budget.min(self.engine.settings().call_timeout);
+        self.call_measured(call, budget, &Stop::After(budget))
+    }
+
     pub(crate) fn call_until(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> Result<Answer, CallError> {
-        let answer = if self.implements(call.kind, call.operation) {
-            run(&self.engine, &self.code, stop, budget, |interpreter, store| {
+        self.call_measured(call, budget, stop).0
+    }
+
+    fn call_measured(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> (Result<Answer, CallError>, usize) {
+        let (answer, memory) = if self.implements(call.kind, call.operation) {
+            run_measured(&self.engine, &self.code, stop, budget, |interpreter, store| {
                 ask(interpreter, store, call)
             })
-            .and_then(|answer| verify::answer(answer, call, self.engine.settings().max_answer))
         } else {
-            Err(Cause::Unsupported)
+            (Err(Cause::Unsupported), 0)
         };
-        answer.map_err(|cause| CallError::new(Some(&self.label), call, cause))
+        let answer = answer
+            .and_then(|answer| verify::answer(answer, call, self.engine.settings().max_answer))
+            .map_err(|cause| CallError::new(Some(&self.label), call, cause));
+        (answer, memory)
     }
 }
 
@@ -129,6 +141,17 @@ pub(crate) fn run<T>(
     budget: Duration,
     question: impl FnOnce(&Interpreter, &mut Store<Limits>) -> wasmtime::Result<T>,
 ) -> Result<T, Cause> {
+    run_measured(engine, code, stop, budget, question).0
+}
+
+/// As [`run`], with the peak of linear memory.
+fn run_measured<T>(
+    engine: &Engine,
+    code: &InterpreterPre<Limits>,
+    stop: &Stop,
+    budget: Duration,
+    question: impl FnOnce(&Interpreter, &mut Store<Limits>) -> wasmtime::Result<T>,
+) -> (Result<T, Cause>, usize) {
     let settings = engine.settings();
     // Before the store, so that its memory is back in the pool when the room is given back.
     let _room = engine.enter();
@@ -140,7 +163,8 @@ pub(crate) fn run<T>(
     let answer = code
         .instantiate(&mut store)
         .and_then(|interpreter| question(&interpreter, &mut store));
-    answer.map_err(|error| cause_of(&error, store.data(), settings.max_memory, budget))
+    let answer = answer.map_err(|error| cause_of(&error, store.data(), settings.max_memory, budget));
+    (answer, store.data().peak_memory())
 }
 
 fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, budget: Duration) -> Cause {
@@ -165,7 +189,7 @@ fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, budget:
         // The guest returned, and what it returned cannot be read: wild pointers, broken text, too much of it.
         None => Cause::Refused {
             path: String::new(),
-            message: format!("unreadable: {}", error.root_cause()),
+            message: format!("too large or unreadable: {}", error.root_cause()),
         },
     }
 }

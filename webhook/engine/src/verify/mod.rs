@@ -5,6 +5,8 @@
 mod dependency;
 mod document;
 mod json;
+#[cfg(test)]
+mod laws;
 mod metadata;
 pub(crate) mod names;
 mod patch;

@@ -68,7 +68,7 @@ fn check_step<'a>(operation: Operation, document: &mut Node<'a>, step: &'a Patch
         PatchOp::Remove { .. } => Step::Remove,
     };
     let objection = match operation {
-        Operation::AggregateStatus => outside_status(&path),
+        Operation::AggregateStatus => outside_status(&path, &action),
         _ => outside_template(document, &path, &action),
     };
     match objection {
@@ -82,8 +82,15 @@ fn check_step<'a>(operation: Operation, document: &mut Node<'a>, step: &'a Patch
     }
 }
 
-fn outside_status(path: &[String]) -> Option<String> {
-    (path.first().map(String::as_str) != Some("status")).then(|| "only /status is its own".to_owned())
+fn outside_status(path: &[String], action: &Step<'_>) -> Option<String> {
+    match (path, action) {
+        ([first], Step::Add(value) | Step::Replace(value)) if first == "status" => match json::kind_name(value) {
+            "an object" => None,
+            found => Some(format!("a status must be a JSON object, is {found}")),
+        },
+        ([first, ..], _) if first == "status" => None,
+        _ => Some("only /status is its own".to_owned()),
+    }
 }
 
 fn outside_template<'a>(document: &mut Node<'a>, path: &[String], action: &Step<'a>) -> Option<String> {
@@ -225,6 +232,7 @@ mod tests {
         for path in ["/spec/replicas", "/metadata/labels/app", ""] {
             refused(AggregateStatus, vec![replace(path, "1")], path, "only /status");
         }
+        refused(AggregateStatus, vec![add("/status", "[]")], "/status", "is an array");
         for operation in [Retain, ReviseReplica] {
             for path in ["/apiVersion", "/kind", "/status", "/status/x"] {
                 refused(operation, vec![add(path, "1")], path, "not its own");

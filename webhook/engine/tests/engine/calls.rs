@@ -67,7 +67,7 @@ fn c07_the_five_causes_are_told_apart() {
     };
     let module = module(&settings);
     let cases = [
-        ("loop", "deadline", "deadline of 200ms (--call-timeout)"),
+        ("loop", "deadline", "deadline of 200ms (--call-timeout"),
         ("trap", "trapped", "trapped in"),
         ("allocate", "memory", "more memory than 64 MiB (--max-memory)"),
         ("recurse", "stack", "stack overflow"),

@@ -9,17 +9,21 @@ use std::time::{Duration, Instant};
 use popcell_engine::{Allocator, EngineError, Settings};
 use popcell_protocol::{Answer, Operation};
 
-use crate::fixture::{ask, engine, module, settings, wasm};
+use crate::fixture::{FILE, ask, engine, file, module, settings, wasm};
 
 /// Runs about five milliseconds.
 const SHORT: &str = "spin-5000000";
 
 fn child(shell: &str, test: &str) -> Command {
+    wasm("misbehaving");
     let mut command = Command::new("sh");
     command
         .arg("-c")
         .arg(format!("{shell}; exec \"$0\" --exact {test} --ignored --nocapture"));
-    command.arg(std::env::current_exe().unwrap()).stdout(Stdio::piped());
+    command
+        .arg(std::env::current_exe().unwrap())
+        .env(FILE, file())
+        .stdout(Stdio::piped());
     command
 }
 
@@ -99,7 +103,6 @@ fn c08_a_deadline_cannot_be_switched_off() {
 
 #[test]
 fn c08_a_stopped_process_finds_its_calls_alive() {
-    wasm("misbehaving"); // built before the child needs it
     let mut child = child(":", "clock::in_a_stopped_process").spawn().unwrap();
     let _output = wait_for(&mut child, "calling");
     for _ in 0..2 {
@@ -130,7 +133,6 @@ fn in_a_stopped_process() {
 
 #[test]
 fn c12_a_host_short_of_address_space_is_served() {
-    wasm("misbehaving");
     let mut child = child("ulimit -v 2097152", "clock::under_ulimit").spawn().unwrap();
     let _output = wait_for(&mut child, "allocator is");
     assert!(child.wait().unwrap().success());

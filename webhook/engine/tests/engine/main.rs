@@ -1,5 +1,12 @@
 //! The engine with real components. Case ids: docs of the project's test plan.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where it fails"
+)]
+
 mod calls;
 mod clock;
 mod dispatch;
