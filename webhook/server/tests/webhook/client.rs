@@ -1,0 +1,158 @@
+//! HTTPS as Karmada's client speaks it, and plain HTTP for the health port.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::fixture::UID;
+
+pub(crate) const HOST: &str = "webhook.popcell.test";
+
+/// Where a webhook is and whom to trust.
+#[derive(Clone)]
+pub(crate) struct Client {
+    address: SocketAddr,
+    roots: RootCertStore,
+}
+
+/// One answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Reply {
+    /// The message of an answer that Karmada shows its users: HTTP 200, the uid, not successful.
+    pub(crate) fn refusal(&self) -> &str {
+        assert_eq!(self.status, StatusCode::OK, "{self:?}");
+        assert_eq!(self.body["response"]["successful"], false, "{self:?}");
+        self.message()
+    }
+
+    /// The message of any answer without success, with its uid checked.
+    pub(crate) fn message(&self) -> &str {
+        assert_eq!(self.body["response"]["uid"], UID, "{self:?}");
+        self.body["response"]["status"]["message"].as_str().unwrap()
+    }
+
+    pub(crate) fn is_successful(&self) -> bool {
+        self.status == StatusCode::OK
+            && self.body["response"]["successful"] == true
+            && self.body["response"]["uid"] == UID
+    }
+
+    /// Sent away in a way that Karmada's client repeats.
+    pub(crate) fn is_sent_away(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS && self.headers["retry-after"] == "1"
+    }
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr, ca: &str) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap())
+            .unwrap();
+        Self { address, roots }
+    }
+
+    pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(self.roots.clone())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+        let stream = TcpStream::connect(self.address).await?;
+        TlsConnector::from(Arc::new(config))
+            .connect(ServerName::try_from(HOST).unwrap(), stream)
+            .await
+    }
+
+    pub(crate) async fn http1(&self) -> Connection {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.dial("http/1.1").await.unwrap()))
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        Connection(sender)
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn post(&self, query: &str, body: impl Into<Bytes>) -> Reply {
+        self.http1().await.post(query, body).await
+    }
+
+    /// One request over HTTP/2.
+    pub(crate) async fn post_http2(&self, query: &str, body: impl Into<Bytes>) -> Reply {
+        let io = TokioIo::new(self.dial("h2").await.unwrap());
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        read(sender.send_request(interpret(query, body.into())).await.unwrap()).await
+    }
+}
+
+/// A kept-alive connection.
+pub(crate) struct Connection(http1::SendRequest<Full<Bytes>>);
+
+impl Connection {
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Whether it can carry another request.
+    pub(crate) async fn is_ready(&mut self) -> bool {
+        self.0.ready().await.is_ok()
+    }
+
+    pub(crate) async fn post(&mut self, query: &str, body: impl Into<Bytes>) -> Reply {
+        self.0.ready().await.unwrap();
+        read(self.0.send_request(interpret(query, body.into())).await.unwrap()).await
+    }
+}
+
+fn interpret(query: &str, body: Bytes) -> Request<Full<Bytes>> {
+    Request::post(format!("https://{HOST}/interpret{query}"))
+        .header("host", HOST)
+        .header("content-type", "application/json")
+        .body(Full::new(body))
+        .unwrap()
+}
+
+async fn read(response: hyper::Response<hyper::body::Incoming>) -> Reply {
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    Reply {
+        status: parts.status,
+        headers: parts.headers,
+        body: serde_json::from_slice(&bytes).unwrap(),
+    }
+}
+
+/// A GET on the health port: status and text.
+pub(crate) async fn get_plain(address: SocketAddr, path: &str) -> (StatusCode, String) {
+    let io = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut sender, connection) = http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(path)
+        .header("host", "health")
+        .body(Full::<Bytes>::default())
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(bytes.to_vec()).unwrap())
+}

@@ -1,0 +1,133 @@
+//! C07 and C08: whose fault a timeout is, and deadlines that are on, off and absent.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::client::HOST;
+use crate::fixture::{LONG, request};
+use crate::process::{World, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c07_a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&["--slots", "1", "--call-timeout", "2s"]);
+    let client = world.client(&webhook);
+    for behaviour in ["", "loop"] {
+        let holder = tokio::spawn({
+            let client = client.clone();
+            async move { client.post("?timeout=1s", request("InterpretHealth", "loop")).await }
+        });
+        let body = request("InterpretHealth", behaviour);
+        let body = body.replacen(
+            r#""metadata":{"#,
+            &format!(r#""pad":"{}","metadata":{{"#, "x".repeat(3 << 20)),
+            1,
+        );
+        let mut stream = client.dial("http/1.1").await.unwrap();
+        let head = format!(
+            "POST /interpret?timeout=2s HTTP/1.1\r\nhost: {HOST}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for piece in body.as_bytes().chunks(body.len().div_ceil(20)) {
+            stream.write_all(piece).await.unwrap();
+            stream.flush().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(60)).await;
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let sent_away = answer.starts_with("HTTP/1.1 429") && answer.contains("retry-after: 1");
+        let answered = answer.contains(r#""successful":true"#);
+        assert!(
+            if behaviour == "loop" {
+                sent_away
+            } else {
+                sent_away || answered
+            },
+            "{behaviour}: {answer}"
+        );
+        assert!(!answer.contains("longer than its deadline"), "{answer}");
+        holder.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&["--call-timeout", "1500ms"]);
+    let mut client = world.client(&webhook).http1().await;
+    for query in ["", "?timeout=1s", "?timeout=30s", "?timeout=0s", "?timeout=abc"] {
+        assert!(
+            client.post(query, request("InterpretHealth", "")).await.is_successful(),
+            "{query}"
+        );
+        let reply = client.post(query, request("InterpretHealth", "loop")).await;
+        let message = reply.refusal();
+        let expected = if query == "?timeout=1s" {
+            "its deadline of 89"
+        } else {
+            "its deadline of 1.5s"
+        };
+        assert!(message.contains(expected), "{query}: {message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c08_short_calls_pass_right_after_the_process_was_stopped() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&["--call-timeout", "30s"]);
+    let client = world.client(&webhook);
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut connection = client.http1().await;
+        assert!(
+            connection
+                .post("", request("InterpretHealth", ""))
+                .await
+                .is_successful()
+        );
+        connections.push(connection);
+    }
+    // One call is in the module while the process stands still; the others arrive meanwhile.
+    let during = tokio::spawn({
+        let client = client.clone();
+        async move { client.post("", request("InterpretHealth", LONG)).await }
+    });
+    webhook.signal("STOP");
+    let calls: Vec<_> = connections
+        .into_iter()
+        .map(|mut connection| tokio::spawn(async move { connection.post("", request("InterpretHealth", "")).await }))
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    webhook.signal("CONT");
+    for call in calls {
+        let reply = call.await.unwrap();
+        assert!(reply.is_successful(), "{reply:?}");
+    }
+    let reply = during.await.unwrap();
+    assert!(reply.is_successful(), "{reply:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c07_a_request_that_its_client_gave_up_frees_its_slot() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&["--slots", "1", "--call-timeout", "30s"]);
+    let client = world.client(&webhook);
+    let given_up = tokio::spawn({
+        let client = client.clone();
+        async move { client.post("", request("InterpretHealth", "loop")).await }
+    });
+    eventually("it runs", async || {
+        webhook.metric("popcell_requests_in_flight").await > 0
+    })
+    .await;
+    given_up.abort();
+    eventually("the slot is free", async || {
+        client
+            .post("?timeout=2s", request("InterpretHealth", LONG))
+            .await
+            .is_successful()
+    })
+    .await;
+}

@@ -1,0 +1,14 @@
+//! The routes without a module, and the program as a process with real modules, TLS and signals. Names carry the ids of
+//! the project's cases.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends")]
+
+mod client;
+mod deadlines;
+mod fixture;
+mod operation;
+mod process;
+mod room;
+mod router;
+mod startup;
+mod stopping;
+mod tls;

@@ -1,0 +1,186 @@
+//! The program as a process.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::{Client, HOST, get_plain};
+use crate::fixture::wasm;
+
+/// A directory with modules, an authority and whatever else one process needs.
+pub(crate) struct World {
+    root: TempDir,
+}
+
+impl World {
+    /// A module directory with some variants of the fixture, each in a file of its name.
+    pub(crate) fn new(variants: &[&str]) -> Self {
+        let world = Self {
+            root: TempDir::new().unwrap(),
+        };
+        fs::create_dir(world.modules()).unwrap();
+        for variant in variants {
+            fs::write(world.modules().join(format!("{variant}.wasm")), wasm(variant)).unwrap();
+        }
+        world
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn modules(&self) -> PathBuf {
+        self.root.path().join("modules")
+    }
+
+    /// The program with free ports, a certificate of its own and JSON logs.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.bare_command();
+        command
+            .args(["--self-signed", "--san", HOST, "--ca-dir"])
+            .arg(self.path().join("ca"));
+        command
+    }
+
+    /// The same without a certificate.
+    pub(crate) fn bare_command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_popcell-webhook"));
+        // By environment, so that a test can still say otherwise by flag.
+        command
+            .env("POPCELL_LISTEN", "127.0.0.1:0")
+            .env("POPCELL_HEALTH_LISTEN", "127.0.0.1:0")
+            .env("POPCELL_MODULE_DIR", self.modules())
+            .env("POPCELL_LOG_FORMAT", "json")
+            .env("RUST_LOG", "info");
+        command
+    }
+
+    /// Starts it with more arguments and waits until it serves.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Webhook {
+        let mut command = self.command();
+        command.args(arguments);
+        Webhook::start(command)
+    }
+
+    /// A client that trusts the authority that the program has made.
+    pub(crate) fn client(&self, webhook: &Webhook) -> Client {
+        Client::new(
+            webhook.address,
+            &fs::read_to_string(self.path().join("ca/ca.crt")).unwrap(),
+        )
+    }
+}
+
+/// A process that serves. It is killed when the test ends.
+pub(crate) struct Webhook {
+    child: Child,
+    log: Arc<Mutex<Vec<String>>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) health: SocketAddr,
+}
+
+impl Webhook {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let kept = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                kept.lock().unwrap().push(line);
+            }
+        });
+        let end = Instant::now() + Duration::from_mins(1);
+        loop {
+            let serving = log.lock().unwrap().iter().find_map(|line| serving(line));
+            if let Some((address, health)) = serving {
+                return Self {
+                    child,
+                    log,
+                    address,
+                    health,
+                };
+            }
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("ended with {status}: {}", last(&log.lock().unwrap()));
+            }
+            assert!(Instant::now() < end, "does not serve: {}", last(&log.lock().unwrap()));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args(["-s", name, &self.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    /// Waits for the exit, for at most a minute.
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
+        let end = Instant::now() + Duration::from_mins(1);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "does not end: {}", self.log());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// All lines so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    pub(crate) async fn metrics(&self) -> String {
+        let (status, text) = get_plain(self.health, "/metrics").await;
+        assert_eq!(status, 200);
+        text
+    }
+
+    /// The value of the series that begins with `name`, labels included; 0 when there is none.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let text = self.metrics().await;
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.map_or(0, |value| value.parse().unwrap())
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The end of a log, for a message.
+fn last(log: &[String]) -> String {
+    log[log.len().saturating_sub(20)..].join("\n")
+}
+
+fn serving(line: &str) -> Option<(SocketAddr, SocketAddr)> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    (line["message"] == "serving").then(|| {
+        let address = |field: &str| line[field].as_str().unwrap().parse().unwrap();
+        (address("address"), address("health"))
+    })
+}
+
+/// Waits until `condition` holds; fails after 20 s.
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !condition().await {
+        assert!(Instant::now() < end, "not within 20 s: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,86 @@
+//! C12: limits of the pool, and calls that loop beside others.
+
+use std::process::Command;
+
+use crate::client::get_plain;
+use crate::fixture::{LONG, object, request, request_about};
+use crate::process::{Webhook, World, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c12_a_burst_is_answered_or_sent_away_and_nobody_hears_of_the_allocator() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&["--slots", "2"]);
+    let client = world.client(&webhook);
+    let calls: Vec<_> = (0..40)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.post("?timeout=2s", request("InterpretHealth", LONG)).await })
+        })
+        .collect();
+    let mut answered = 0;
+    for call in calls {
+        let reply = call.await.unwrap();
+        assert!(reply.is_successful() || reply.is_sent_away(), "{reply:?}");
+        answered += usize::from(reply.is_successful());
+    }
+    assert!(answered > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c12_with_little_address_space_it_works_and_says_how() {
+    let world = World::new(&["misbehaving"]);
+    let inner = world.command();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let webhook = Webhook::start(command);
+    assert!(
+        world
+            .client(&webhook)
+            .post("", request("InterpretHealth", ""))
+            .await
+            .is_successful()
+    );
+    let text = webhook.metrics().await;
+    assert!(
+        text.contains(r#"popcell_engine_allocator_info{allocator="pooling-compact"} 1"#),
+        "{text}"
+    );
+    assert!(
+        webhook.log().contains(r#""allocator":"pooling-compact""#),
+        "{}",
+        webhook.log()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loops_leave_probes_and_other_kinds_alone() {
+    let world = World::new(&["misbehaving", "other"]);
+    let webhook = world.start(&["--call-timeout", "10s"]);
+    let client = world.client(&webhook);
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let loops: Vec<_> = (0..4 * cores)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { client.post("?timeout=30s", request("InterpretHealth", "loop")).await })
+        })
+        .collect();
+    eventually("they loop", async || {
+        webhook.metric("popcell_requests_in_flight").await >= cores as u64
+    })
+    .await;
+    for _ in 0..20 {
+        assert_eq!(get_plain(webhook.health, "/readyz").await.0, 200);
+        let reply = client
+            .post(
+                "?timeout=10s",
+                request_about("InterpretHealth", "Other", &object("Other", "")),
+            )
+            .await;
+        assert!(reply.is_successful(), "{reply:?}");
+    }
+    loops.iter().for_each(tokio::task::JoinHandle::abort);
+}
