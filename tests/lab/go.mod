@@ -8,6 +8,7 @@ godebug default=go1.25
 require (
 	github.com/karmada-io/karmada v1.18.2
 	github.com/spf13/cobra v1.10.2
+	go.etcd.io/etcd/pkg/v3 v3.6.13
 	go.etcd.io/etcd/server/v3 v3.6.13
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.45.0
@@ -156,7 +157,6 @@ require (
 	go.etcd.io/etcd/api/v3 v3.6.13 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.6.13 // indirect
 	go.etcd.io/etcd/client/v3 v3.6.13 // indirect
-	go.etcd.io/etcd/pkg/v3 v3.6.13 // indirect
 	go.etcd.io/raft/v3 v3.6.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.64.0 // indirect

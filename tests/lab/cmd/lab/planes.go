@@ -20,6 +20,7 @@ func (l *lab) defineEtcd() error {
 		"--listen-client-urls=" + l.etcdURL(),
 		fmt.Sprintf("--listen-peer-urls=http://%s:%d", l.address, portEtcdPeer),
 		"--unsafe-no-fsync",
+		"--name=lab",
 	}, extra...))
 }
 

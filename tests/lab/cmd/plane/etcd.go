@@ -1,64 +1,50 @@
 package main
 
 import (
+	"flag"
 	"fmt"
-	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	etcdflags "go.etcd.io/etcd/pkg/v3/flags"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// newEtcdCommand is a single-member etcd on fixed URLs. It takes the few flags
-// of etcd that the lab needs, spelled as etcd spells them.
+// newEtcdCommand is an etcd of one member with etcd's own flags. Of the URLs it
+// reads --listen-client-urls and --listen-peer-urls, and advertises the same.
 func newEtcdCommand() *cobra.Command {
-	var dataDir, clientURL, peerURL string
-	var unsafeNoFsync bool
+	config := embed.NewConfig()
+	// etcd's main function sets it; zero would log every request.
+	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration
+	// Several other defaults exist only as defaults of the flags.
+	own := flag.NewFlagSet("etcd", flag.ContinueOnError)
+	config.AddFlags(own)
+	config.LogLevel = "warn"
 	command := &cobra.Command{
-		Use:           "etcd",
-		Short:         "A single etcd member",
-		SilenceUsage:  true,
-		SilenceErrors: false,
-		Args:          cobra.NoArgs,
+		Use:          "etcd",
+		Short:        "A single etcd member",
+		SilenceUsage: true,
+		Args:         cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			config, err := etcdConfig(dataDir, clientURL, peerURL)
-			if err != nil {
-				return err
-			}
-			config.UnsafeNoFsync = unsafeNoFsync
+			complete(config, own)
 			return serveEtcd(config)
 		},
 	}
-	flags := command.Flags()
-	flags.StringVar(&dataDir, "data-dir", "", "directory of the data")
-	flags.StringVar(&clientURL, "listen-client-urls", "http://127.0.0.1:2379", "URL to serve clients on")
-	flags.StringVar(&peerURL, "listen-peer-urls", "http://127.0.0.1:2380", "URL to serve peers on")
-	flags.BoolVar(&unsafeNoFsync, "unsafe-no-fsync", false, "do not wait for the disk; survives a killed process, not a crashed machine")
+	command.Flags().AddGoFlagSet(own)
 	return command
 }
 
-func etcdConfig(dataDir, clientURL, peerURL string) (*embed.Config, error) {
-	if dataDir == "" {
-		return nil, fmt.Errorf("--data-dir is required")
-	}
-	client, err := url.Parse(clientURL)
-	if err != nil {
-		return nil, fmt.Errorf("failed to read --listen-client-urls: %w", err)
-	}
-	peer, err := url.Parse(peerURL)
-	if err != nil {
-		return nil, fmt.Errorf("failed to read --listen-peer-urls: %w", err)
-	}
-	config := embed.NewConfig()
-	config.Dir = dataDir
-	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
-	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
+// complete does what etcd's main function does with flags that are not bound to
+// the configuration.
+func complete(config *embed.Config, flags *flag.FlagSet) {
+	config.ListenClientUrls = etcdflags.UniqueURLsFromFlag(flags, "listen-client-urls")
+	config.AdvertiseClientUrls = config.ListenClientUrls
+	config.ListenPeerUrls = etcdflags.UniqueURLsFromFlag(flags, "listen-peer-urls")
+	config.AdvertisePeerUrls = config.ListenPeerUrls
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
-	config.LogLevel = "warn"
 	config.LogOutputs = []string{"stderr"}
-	return config, nil
 }
 
 func serveEtcd(config *embed.Config) error {
