@@ -16,17 +16,16 @@ const INSTANCE_TYPE: &str = "/spec/template/spec/runtime/resources/instanceType"
 
 struct InstanceType {
     name: &'static str,
-    millicores: i64,
-    mebibytes: i64,
+    cpu: &'static str,
+    memory: &'static str,
 }
 
-/// The instance types of the platform.
+/// The instance types of the platform, with quantities as people write them.
 const CATALOGUE: &[InstanceType] = &[InstanceType {
     name: "datumcloud/d1-standard-2",
-    millicores: 1000,
-    mebibytes: 2048,
+    cpu: "1",
+    memory: "2Gi",
 }];
-const MEBIBYTE: i64 = 1 << 20;
 
 struct Size {
     cpu: Quantity,
@@ -86,9 +85,35 @@ fn amount(object: &Object, pointer: &str) -> Result<Option<Quantity>> {
 
 fn catalogue_size(object: &Object) -> Result<Option<Size>> {
     let name = object.text(INSTANCE_TYPE)?;
-    let entry = CATALOGUE.iter().find(|entry| Some(entry.name) == name);
-    Ok(entry.map(|entry| Size {
-        cpu: Quantity::milli(entry.millicores),
-        memory: Quantity::whole(entry.mebibytes.saturating_mul(MEBIBYTE)),
-    }))
+    Ok(CATALOGUE
+        .iter()
+        .find(|entry| Some(entry.name) == name)
+        .and_then(InstanceType::size))
+}
+
+impl InstanceType {
+    /// `None` only for an entry that is no quantity; a test reads them all.
+    fn size(&self) -> Option<Size> {
+        Some(Size {
+            cpu: self.cpu.parse().ok()?,
+            memory: self.memory.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CATALOGUE;
+
+    #[test]
+    fn every_instance_type_has_a_size() {
+        for entry in CATALOGUE {
+            let size = entry.size().expect(entry.name);
+            assert!(!size.cpu.is_zero() && !size.memory.is_zero(), "{}", entry.name);
+            assert_eq!(
+                (size.cpu.to_string().as_str(), size.memory.to_string().as_str()),
+                (entry.cpu, entry.memory)
+            );
+        }
+    }
 }
