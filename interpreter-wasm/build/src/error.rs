@@ -45,11 +45,13 @@ pub enum BuildError {
     /// The module wants something from outside.
     #[error(
         "failed to accept the module: it imports {}; a module computes and nothing else \
-         (the usual cause is a crate that reads a clock, random numbers, the environment or files)", imports.join(", ")
+         (the usual cause is {cause})", imports.join(", ")
     )]
     Imports {
         /// `module::field` of each.
         imports: Vec<String>,
+        /// Where such imports come from.
+        cause: &'static str,
     },
     /// Not a core module with the interface in it.
     #[error(

@@ -17,6 +17,7 @@ mod string;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -122,7 +123,7 @@ impl Json {
 
     /// The value as JSON text. What was not changed is the text that was read.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
+        let mut out = String::with_capacity(self.origin.as_ref().map_or(0, |place| place.text().len()));
         self.write(&mut out);
         out
     }
@@ -300,34 +301,30 @@ impl Key {
     }
 }
 
-/// Number of fields up to which every pair is compared; beyond it keys are sorted first.
+/// Number of fields up to which every pair is compared; beyond it a set is cheaper.
 const FEW: usize = 12;
 
 fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
-    let has_later_twin = |(position, (key, _)): (usize, &(Key, Json))| {
-        fields
-            .iter()
-            .skip(position + 1)
-            .any(|(later, _)| later.as_str() == key.as_str())
-    };
-    let has_twins = if fields.len() <= FEW {
-        fields.iter().enumerate().any(has_later_twin)
-    } else {
-        let mut keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_str()).collect();
-        keys.sort_unstable();
-        !keys.is_sorted_by(|a, b| a < b)
-    };
-    if !has_twins {
+    if fields.len() <= FEW && !has_twins(&fields) {
         return fields;
     }
-    let mut seen = std::collections::BTreeSet::new();
-    let mut kept: Vec<(Key, Json)> = fields
-        .into_iter()
-        .rev()
-        .filter(|(key, _)| seen.insert(key.as_str().to_owned()))
-        .collect();
-    kept.reverse();
-    kept
+    let mut later = BTreeSet::new();
+    let mut is_last: Vec<bool> = fields.iter().rev().map(|(key, _)| later.insert(key.as_str())).collect();
+    if later.len() == fields.len() {
+        return fields;
+    }
+    // The flags lie in the reverse order of the fields.
+    fields.into_iter().filter(|_| is_last.pop().unwrap_or(true)).collect()
+}
+
+fn has_twins(mut fields: &[(Key, Json)]) -> bool {
+    while let Some(((key, _), rest)) = fields.split_first() {
+        if rest.iter().any(|(later, _)| later.as_str() == key.as_str()) {
+            return true;
+        }
+        fields = rest;
+    }
+    false
 }
 
 impl fmt::Debug for Json {
