@@ -11,6 +11,8 @@ use crate::bindings::wit;
 
 /// The largest selector, in bytes.
 const MAX_SELECTOR: usize = 64 << 10;
+/// The longest name of an object, in bytes (apimachinery, api/validation/path: what fits one step of a URL).
+const MAX_NAME: usize = 253;
 
 pub(super) fn check(answer: Vec<wit::Dependency>) -> Result<Answer, Violation> {
     bounded("/dependencies", answer.len())?;
@@ -37,7 +39,19 @@ fn one(path: &str, found: wit::Dependency) -> Result<Dependency, Violation> {
             format!("{:?} is no group/version", found.api_version),
         ));
     }
+    if !names::is_dns_label(&found.kind.to_ascii_lowercase()) {
+        return Err(Violation::new(
+            format!("{path}/kind"),
+            format!("{:?} is no kind", found.kind),
+        ));
+    }
     let name = found.name.filter(|name| !name.is_empty());
+    if name
+        .as_ref()
+        .is_some_and(|name| name.len() > MAX_NAME || name.contains(['/', '%']))
+    {
+        return Err(Violation::new(format!("{path}/name"), "is no name of an object"));
+    }
     if name.is_none() && found.label_selector.is_none() {
         return Err(Violation::new(path, "has neither name nor labelSelector"));
     }
@@ -164,6 +178,19 @@ mod tests {
         );
         assert!(checked(|d| d.name = Some(String::new())).is_err());
         assert!(checked(|d| d.namespace = Some("A b".into())).is_err());
+        assert!(
+            checked(|d| d.kind = "Config Map".into())
+                .unwrap_err()
+                .contains("is no kind")
+        );
+        for name in ["a/b".to_owned(), "a".repeat(MAX_NAME + 1)] {
+            assert!(
+                checked(|d| d.name = Some(name))
+                    .unwrap_err()
+                    .contains("no name of an object")
+            );
+        }
+        assert_eq!(checked(|d| d.name = Some("system:node".into())), Ok(()));
     }
 
     #[test]
