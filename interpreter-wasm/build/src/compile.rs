@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::toolchain::TARGET;
-use crate::{BuildError, BuildRequest, Toolchain};
+use crate::{BuildError, BuildRequest, Toolchain, paths};
 
 /// Small, and fast where it matters: reading JSON is nearly all the work, and the size of the rest is paid at every start.
 /// `debuginfo` keeps the names of functions, so that a trap can say where it happened. Given on the command line, so that
@@ -47,7 +47,9 @@ pub(crate) fn compile(
         path: manifest.clone(),
         source,
     })?;
-    let mut command = command(toolchain, &manifest);
+    let mut command = command(toolchain);
+    let flags = paths::of_dependencies(&command, &manifest);
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     command.args([
         "rustc",
         "--lib",
@@ -68,6 +70,7 @@ pub(crate) fn compile(
     if matches!(toolchain, Toolchain::Debian { .. }) {
         command.args(["-Z", "build-std=std,panic_abort"]);
     }
+    command.arg("--").args(paths::of_module(&manifest));
     let (messages, last) = run(command, report)?;
     let messages = messages.ok_or_else(|| BuildError::Compile {
         manifest: manifest.clone(),
@@ -76,7 +79,7 @@ pub(crate) fn compile(
     artifact(&messages, &manifest).ok_or(BuildError::NoLibrary { manifest })
 }
 
-fn command(toolchain: &Toolchain, manifest: &Path) -> Command {
+fn command(toolchain: &Toolchain) -> Command {
     let mut command = match toolchain {
         Toolchain::Installed { .. } => Command::new("cargo"),
         Toolchain::Debian { cargo, .. } => Command::new(cargo),
@@ -88,42 +91,7 @@ fn command(toolchain: &Toolchain, manifest: &Path) -> Command {
         command.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
         command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
     }
-    command.env("CARGO_ENCODED_RUSTFLAGS", remapped(manifest));
     command
-}
-
-/// Flags that take this machine's paths out of the module: panics carry the file they are in.
-fn remapped(manifest: &Path) -> String {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(PathBuf::from(home).join(".cargo"))
-    });
-    // One root for all crates of a workspace: with other flags cargo would compile the standard library again.
-    let root = workspace_root(manifest).or_else(|| manifest.parent().map(Path::to_path_buf));
-    let mut flags: Vec<String> = root
-        .iter()
-        .map(|root| format!("--remap-path-prefix={}=/workspace", root.display()))
-        .collect();
-    if let Some(home) = home {
-        flags.insert(0, format!("--remap-path-prefix={}=/cargo", home.display()));
-    }
-    flags.join("\u{1f}")
-}
-
-fn workspace_root(manifest: &Path) -> Option<PathBuf> {
-    let result = Command::new("cargo")
-        .args([
-            "locate-project",
-            "--workspace",
-            "--message-format",
-            "plain",
-            "--manifest-path",
-        ])
-        .arg(manifest)
-        .output()
-        .ok()?;
-    let path = PathBuf::from(String::from_utf8_lossy(&result.stdout).trim());
-    path.parent().filter(|parent| parent.is_dir()).map(Path::to_path_buf)
 }
 
 /// Runs cargo; its messages if it succeeded, and the last line about an error.

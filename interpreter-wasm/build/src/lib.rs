@@ -8,6 +8,7 @@
 mod compile;
 mod componentize;
 mod error;
+mod paths;
 mod toolchain;
 
 use std::fmt::Write as _;

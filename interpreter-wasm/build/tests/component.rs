@@ -24,10 +24,7 @@ impl Interpreter for Widget {
 
 /// A crate named `widget-interpreter` around the source, with the library versions of this workspace.
 fn module(source: &str) -> tempfile::TempDir {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap();
+    let root = root();
     let manifest = format!(
         "[package]\nname = \"widget-interpreter\"\nversion = \"1.2.3\"\nedition = \"2024\"\n\
          [lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n\
@@ -45,7 +42,7 @@ fn module(source: &str) -> tempfile::TempDir {
 fn built(folder: &Path) -> Result<Built, String> {
     let request = BuildRequest {
         manifest_dir: folder.to_owned(),
-        target_dir: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest"),
+        target_dir: root().join("target/guest"),
         output: folder.join("out/widget.wasm"),
     };
     let mut lines = Vec::new();
@@ -69,11 +66,7 @@ fn a_crate_outside_the_workspace_becomes_a_component_without_imports() {
         names.iter().any(|name| name.contains("widget")),
         "traps can name the module's functions"
     );
-    for path in [
-        folder.path().to_owned(),
-        home(),
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")),
-    ] {
+    for path in [folder.path().to_owned(), home(), root()] {
         assert!(
             !contains(&bytes, path.to_str().unwrap()),
             "{} is inside",
@@ -137,6 +130,12 @@ fn function_names(component: &[u8]) -> Vec<String> {
         }
     }
     names
+}
+
+/// The folder of this workspace.
+fn root() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().unwrap()
 }
 
 fn home() -> PathBuf {

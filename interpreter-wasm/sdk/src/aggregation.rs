@@ -1,6 +1,7 @@
 //! What AggregateStatus makes of the statuses of several clusters. Nothing depends on the order of the items; items
 //! without a status carry no knowledge and are skipped; an error names the item and its cluster.
 
+use crate::module::status_base;
 use crate::{Error, Result, StatusItem};
 
 /// The sum of the integers at `pointer` in the items' statuses (absent = 0), stopping at the ends of 64 bits.
@@ -28,13 +29,15 @@ pub fn last_text<'a>(items: &'a [StatusItem], pointer: &str) -> Result<Option<&'
     Ok(last.map(|(_, text)| text))
 }
 
-/// The error with its place in the request (`/aggregatedStatus/0/status/...`) instead of its place in the item's status.
+/// The error with the name of the item's cluster, and its place in the request (`/aggregatedStatus/0/status/...`).
 pub fn at_item(index: usize, item: &StatusItem, error: Error) -> Error {
     match error {
-        Error::InvalidObject { path, message } => Error::invalid(
-            format!("/aggregatedStatus/{index}/status{path}"),
-            format!("cluster {}: {message}", item.cluster_name),
-        ),
+        Error::InvalidObject { path, message } => {
+            // Statuses that came through the module's dispatch know their place already.
+            let base = status_base(index);
+            let path = if path.starts_with(&base) { path } else { base + &path };
+            Error::invalid(path, format!("cluster {}: {message}", item.cluster_name))
+        }
         other => other,
     }
 }
