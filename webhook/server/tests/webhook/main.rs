@@ -4,6 +4,7 @@
 
 mod client;
 mod deadlines;
+mod documented;
 mod fixture;
 mod operation;
 mod process;
