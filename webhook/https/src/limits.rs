@@ -16,6 +16,9 @@ pub struct Limits {
     pub upload: Duration,
     /// Size of a request body in bytes.
     pub body: usize,
+    /// Bytes of all larger bodies together that are being received or answered; at least `body` counts. A request that
+    /// finds no room waits, so that slow uploads cannot eat the memory of the process.
+    pub uploads: usize,
     /// Open connections. One more is closed as soon as it is accepted.
     pub connections: usize,
     /// How long the listener goes on accepting after the stop signal, while each answer asks its client to leave.
@@ -32,7 +35,8 @@ impl Default for Limits {
             idle: Duration::from_mins(2),
             upload: Duration::from_secs(30),
             body: 8 * 1024 * 1024,
-            connections: 4096,
+            uploads: 64 * 1024 * 1024,
+            connections: 2048,
             grace: Duration::from_secs(5),
             drain: Duration::from_secs(20),
         }

@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::body::Uploads;
 use crate::certificate::Certificates;
 use crate::connection::{self, Protocol, Shared};
 use crate::limits::Limits;
@@ -104,6 +105,7 @@ impl Listener {
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
+        let uploads = Arc::new(Uploads::new(&limits));
         let shared = Arc::new(Shared {
             router,
             tls,
@@ -113,6 +115,7 @@ impl Listener {
         let accepting = Accepting {
             shared,
             phase: watched,
+            uploads,
             tasks: TaskTracker::new(),
         };
 
@@ -138,6 +141,7 @@ impl Listener {
 struct Accepting {
     shared: Arc<Shared>,
     phase: watch::Receiver<Phase>,
+    uploads: Arc<Uploads>,
     tasks: TaskTracker,
 }
 
@@ -183,6 +187,7 @@ impl Accepting {
             address,
             protocol: Protocol::Http1,
             phase: self.phase.clone(),
+            uploads: Arc::clone(&self.uploads),
         };
         let shared = Arc::clone(&self.shared);
         let open = Open::enter(status);

@@ -15,6 +15,7 @@ use axum::http::{Request, Response, Version};
 use hyper::body::Incoming;
 use tokio::sync::{Notify, watch};
 
+use crate::body::Uploads;
 use crate::connection::Protocol;
 use crate::phase::Phase;
 use crate::status::ListenerStatus;
@@ -27,6 +28,8 @@ pub struct Peer {
     /// What was agreed with it.
     pub protocol: Protocol,
     pub(crate) phase: watch::Receiver<Phase>,
+    /// Room for larger bodies, shared by all connections of the listener.
+    pub(crate) uploads: Arc<Uploads>,
 }
 
 /// How far the requests of one connection are.

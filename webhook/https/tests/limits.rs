@@ -163,3 +163,42 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
     tokio::time::sleep(2 * short().first_request).await;
     assert_eq!(text(send(&mut sender, get_request("/hello")).await).await, "hello");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
+    let limits = Limits {
+        body: 1_000_000,
+        uploads: 1_500_000,
+        upload: Duration::from_secs(4),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut slow = client.dial("http/1.1").await.unwrap();
+    let head = b"POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
+    slow.write_all(head).await.unwrap();
+    slow.write_all(&[b'x'; 10_000]).await.unwrap();
+    eventually("it is being received", async || {
+        running.status.in_flight.load(Relaxed) == 1
+    })
+    .await;
+
+    let mut other = client.http1().await;
+    // Whoever comes while it holds its room is sent away; the first may be faster than its first bytes.
+    eventually("there is no room", async || {
+        send(&mut other, post_request("/length", vec![b'x'; 900_000]))
+            .await
+            .status()
+            == 429
+            || {
+                other = client.http1().await;
+                false
+            }
+    })
+    .await;
+    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
+    assert_eq!(text(response).await, "1000");
+    drop(slow);
+    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
+    assert_eq!(text(response).await, "900000");
+}

@@ -33,10 +33,16 @@ impl Deadline {
         self.asked
     }
 
+    /// The longest time from a complete request to its answer. A call waits at most a quarter of its time for room, so
+    /// with a third more than the cap a module still gets all of the cap.
+    pub fn longest(cap: Duration) -> Duration {
+        cap + cap / 3
+    }
+
     /// When the answer has to be there, for a request that was complete at `complete`. A call waits at most a quarter of
     /// its time for room, so with a third more than the cap a module still gets all of it.
     pub fn answer_by(&self, complete: Instant) -> Instant {
-        let own = complete + self.cap + self.cap / 3;
+        let own = complete + Self::longest(self.cap);
         self.asked.map_or(own, |asked| own.min(self.received + asked))
     }
 

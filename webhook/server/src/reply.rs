@@ -33,6 +33,7 @@ pub(crate) fn unread(error: &BodyError) -> Response<Body> {
     let response = match error {
         BodyError::TooLarge { .. } => refusal(StatusCode::PAYLOAD_TOO_LARGE, &uid, message),
         BodyError::TooSlow { .. } => refusal(StatusCode::REQUEST_TIMEOUT, &uid, message),
+        BodyError::NoRoom { .. } => again(StatusCode::TOO_MANY_REQUESTS, &uid, message),
         BodyError::Stopping { .. } => again(StatusCode::SERVICE_UNAVAILABLE, &uid, message),
         BodyError::Broken { .. } => refusal(StatusCode::BAD_REQUEST, &uid, message),
     };

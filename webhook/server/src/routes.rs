@@ -242,6 +242,7 @@ fn reason(error: &body::BodyError) -> &'static str {
     match error {
         body::BodyError::TooLarge { .. } => "too-large",
         body::BodyError::TooSlow { .. } => "too-slow",
+        body::BodyError::NoRoom { .. } => "no-room",
         body::BodyError::Stopping { .. } => "stopping",
         body::BodyError::Broken { .. } => "broken",
     }

@@ -12,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::deadline::Deadline;
 use crate::flags::Flags;
 use crate::health::{self, Health, Readiness};
 use crate::metrics::{Metrics, max_files};
@@ -20,6 +21,9 @@ use crate::telemetry;
 
 /// File descriptors that are not connections: modules, certificates, the health port, epoll.
 const OTHER_FILES: usize = 64;
+
+/// At a stop, what the longest call gets beyond its own time, for its answer to leave.
+const MARGIN: Duration = Duration::from_secs(3);
 
 /// Why the program does not start.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +87,10 @@ impl Config {
             health_listen: flags.health_listen,
             source: flags.source()?,
             reload_period: flags.tls_reload_period,
-            limits: within_open_files(Limits::default()),
+            limits: within_open_files(Limits {
+                drain: Deadline::longest(flags.call_timeout) + MARGIN,
+                ..Limits::default()
+            }),
         })
     }
 }

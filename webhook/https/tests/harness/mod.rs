@@ -163,9 +163,7 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) async fn start(source: Source, limits: Limits) -> Self {
         let certificates = Arc::new(Certificates::open(source).unwrap());
-        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits.clone())
-            .await
-            .unwrap();
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), limits).await.unwrap();
         let (address, status, stop) = (listener.address(), listener.status(), CancellationToken::new());
         let gate = Arc::new(Semaphore::new(0));
         let router = router(&limits, &gate);
@@ -196,21 +194,19 @@ impl Running {
 }
 
 fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
-    let (limits, gate) = (limits.clone(), Arc::clone(gate));
-    let length = move |request: Request| {
-        let limits = limits.clone();
-        async move {
-            match body::read(request, &limits).await {
-                Ok(body) => (StatusCode::OK, body.len().to_string()),
-                Err(error) => {
-                    let status = match error {
-                        body::BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-                        body::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-                        body::BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-                        body::BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
-                    };
-                    (status, format!("{error}; head {}", error.head().len()))
-                }
+    let (limits, gate) = (*limits, Arc::clone(gate));
+    let length = move |request: Request| async move {
+        match body::read(request, &limits).await {
+            Ok(body) => (StatusCode::OK, body.len().to_string()),
+            Err(error) => {
+                let status = match error {
+                    body::BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                    body::BodyError::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
+                    body::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+                    body::BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
+                    body::BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
+                };
+                (status, format!("{error}; head {}", error.head().len()))
             }
         }
     };
