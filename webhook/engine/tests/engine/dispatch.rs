@@ -186,3 +186,26 @@ async fn looping_calls_leave_room_for_other_kinds() {
         looping.abort();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c12_a_burst_is_answered_or_sent_away() {
+    let dispatcher = dispatcher(&settings(), &["misbehaving"]);
+    let calls: Vec<_> = (0..40)
+        .map(|_| {
+            let dispatcher = Arc::clone(&dispatcher);
+            tokio::spawn(async move { ask(&dispatcher, "Misbehaving", SLOW, Duration::from_secs(4)).await })
+        })
+        .collect();
+    for call in calls {
+        let outcome = call.await.unwrap();
+        // How many of them find room depends on the machine; what the others hear does not.
+        assert!(
+            matches!(
+                outcome.verdict,
+                Verdict::Answer(Answer::Health(true)) | Verdict::Overloaded
+            ),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(dispatcher.free_slots(), 2);
+}
