@@ -1,1 +1,8 @@
-//! Suites over real control planes and real programs.
+//! What the suites share: a world that is started once, tests that run in it, Karmada's own client.
+#![forbid(unsafe_code)]
+
+pub mod peer;
+pub mod read;
+pub mod suite;
+pub mod wire;
+pub mod world;

@@ -1,0 +1,111 @@
+//! What the wire format asks of an answer.
+
+use anyhow::{Result, ensure};
+use popcell_suites::wire::Row;
+use serde_json::{Value, json};
+
+use crate::objects::{OPERATIONS, item, misbehaving, row, workload};
+use crate::world::World;
+
+/// Uid, status, patch type and base64, required fields: Karmada's client checks them all.
+pub(crate) async fn every_operation(world: &World, _: &str) -> Result<()> {
+    for operation in OPERATIONS {
+        let mut row = row(operation, misbehaving(""));
+        row.aggregated_status = vec![item("dfw", &json!({ "readyReplicas": 1 })), item("ord", &json!({}))];
+        let [h1, h2] = world.both(&row).await?;
+        let (h1, h2) = (h1.value()?, h2.value()?);
+        ensure!(h1 == h2, "{operation}: {h1} over HTTP/1.1, {h2} over HTTP/2");
+        let (pointer, expected) = match operation {
+            "InterpretReplica" => ("/replicas", json!(3)),
+            "InterpretComponent" => ("/components/1/name", json!("b")),
+            "ReviseReplica" => ("/object/spec/replicas", json!(7)),
+            "Retain" => ("/object/metadata/name", json!("a")),
+            "AggregateStatus" => ("/object/status/clusters", json!(["dfw", "ord"])),
+            "InterpretStatus" => ("/status/exact", json!(1.1)),
+            "InterpretHealth" => ("/healthy", json!(true)),
+            _ => ("/dependencies/0/name", json!("a")),
+        };
+        ensure!(
+            h1.pointer(pointer) == Some(&expected),
+            "{operation}: expected {expected} at {pointer} of {h1}"
+        );
+    }
+    Ok(())
+}
+
+/// 9007199254740993 is the first integer that a float cannot hold.
+pub(crate) async fn exact_numbers(world: &World, _: &str) -> Result<()> {
+    let status = world.call(&row("InterpretStatus", misbehaving(""))).await?;
+    let text = status.result.as_ref().map_or("", |result| result.get());
+    ensure!(text.contains("9007199254740993"), "the status came as {text}");
+
+    let mut desired = workload(2, 0);
+    desired["spec"]["big"] = json!(9_007_199_254_740_993_i64);
+    let mut observed = desired.clone();
+    observed["spec"]["paused"] = json!(true);
+    let row = Row {
+        operation: "Retain".into(),
+        object: desired,
+        observed: Some(observed),
+        ..Row::default()
+    };
+    let retained = world.call(&row).await?;
+    retained.value()?;
+    let text = retained.result.as_ref().map_or("", |result| result.get());
+    ensure!(
+        text.contains("9007199254740993") && text.contains("\"paused\":true"),
+        "the object came as {text}"
+    );
+    Ok(())
+}
+
+/// No change is neither a patch nor a patch type: an empty patch with a type is an error for Karmada.
+pub(crate) async fn unchanged(world: &World, _: &str) -> Result<()> {
+    for (operation, object) in [("Retain", misbehaving("")), ("ReviseReplica", workload(7, 0))] {
+        let row = row(operation, object.clone());
+        for answer in world.both(&row).await? {
+            let value = answer.value()?;
+            ensure!(
+                value["object"] == object,
+                "{operation} changed the object to {}",
+                value["object"]
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn zero_replicas(world: &World, _: &str) -> Result<()> {
+    let answer = world.call(&row("InterpretReplica", workload(0, 0))).await?.value()?;
+    ensure!(answer["replicas"] == json!(0), "{answer}");
+    Ok(())
+}
+
+/// Karmada leaves the key out where no cluster is left.
+pub(crate) async fn no_clusters(world: &World, _: &str) -> Result<()> {
+    let answer = world.call(&row("AggregateStatus", workload(2, 2))).await?.value()?;
+    let ready = answer.pointer("/object/status/readyReplicas").unwrap_or(&Value::Null);
+    ensure!(
+        *ready == json!(0),
+        "a Workload without clusters has {ready} ready replicas"
+    );
+    Ok(())
+}
+
+/// An object may have 1.5 MiB in etcd, and Retain carries two.
+pub(crate) async fn large(world: &World, _: &str) -> Result<()> {
+    let mut object = workload(2, 0);
+    object["metadata"]["annotations"] = json!({ "popcell.dev/large": "x".repeat(1_500_000) });
+    let mut observed = object.clone();
+    observed["spec"]["paused"] = json!(true);
+    let row = Row {
+        operation: "Retain".into(),
+        object,
+        observed: Some(observed),
+        ..Row::default()
+    };
+    for answer in world.both(&row).await? {
+        ensure!(answer.value()?.pointer("/object/spec/paused") == Some(&json!(true)));
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! One policy per city: DFW goes to DFW and nowhere else, and nothing takes the only copy away.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_suites::read;
+use popcell_suites::world::{DFW, ORD, SPARE, World};
+use popcell_test_support::kind::{CLUSTER, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, always, objects};
+use serde_json::{Value, json};
+
+use crate::planes::{BINDING, NAME, awaited, deployed, gone, hub_with_namespace};
+
+/// How long to watch for what must not happen: several rounds of Karmada's controllers and of its eviction queue.
+const WATCHED: Duration = Duration::from_secs(8);
+const CITY: &str = popcell_api::labels::CITY_CODE;
+
+async fn label(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
+    hub.merge(
+        CLUSTER,
+        None,
+        cluster,
+        &json!({ "metadata": { "labels": { CITY: city } } }),
+    )
+    .await
+    .map(|_| ())
+}
+
+async fn stays_away(member: &Plane, namespace: &str) -> Result<()> {
+    always("the object is not in another city", WATCHED, async || {
+        let found = member.get(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+        ensure!(found.is_none(), "it is in {}", member.name());
+        Ok(())
+    })
+    .await
+}
+
+pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<()> {
+    let (hub, _) = deployed(world, namespace, "DFW", DFW, 1).await?;
+    hub.apply(&objects::city_policy(namespace, "ORD")).await?;
+    let binding = awaited(&hub, RESOURCE_BINDING, namespace, BINDING, |_| Ok(())).await?;
+    ensure!(
+        read::placed_on(&binding) == [DFW],
+        "placed on {:?}",
+        read::placed_on(&binding)
+    );
+    for other in [ORD, SPARE] {
+        stays_away(&world.lab.plane(other).await?, namespace).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn waits_for_a_cell(world: &World, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(world, namespace).await?;
+    hub.apply(&objects::city_policy(namespace, "LHR")).await?;
+    hub.apply(&objects::workload_deployment(namespace, NAME, "LHR", 1))
+        .await?;
+    awaited(&hub, RESOURCE_BINDING, namespace, BINDING, |binding| {
+        let scheduled = read::condition(binding, "Scheduled")?;
+        ensure!(scheduled["reason"] == "NoClusterFit", "{scheduled}");
+        Ok(())
+    })
+    .await?;
+    let spare = world.lab.plane(SPARE).await?;
+    label(&hub, SPARE, Some("LHR")).await?;
+    awaited(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
+    hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    gone(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+    label(&hub, SPARE, None).await
+}
+
+pub(crate) async fn not_doubled(world: &World, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
+    let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    label(&hub, SPARE, Some("DFW")).await?;
+    let outcome = stays_away(&world.lab.plane(SPARE).await?, namespace).await;
+    label(&hub, SPARE, None).await?;
+    outcome?;
+    let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    ensure!(before == after, "the object in {DFW} was made anew");
+    Ok(())
+}
+
+/// In both orders: the new cell gets the label before the old one loses it, and after.
+pub(crate) async fn label_moves(world: &World, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
+    let spare = world.lab.plane(SPARE).await?;
+    label(&hub, SPARE, Some("DFW")).await?;
+    label(&hub, DFW, None).await?;
+    awaited(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
+    gone(&dfw, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+
+    label(&hub, SPARE, None).await?;
+    label(&hub, DFW, Some("DFW")).await?;
+    awaited(&dfw, WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
+    gone(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await
+}
+
+/// Fail-over is switched on in this world. The control policy, without our toleration, proves that the taint evicts.
+pub(crate) async fn no_execute(world: &World, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
+    let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    let control = format!("{namespace}-control");
+    let control = control.as_str();
+    hub.apply(&objects::namespace(control)).await?;
+    let mut policy = objects::city_policy(control, "DFW");
+    policy["spec"]["placement"]
+        .as_object_mut()
+        .map(|placement| placement.remove("clusterTolerations"));
+    hub.apply(&policy).await?;
+    hub.apply(&objects::workload_deployment(control, NAME, "DFW", 1))
+        .await?;
+    awaited(&dfw, WORKLOAD_DEPLOYMENT, control, NAME, |_| Ok(())).await?;
+
+    taint(&hub, json!([{ "key": "popcell.dev/e2e", "effect": "NoExecute" }])).await?;
+    let evicted = awaited(&hub, RESOURCE_BINDING, control, BINDING, |binding| {
+        let tasks = read::at(binding, "/spec/gracefulEvictionTasks");
+        ensure!(tasks[0]["fromCluster"] == DFW, "eviction tasks are {tasks}");
+        Ok(())
+    })
+    .await;
+    let kept = always("the tolerating object stays", WATCHED, async || {
+        let binding = hub.expect(RESOURCE_BINDING, Some(namespace), BINDING).await?;
+        ensure!(
+            read::placed_on(&binding) == [DFW],
+            "placed on {:?}",
+            read::placed_on(&binding)
+        );
+        ensure!(
+            read::at(&binding, "/spec/gracefulEvictionTasks").is_null(),
+            "an eviction task was added"
+        );
+        Ok(())
+    })
+    .await;
+    hub.delete(WORKLOAD_DEPLOYMENT, Some(control), NAME).await?;
+    taint(&hub, json!([])).await?;
+    evicted?;
+    kept?;
+    let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    ensure!(before == after, "the object in {DFW} was made anew");
+    Ok(())
+}
+
+async fn taint(hub: &Plane, taints: Value) -> Result<()> {
+    hub.merge(CLUSTER, None, DFW, &json!({ "spec": { "taints": taints } }))
+        .await
+        .map(|_| ())
+}

@@ -1,0 +1,154 @@
+//! Parts of the world go away and come back.
+
+use anyhow::{Result, ensure};
+use futures::future::try_join_all;
+use kube::ResourceExt;
+use popcell_suites::read;
+use popcell_suites::world::{DFW, ORD, SOON, World};
+use popcell_test_support::kind::{EVENT, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, eventually, objects};
+use serde_json::json;
+
+use crate::planes::{NAME, awaited, deployed, hub_with_namespace, mirrored, report};
+
+pub(crate) async fn webhook_outage(world: &World, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+    report(&cell, namespace, 2, 1).await?;
+    mirrored(&hub, namespace, 1).await?;
+    let before = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+
+    world.webhook.lock().await.stop()?;
+    report(&cell, namespace, 2, 2).await?;
+    hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
+        .await?;
+    eventually("Karmada says that it cannot read the new object", SOON, async || {
+        let events = hub.list(EVENT, Some(namespace), "").await?;
+        let of_late = |event: &&kube::api::DynamicObject| {
+            read::at(event, "/involvedObject/name") == "late" && read::at(event, "/reason") == "GetReplicasFailed"
+        };
+        ensure!(
+            events.iter().any(|event| of_late(&event)),
+            "{} other events",
+            events.len()
+        );
+        Ok(())
+    })
+    .await?;
+    let during = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    ensure!(
+        read::uid(&during) == before,
+        "the outage took the object out of its cell"
+    );
+
+    world.webhook.lock().await.start_again().await?;
+    awaited(&cell, WORKLOAD_DEPLOYMENT, namespace, "late", |_| Ok(())).await?;
+    mirrored(&hub, namespace, 2).await?;
+    let after = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    ensure!(
+        read::uid(&after) == before,
+        "the recovery took the object out of its cell"
+    );
+    Ok(())
+}
+
+async fn restart_karmada(world: &World) -> Result<()> {
+    for process in [
+        "karmada-controller-manager",
+        "karmada-scheduler",
+        "karmada-webhook",
+        "karmada-agent-ord",
+    ] {
+        world.lab.restart(process).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn karmada_restart(world: &World, namespace: &str) -> Result<()> {
+    let mut cells = Vec::new();
+    for (city, member) in [("DFW", DFW), ("ORD", ORD)] {
+        let namespace = format!("{namespace}-{member}");
+        let (hub, cell) = deployed(world, &namespace, city, member, 2).await?;
+        report(&cell, &namespace, 2, 1).await?;
+        mirrored(&hub, &namespace, 1).await?;
+        let uid = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(&namespace), NAME).await?);
+        cells.push((namespace, hub, cell, uid));
+    }
+    restart_karmada(world).await?;
+    for (namespace, hub, cell, uid) in &cells {
+        // A status that arrives proves that the new processes have taken the object up.
+        report(cell, namespace, 2, 2).await?;
+        mirrored(hub, namespace, 2).await?;
+        let after = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+        ensure!(
+            read::uid(&after) == *uid,
+            "the restart made the object in {} anew",
+            cell.name()
+        );
+    }
+    Ok(())
+}
+
+const STORM: usize = 200;
+
+/// Karmada does not repeat a failed InterpretHealth: a call that is turned away would leave Unknown until the next event.
+pub(crate) async fn restart_storm(world: &World, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(world, namespace).await?;
+    hub.apply(&objects::city_policy(namespace, "DFW")).await?;
+    let name = |number: usize| format!("web-{number:03}");
+    let dfw = world.lab.plane(DFW).await?;
+    try_join_all((0..STORM).map(async |number| {
+        hub.apply(&objects::workload_deployment(namespace, &name(number), "DFW", 1))
+            .await
+    }))
+    .await?;
+    eventually("every object is in its cell", SOON * 2, async || {
+        let there = dfw.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?.len();
+        ensure!(there == STORM, "{there} of {STORM}");
+        Ok(())
+    })
+    .await?;
+    try_join_all((0..STORM).map(async |number| ready(&dfw, namespace, &name(number)).await)).await?;
+    all_healthy(&hub, namespace, STORM).await?;
+
+    restart_karmada(world).await?;
+    hub.apply(&objects::workload_deployment(namespace, "extra", "DFW", 1))
+        .await?;
+    awaited(&dfw, WORKLOAD_DEPLOYMENT, namespace, "extra", |_| Ok(())).await?;
+    ready(&dfw, namespace, "extra").await?;
+    all_healthy(&hub, namespace, STORM + 1).await?;
+    for binding in hub.list(RESOURCE_BINDING, Some(namespace), "").await? {
+        hub.delete(
+            WORKLOAD_DEPLOYMENT,
+            Some(namespace),
+            binding.name_any().trim_end_matches("-workloaddeployment"),
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+async fn ready(cell: &Plane, namespace: &str, name: &str) -> Result<()> {
+    let object = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), name).await?;
+    let status = objects::cell_status(object.metadata.generation.unwrap_or(1), 1, 1);
+    cell.set_status(WORKLOAD_DEPLOYMENT, Some(namespace), name, &status)
+        .await
+        .map(|_| ())
+}
+
+async fn all_healthy(hub: &Plane, namespace: &str, count: usize) -> Result<()> {
+    eventually("every binding is healthy", SOON * 2, async || {
+        let bindings = hub.list(RESOURCE_BINDING, Some(namespace), "").await?;
+        let healthy =
+            |binding: &&kube::api::DynamicObject| read::health_on(binding, DFW).is_ok_and(|it| it == "Healthy");
+        let healthy = bindings.iter().filter(|binding| healthy(binding)).count();
+        ensure!(healthy == count, "{healthy} of {count} are healthy");
+        let deployments = hub.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
+        let shown = deployments
+            .iter()
+            .filter(|each| *read::at(each, "/status/readyReplicas") == json!(1))
+            .count();
+        ensure!(shown == count, "{shown} of {count} show their status");
+        Ok(())
+    })
+    .await
+}

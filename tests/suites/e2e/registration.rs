@@ -1,0 +1,284 @@
+//! `popcell register` and `popcell doctor` against a real Karmada: what others do to our configuration is seen and mended.
+
+use std::process::Output;
+
+use anyhow::{Context, Result, ensure};
+use popcell_suites::read;
+use popcell_suites::world::{SPARE, World};
+use popcell_test_support::kind::{INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
+use popcell_test_support::{Plane, artifacts};
+use serde_json::{Value, json};
+
+/// The object that holds our entry, by the entry's kinds.
+async fn configuration(hub: &Plane) -> Result<(String, Vec<Value>)> {
+    for object in hub.list(INTERPRETER_CONFIGURATION, None, "").await? {
+        let webhooks = read::at(&object, "/webhooks").as_array().cloned().unwrap_or_default();
+        if webhooks.iter().any(is_ours) {
+            return Ok((object.metadata.name.context("no name")?, webhooks));
+        }
+    }
+    anyhow::bail!("no configuration has our entry")
+}
+
+fn is_ours(webhook: &Value) -> bool {
+    webhook["rules"]
+        .as_array()
+        .is_some_and(|rules| rules.iter().any(|rule| rule["kinds"] == json!(["WorkloadDeployment"])))
+}
+
+fn ours(webhooks: &[Value]) -> Result<&Value> {
+    webhooks
+        .iter()
+        .find(|webhook| is_ours(webhook))
+        .context("our entry is gone")
+}
+
+/// Failed checks of the doctor, by id.
+fn doctor(world: &World, flags: &[&str]) -> Result<(i32, Vec<String>)> {
+    let output = artifacts::popcell()?
+        .args(["doctor", "--output=json"])
+        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
+        .args(flags)
+        .output()
+        .context("failed to start popcell")?;
+    let report: Value = serde_json::from_slice(&output.stdout).with_context(|| complaint(&output))?;
+    let checks = report["checks"]
+        .as_array()
+        .with_context(|| format!("no checks in {report}"))?;
+    let failed = checks
+        .iter()
+        .filter(|check| check["verdict"] == "fail")
+        .map(|check| check["id"].as_str().unwrap_or("?").to_owned());
+    Ok((output.status.code().unwrap_or(-1), failed.collect()))
+}
+
+fn complaint(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+pub(crate) async fn healthy(world: &World, _: &str) -> Result<()> {
+    let modules = format!("--module-dir={}", world.webhook.lock().await.module_dir().display());
+    let (code, failed) = doctor(world, &[&modules])?;
+    ensure!(
+        code == 0 && failed.is_empty(),
+        "exit code {code}, failed checks {failed:?}"
+    );
+    let hub = world.lab.hub().await?;
+    let (_, webhooks) = configuration(&hub).await?;
+    let entry = ours(&webhooks)?;
+    ensure!(entry["timeoutSeconds"] == 5, "{entry}");
+    let rules = entry["rules"].as_array().context("no rules")?;
+    let rule = rules
+        .iter()
+        .find(|rule| rule["kinds"] == json!(["WorkloadDeployment"]))
+        .context("no rule")?;
+    let expected = json!([
+        "InterpretReplica",
+        "AggregateStatus",
+        "InterpretStatus",
+        "InterpretHealth"
+    ]);
+    ensure!(
+        rule["operations"] == expected,
+        "Retain and ReviseReplica are implemented, not registered: {rule}"
+    );
+    Ok(())
+}
+
+/// A bundle that was taken away, a wrong one, a foreign entry beside ours, and a deleted object.
+pub(crate) async fn reapplied(world: &World, _: &str) -> Result<()> {
+    let hub = world.lab.hub().await?;
+    let (name, before) = configuration(&hub).await?;
+    let bundle = ours(&before)?["clientConfig"]["caBundle"].clone();
+    let wrong = json!(base64_of(
+        "-----BEGIN CERTIFICATE-----\nbm8=\n-----END CERTIFICATE-----\n"
+    ));
+    for damage in [Value::Null, wrong] {
+        let mut webhooks = before.clone();
+        let entry = webhooks
+            .iter_mut()
+            .find(|webhook| is_ours(webhook))
+            .context("no entry")?;
+        if damage.is_null() {
+            entry["clientConfig"]
+                .as_object_mut()
+                .map(|config| config.remove("caBundle"));
+        } else {
+            entry["clientConfig"]["caBundle"] = damage;
+        }
+        let mut foreign = before[0].clone();
+        foreign["name"] = json!("foreign.example.org");
+        foreign["rules"] = json!([{
+            "operations": ["InterpretHealth"], "apiGroups": ["foreign.example"], "apiVersions": ["v1"], "kinds": ["Other"],
+        }]);
+        webhooks.push(foreign.clone());
+        hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
+            .await?;
+        let (code, failed) = doctor(world, &[])?;
+        ensure!(
+            code == 1 && !failed.is_empty(),
+            "the doctor saw nothing: exit code {code}"
+        );
+
+        register(world).await?;
+        let (_, after) = configuration(&hub).await?;
+        ensure!(
+            ours(&after)?["clientConfig"]["caBundle"] == bundle,
+            "the bundle was not restored"
+        );
+        ensure!(after.contains(&foreign), "the foreign entry was touched: {after:?}");
+    }
+    hub.delete(INTERPRETER_CONFIGURATION, None, &name).await?;
+    let (code, failed) = doctor(world, &[])?;
+    ensure!(
+        code == 1 && failed.iter().any(|id| id == "config-present"),
+        "exit code {code}, failed {failed:?}"
+    );
+    register(world).await?;
+    let (_, after) = configuration(&hub).await?;
+    ensure!(ours(&after)? == ours(&before)?, "registering again gave {after:?}");
+    Ok(())
+}
+
+/// Lua wins over webhooks, per operation, silently.
+pub(crate) async fn shadowed(world: &World, _: &str) -> Result<()> {
+    let hub = world.lab.hub().await?;
+    let script = "function InterpretHealth(observedObj)\n  return true\nend";
+    hub.apply(&json!({
+        "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+        "metadata": { "name": "e2e-shadow" },
+        "spec": {
+            "target": { "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment" },
+            "customizations": { "healthInterpretation": { "luaScript": script } },
+        },
+    }))
+    .await?;
+    let refused = register(world).await;
+    let seen = doctor(world, &[]);
+    hub.delete(INTERPRETER_CUSTOMIZATION, None, "e2e-shadow").await?;
+    let refused = refused
+        .err()
+        .context("register took no notice of the customization")?
+        .to_string();
+    for part in ["e2e-shadow", "InterpretHealth", "WorkloadDeployment"] {
+        ensure!(refused.contains(part), "{part} is not in {refused}");
+    }
+    let (code, failed) = seen?;
+    ensure!(
+        code == 1 && failed.iter().any(|id| id == "precedence-customization"),
+        "exit code {code}, failed {failed:?}"
+    );
+    register(world).await
+}
+
+/// A rule for every operation, written by hand, claims what the module does not have.
+pub(crate) async fn star(world: &World, _: &str) -> Result<()> {
+    let hub = world.lab.hub().await?;
+    let (name, mut webhooks) = configuration(&hub).await?;
+    let entry = webhooks
+        .iter_mut()
+        .find(|webhook| is_ours(webhook))
+        .context("no entry")?;
+    entry["rules"][0]["operations"] = json!(["*"]);
+    hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
+        .await?;
+    let (code, failed) = doctor(world, &[])?;
+    register(world).await?;
+    ensure!(
+        code == 1 && failed.iter().any(|id| id == "config-rules-explicit"),
+        "exit code {code}, failed {failed:?}"
+    );
+    Ok(())
+}
+
+/// The agent of a Pull member cannot resolve a Service of the hub's cluster.
+pub(crate) async fn pull_needs_url(world: &World, _: &str) -> Result<()> {
+    let webhook = world.webhook.lock().await;
+    let output = artifacts::popcell()?
+        .args(["register", "--service=popcell-system/popcell-webhook", "--skip-probe"])
+        .arg(format!("--module-dir={}", webhook.module_dir().display()))
+        .arg(format!("--ca-file={}", webhook.ca_file().display()))
+        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
+        .output()
+        .context("failed to start popcell")?;
+    let text = complaint(&output);
+    ensure!(
+        !output.status.success() && text.contains("ord") && text.contains("--url"),
+        "{}: {text}",
+        output.status
+    );
+    Ok(())
+}
+
+async fn register(world: &World) -> Result<()> {
+    world.webhook.lock().await.register(world.lab.kubeconfig("hub")?, &[])
+}
+
+fn base64_of(text: &str) -> String {
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text)
+}
+
+/// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
+pub(crate) async fn manifests(world: &World, _: &str) -> Result<()> {
+    let plane = world.lab.plane(SPARE).await?;
+    for (group, kind, plural) in [
+        ("cert-manager.io", "Issuer", "issuers"),
+        ("cert-manager.io", "Certificate", "certificates"),
+    ] {
+        plane.apply(&stand_in_crd(group, kind, plural)).await?;
+    }
+    let objects = popcell_test_support::manifests::build("webhook/overlays/default".as_ref())?;
+    let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+    for kind in [
+        "Namespace",
+        "Deployment",
+        "Service",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+        "ConfigMap",
+        "Job",
+        "Certificate",
+    ] {
+        ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
+    }
+    for object in &objects {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        let applied =
+            popcell_test_support::eventually(&what, popcell_suites::world::SOON, async || plane.apply(object).await);
+        applied.await?;
+    }
+    for workload in objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment" || object["kind"] == "Job")
+    {
+        let mut pod = workload["spec"]["template"].clone();
+        pod["apiVersion"] = json!("v1");
+        pod["kind"] = json!("Pod");
+        pod["metadata"]["name"] = workload["metadata"]["name"].clone();
+        pod["metadata"]["namespace"] = workload["metadata"]["namespace"].clone();
+        plane.dry_run(&pod).await.context("the Pod is refused")?;
+        pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
+        let refused = plane.dry_run(&pod).await.err().context("Pod Security does not look")?;
+        ensure!(format!("{refused:#}").contains("restricted"), "{refused:#}");
+    }
+    Ok(())
+}
+
+/// cert-manager itself is outside the lab; its kinds only have to be stored.
+fn stand_in_crd(group: &str, kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced", "names": { "kind": kind, "plural": plural },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    })
+}
