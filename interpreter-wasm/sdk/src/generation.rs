@@ -61,3 +61,6 @@ pub fn has_observed(item: &StatusItem, generation: Option<i64>) -> Result<bool> 
         && own.is_some()
         && status.int(OBSERVED_GENERATION)? == own)
 }
+
+#[cfg(test)]
+mod tests;

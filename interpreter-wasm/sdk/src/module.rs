@@ -232,3 +232,6 @@ fn rebased_item((position, item): (usize, &StatusItem)) -> Result<StatusItem> {
         ..item.clone()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,3 +92,6 @@ impl DerefMut for Object {
         &mut self.0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,3 +77,22 @@ impl FromStr for Operation {
             .ok_or_else(|| UnknownOperation(text.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_in_any_case() {
+        for operation in Operation::ALL {
+            assert_eq!(operation.to_string().to_lowercase().parse(), Ok(operation));
+        }
+        assert!(
+            "Prune"
+                .parse::<Operation>()
+                .unwrap_err()
+                .to_string()
+                .contains("InterpretHealth")
+        );
+    }
+}
