@@ -220,13 +220,11 @@ impl Upload {
         size: usize,
         so_far: &[u8],
     ) -> Result<OwnedSemaphorePermit, BodyError> {
-        match timeout(self.limit / 4, uploads.enter(size)).await {
-            Ok(Some(room)) => Ok(room),
-            Ok(None) | Err(_) => {
-                self.discard().await;
-                Err(BodyError::NoRoom { head: head(so_far) })
-            }
+        if let Ok(Some(room)) = timeout(self.limit / 4, uploads.enter(size)).await {
+            return Ok(room);
         }
+        self.discard().await;
+        Err(BodyError::NoRoom { head: head(so_far) })
     }
 
     /// Takes in a part of what is still coming, then says that it is too much.

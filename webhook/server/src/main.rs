@@ -1,4 +1,5 @@
 //! `popcell-webhook`: hosts interpreter modules as a Karmada ResourceInterpreterWebhook.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

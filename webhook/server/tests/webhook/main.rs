@@ -12,4 +12,5 @@ mod room;
 mod router;
 mod startup;
 mod stopping;
+mod stub;
 mod tls;
