@@ -1,2 +1,42 @@
-//! Command line of popcell.
-fn main() {}
+//! The `popcell` binary: parses, runs, turns the outcome into an exit code.
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+
+use clap::Parser as _;
+use popcell::{Cli, Console, exit::Exit};
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    exit_when_interrupted();
+    let mut console = Console::standard();
+    let exit = match popcell::run(cli, &mut console) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            // Nobody is left to tell when stderr is gone too.
+            let _ = writeln!(std::io::stderr(), "error: {failure}");
+            failure.exit()
+        }
+    };
+    exit.into()
+}
+
+/// Ends the process with the documented code on SIGINT. A command holds no state that a sudden end could spoil: files are
+/// written by rename, and each write to a cluster is one request.
+fn exit_when_interrupted() {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    // Registered before anything else is done, so that no interrupt is missed.
+    let registered = {
+        let _inside = runtime.enter();
+        signal(SignalKind::interrupt())
+    };
+    let Ok(mut interrupts) = registered else { return };
+    std::thread::spawn(move || {
+        if runtime.block_on(interrupts.recv()).is_some() {
+            std::process::exit(Exit::Interrupted.code());
+        }
+    });
+}

@@ -1,0 +1,108 @@
+//! The argument tree. Help texts and the generated reference come from here alone.
+
+pub mod cluster;
+pub mod module;
+pub mod planes;
+pub mod source;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    everything asked for was done
+  1    a test or a check failed
+  2    the command line or an input file makes no sense
+  3    a module was refused, or trapped
+  4    a cluster, the network or the file system failed
+  130  interrupted";
+
+/// Interpreter modules for Karmada: write, test and build them, register their webhook, find out what is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "popcell", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a new module crate from a template
+    New(module::New),
+    /// Build a module crate into a WebAssembly component
+    Build(module::Build),
+    /// Run test files in Karmada's format, in WebAssembly and natively
+    Test(module::Test),
+    /// Run one operation on one object and print the answer
+    Interpret(module::Interpret),
+    /// Say what a module or a running webhook is and can do
+    Check(module::Check),
+    /// Register the webhook in Karmada
+    Register(planes::Register),
+    /// Find out why the webhook does not work
+    Doctor(planes::Doctor),
+    /// Print the completion script for a shell
+    #[command(
+        after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""
+    )]
+    Completion {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write docs/reference/cli.md
+    #[command(hide = true)]
+    Reference {
+        /// File to write (standard output without it)
+        #[arg(long, value_name = "FILE")]
+        output: Option<std::path::PathBuf>,
+        /// Write nothing; fail when FILE is not what would be written
+        #[arg(long, requires = "output")]
+        check: bool,
+    },
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TestFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+    /// JUnit XML
+    Junit,
+}
+
+/// How the answers of `doctor` are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DoctorFormat {
+    /// Every check, by category, with its remedy
+    #[default]
+    Table,
+    /// Only what is not in order
+    Short,
+    /// One JSON document
+    Json,
+}
+
+/// How an object or a description is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DataFormat {
+    /// YAML, for people
+    #[default]
+    Yaml,
+    /// JSON
+    Json,
+}
+
+/// How `check` prints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+}

@@ -1,0 +1,77 @@
+//! What is asked: a module file here, or a webhook that runs somewhere.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+/// A module or a webhook.
+#[derive(Args, Clone, Debug)]
+pub struct Source {
+    /// Module to ask: a WebAssembly component
+    #[arg(long, value_name = "FILE", required_unless_present = "url", conflicts_with = "url")]
+    pub module: Option<PathBuf>,
+    /// Running webhook to ask, for example https://127.0.0.1:8443/interpret
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    // How the webhook is reached.
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a text here would become part of the help")]
+    pub trust: Trust,
+}
+
+/// How a webhook proves who it is.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Trust {
+    /// PEM file with the certificates that the webhook's is checked against [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Name to expect in the webhook's certificate [default: the host of the URL]
+    #[arg(long, value_name = "NAME")]
+    pub server_name: Option<String>,
+    /// How long to wait for an answer, as in 5s or 500ms
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub timeout: Option<Duration>,
+}
+
+impl Trust {
+    /// The time that one call may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(5))
+    }
+}
+
+/// Reads `5s`, `500ms` or `2m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong_duration())?;
+    let unit = text.strip_prefix(digits).unwrap_or_default();
+    let millis = match unit {
+        "ms" => Some(number),
+        "s" => number.checked_mul(1_000),
+        "m" => number.checked_mul(60_000),
+        _ => None,
+    };
+    millis
+        .filter(|millis| *millis > 0)
+        .map(Duration::from_millis)
+        .ok_or_else(wrong_duration)
+}
+
+fn wrong_duration() -> String {
+    "expected a number above zero and a unit: 500ms, 5s, 2m".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_need_a_number_above_zero_and_a_unit() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        for wrong in ["", "5", "0s", "-1s", "5h", "s", "18446744073709551615m"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Everything that the checks look at, looked at once.
+
+use std::{net::SocketAddr, time::Duration};
+
+use base64::Engine as _;
+use jiff::Timestamp;
+use popcell_engine::Description;
+use popcell_protocol::{Gvk, Operation};
+
+use crate::{
+    args::{cluster::Names, planes::Doctor},
+    endpoint::{
+        Endpoint,
+        call::{AskError, Connection},
+        certificate::Bundle,
+        dial::{self, DialError, Presented, Trust},
+        sample::Sample,
+        service,
+    },
+    exit::Failure,
+    planes::{
+        Karmada, PlaneError,
+        karmada::{Configuration, Customization, Member, Webhook},
+    },
+};
+
+/// What a step gave, or why it failed.
+pub type Seen<T> = Result<T, String>;
+
+/// Everything that was seen.
+#[derive(Debug)]
+pub struct Observed {
+    /// URL of the Karmada API server.
+    pub server: String,
+    /// The names that we look for.
+    pub names: Names,
+    /// Label of Clusters that names their city.
+    pub city_label: String,
+    /// Warn so many days before a certificate ends.
+    pub expiry_days: u32,
+    /// The time of the look.
+    pub now: Timestamp,
+    /// All webhook configurations.
+    pub configurations: Seen<Vec<Configuration>>,
+    /// All customizations.
+    pub customizations: Seen<Vec<Customization>>,
+    /// All members.
+    pub members: Seen<Vec<Member>>,
+    /// What the modules say, when there was a folder of them.
+    pub modules: Option<Vec<Description>>,
+    /// Our webhook, step by step; `None` when it is not registered.
+    pub endpoint: Option<Reached>,
+}
+
+/// How far we got on the way to the webhook.
+#[derive(Debug)]
+pub struct Reached {
+    /// The address.
+    pub address: Seen<Endpoint>,
+    /// The caBundle; `None` inside = the system's roots.
+    pub bundle: Seen<Option<Bundle>>,
+    /// Addresses of the host.
+    pub resolved: Option<Seen<Vec<SocketAddr>>>,
+    /// Whether the port accepts.
+    pub connected: Option<Seen<()>>,
+    /// Whether TLS was agreed on.
+    pub handshake: Option<Seen<()>>,
+    /// The certificate that was shown.
+    pub presented: Option<Presented>,
+    /// One answer per registered kind and operation.
+    pub calls: Vec<(Gvk, Operation, Called)>,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// An answer, or a refusal of the minimal object.
+    Answered,
+    /// No module has it.
+    NotServed(String),
+    /// No answer.
+    Failed(String),
+}
+
+impl Observed {
+    /// Our webhook, if it is registered.
+    pub fn webhook(&self) -> Option<&Webhook> {
+        let configurations = self.configurations.as_ref().ok()?;
+        configurations
+            .iter()
+            .find(|found| found.name() == self.names.config_name)?
+            .webhook(&self.names.webhook_name)
+    }
+}
+
+/// Looks at everything.
+pub async fn observe(args: &Doctor, modules: Option<Vec<Description>>) -> Result<Observed, Failure> {
+    let karmada = Karmada::open(&args.cluster).await?;
+    let seen = |error: PlaneError| error.to_string();
+    let mut observed = Observed {
+        server: karmada.server().to_owned(),
+        names: args.names.clone(),
+        city_label: args.city_label.clone(),
+        expiry_days: args.expiry_days,
+        now: Timestamp::now(),
+        configurations: karmada.configurations().await.map_err(seen),
+        customizations: karmada.customizations().await.map_err(seen),
+        members: karmada.members().await.map_err(seen),
+        modules,
+        endpoint: None,
+    };
+    if let Some(webhook) = observed.webhook().cloned() {
+        observed.endpoint = Some(reach(&karmada, &webhook).await);
+    }
+    Ok(observed)
+}
+
+async fn reach(karmada: &Karmada, webhook: &Webhook) -> Reached {
+    // A webhook without a deadline is a fault of its own; looking at it must end all the same.
+    let limit = Duration::from_secs(
+        webhook
+            .timeout_seconds
+            .and_then(|seconds| seconds.try_into().ok())
+            .unwrap_or(5)
+            .clamp(1, 30),
+    );
+    let mut reached = Reached {
+        address: address(karmada, webhook).await,
+        bundle: bundle(webhook),
+        resolved: None,
+        connected: None,
+        handshake: None,
+        presented: None,
+        calls: Vec::new(),
+    };
+    let (Ok(endpoint), trust) = (reached.address.clone(), trust(&reached.bundle)) else {
+        return reached;
+    };
+    let addresses = dial::resolve(&endpoint, limit).await.map_err(|error| error.to_string());
+    reached.resolved = Some(addresses.clone());
+    let Ok(addresses) = addresses else { return reached };
+    match dial::connect(&endpoint, &addresses, limit).await {
+        Ok(tcp) => {
+            reached.connected = Some(Ok(()));
+            match dial::handshake(&endpoint, tcp, &trust, limit).await {
+                Ok(session) => {
+                    reached.presented.clone_from(&session.presented);
+                    reached.handshake = Some(Ok(()));
+                    reached.calls = call(&endpoint, session, webhook, limit).await;
+                }
+                Err(error) => {
+                    if let DialError::Handshake { presented, .. } = &error {
+                        reached.presented = presented.as_deref().cloned();
+                    }
+                    reached.handshake = Some(Err(error.to_string()));
+                }
+            }
+        }
+        Err(error) => reached.connected = Some(Err(error.to_string())),
+    }
+    reached
+}
+
+async fn address(karmada: &Karmada, webhook: &Webhook) -> Seen<Endpoint> {
+    match (&webhook.client_config.url, &webhook.client_config.service) {
+        (Some(url), None) => Endpoint::parse(url).map_err(|error| error.to_string()),
+        (None, Some(reference)) => {
+            let found = karmada.service(reference).await.map_err(|error| error.to_string())?;
+            service::endpoint(reference, found.as_ref())
+        }
+        _ => Err("clientConfig needs exactly one of url and service".to_owned()),
+    }
+}
+
+fn bundle(webhook: &Webhook) -> Seen<Option<Bundle>> {
+    let Some(text) = webhook
+        .client_config
+        .ca_bundle
+        .as_deref()
+        .filter(|text| !text.is_empty())
+    else {
+        return Ok(None);
+    };
+    let pem = base64::engine::general_purpose::STANDARD
+        .decode(text)
+        .map_err(|error| format!("caBundle is not base64: {error}"))?;
+    Bundle::parse(&pem).map(Some).map_err(|error| error.to_string())
+}
+
+/// A bundle that cannot be read trusts nobody; the handshake is tried all the same, to see the certificate.
+fn trust(bundle: &Seen<Option<Bundle>>) -> Trust {
+    match bundle {
+        Ok(None) => Trust::System,
+        Ok(Some(bundle)) => Trust::Bundle(bundle.clone()),
+        Err(_) => Trust::Bundle(Bundle::default()),
+    }
+}
+
+async fn call(
+    endpoint: &Endpoint,
+    session: dial::Session,
+    webhook: &Webhook,
+    limit: Duration,
+) -> Vec<(Gvk, Operation, Called)> {
+    let mut calls = Vec::new();
+    let mut connection = match Connection::over(endpoint, session, limit).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            return questions(webhook)
+                .map(|(kind, operation)| (kind, operation, Called::Failed(error.to_string())))
+                .take(1)
+                .collect();
+        }
+    };
+    for (kind, operation) in questions(webhook) {
+        let sample = Sample::of(&kind);
+        let called = match connection.ask(&sample.question(operation)).await {
+            Err(AskError::Refused { code, message }) if crate::register::not_served(code) => Called::NotServed(message),
+            Ok(_) | Err(AskError::Refused { .. }) => Called::Answered,
+            Err(error) => {
+                // The next question would only wait on the same broken session.
+                calls.push((kind, operation, Called::Failed(error.to_string())));
+                break;
+            }
+        };
+        calls.push((kind, operation, called));
+    }
+    calls
+}
+
+/// Every exact kind and operation of the rules; what `*` stands for is unknown.
+pub(super) fn questions(webhook: &Webhook) -> impl Iterator<Item = (Gvk, Operation)> + '_ {
+    webhook.rules.iter().flat_map(|rule| {
+        let exact = |list: &'_ [String]| list.iter().filter(|entry| *entry != "*").cloned().collect::<Vec<_>>();
+        let operations: Vec<Operation> = rule
+            .operations
+            .iter()
+            .filter_map(|operation| operation.parse().ok())
+            .collect();
+        let mut questions = Vec::new();
+        for group in exact(&rule.api_groups) {
+            for version in exact(&rule.api_versions) {
+                for kind in exact(&rule.kinds) {
+                    questions.extend(
+                        operations
+                            .iter()
+                            .map(|operation| (Gvk::new(&group, &version, &kind), *operation)),
+                    );
+                }
+            }
+        }
+        questions
+    })
+}

@@ -1,0 +1,275 @@
+use jiff::Timestamp;
+use popcell_engine::{Description, Implemented, Target};
+use popcell_protocol::{Gvk, Operation};
+use serde_json::Value;
+
+use super::{
+    observe::{Called, Observed, Reached},
+    *,
+};
+use crate::{
+    args::cluster::Names,
+    endpoint::{
+        Endpoint,
+        certificate::{Bundle, testing::authority},
+        dial::Presented,
+    },
+    planes::karmada::{Configuration, Customization, Member},
+};
+
+fn read(text: &str) -> Vec<Value> {
+    let documents = popcell_sdk::test::yaml::documents(text).unwrap();
+    documents
+        .iter()
+        .map(|node| serde_json::from_str(&node.to_json()).unwrap())
+        .collect()
+}
+
+/// A world in which everything is in order.
+fn healthy() -> Observed {
+    let issuer = authority("popcell", 2020..2090);
+    let bundle = Bundle::parse(issuer.pem().as_bytes()).unwrap();
+    let configuration = read(include_str!("../../tests/fixtures/configuration-good.yaml"));
+    let widget = || Gvk::new("example.io", "v1", "Widget");
+    Observed {
+        server: "https://karmada/".into(),
+        names: Names {
+            config_name: "popcell".into(),
+            webhook_name: "interpreter.popcell.datumapis.com".into(),
+        },
+        city_label: "topology.datum.net/city-code".into(),
+        expiry_days: 14,
+        now: "2026-06-01T00:00:00Z".parse().unwrap(),
+        configurations: Ok(configuration.iter().map(Configuration::read).collect()),
+        customizations: Ok(Vec::new()),
+        members: Ok(read(include_str!("../../tests/fixtures/clusters.yaml"))
+            .iter()
+            .map(Member::read)
+            .collect()),
+        modules: Some(vec![Description {
+            name: "widget".into(),
+            version: "0.1.0".into(),
+            targets: vec![Target {
+                kind: widget(),
+                operations: [(Operation::InterpretHealth, true), (Operation::Retain, false)]
+                    .map(|(operation, register)| Implemented { operation, register })
+                    .into(),
+            }],
+        }]),
+        endpoint: Some(Reached {
+            address: Ok(Endpoint::parse("https://10.0.0.7:8443/interpret").unwrap()),
+            bundle: Ok(Some(bundle.clone())),
+            resolved: Some(Ok(vec!["10.0.0.7:8443".parse().unwrap()])),
+            connected: Some(Ok(())),
+            handshake: Some(Ok(())),
+            presented: Some(Presented {
+                certificate: bundle.certificates()[0].clone(),
+                distrust: None,
+                misnomer: None,
+            }),
+            calls: vec![(widget(), Operation::InterpretHealth, Called::Answered)],
+        }),
+    }
+}
+
+fn set_webhook(observed: &mut Observed, change: impl Fn(&mut crate::planes::karmada::Webhook)) {
+    change(&mut observed.configurations.as_mut().unwrap()[0].webhooks[0]);
+}
+
+/// The ids that did not pass, with their verdicts.
+fn wrong(observed: &Observed) -> Vec<(&'static str, Verdict)> {
+    let checks = verdicts(observed);
+    assert_eq!(
+        checks.iter().map(|check| check.id).collect::<Vec<_>>(),
+        Id::ALL,
+        "every check, once, in order"
+    );
+    checks
+        .into_iter()
+        .filter(|check| !matches!(check.verdict, Verdict::Pass(_)))
+        .map(|check| (check.id.as_str(), check.verdict))
+        .collect()
+}
+
+fn failed(observed: &Observed) -> Vec<&'static str> {
+    wrong(observed)
+        .into_iter()
+        .filter(|(_, verdict)| matches!(verdict, Verdict::Fail(_)))
+        .map(|(id, _)| id)
+        .collect()
+}
+
+fn warned(observed: &Observed) -> Vec<&'static str> {
+    wrong(observed)
+        .into_iter()
+        .filter(|(_, verdict)| matches!(verdict, Verdict::Warn(_)))
+        .map(|(id, _)| id)
+        .collect()
+}
+
+#[test]
+fn a_world_in_order_passes_every_check() {
+    assert_eq!(wrong(&healthy()), []);
+}
+
+#[test]
+fn c20_a_missing_bundle_a_wrong_one_and_a_shadow_are_reported() {
+    let mut missing = healthy();
+    missing.endpoint.as_mut().unwrap().bundle = Ok(None);
+    assert_eq!(warned(&missing), ["ca-bundle"]);
+
+    let mut wrong = healthy();
+    let reached = wrong.endpoint.as_mut().unwrap();
+    reached.presented.as_mut().unwrap().distrust = Some("invalid peer certificate: UnknownIssuer".into());
+    reached.handshake = Some(Err("refused".into()));
+    reached.calls.clear();
+    assert_eq!(failed(&wrong), ["tls-trusted"]);
+
+    let mut broken = healthy();
+    broken.endpoint.as_mut().unwrap().bundle = Err("there is no CERTIFICATE block in it".into());
+    assert_eq!(failed(&broken), ["ca-bundle"]);
+
+    let mut shadowed = healthy();
+    let other = read(include_str!("../../tests/fixtures/configurations.yaml"));
+    shadowed.configurations.as_mut().unwrap().extend(
+        other
+            .iter()
+            .map(Configuration::read)
+            .filter(|found| found.name() == "another"),
+    );
+    assert_eq!(failed(&shadowed), ["precedence-webhook"]);
+}
+
+#[test]
+fn c16_a_star_written_by_hand_is_reported() {
+    let mut observed = healthy();
+    set_webhook(&mut observed, |webhook| webhook.rules[0].operations = vec!["*".into()]);
+    assert_eq!(failed(&observed), ["config-rules-explicit"]);
+}
+
+#[test]
+fn rules_and_modules_are_compared_both_ways() {
+    let mut more = healthy();
+    set_webhook(&mut more, |webhook| {
+        webhook.rules[0].operations.push("InterpretReplica".into());
+    });
+    assert_eq!(failed(&more), ["config-rules-match-modules"]);
+    let mut added = healthy();
+    set_webhook(&mut added, |webhook| webhook.rules[0].operations.push("Retain".into()));
+    assert_eq!(wrong(&added), [], "an operation added by the operator is in order");
+    let mut less = healthy();
+    less.modules.as_mut().unwrap()[0].targets[0].operations[1].register = true;
+    assert_eq!(warned(&less), ["config-rules-match-modules"]);
+}
+
+#[test]
+fn a_deadline_has_to_be_set() {
+    for (seconds, fails) in [(None, true), (Some(0), true), (Some(31), true), (Some(30), false)] {
+        let mut observed = healthy();
+        set_webhook(&mut observed, |webhook| webhook.timeout_seconds = seconds);
+        assert_eq!(failed(&observed).contains(&"config-timeout"), fails, "{seconds:?}");
+    }
+}
+
+#[test]
+fn an_unregistered_webhook_is_one_failure_and_not_ten() {
+    let mut observed = healthy();
+    observed.configurations = Ok(Vec::new());
+    observed.endpoint = None;
+    assert_eq!(failed(&observed), ["config-present"]);
+    observed.configurations = Err("failed to list: 403 forbidden".into());
+    assert_eq!(failed(&observed), ["karmada-reachable"]);
+}
+
+#[test]
+fn each_step_on_the_way_is_told_apart() {
+    type Cut = (&'static str, fn(&mut Reached));
+    let cut: [Cut; 4] = [
+        ("endpoint-resolves", |reached| {
+            reached.resolved = Some(Err("no such host".into()));
+            reached.connected = None;
+            reached.handshake = None;
+            reached.presented = None;
+        }),
+        ("endpoint-connects", |reached| {
+            reached.connected = Some(Err("connection refused".into()));
+            reached.handshake = None;
+            reached.presented = None;
+        }),
+        ("tls-names", |reached| {
+            reached.presented.as_mut().unwrap().misnomer = Some("not valid for name".into());
+            reached.handshake = Some(Err("not valid for name".into()));
+        }),
+        ("call-answered", |reached| {
+            reached.calls[0].2 = Called::NotServed("no module".into());
+        }),
+    ];
+    for (id, cut) in cut {
+        let mut observed = healthy();
+        cut(observed.endpoint.as_mut().unwrap());
+        assert_eq!(failed(&observed), [id]);
+    }
+}
+
+#[test]
+fn a_certificate_that_ends_is_announced_and_then_refused() {
+    let mut observed = healthy();
+    for (now, ids) in [
+        ("2089-12-20T00:00:00Z", ["tls-expiry"].as_slice()),
+        ("2089-12-01T00:00:00Z", &[]),
+    ] {
+        observed.now = now.parse::<Timestamp>().unwrap();
+        assert_eq!(warned(&observed), ids, "{now}");
+    }
+    observed.now = "2090-02-01T00:00:00Z".parse().unwrap();
+    assert_eq!(failed(&observed), ["ca-bundle", "tls-expiry"]);
+    observed.now = "2019-02-01T00:00:00Z".parse().unwrap();
+    assert_eq!(failed(&observed), ["tls-expiry"]);
+}
+
+#[test]
+fn members_decide_about_service_and_cities() {
+    let mut pull = healthy();
+    pull.members.as_mut().unwrap()[0].pull = true;
+    assert_eq!(failed(&pull), Vec::<&str>::new(), "a URL is what agents need");
+    set_webhook(&mut pull, |webhook| {
+        webhook.client_config.url = None;
+        webhook.client_config.service = Some(crate::planes::karmada::ServiceReference::default());
+    });
+    assert_eq!(failed(&pull), ["members-pull"]);
+
+    let label = "topology.datum.net/city-code";
+    let mut spelled = healthy();
+    spelled.members.as_mut().unwrap()[1]
+        .labels
+        .insert(label.into(), "dfw".into());
+    assert_eq!(failed(&spelled), ["members-city"]);
+    let mut twice = healthy();
+    twice.members.as_mut().unwrap()[1]
+        .labels
+        .insert(label.into(), "DFW".into());
+    assert_eq!(warned(&twice), ["members-city"]);
+    let mut none = healthy();
+    none.members.as_mut().unwrap()[1].labels.clear();
+    assert_eq!(warned(&none), ["members-city"]);
+}
+
+#[test]
+fn a_customization_before_us_is_reported() {
+    let mut observed = healthy();
+    let kind = Gvk::new("example.io", "v1", "Widget");
+    observed.customizations = Ok(vec![Customization {
+        name: "old".into(),
+        kind,
+        operations: vec![Operation::InterpretHealth],
+    }]);
+    assert_eq!(failed(&observed), ["precedence-customization"]);
+}
+
+#[test]
+fn every_check_has_a_section_in_the_troubleshooting_page() {
+    let page = include_str!("../../../docs/troubleshooting.md");
+    for id in Id::ALL {
+        assert!(page.contains(&format!("\n### {}\n", id.as_str())), "{}", id.as_str());
+    }
+}

@@ -1,0 +1,54 @@
+//! Command line of popcell: everything behind the thin `main`, so that tests can call it.
+//!
+//! Invariants: results go to stdout and remarks to stderr; a command ends with a documented [`exit::Exit`]; what is decided
+//! (rules, shadows, bundles, verdicts) is a pure function, apart from what is read and written.
+
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod build;
+pub mod check;
+pub mod console;
+pub mod doctor;
+pub mod endpoint;
+pub mod exit;
+pub mod interpret;
+pub mod interpreters;
+pub mod new;
+pub mod operation;
+pub mod planes;
+pub mod reference;
+pub mod register;
+pub mod test;
+
+pub use args::Cli;
+pub use console::Console;
+
+use args::Command;
+use clap::CommandFactory as _;
+use exit::{Exit, Outcome};
+
+/// Runs one command.
+pub fn run(cli: Cli, console: &mut Console) -> Outcome {
+    match cli.command {
+        Command::New(args) => new::run(&args, console),
+        Command::Build(args) => build::run(&args, console),
+        Command::Test(args) => test::run(&args, console),
+        Command::Interpret(args) => interpret::run(&args, console),
+        Command::Check(args) => check::run(&args, console),
+        Command::Register(args) => register::run(&args, console),
+        Command::Doctor(args) => doctor::run(&args, console),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "popcell", &mut console.out);
+            Ok(Exit::Success)
+        }
+        Command::Reference { output, check } => reference::run(output.as_deref(), check, console),
+    }
+}
+
+/// A runtime for the commands that talk to servers.
+pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    // kube asks for the process's default; two crypto providers in one process are a panic.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}

@@ -1,0 +1,236 @@
+//! `popcell register`: proves that the webhook answers, then writes our entry into Karmada. Idempotent.
+
+pub mod authority;
+pub mod plan;
+mod probe;
+pub(crate) use probe::not_served;
+pub mod shadow;
+
+use std::{io::Write as _, path::Path};
+
+use jiff::Timestamp;
+use popcell_engine::{LoadError, Modules};
+use serde_json::Value;
+
+use crate::{
+    args::{DataFormat, planes::Register},
+    console::Console,
+    endpoint::{Endpoint, certificate::Bundle, dial::Trust, service},
+    exit::{Exit, Failure, Outcome},
+    interpreters,
+    planes::{Karmada, Written, karmada::Member},
+};
+use plan::{Entry, Location, Rule};
+
+impl From<plan::PlanError> for Failure {
+    fn from(error: plan::PlanError) -> Self {
+        match error {
+            plan::PlanError::Nothing => Self::Module(error.to_string()),
+            other => Self::Usage(other.to_string()),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Register, console: &mut Console) -> Outcome {
+    plan::names(&args.names.config_name, &args.names.webhook_name)?;
+    let runtime = crate::runtime()?;
+    if args.remove {
+        return runtime.block_on(remove(args, console));
+    }
+    // Everything that can be known here is known before the first request.
+    let location = location(args)?;
+    let modules = load(args.module_dir.as_deref(), args.allow_core_kinds)?;
+    let descriptions: Vec<_> = modules.iter().map(|module| module.description()).collect();
+    let rules = plan::rules(&descriptions, &args.add_operation)?;
+    let new_ca = args
+        .endpoint
+        .ca_file
+        .as_deref()
+        .map(interpreters::read_bundle)
+        .transpose()?;
+    runtime.block_on(register(args, location, rules, new_ca.as_ref(), console))
+}
+
+fn location(args: &Register) -> Result<Location, Failure> {
+    match (&args.endpoint.url, &args.endpoint.service) {
+        (Some(url), _) => {
+            Endpoint::parse(url).map_err(|error| Failure::Usage(error.to_string()))?;
+            Ok(Location::Url(url.clone()))
+        }
+        (None, Some(service)) => Ok(Location::Service(plan::service(service)?)),
+        (None, None) => Err(Failure::Usage("give --url or --service".to_owned())),
+    }
+}
+
+/// Loads the modules as the webhook does, and refuses what it would refuse.
+pub(crate) fn load(folder: Option<&Path>, allow_core_kinds: bool) -> Result<Modules, Failure> {
+    let folder = folder.ok_or_else(|| Failure::Usage("give --module-dir".to_owned()))?;
+    interpreters::engine(allow_core_kinds)?
+        .load_dir(folder)
+        .map_err(|error| match error {
+            LoadError::Directory { .. } | LoadError::Empty { .. } | LoadError::File { .. } => {
+                Failure::Environment(error.to_string())
+            }
+            refused => Failure::Module(refused.to_string()),
+        })
+}
+
+async fn register(
+    args: &Register,
+    location: Location,
+    rules: Vec<Rule>,
+    new_ca: Option<&Bundle>,
+    console: &mut Console,
+) -> Outcome {
+    let karmada = Karmada::open(&args.cluster).await?;
+    refuse_unreachable_for_agents(&location, &karmada.members().await?)?;
+    refuse_shadows(args, &karmada, &rules, console).await?;
+
+    let entry = |found: Option<&Value>| {
+        let registered = found.and_then(|object| plan::registered_ca(object, &args.names.webhook_name));
+        let merged = authority::merge(registered.as_deref(), new_ca, args.replace_ca, Timestamp::now());
+        let entry = Entry {
+            config: args.names.config_name.clone(),
+            webhook: args.names.webhook_name.clone(),
+            location: location.clone(),
+            ca_pem: merged.bundle.as_ref().map(Bundle::to_pem),
+            rules: rules.clone(),
+            timeout_seconds: args.timeout_seconds,
+        };
+        (entry, merged)
+    };
+    let found = karmada.configuration(&args.names.config_name).await?;
+    let (planned, merged) = entry(found.as_ref());
+    for remark in &merged.remarks {
+        writeln!(console.err, "{remark}")?;
+    }
+    if args.skip_probe {
+        writeln!(console.err, "not probed: nobody knows whether the webhook answers")?;
+    } else {
+        let endpoint = dialled(&karmada, &location).await?;
+        let trust = merged.bundle.clone().map_or(Trust::System, Trust::Bundle);
+        let asked = probe::probe(&endpoint, &trust, args.timeout_seconds, &rules).await?;
+        writeln!(
+            console.err,
+            "probed {endpoint} as {}: {asked} operations answered",
+            endpoint.server_name
+        )?;
+    }
+    if args.dry_run {
+        print(&planned.merged(found.as_ref()), args.output, console)?;
+        return Ok(Exit::Success);
+    }
+    let written = karmada
+        .write(&args.names.config_name, |found| Ok(Some(entry(found).0.merged(found))))
+        .await?;
+    tell(&args.names.config_name, &args.names.webhook_name, written, console)?;
+    for rule in &rules {
+        let operations: Vec<_> = rule.operations.iter().map(|operation| operation.as_str()).collect();
+        writeln!(console.out, "  {}: {}", rule.kind, operations.join(", "))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// An agent of a Pull member calls from its own cluster, where a Service of the hub means nothing.
+fn refuse_unreachable_for_agents(location: &Location, members: &[Member]) -> Result<(), Failure> {
+    let pull: Vec<_> = members
+        .iter()
+        .filter(|member| member.pull)
+        .map(|member| member.name.as_str())
+        .collect();
+    match location {
+        Location::Service(_) if !pull.is_empty() => Err(Failure::Failed(format!(
+            "failed to register a Service: the agents of Pull member(s) {} call the webhook too; use --url with an address that \
+             they reach, and a certificate that names it",
+            pull.join(", ")
+        ))),
+        _ => Ok(()),
+    }
+}
+
+async fn refuse_shadows(
+    args: &Register,
+    karmada: &Karmada,
+    rules: &[Rule],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let names = &args.names;
+    let mut shadows = shadow::by_customization(rules, &karmada.customizations().await?);
+    shadows.extend(shadow::by_webhook(
+        rules,
+        &karmada.configurations().await?,
+        &names.config_name,
+        &names.webhook_name,
+    ));
+    if shadows.is_empty() {
+        return Ok(());
+    }
+    let list = shadows
+        .iter()
+        .fold(String::new(), |list, shadow| format!("{list}\n  {shadow}"));
+    if args.allow_shadowed {
+        writeln!(console.err, "registered although somebody else answers:{list}")?;
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "failed to register, since somebody else would answer:{list}\nremove it, choose names that sort before it \
+         (--config-name, --webhook-name; customizations always come first), or register all the same with --allow-shadowed"
+    )))
+}
+
+async fn dialled(karmada: &Karmada, location: &Location) -> Result<Endpoint, Failure> {
+    match location {
+        Location::Url(url) => Endpoint::parse(url).map_err(|error| Failure::Usage(error.to_string())),
+        Location::Service(reference) => {
+            let found = karmada.service(reference).await?;
+            service::endpoint(reference, found.as_ref()).map_err(Failure::Failed)
+        }
+    }
+}
+
+async fn remove(args: &Register, console: &mut Console) -> Outcome {
+    let karmada = Karmada::open(&args.cluster).await?;
+    let webhook = &args.names.webhook_name;
+    let left = |found: Option<&Value>| found.and_then(|object| plan::without(object, webhook));
+    if args.dry_run {
+        match left(karmada.configuration(&args.names.config_name).await?.as_ref()) {
+            Some(object) => print(&object, args.output, console)?,
+            None => writeln!(
+                console.err,
+                "ResourceInterpreterWebhookConfiguration {} would be gone",
+                args.names.config_name
+            )?,
+        }
+        return Ok(Exit::Success);
+    }
+    let written = karmada.write(&args.names.config_name, |found| Ok(left(found))).await?;
+    tell(&args.names.config_name, webhook, written, console)?;
+    Ok(Exit::Success)
+}
+
+fn tell(config: &str, webhook: &str, written: Written, console: &mut Console) -> std::io::Result<()> {
+    let what = match written {
+        Written::Unchanged => "unchanged",
+        Written::Created => "created",
+        Written::Replaced => "updated",
+        Written::Deleted => "deleted",
+    };
+    writeln!(
+        console.out,
+        "ResourceInterpreterWebhookConfiguration {config} ({webhook}): {what}"
+    )
+}
+
+fn print(object: &Value, format: DataFormat, console: &mut Console) -> Result<(), Failure> {
+    let text = match format {
+        DataFormat::Json => format!("{object:#}\n"),
+        DataFormat::Yaml => {
+            let json = popcell_sdk::Json::parse(object.to_string())
+                .map_err(|error| Failure::Environment(error.to_string()))?;
+            popcell_sdk::test::yaml::to_yaml(&popcell_sdk::test::yaml::Node::of(&json))
+        }
+    };
+    console.out.write_all(text.as_bytes())?;
+    Ok(())
+}

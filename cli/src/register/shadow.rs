@@ -1,0 +1,173 @@
+//! Who answers instead of us. Order of Karmada's look-up: customizations, then webhooks by `<config>/<webhook>`; the first
+//! that matches is the only one that is asked (karmada.md 1.5).
+
+use std::fmt;
+
+use popcell_protocol::{Gvk, Operation};
+
+use super::plan::Rule;
+use crate::planes::karmada::{Configuration, Customization};
+
+/// One operation that somebody else takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadow {
+    /// The kind.
+    pub kind: Gvk,
+    /// The operation.
+    pub operation: Operation,
+    /// Who takes it.
+    pub by: Taker,
+}
+
+/// Who takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taker {
+    /// A ResourceInterpreterCustomization of this name.
+    Customization(String),
+    /// A webhook: configuration, webhook.
+    Webhook(String, String),
+}
+
+impl fmt::Display for Shadow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, operation, by } = self;
+        write!(f, "{operation} of {kind} is taken by ")?;
+        match by {
+            Taker::Customization(name) => write!(f, "ResourceInterpreterCustomization {name}"),
+            Taker::Webhook(config, webhook) => write!(
+                f,
+                "webhook {webhook} of ResourceInterpreterWebhookConfiguration {config}"
+            ),
+        }
+    }
+}
+
+/// The operations of our rules that a customization takes.
+pub fn by_customization(rules: &[Rule], customizations: &[Customization]) -> Vec<Shadow> {
+    shadows(rules, |kind, operation| {
+        let takes = |other: &&Customization| other.kind == *kind && other.operations.contains(&operation);
+        customizations
+            .iter()
+            .find(takes)
+            .map(|other| Taker::Customization(other.name.clone()))
+    })
+}
+
+/// The operations of our rules that a webhook before ours takes.
+pub fn by_webhook(rules: &[Rule], configurations: &[Configuration], config: &str, webhook: &str) -> Vec<Shadow> {
+    let ours = format!("{config}/{webhook}");
+    let mut before: Vec<_> = configurations
+        .iter()
+        .flat_map(|other| {
+            other
+                .webhooks
+                .iter()
+                .map(move |entry| (format!("{}/{}", other.name(), entry.name), other.name(), entry))
+        })
+        .filter(|(name, _, _)| *name < ours)
+        .collect();
+    before.sort_by(|one, other| one.0.cmp(&other.0));
+    shadows(rules, |kind, operation| {
+        let takes = |(_, config, entry): &(String, &str, &crate::planes::karmada::Webhook)| {
+            entry
+                .rules
+                .iter()
+                .any(|rule| rule.matches(kind, operation))
+                .then(|| Taker::Webhook((*config).to_owned(), entry.name.clone()))
+        };
+        before.iter().find_map(takes)
+    })
+}
+
+fn shadows(rules: &[Rule], taker: impl Fn(&Gvk, Operation) -> Option<Taker>) -> Vec<Shadow> {
+    let all = rules
+        .iter()
+        .flat_map(|rule| rule.operations.iter().map(move |operation| (&rule.kind, *operation)));
+    all.filter_map(|(kind, operation)| {
+        Some(Shadow {
+            kind: kind.clone(),
+            operation,
+            by: taker(kind, operation)?,
+        })
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<serde_json::Value> {
+        let documents = popcell_sdk::test::yaml::documents(text).unwrap();
+        documents
+            .iter()
+            .map(|node| serde_json::from_str(&node.to_json()).unwrap())
+            .collect()
+    }
+
+    fn rules() -> Vec<Rule> {
+        vec![Rule {
+            kind: Gvk::new("compute.datumapis.com", "v1alpha", "WorkloadDeployment"),
+            operations: vec![
+                Operation::InterpretReplica,
+                Operation::InterpretStatus,
+                Operation::InterpretHealth,
+            ],
+        }]
+    }
+
+    #[test]
+    fn a_customization_takes_only_the_operations_that_it_has() {
+        let found: Vec<_> = read(include_str!("../../tests/fixtures/customizations.yaml"))
+            .iter()
+            .map(Customization::read)
+            .collect();
+        let shadows = by_customization(&rules(), &found);
+        let shown: Vec<_> = shadows.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "InterpretHealth of compute.datumapis.com/v1alpha WorkloadDeployment is taken by ResourceInterpreterCustomization leftover"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_name_wins_and_later_ones_do_not_matter() {
+        let found: Vec<_> = read(include_str!("../../tests/fixtures/configurations.yaml"))
+            .iter()
+            .map(Configuration::read)
+            .collect();
+        let at = |config: &str| {
+            by_webhook(&rules(), &found, config, "interpreter.popcell.datumapis.com")
+                .iter()
+                .map(|shadow| (shadow.operation, shadow.by.clone()))
+                .collect::<Vec<_>>()
+        };
+        let wild = || Taker::Webhook("another".into(), "all.example.org".into());
+        assert_eq!(
+            at("popcell"),
+            [
+                (
+                    Operation::InterpretReplica,
+                    Taker::Webhook("popcell".into(), "a.example.org".into())
+                ),
+                (Operation::InterpretStatus, wild()),
+                (Operation::InterpretHealth, wild())
+            ]
+        );
+        assert_eq!(at("a"), [], "both stand behind a/");
+    }
+
+    #[test]
+    fn our_own_entry_does_not_shadow_us_but_a_neighbour_in_the_object_may() {
+        let found: Vec<_> = read(include_str!("../../tests/fixtures/configurations.yaml"))
+            .iter()
+            .map(Configuration::read)
+            .collect();
+        let own: Vec<_> = found.into_iter().filter(|other| other.name() == "popcell").collect();
+        let shadows = by_webhook(&rules(), &own, "popcell", "interpreter.popcell.datumapis.com");
+        assert_eq!(shadows.len(), 1);
+        assert_eq!(shadows[0].by, Taker::Webhook("popcell".into(), "a.example.org".into()));
+    }
+}

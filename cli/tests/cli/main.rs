@@ -1,0 +1,18 @@
+//! The program as people run it: exit codes and outputs. What needs a Karmada is in tests/suites.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test ends where it fails"
+)]
+
+mod check;
+mod differ;
+mod hello;
+mod interpret;
+mod interrupt;
+mod program;
+mod test;
+mod usage;
+mod webhook;

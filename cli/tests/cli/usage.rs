@@ -1,0 +1,107 @@
+//! The command line itself.
+
+use crate::program::{popcell, repository, scratch};
+
+#[test]
+fn nonsense_is_a_usage_error() {
+    for args in [
+        &["nonsense"][..],
+        &["interpret", "--operation", "InterpretHealth", "-f", "widget.yaml"],
+        &[
+            "interpret",
+            "--module",
+            "a.wasm",
+            "--operation",
+            "Prune",
+            "-f",
+            "widget.yaml",
+        ],
+        &["register"],
+        &[
+            "register",
+            "--module-dir",
+            ".",
+            "--url",
+            "https://a/",
+            "--service",
+            "a/b",
+        ],
+        &[
+            "register",
+            "--module-dir",
+            ".",
+            "--url",
+            "https://a/",
+            "--timeout-seconds",
+            "31",
+        ],
+        &["check"],
+        &["check", "--url", "https://127.0.0.1:1/"],
+    ] {
+        let run = popcell(args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.err);
+    }
+}
+
+#[test]
+fn names_and_addresses_are_refused_before_anything_is_loaded() {
+    let run = popcell(&["register", "--module-dir", "nowhere", "--url", "http://a/"]).expect(2);
+    assert!(run.err.contains("https://"), "{}", run.err);
+    let run = popcell(&["register", "--module-dir", "nowhere", "--service", "a"]).expect(2);
+    assert!(run.err.contains("NAMESPACE/NAME"), "{}", run.err);
+    let run = popcell(&["register", "--remove", "--webhook-name", "short"]).expect(2);
+    assert!(run.err.contains("three labels"), "{}", run.err);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let run = popcell(&["check", "nowhere.wasm"]).expect(4);
+    assert!(run.err.contains("nowhere.wasm"), "{}", run.err);
+    let run = popcell(&["doctor", "--kubeconfig", "nowhere.yaml"]).expect(4);
+    assert!(
+        run.err.contains("nowhere.yaml") && run.err.contains("--kubeconfig"),
+        "{}",
+        run.err
+    );
+    let run = popcell(&["register", "--remove", "--kubeconfig", "kubeconfig-dead.yaml"]).expect(4);
+    assert!(run.err.contains("127.0.0.1:1"), "{}", run.err);
+}
+
+#[test]
+fn every_command_has_examples() {
+    for command in [
+        "new",
+        "build",
+        "test",
+        "interpret",
+        "check",
+        "register",
+        "doctor",
+        "completion",
+    ] {
+        let run = popcell(&[command, "--help"]).expect(0);
+        assert!(run.out.contains("Examples:"), "{command}");
+    }
+    assert!(popcell(&["--help"]).expect(0).out.contains("130  interrupted"));
+}
+
+#[test]
+fn completion_is_made_for_four_shells() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        assert!(
+            popcell(&["completion", shell]).expect(0).out.contains("interpret"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn the_reference_is_the_one_in_the_repository() {
+    let page = repository().join("docs/reference/cli.md");
+    popcell(&["reference", "--check", "--output", page.to_str().unwrap()]).expect(0);
+    let old = scratch();
+    let old = old.path().join("cli.md");
+    std::fs::write(&old, "old").unwrap();
+    let run = popcell(&["reference", "--check", "--output", old.to_str().unwrap()]).expect(1);
+    assert!(run.err.contains("popcell reference --output"), "{}", run.err);
+}
