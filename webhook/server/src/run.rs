@@ -228,7 +228,12 @@ pub fn run(flags: &Flags) -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error}");
+            if tracing::enabled!(tracing::Level::ERROR) {
+                tracing::error!("{error}");
+            } else {
+                // Whatever is logged, a process that does not start says why.
+                eprintln!("popcell-webhook: {error}");
+            }
             ExitCode::from(error.exit_code())
         }
     }

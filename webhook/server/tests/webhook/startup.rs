@@ -41,6 +41,11 @@ fn c05_two_modules_for_one_kind_name_each_other() {
 
 #[test]
 fn c05_modules_that_crash_claim_core_kinds_or_are_missing() {
+    let (code, text) = refused(World::new(&["crash"]).command().env("RUST_LOG", "off"));
+    assert!(
+        code == 3 && text.contains("crash.wasm"),
+        "also without a log: {code} {text}"
+    );
     for (variants, expected) in [
         (&["crash"][..], "crash.wasm"),
         (&["core"][..], "--allow-core-kinds"),
