@@ -19,18 +19,16 @@ impl Interpreter for Widget {
 fn native_and_webassembly_that_differ_fail() {
     let folder = scratch();
     let sdk = repository().join("interpreter-wasm/sdk");
-    let new = ["new", "widget-interpreter", "--sdk", sdk.to_str().unwrap()];
+    let new = ["new", "gadget-interpreter", "--sdk", sdk.to_str().unwrap()];
     finish(command().current_dir(folder.path()).args(new)).expect(0);
-    let package = folder.path().join("widget-interpreter");
+    let package = folder.path().join("gadget-interpreter");
     std::fs::write(package.join("src/lib.rs"), MODULE).unwrap();
+    // The folder of the hello world's test: the SDK and the standard library are compiled once for both.
     let run = finish(
         command()
             .args(["test", "-k", "health.yaml::ready"])
             .current_dir(&package)
-            .env(
-                "CARGO_TARGET_DIR",
-                Path::new(env!("CARGO_TARGET_TMPDIR")).join("differ"),
-            ),
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("hello")),
     )
     .expect(1);
     assert!(
