@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod crds;
 mod demo;
+mod install;
 mod lab;
 mod module;
 mod steps;

@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use popcell_test_support::artifacts;
 
+use crate::install;
+
 /// Arguments of `module`.
 #[derive(Args)]
 pub(crate) struct Module {
@@ -18,7 +20,10 @@ impl Module {
     /// Builds, and says what came out.
     pub(crate) fn run(&self) -> Result<()> {
         match &self.name {
-            Some(name) => build(&find(name)?),
+            Some(name) => {
+                install::wasm()?;
+                build(&find(name)?)
+            }
             None => build_all(),
         }
     }
@@ -26,6 +31,7 @@ impl Module {
 
 /// Builds every module of this repository.
 pub(crate) fn build_all() -> Result<()> {
+    install::wasm()?;
     artifacts::module_crates()?.iter().try_for_each(|dir| build(dir))
 }
 

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use popcell_test_support::{artifacts, manifests, workspace};
+use popcell_test_support::artifacts::{self, Profile};
+use popcell_test_support::{manifests, workspace};
 
 use crate::crds::Crds;
 use crate::module;
@@ -24,16 +25,14 @@ impl Test {
         lints(&mut steps)?;
         lab(&mut steps)?;
         steps.call("modules", "cargo xtask module", module::build_all)?;
-        let reference = [
-            "run",
-            "--quiet",
-            "--bin=popcell",
-            "--",
-            "reference",
-            "--output=docs/reference/cli.md",
-            "--check",
-        ];
-        steps.run("the command line's reference is up to date", &mut cargo(&reference))?;
+        steps.call("our programs", "cargo build --bins", || {
+            artifacts::programs(Profile::Dev).map(|_| ())
+        })?;
+        let reference = ["reference", "--output=docs/reference/cli.md", "--check"];
+        steps.run(
+            "the command line's reference is up to date",
+            in_root(artifacts::popcell()?).args(reference),
+        )?;
         steps.call("manifests can be built", "cargo xtask test", build_manifests)?;
         steps.test("tests", &mut cargo(&["test", "--workspace"]))?;
         steps.finish();
@@ -122,6 +121,11 @@ fn build_manifests() -> Result<()> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").map_or_else(|| "cargo".into(), short_name));
     command.args(arguments).current_dir(workspace::root());
+    command
+}
+
+fn in_root(mut command: Command) -> Command {
+    command.current_dir(workspace::root());
     command
 }
 

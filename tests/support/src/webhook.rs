@@ -26,7 +26,8 @@ pub struct WebhookSpec {
     modules: Vec<PathBuf>,
     names: Vec<String>,
     flags: Vec<String>,
-    profile: Profile,
+    program: Option<PathBuf>,
+    address: Option<Ipv4Addr>,
 }
 
 impl WebhookSpec {
@@ -61,10 +62,17 @@ impl WebhookSpec {
         self
     }
 
-    /// Runs the optimised build.
+    /// Listens on free ports of this address of the machine, instead of a loopback address of its own.
     #[must_use]
-    pub fn release(mut self) -> Self {
-        self.profile = Profile::Release;
+    pub fn at(mut self, address: Ipv4Addr) -> Self {
+        self.address = Some(address);
+        self
+    }
+
+    /// Runs this program, such as an optimised build, instead of one that is built for tests.
+    #[must_use]
+    pub fn program(mut self, file: impl Into<PathBuf>) -> Self {
+        self.program = Some(file.into());
         self
     }
 }
@@ -74,6 +82,8 @@ impl WebhookSpec {
 pub struct Webhook {
     spec: WebhookSpec,
     address: Ipv4Addr,
+    port: u16,
+    health_port: u16,
     dir: TempDir,
     process: Option<Guarded>,
 }
@@ -114,20 +124,32 @@ impl Webhook {
             std::fs::copy(file, modules.join(name))
                 .with_context(|| format!("failed to copy the module {}", file.display()))?;
         }
+        let (address, port, health_port) = match spec.address {
+            Some(address) => {
+                let [port, health_port] = free_ports(address)?;
+                (address, port, health_port)
+            }
+            None => (free_address()?, PORT, HEALTH_PORT),
+        };
         Ok(Self {
             spec,
-            address: free_address()?,
+            address,
+            port,
+            health_port,
             dir,
             process: None,
         })
     }
 
     fn spawn(&mut self) -> Result<Guarded> {
-        let program = artifacts::programs(self.spec.profile)?.webhook;
+        let program = match &self.spec.program {
+            Some(program) => program.clone(),
+            None => artifacts::programs(Profile::Dev)?.webhook,
+        };
         let mut arguments = vec![
             format!("--module-dir={}", self.module_dir().display()),
-            format!("--listen={}:{PORT}", self.address),
-            format!("--health-listen={}:{HEALTH_PORT}", self.address),
+            format!("--listen={}:{}", self.address, self.port),
+            format!("--health-listen={}:{}", self.address, self.health_port),
             "--self-signed".to_owned(),
             format!("--ca-dir={}", self.dir.path().join("ca").display()),
             format!("--san={}", self.address),
@@ -142,7 +164,7 @@ impl Webhook {
     pub async fn start_again(&mut self) -> Result<()> {
         ensure!(self.process.is_none(), "the webhook runs already");
         let mut process = self.spawn()?;
-        let health = (self.address, HEALTH_PORT);
+        let health = (self.address, self.health_port);
         let ready = eventually("the webhook is ready", START, async || {
             if let Some(status) = process.try_wait()? {
                 return Ok(Err(status));
@@ -186,13 +208,13 @@ impl Webhook {
     /// Where Karmada calls.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}:{PORT}/interpret", self.address)
+        format!("https://{}:{}/interpret", self.address, self.port)
     }
 
     /// Address and port of the TLS listener.
     #[must_use]
     pub fn endpoint(&self) -> (Ipv4Addr, u16) {
-        (self.address, PORT)
+        (self.address, self.port)
     }
 
     /// The authority that signed its certificate, as a PEM file.
@@ -221,7 +243,7 @@ impl Webhook {
 
     /// Status and body of `/livez`, `/readyz` or `/metrics`.
     pub async fn health(&self, path: &str) -> Result<(u16, String)> {
-        get((self.address, HEALTH_PORT), path).await
+        get((self.address, self.health_port), path).await
     }
 
     /// The metrics page.
@@ -309,6 +331,15 @@ fn free_address() -> Result<Ipv4Addr> {
         }
     }
     bail!("failed to find a free loopback address")
+}
+
+/// Two ports of the address on which nobody listens. They are let go again: somebody else may take them, which is as rare
+/// as the system hands out a port twice in a row.
+fn free_ports(address: Ipv4Addr) -> Result<[u16; 2]> {
+    let listen = || TcpListener::bind((address, 0)).with_context(|| format!("failed to find a free port of {address}"));
+    let (first, second) = (listen()?, listen()?);
+    let port = |listener: &TcpListener| listener.local_addr().map(|at| at.port()).context("no local address");
+    Ok([port(&first)?, port(&second)?])
 }
 
 #[cfg(test)]

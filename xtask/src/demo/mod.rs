@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{CellStandIn, Lab, LabSpec, Member, Webhook, WebhookSpec};
+use popcell_test_support::{CellStandIn, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace};
+use serde_json::{Value, json};
 
 mod describe;
 mod journal;
@@ -28,14 +29,26 @@ const CITIES: [City; 2] = [
     City {
         code: "DFW",
         member: "dfw",
-        deployment: "web-edge-dfw",
+        deployment: "web-us-dfw",
     },
     City {
         code: "ORD",
         member: "ord",
-        deployment: "web-edge-ord",
+        deployment: "web-us-ord",
     },
 ];
+
+impl City {
+    /// The WorkloadDeployment of docs/examples for this city.
+    fn example(&self) -> Result<Value> {
+        let file = workspace::root().join(format!("docs/examples/workloaddeployment-{}.yaml", self.member));
+        let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+        let mut object: Value =
+            serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+        object["metadata"]["namespace"] = json!(NAMESPACE);
+        Ok(object)
+    }
+}
 
 /// Namespace of the demo's objects, in every plane.
 const NAMESPACE: &str = "demo";
@@ -122,4 +135,22 @@ fn build() -> Result<()> {
     println!("cargo: popcell-webhook and popcell");
     artifacts::programs(Profile::Dev)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::{WorkloadDeployment, labels};
+
+    use super::*;
+
+    #[test]
+    fn the_examples_are_what_the_story_tells() {
+        for city in &CITIES {
+            let object: WorkloadDeployment = serde_json::from_value(city.example().unwrap()).unwrap();
+            assert_eq!(object.metadata.name.as_deref(), Some(city.deployment));
+            assert_eq!(object.metadata.labels.unwrap()[labels::CITY_CODE], city.code);
+            assert_eq!(object.spec.city_code, city.code);
+            assert_eq!(object.spec.scale_settings.min_replicas, 2);
+        }
+    }
 }

@@ -18,11 +18,10 @@ pub(super) async fn tell(lab: &Lab, webhook: &Webhook, journal: &Journal) -> Res
     let hub = lab.hub().await?;
     hub.apply(&objects::namespace(NAMESPACE)).await?;
 
-    journal.chapter("Two deployments on the hub, one for each city; one policy for each city");
+    journal.chapter("docs/examples on the hub: a deployment and a policy for each city");
     for city in &CITIES {
         hub.apply(&objects::city_policy(NAMESPACE, city.code)).await?;
-        hub.apply(&objects::workload_deployment(NAMESPACE, city.deployment, city.code, 2))
-            .await?;
+        hub.apply(&city.example()?).await?;
     }
     for city in &CITIES {
         settled(&hub, city, 2).await?;

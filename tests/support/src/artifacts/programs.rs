@@ -46,8 +46,6 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .current_dir(workspace::root())
-        // With the whole workspace selected the features of shared libraries are those of `cargo test --workspace`:
-        // nothing is compiled a second time.
         .args([
             "build",
             "--quiet",
@@ -57,9 +55,12 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
         ])
         .arg("--message-format=json-render-diagnostics")
         .stderr(Stdio::inherit());
-    if profile == Profile::Release {
-        command.arg("--release");
-    }
+    match profile {
+        // With the whole workspace and one test selected (a small one), the features of shared libraries are those of
+        // `cargo test --workspace`: nothing is compiled a second time.
+        Profile::Dev => command.arg("--test=crds"),
+        Profile::Release => command.arg("--release"),
+    };
     let output = command.output().context("failed to start cargo")?;
     ensure!(
         output.status.success(),

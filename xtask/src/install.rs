@@ -1,0 +1,63 @@
+//! Installs what is missing, where that is possible, and says so.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use popcell_module_build::{BuildError, find_toolchain};
+
+use crate::test::runs;
+
+/// A compiler for modules: one that is there, one that rustup brings, or Debian's packages.
+pub(crate) fn wasm() -> Result<()> {
+    match find_toolchain(&mut |line| println!("{line}")) {
+        Err(BuildError::NoToolchain { .. }) if runs(version_of("apt-get")) => {
+            packages(&["rustc-web", "cargo-web", "rust-web-src"])?;
+            let found = find_toolchain(&mut |line| println!("{line}"));
+            found.context("Debian's packages are installed, and still modules cannot be built")?;
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn version_of(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--version");
+    command
+}
+
+/// Installs packages of Debian.
+pub(crate) fn packages(packages: &[&str]) -> Result<()> {
+    println!("apt-get install {}", packages.join(" "));
+    for arguments in [
+        vec!["update", "-qq"],
+        [&["install", "-qq", "-y", "--no-install-recommends"], packages].concat(),
+    ] {
+        let status = apt_get()
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .status();
+        let status = status.context("failed to start apt-get")?;
+        ensure!(
+            status.success(),
+            "apt-get ended with {status}; needed are: {}",
+            packages.join(" ")
+        );
+    }
+    Ok(())
+}
+
+/// `apt-get`, through sudo where we are not root and there is sudo.
+fn apt_get() -> Command {
+    let root = Command::new("id")
+        .arg("-u")
+        .output()
+        .is_ok_and(|output| output.stdout.starts_with(b"0\n"));
+    if root || !runs(version_of("sudo")) {
+        return Command::new("apt-get");
+    }
+    let mut command = Command::new("sudo");
+    command.args(["--non-interactive", "--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
+    command
+}
