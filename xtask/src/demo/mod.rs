@@ -20,8 +20,10 @@ use journal::Journal;
 pub(crate) struct City {
     code: &'static str,
     member: &'static str,
-    /// The WorkloadDeployment that the demo makes for it.
+    /// Name of its WorkloadDeployment.
     deployment: &'static str,
+    /// Instances that its WorkloadDeployment asks for.
+    replicas: i32,
 }
 
 /// DFW is a Push member and ORD a Pull member, so that both ways of Karmada are seen.
@@ -30,11 +32,13 @@ const CITIES: [City; 2] = [
         code: "DFW",
         member: "dfw",
         deployment: "web-us-dfw",
+        replicas: 2,
     },
     City {
         code: "ORD",
         member: "ord",
         deployment: "web-us-ord",
+        replicas: 1,
     },
 ];
 
@@ -150,7 +154,7 @@ mod tests {
             assert_eq!(object.metadata.name.as_deref(), Some(city.deployment));
             assert_eq!(object.metadata.labels.unwrap()[labels::CITY_CODE], city.code);
             assert_eq!(object.spec.city_code, city.code);
-            assert_eq!(object.spec.scale_settings.min_replicas, 2);
+            assert_eq!(object.spec.scale_settings.min_replicas, city.replicas);
         }
     }
 }

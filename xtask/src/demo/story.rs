@@ -24,14 +24,15 @@ pub(super) async fn tell(lab: &Lab, webhook: &Webhook, journal: &Journal) -> Res
         hub.apply(&city.example()?).await?;
     }
     for city in &CITIES {
-        settled(&hub, city, 2).await?;
+        settled(&hub, city, city.replicas).await?;
     }
     for city in &CITIES {
         only_in_its_cell(lab, city).await?;
     }
 
-    journal.chapter("DFW scales from 2 to 3 on the hub");
-    let scaled = json!({ "spec": { "scaleSettings": { "minReplicas": 3 } } });
+    journal.chapter("One instance more for DFW, asked for on the hub");
+    let more = CITIES[0].replicas + 1;
+    let scaled = json!({ "spec": { "scaleSettings": { "minReplicas": more } } });
     hub.merge(
         kind::WORKLOAD_DEPLOYMENT,
         Some(NAMESPACE),
@@ -39,7 +40,7 @@ pub(super) async fn tell(lab: &Lab, webhook: &Webhook, journal: &Journal) -> Res
         &scaled,
     )
     .await?;
-    settled(&hub, &CITIES[0], 3).await?;
+    settled(&hub, &CITIES[0], more).await?;
 
     let calls = webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
@@ -47,7 +48,7 @@ pub(super) async fn tell(lab: &Lab, webhook: &Webhook, journal: &Journal) -> Res
 }
 
 /// The hub says that all instances are ready, about its own generation, and that the object is healthy.
-async fn settled(hub: &Plane, city: &City, replicas: i64) -> Result<()> {
+async fn settled(hub: &Plane, city: &City, replicas: i32) -> Result<()> {
     let what = format!("the status of {} is back on the hub", city.deployment);
     eventually(&what, PATIENCE, async || {
         let object = hub
