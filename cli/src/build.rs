@@ -43,9 +43,15 @@ pub fn build(folder: &Path, output: Option<&Path>, console: &mut Console) -> Res
         }
         Err(error) => return Err(Failure::file("read", &manifest, &error)),
     };
-    let folder = std::path::absolute(folder).map_err(|error| Failure::file("find", folder, &error))?;
-    let name = package_name(&text)
+    let folder = folder
+        .canonicalize()
+        .map_err(|error| Failure::file("find", folder, &error))?;
+    let package = package_name(&text)
         .ok_or_else(|| Failure::Usage(format!("{}: it has no [package] with a name", manifest.display())))?;
+    // The folder's name, as `cargo xtask module` has it: a module must not lie in the folder of modules under two names.
+    let name = folder
+        .file_name()
+        .map_or_else(|| package.to_owned(), |name| name.to_string_lossy().into_owned());
     let target = target_dir(&folder)?;
     let request = BuildRequest {
         manifest_dir: folder,
@@ -93,7 +99,7 @@ fn target_dir(folder: &Path) -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::Environment(format!("failed to understand `cargo metadata`: {error}")))
 }
 
-/// `name` of `[package]`. Cargo itself judges the file; here only the file name of the component depends on it.
+/// `name` of `[package]`. Cargo itself judges the file; here it only tells crates from workspaces.
 pub(crate) fn package_name(manifest: &str) -> Option<&str> {
     let package = manifest
         .lines()

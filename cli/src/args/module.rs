@@ -51,7 +51,7 @@ pub struct Build {
     /// Folder of the module crate
     #[arg(default_value = ".")]
     pub path: PathBuf,
-    /// Where to write the component [default: target/modules/<crate>.wasm beside the crate]
+    /// Where to write the component [default: modules/<folder>.wasm in cargo's target folder]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -10,8 +10,7 @@ fn interpret(args: &[&str]) -> crate::program::Run {
 fn the_output_is_that_of_karmadactl() {
     let run = interpret(&["--operation", "interpretreplica", "-f", "workload.yaml"]).expect(0);
     assert_eq!(
-        run.out,
-        "---\n# [1/2] replica:\n2\n---\n# [2/2] requires:\nresourceRequest:\n  cpu: 500m\n  memory: 64Mi\n",
+        run.out, "---\n# [1/2] replica:\n2\n---\n# [2/2] requires:\nresourceRequest:\n  cpu: 500m\n  memory: 64Mi\n",
         "{}",
         run.err
     );
