@@ -15,7 +15,7 @@ pub enum BuildError {
         detail: String,
     },
     /// Debian's packages are there, a linker for WebAssembly is not.
-    #[error("failed to find rust-lld at {} : install Rust by rustup, which brings it", searched.display())]
+    #[error("failed to find rust-lld at {}: install Rust by rustup, which brings it", searched.display())]
     NoLinker {
         /// Where it was looked for.
         searched: PathBuf,
