@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod faults;
+mod karmadactl;
 mod objects;
 mod operations;
 mod room;
@@ -41,6 +42,11 @@ fn main() -> anyhow::Result<ExitCode> {
             "l2::cases_of_every_module_hold_over_the_wire",
             Beside,
             operations::cases,
+        )
+        .test(
+            "l2::popcell_interpret_prints_as_karmadactl",
+            Beside,
+            karmadactl::interpret,
         )
         .test(
             "l3::compute_answers_alike_natively_and_in_webassembly",
