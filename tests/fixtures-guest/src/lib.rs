@@ -41,13 +41,23 @@ impl Guest for Misbehaving {
             "lie-large" => i64::from(i32::MAX) + 1,
             _ => 3,
         };
-        Ok(Replicas { replicas, requirements: Some(requirements) })
+        Ok(Replicas {
+            replicas,
+            requirements: Some(requirements),
+        })
     }
 
     fn interpret_component(_: Gvk, object: Vec<u8>) -> Result<Vec<Component>, Error> {
         let lie = behaviour::act(&object)?;
-        let component = |name: &str| Component { name: name.into(), replicas: 1, requirements: None };
-        Ok(vec![component("a"), component(if lie == "lie-twice" { "a" } else { "b" })])
+        let component = |name: &str| Component {
+            name: name.into(),
+            replicas: 1,
+            requirements: None,
+        };
+        Ok(vec![
+            component("a"),
+            component(if lie == "lie-twice" { "a" } else { "b" }),
+        ])
     }
 
     fn revise_replica(_: Gvk, object: Vec<u8>, replicas: i32) -> Result<Change, Error> {
@@ -57,7 +67,11 @@ impl Guest for Misbehaving {
             "lie-status" => "/status/replicas",
             _ => "/spec",
         };
-        let value = if path == "/spec" { format!("{{\"replicas\":{replicas}}}") } else { replicas.to_string() };
+        let value = if path == "/spec" {
+            format!("{{\"replicas\":{replicas}}}")
+        } else {
+            replicas.to_string()
+        };
         Ok(add(path, value))
     }
 
@@ -96,12 +110,21 @@ impl Guest for Misbehaving {
         let lie = behaviour::act(&object)?;
         let name = (lie != "lie-nameless").then(|| "a".to_owned());
         let (api_version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
-        Ok(vec![Dependency { api_version, kind, namespace: Some("ns".into()), name, label_selector: None }])
+        Ok(vec![Dependency {
+            api_version,
+            kind,
+            namespace: Some("ns".into()),
+            name,
+            label_selector: None,
+        }])
     }
 }
 
 fn add(path: &str, value: String) -> Change {
-    Change::Patch(vec![PatchOp::Add(PathValue { path: path.into(), value: value.into_bytes() })])
+    Change::Patch(vec![PatchOp::Add(PathValue {
+        path: path.into(),
+        value: value.into_bytes(),
+    })])
 }
 
 /// Read where it lies: the compiler must not take it for a constant.

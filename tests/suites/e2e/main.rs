@@ -12,131 +12,65 @@ mod registration;
 
 use std::process::ExitCode;
 
-use popcell_suites::suite::{Manner, Suite};
+use popcell_suites::suite::Manner::{Alone, Beside};
+use popcell_suites::suite::Suite;
 use popcell_suites::world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    use Manner::{Alone, Beside};
-    let suite = Suite::<World>::new()?
-        .test(
-            "example::interpret_replica_reaches_the_binding",
-            Beside,
-            example::replicas,
-        )
+    let parts = [examples, deployments, registrations, cities, disturbances];
+    let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
+    Ok(suite.run())
+}
+
+#[rustfmt::skip]
+fn examples(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("example::interpret_replica_reaches_the_binding", Beside, example::replicas)
         .test("example::retain_keeps_what_the_member_owns", Beside, example::retain)
         .test("example::revise_replica_divides_by_weight", Beside, example::revise)
-        .test(
-            "example::aggregate_status_sums_over_clusters",
-            Beside,
-            example::aggregate,
-        )
-        .test(
-            "example::interpret_status_keeps_ready_replicas_only",
-            Beside,
-            example::status,
-        )
-        .test(
-            "example::interpret_health_follows_ready_replicas",
-            Beside,
-            example::health,
-        )
-        .test(
-            "example::dependencies_follow_the_workload",
-            Beside,
-            example_dependencies::config_map,
-        )
-        .test(
-            "example::a_dependency_of_our_kind_follows_its_referrer",
-            Beside,
-            example_dependencies::custom_resource,
-        )
-        .test(
-            "compute::replicas_and_requirements_reach_the_binding",
-            Beside,
-            compute::replicas,
-        )
-        .test(
-            "compute::zero_replicas_and_back_keep_the_cells_object",
-            Beside,
-            compute::zero_and_back,
-        )
-        .test(
-            "compute::b26_status_arrives_with_translated_generations",
-            Beside,
-            compute::status,
-        )
-        .test(
-            "compute::c03_health_asks_whether_moving_would_help",
-            Beside,
-            compute::health,
-        )
-        .test(
-            "compute::c03_failover_moves_only_what_it_can_help",
-            Beside,
-            failover::only_where_moving_helps,
-        )
-        .test(
-            "compute::c13_fields_that_nobody_knows_arrive",
-            Alone,
-            compute::unknown_fields,
-        )
-        .test(
-            "registration::a_healthy_registration_has_no_complaint",
-            Alone,
-            registration::healthy,
-        )
-        .test(
-            "registration::c20_what_others_took_away_is_restored",
-            Alone,
-            registration::reapplied,
-        )
-        .test(
-            "registration::a_customization_in_front_is_refused",
-            Alone,
-            registration::shadowed,
-        )
-        .test(
-            "registration::c16_a_rule_for_everything_is_reported",
-            Alone,
-            registration::star,
-        )
-        .test(
-            "registration::a_pull_member_needs_a_url",
-            Alone,
-            registration::pull_needs_url,
-        )
-        .test(
-            "manifests::a_real_api_server_takes_them",
-            Beside,
-            registration::manifests,
-        )
+        .test("example::aggregate_status_sums_over_clusters", Beside, example::aggregate)
+        .test("example::interpret_status_keeps_ready_replicas_only", Beside, example::status)
+        .test("example::interpret_health_follows_ready_replicas", Beside, example::health)
+        .test("example::dependencies_follow_the_workload", Beside, example_dependencies::config_map)
+        .test("example::a_dependency_of_our_kind_follows_its_referrer", Beside, example_dependencies::custom_resource)
+}
+
+#[rustfmt::skip]
+fn deployments(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("compute::replicas_and_requirements_reach_the_binding", Beside, compute::replicas)
+        .test("compute::zero_replicas_and_back_keep_the_cells_object", Beside, compute::zero_and_back)
+        .test("compute::b26_status_arrives_with_translated_generations", Beside, compute::status)
+        .test("compute::c03_health_asks_whether_moving_would_help", Beside, compute::health)
+        .test("compute::c03_failover_moves_only_what_it_can_help", Beside, failover::only_where_moving_helps)
+        .test("compute::c13_fields_that_nobody_knows_arrive", Alone, compute::unknown_fields)
+}
+
+#[rustfmt::skip]
+fn registrations(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("registration::a_healthy_registration_has_no_complaint", Alone, registration::healthy)
+        .test("registration::c20_what_others_took_away_is_restored", Alone, registration::reapplied)
+        .test("registration::a_customization_in_front_is_refused", Alone, registration::shadowed)
+        .test("registration::c16_a_rule_for_everything_is_reported", Alone, registration::star)
+        .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
+        .test("manifests::a_real_api_server_takes_them", Beside, registration::manifests)
+}
+
+#[rustfmt::skip]
+fn cities(suite: Suite<World>) -> Suite<World> {
+    suite
         .test("city::dfw_goes_only_to_dfw", Beside, city::only_to_its_city)
-        .test(
-            "city::c37_a_city_without_cell_waits_for_one",
-            Alone,
-            city::waits_for_a_cell,
-        )
-        .test(
-            "city::g25_a_second_cluster_does_not_double_it",
-            Alone,
-            city::not_doubled,
-        )
+        .test("city::c37_a_city_without_cell_waits_for_one", Alone, city::waits_for_a_cell)
+        .test("city::g25_a_second_cluster_does_not_double_it", Alone, city::not_doubled)
         .test("city::g26_moving_the_label_moves_the_object", Alone, city::label_moves)
         .test("city::g32_no_execute_does_not_evict", Alone, city::no_execute)
-        .test(
-            "disturbance::f22_webhook_down_and_up_loses_nothing",
-            Alone,
-            disturbance::webhook_outage,
-        )
-        .test(
-            "disturbance::g36_cells_keep_objects_through_a_restart",
-            Alone,
-            disturbance::karmada_restart,
-        )
-        .test(
-            "disturbance::c17_nothing_stays_unknown_after_a_restart",
-            Alone,
-            disturbance::restart_storm,
-        );
-    Ok(suite.run())
+}
+
+#[rustfmt::skip]
+fn disturbances(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("disturbance::f22_webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
+        .test("disturbance::g36_cells_keep_objects_through_a_restart", Alone, disturbance::karmada_restart)
+        .test("disturbance::c17_nothing_stays_unknown_after_a_restart", Alone, disturbance::restart_storm)
 }
