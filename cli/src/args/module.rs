@@ -67,6 +67,7 @@ Examples:
   popcell test ./... --fail-only
   popcell test testdata --module target/modules/widget-interpreter.wasm -k Health
   popcell test --bless -k aggregate
+  popcell test tests --url https://127.0.0.1:8443/interpret --ca-file ca.crt
   popcell test -o junit > report.xml")]
 pub struct Test {
     /// Folder of a module crate or of test files, or one file; `./...` takes every module crate below
@@ -75,6 +76,13 @@ pub struct Test {
     /// Module to test [default: the one built from the Cargo.toml]
     #[arg(long, value_name = "FILE")]
     pub module: Option<PathBuf>,
+    /// Running webhook to test instead; the laws need a module and are left out
+    #[arg(long, value_name = "URL", conflicts_with = "module")]
+    pub url: Option<String>,
+    // How the webhook is reached.
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a text here would become part of the help")]
+    pub trust: Trust,
     /// Run only the tests whose name contains FILTER
     #[arg(short = 'k', long = "filter", value_name = "FILTER")]
     pub filter: Option<String>,

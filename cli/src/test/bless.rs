@@ -17,14 +17,8 @@ use popcell_sdk::{
 use super::{find::Suite, run::Tested};
 use crate::exit::Failure;
 
-/// What was written.
-#[derive(Default)]
-pub(super) struct Blessed {
-    pub(super) files: Vec<PathBuf>,
-}
-
-/// Writes the answer of every failed case that has one.
-pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Blessed, Failure> {
+/// Writes the answer of every failed case that has one. Gives the files that were written.
+pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Vec<PathBuf>, Failure> {
     let mut by_file: BTreeMap<&Path, Vec<(&Case, Node)>> = BTreeMap::new();
     for test in tests.iter().filter(|test| test.result.failure.is_some()) {
         if let Some((case, outcome)) = &test.case
@@ -33,7 +27,7 @@ pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Blessed, Failure>
             by_file.entry(&case.file).or_default().push((case, output));
         }
     }
-    let mut blessed = Blessed::default();
+    let mut written = Vec::new();
     for (file, mut changes) in by_file {
         let path = if file.as_os_str().is_empty() {
             &suite.shown
@@ -54,9 +48,9 @@ pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Blessed, Failure>
             })?;
         }
         write(path, &text)?;
-        blessed.files.push(path.to_owned());
+        written.push(path.to_owned());
     }
-    Ok(blessed)
+    Ok(written)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -31,7 +31,8 @@ pub(super) fn suites(path: &str, module_given: bool) -> Result<Vec<Suite>, Failu
         };
         if module_given {
             return Err(Failure::Usage(
-                "--module is one module, `...` are many: give a folder of test files".to_owned(),
+                "--module and --url are one interpreter, `...` are many modules: give a folder of test files"
+                    .to_owned(),
             ));
         }
         let mut suites = Vec::new();

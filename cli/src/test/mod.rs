@@ -13,15 +13,18 @@ use crate::{
     args::module::Test,
     console::Console,
     exit::{Exit, Failure, Outcome},
-    interpreters::Wasm,
+    interpreters::{Wasm, Webhook},
 };
 use find::Suite;
+use native::Answers;
+use popcell_sdk::module::Run;
 use report::Report;
+use run::Tested;
 
 /// Runs the command.
 pub fn run(args: &Test, console: &mut Console) -> Outcome {
     let mut report = Report::default();
-    for suite in find::suites(&args.path, args.module.is_some())? {
+    for suite in find::suites(&args.path, args.module.is_some() || args.url.is_some())? {
         run_suite(&suite, args, &mut report, console)?;
     }
     if report.tests.is_empty() {
@@ -39,7 +42,43 @@ pub fn run(args: &Test, console: &mut Console) -> Outcome {
 }
 
 fn run_suite(suite: &Suite, args: &Test, report: &mut Report, console: &mut Console) -> Result<(), Failure> {
-    let files = find::files(suite, console)?;
+    let mut files = find::files(suite, console)?;
+    let asked = subject(suite, args, console)?;
+    let mut native = answers(suite, args, console)?;
+    report.module(&asked.label, native.is_some());
+    let mut tests = run::tests(&*asked.run, files, native.as_ref(), args.filter.as_deref());
+    if args.bless {
+        let written = bless::bless(suite, &tests)?;
+        for file in &written {
+            writeln!(console.err, "wrote {}", file.display())?;
+        }
+        if !written.is_empty() {
+            // What was written is judged like everything else.
+            files = find::files(suite, console)?;
+            native = answers(suite, args, console)?;
+            tests = run::tests(&*asked.run, files, native.as_ref(), args.filter.as_deref());
+        }
+    }
+    report
+        .tests
+        .extend(tests.into_iter().map(|Tested { result, .. }| result));
+    Ok(())
+}
+
+/// Who is tested.
+struct Subject {
+    run: Box<dyn Run>,
+    label: String,
+}
+
+fn subject(suite: &Suite, args: &Test, console: &mut Console) -> Result<Subject, Failure> {
+    if let Some(url) = &args.url {
+        let webhook = Webhook::open(url, &args.trust)?;
+        return Ok(Subject {
+            run: Box::new(webhook),
+            label: url.clone(),
+        });
+    }
     let component = match (&args.module, &suite.package) {
         (Some(file), _) => file.clone(),
         (None, Some(package)) => crate::build::build(package, None, console)?.output,
@@ -50,38 +89,18 @@ fn run_suite(suite: &Suite, args: &Test, report: &mut Report, console: &mut Cons
             )));
         }
     };
-    let module = Wasm::open(&component, std::time::Duration::from_secs(5))?;
-    let native = match &suite.package {
-        Some(package) => native::answers(package, console)?,
-        None => None,
-    };
-    report.module(module.module().label(), native.is_some());
-    let tests = run::tests(&module, files, native.as_ref(), args.filter.as_deref());
-    if !args.bless {
-        report.tests.extend(tests.into_iter().map(|test| test.result));
-        return Ok(());
+    let module = Wasm::open(&component, args.trust.timeout())?;
+    let label = module.module().label().to_owned();
+    Ok(Subject {
+        run: Box::new(module),
+        label,
+    })
+}
+
+/// The native answers; a webhook may well serve another version than the crate has.
+fn answers(suite: &Suite, args: &Test, console: &mut Console) -> Result<Option<Answers>, Failure> {
+    match &suite.package {
+        Some(package) if args.url.is_none() => native::answers(package, console),
+        _ => Ok(None),
     }
-    let blessed = bless::bless(suite, &tests)?;
-    for file in &blessed.files {
-        writeln!(console.err, "wrote {}", file.display())?;
-    }
-    if blessed.files.is_empty() {
-        report.tests.extend(tests.into_iter().map(|test| test.result));
-        return Ok(());
-    }
-    // What was written is judged like everything else.
-    let native = suite
-        .package
-        .as_ref()
-        .map(|package| native::answers(package, console))
-        .transpose()?
-        .flatten();
-    let tests = run::tests(
-        &module,
-        find::files(suite, console)?,
-        native.as_ref(),
-        args.filter.as_deref(),
-    );
-    report.tests.extend(tests.into_iter().map(|test| test.result));
-    Ok(())
 }

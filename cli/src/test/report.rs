@@ -20,14 +20,11 @@ pub(super) struct Report {
 impl Report {
     /// Notes a module, and whether it was compared with native code.
     pub(super) fn module(&mut self, label: &str, native: bool) {
-        self.modules.push(format!(
-            "{label}, {}",
-            if native {
-                "WebAssembly and native"
-            } else {
-                "WebAssembly"
-            }
-        ));
+        self.modules.push(match (native, label.starts_with("https://")) {
+            (true, _) => format!("{label}, WebAssembly and native"),
+            (false, false) => format!("{label}, WebAssembly"),
+            (false, true) => label.to_owned(),
+        });
     }
 
     pub(super) fn failed(&self) -> usize {

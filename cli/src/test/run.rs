@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use popcell_sdk::{
     Error,
-    module::Run as _,
+    module::Run,
     test::{
         cases::{self, Answer, Case, CaseError, CaseFile},
         jsonl, laws, report, runner,
@@ -12,7 +12,6 @@ use popcell_sdk::{
 };
 
 use super::native::{self, Answers};
-use crate::interpreters::Wasm;
 
 /// A test that was run.
 pub(super) struct Tested {
@@ -33,7 +32,7 @@ pub(super) struct TestResult {
 
 /// Runs every test whose name contains `filter`.
 pub(super) fn tests(
-    module: &Wasm,
+    module: &dyn Run,
     files: Vec<CaseFile>,
     native: Option<&Answers>,
     filter: Option<&str>,
@@ -66,7 +65,7 @@ pub(super) fn tests(
 }
 
 fn document_test(
-    module: &Wasm,
+    module: &dyn Run,
     document: Result<Case, CaseError>,
     name: String,
     text: &str,

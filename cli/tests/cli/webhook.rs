@@ -5,7 +5,7 @@ use std::time::Duration;
 use popcell_https::{Limits, SelfSigned, Source};
 use popcell_webhook::{Config, Running, start};
 
-use crate::program::{Run, module, popcell, scratch};
+use crate::program::{Run, module, popcell, repository, scratch};
 
 struct Served {
     running: Option<Running>,
@@ -116,6 +116,18 @@ fn a_webhook_answers_as_its_module_does() {
         )
         .expect(1);
     assert!(refused.err.contains("/spec/replicas"), "{}", refused.err);
+}
+
+#[test]
+fn test_files_run_against_a_webhook() {
+    let served = serve();
+    let files = repository().join("interpreter-wasm/karmada-example/tests");
+    let run = served.run("test", &[files.to_str().unwrap()]).expect(0);
+    assert!(
+        run.out.contains("ok    health.yaml::") && run.out.contains(&served.url),
+        "{}",
+        run.out
+    );
 }
 
 #[test]
