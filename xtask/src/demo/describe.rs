@@ -42,7 +42,7 @@ pub(super) fn resource_binding(object: &DynamicObject) -> String {
     } else {
         format!(", health {health}")
     };
-    format!("ResourceBinding of {kind} {name}: {place}, {replicas} replicas{health}")
+    format!("ResourceBinding of {kind} {name}: {place}, replicas {replicas}{health}")
 }
 
 /// Status and reason of the condition Available.
@@ -126,9 +126,9 @@ mod tests {
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": { "name": "b" },
             "spec": { "resource": { "kind": "WorkloadDeployment", "name": "web" }, "replicas": 2 },
         });
-        assert!(resource_binding(&object(value.clone())).ends_with("web: no cluster yet, 2 replicas"));
+        assert!(resource_binding(&object(value.clone())).ends_with("web: no cluster yet, replicas 2"));
         value["spec"]["clusters"] = json!([{ "name": "dfw", "replicas": 2 }]);
         value["status"] = json!({ "aggregatedStatus": [{ "clusterName": "dfw", "health": "Healthy" }] });
-        assert!(resource_binding(&object(value)).ends_with("web: goes to dfw, 2 replicas, health Healthy"));
+        assert!(resource_binding(&object(value)).ends_with("web: goes to dfw, replicas 2, health Healthy"));
     }
 }

@@ -124,9 +124,10 @@ impl Demo {
             println!("\nEverything runs until you press Ctrl-C.");
             std::future::pending::<()>().await;
         }
+        println!("\nWithout --once in a terminal, everything stays until you press Ctrl-C.");
         drop(cells);
         lab.expect_alive().await?;
-        println!("\nending everything");
+        println!("ending everything");
         Ok(())
     }
 }

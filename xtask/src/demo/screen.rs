@@ -80,14 +80,24 @@ async fn bindings(hub: &Plane) -> Result<()> {
     Ok(())
 }
 
-/// What Karmada asked the webhook.
+/// What the webhook was asked; all by Karmada, but for the probe of `popcell register`.
 async fn calls(webhook: &Webhook) -> Result<()> {
-    println!("\nwebhook: calls of Karmada so far");
+    println!("\nwebhook: calls so far, the one that `popcell register` probes with included");
     let metrics = webhook.metrics().await?;
-    for line in metrics.lines().filter(|line| line.starts_with("popcell_calls_total{")) {
-        println!("  {line}");
-    }
+    let mut rows: Vec<Vec<String>> = metrics.lines().filter_map(call).filter(|row| row[2] != "0").collect();
+    rows.sort();
+    table(&["OPERATION", "OUTCOME", "CALLS"], &rows);
     Ok(())
+}
+
+/// Operation, outcome and number of a sample of the counter of calls.
+fn call(line: &str) -> Option<Vec<String>> {
+    let (labels, number) = line.strip_prefix("popcell_calls_total{")?.rsplit_once("} ")?;
+    let label = |name: &str| {
+        let (_, rest) = labels.split_once(&format!("{name}=\""))?;
+        rest.split('"').next().map(str::to_owned)
+    };
+    Some(vec![label("operation")?, label("outcome")?, number.to_owned()])
 }
 
 fn table(heads: &[&str], rows: &[Vec<String>]) {
@@ -106,5 +116,17 @@ fn table(heads: &[&str], rows: &[Vec<String>]) {
     print(&mut heads.iter().copied());
     for row in rows {
         print(&mut row.iter().map(String::as_str));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_read_from_the_metrics() {
+        let line = r#"popcell_calls_total{module="m@1",kind="g/v K",operation="Retain",outcome="ok"} 7"#;
+        assert_eq!(call(line).unwrap(), ["Retain", "ok", "7"]);
+        assert_eq!(call("popcell_module_info{name=\"m\"} 1"), None);
     }
 }
