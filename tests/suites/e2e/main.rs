@@ -9,6 +9,7 @@ mod example_dependencies;
 mod failover;
 mod planes;
 mod registration;
+mod removal;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,7 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("registration::a_customization_in_front_is_refused", Alone, registration::shadowed)
         .test("registration::c16_a_rule_for_everything_is_reported", Alone, registration::star)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
+        .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, registration::manifests)
 }
 

@@ -13,7 +13,9 @@ const OURS: &str = "interpreter.popcell.datumapis.com";
 /// Names of the entries in our object; `None` when there is none.
 async fn entries(hub: &Plane) -> Result<Option<Vec<String>>> {
     let objects = hub.list(INTERPRETER_CONFIGURATION, None, "").await?;
-    let found = objects.iter().find(|object| object.metadata.name.as_deref() == Some(NAME));
+    let found = objects
+        .iter()
+        .find(|object| object.metadata.name.as_deref() == Some(NAME));
     Ok(found.map(|object| {
         let webhooks = read::at(object, "/webhooks").as_array().cloned().unwrap_or_default();
         let name = |webhook: &Value| webhook["name"].as_str().unwrap_or_default().to_owned();
@@ -49,7 +51,10 @@ pub(crate) async fn removed(world: &World, _: &str) -> Result<()> {
     let result = take_away(world, &hub, &remove, &register).await;
     popcell(world, &register)?;
     result?;
-    ensure!(entries(&hub).await? == Some(vec![OURS.to_owned()]), "it was not registered again");
+    ensure!(
+        entries(&hub).await? == Some(vec![OURS.to_owned()]),
+        "it was not registered again"
+    );
     Ok(())
 }
 
@@ -60,19 +65,33 @@ async fn take_away(world: &World, hub: &Plane, remove: &[String], register: &[St
         "rules": [{ "operations": ["InterpretHealth"], "apiGroups": ["foreign.example"], "apiVersions": ["v1"], "kinds": ["Other"] }],
         "interpreterContextVersions": ["v1alpha1"], "timeoutSeconds": 3,
     });
-    let before = hub.get(INTERPRETER_CONFIGURATION, None, NAME).await?.context("nothing is registered")?;
+    let before = hub
+        .get(INTERPRETER_CONFIGURATION, None, NAME)
+        .await?
+        .context("nothing is registered")?;
     let mut webhooks = read::at(&before, "/webhooks").as_array().cloned().unwrap_or_default();
     webhooks.push(foreign);
-    hub.merge(INTERPRETER_CONFIGURATION, None, NAME, &json!({ "webhooks": webhooks })).await?;
+    hub.merge(INTERPRETER_CONFIGURATION, None, NAME, &json!({ "webhooks": webhooks }))
+        .await?;
     let said = popcell(world, remove)?;
     ensure!(said.contains("updated"), "{said}");
-    ensure!(entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]), "{:?}", entries(hub).await?);
+    ensure!(
+        entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]),
+        "{:?}",
+        entries(hub).await?
+    );
 
     // A dry run shows both and writes neither.
-    let planned = popcell(world, &[register, &["--dry-run".to_owned(), "--output=json".to_owned()]].concat())?;
+    let planned = popcell(
+        world,
+        &[register, &["--dry-run".to_owned(), "--output=json".to_owned()]].concat(),
+    )?;
     let planned: Value = serde_json::from_str(&planned).context("the dry run printed no JSON")?;
     ensure!(planned["webhooks"][1]["name"] == OURS, "{planned}");
-    ensure!(entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]), "the dry run wrote");
+    ensure!(
+        entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]),
+        "the dry run wrote"
+    );
 
     // Alone in it, ours takes the object along; and nothing is left to remove.
     hub.delete(INTERPRETER_CONFIGURATION, None, NAME).await?;
