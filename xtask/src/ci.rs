@@ -25,6 +25,7 @@ impl Ci {
         }
         println!("the lab is built by {}", artifacts::go::version()?);
         install::wasm()?;
+        install::deny()?;
         if self.prepare { Ok(()) } else { Test {}.run() }
     }
 }

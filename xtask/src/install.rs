@@ -5,7 +5,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use popcell_module_build::{BuildError, find_toolchain};
 
-use crate::test::runs;
+use crate::test::{cargo, runs};
+
+/// The newest that Rust 1.95 builds.
+const DENY: &str = "0.20.2";
 
 /// A compiler for modules: one that is there, one that rustup brings, or Debian's packages.
 pub(crate) fn wasm() -> Result<()> {
@@ -19,6 +22,25 @@ pub(crate) fn wasm() -> Result<()> {
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
     }
+}
+
+/// cargo-deny, which checks licences, bans and sources. Unoptimised: it is compiled longer than it runs.
+pub(crate) fn deny() -> Result<()> {
+    if runs(cargo(&["deny", "--version"])) {
+        return Ok(());
+    }
+    println!("cargo install cargo-deny@{DENY} --locked --debug");
+    let status = cargo(&[
+        "install",
+        "--quiet",
+        &format!("cargo-deny@{DENY}"),
+        "--locked",
+        "--debug",
+    ])
+    .status();
+    let status = status.context("failed to start cargo")?;
+    ensure!(status.success(), "cargo install cargo-deny ended with {status}");
+    Ok(())
 }
 
 fn version_of(program: &str) -> Command {

