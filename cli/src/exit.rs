@@ -46,6 +46,9 @@ pub enum Failure {
     /// A cluster, the network or the file system failed.
     #[error("{0}")]
     Environment(String),
+    /// Nobody reads the output any more (`popcell ... | head`): nothing to say, and nobody to say it to.
+    #[error("the output was closed")]
+    Closed,
 }
 
 impl Failure {
@@ -55,7 +58,7 @@ impl Failure {
             Self::Failed(_) => Exit::Failed,
             Self::Usage(_) => Exit::Usage,
             Self::Module(_) => Exit::Module,
-            Self::Environment(_) => Exit::Environment,
+            Self::Environment(_) | Self::Closed => Exit::Environment,
         }
     }
 
@@ -68,6 +71,9 @@ impl Failure {
 /// Output that cannot be written.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::Closed;
+        }
         Self::Environment(format!("failed to write the output: {error}"))
     }
 }

@@ -39,7 +39,10 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Register(args) => register::run(&args, console),
         Command::Doctor(args) => doctor::run(&args, console),
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "popcell", &mut console.out);
+            // Into memory first: on a closed pipe clap_complete would panic.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "popcell", &mut script);
+            console.out.write_all(&script)?;
             Ok(Exit::Success)
         }
         Command::Reference { output, check } => reference::run(output.as_deref(), check, console),

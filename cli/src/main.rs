@@ -4,7 +4,10 @@
 use std::io::Write as _;
 
 use clap::Parser as _;
-use popcell::{Cli, Console, exit::Exit};
+use popcell::{
+    Cli, Console,
+    exit::{Exit, Failure},
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> std::process::ExitCode {
@@ -13,6 +16,7 @@ fn main() -> std::process::ExitCode {
     let mut console = Console::standard();
     let exit = match popcell::run(cli, &mut console) {
         Ok(exit) => exit,
+        Err(Failure::Closed) => Failure::Closed.exit(),
         Err(failure) => {
             // Nobody is left to tell when stderr is gone too.
             let _ = writeln!(std::io::stderr(), "error: {failure}");

@@ -9,6 +9,7 @@
 
 mod check;
 mod differ;
+mod faults;
 mod hello;
 mod interpret;
 mod interrupt;

@@ -1,6 +1,8 @@
 //! The command line itself.
 
-use crate::program::{popcell, repository, scratch};
+use std::process::Stdio;
+
+use crate::program::{command, popcell, repository, scratch};
 
 #[test]
 fn nonsense_is_a_usage_error() {
@@ -104,4 +106,21 @@ fn the_reference_is_the_one_in_the_repository() {
     std::fs::write(&old, "old").unwrap();
     let run = popcell(&["reference", "--check", "--output", old.to_str().unwrap()]).expect(1);
     assert!(run.err.contains("popcell reference --output"), "{}", run.err);
+}
+
+/// `popcell completion bash | head -0`.
+#[test]
+fn a_reader_that_leaves_is_no_crash() {
+    let mut child = command()
+        .args(["completion", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()),
+        (Some(4), "")
+    );
 }
