@@ -1,0 +1,46 @@
+//! How much is measured.
+
+use serde::Serialize;
+
+/// Numbers of calls.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Plan {
+    /// A figure is the median of this many rounds.
+    pub(crate) rounds: usize,
+    /// Calls per round, peer, operation and number of callers.
+    pub(crate) count: usize,
+    /// Calls before each of them that are not measured.
+    pub(crate) warm_up: usize,
+    /// Concurrent callers.
+    pub(crate) callers: Vec<usize>,
+    /// Calls of the engine alone per round and operation.
+    pub(crate) engine_calls: usize,
+    /// After how many calls in all the memory of the server is looked at.
+    pub(crate) memory_calls: [usize; 2],
+}
+
+impl Plan {
+    /// For figures: about ten minutes.
+    pub(crate) fn full() -> Self {
+        Self {
+            rounds: 5,
+            count: 600,
+            warm_up: 100,
+            callers: vec![1, 16],
+            engine_calls: 4000,
+            memory_calls: [10_000, 200_000],
+        }
+    }
+
+    /// For seeing that it runs.
+    pub(crate) fn short() -> Self {
+        Self {
+            rounds: 1,
+            count: 32,
+            warm_up: 8,
+            callers: vec![1, 16],
+            engine_calls: 50,
+            memory_calls: [300, 900],
+        }
+    }
+}

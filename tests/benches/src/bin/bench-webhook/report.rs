@@ -1,0 +1,158 @@
+//! A whole run.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::client::{self, Measurement, Turn};
+use crate::engine::EngineCall;
+use crate::figures::{EngineFigure, Figure, Key, median};
+use crate::memory::{self, Memory};
+use crate::operation::{MEASURED, patches};
+use crate::peers::{Peer, Peers, Target};
+use crate::plan::Plan;
+use crate::verdict::{self, Verdict};
+
+/// Everything that was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) plan: Plan,
+    pub(crate) object_bytes: usize,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) engine: Vec<EngineFigure>,
+    pub(crate) memory: Memory,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+/// Where and when.
+#[derive(Debug, Serialize)]
+pub(crate) struct Machine {
+    /// At the end of the run, in UTC.
+    pub(crate) date: String,
+    pub(crate) cores: usize,
+    pub(crate) processor: String,
+    pub(crate) kernel: String,
+}
+
+impl Report {
+    /// Starts everything, measures, ends everything.
+    pub(crate) async fn measure(plan: &Plan) -> Result<Self> {
+        println!("starting the servers");
+        let peers = Peers::start().await?;
+        let engine = EngineCall::load()?;
+        let mut samples = Samples::default();
+        for round in 0..plan.rounds {
+            println!("round {} of {}", round + 1, plan.rounds);
+            samples.round(plan, round, &peers.targets()?, &engine)?;
+        }
+        drop(peers);
+        println!("memory over {} calls", plan.memory_calls[1]);
+        let memory = memory::measure(plan).await?;
+        let (figures, of_engine) = samples.figures();
+        Ok(Self {
+            machine: Machine::this()?,
+            plan: plan.clone(),
+            object_bytes: engine.object_bytes(),
+            verdicts: verdict::all(&figures, &of_engine, &memory),
+            figures,
+            engine: of_engine,
+            memory,
+        })
+    }
+
+    /// As JSON.
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
+        if let Some(dir) = file.parent() {
+            fs::create_dir_all(dir).context("failed to make the directory")?;
+        }
+        let mut text = serde_json::to_string_pretty(self).context("failed to write JSON")?;
+        text.push('\n');
+        Ok(fs::write(file, text)?)
+    }
+}
+
+impl Machine {
+    fn this() -> Result<Self> {
+        let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let processor = processor.lines().find(|line| line.starts_with("model name"));
+        let processor = processor
+            .and_then(|line| line.split_once(": "))
+            .map_or("", |parts| parts.1);
+        Ok(Self {
+            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%MZ").to_string(),
+            cores: std::thread::available_parallelism()?.get(),
+            processor: processor.to_owned(),
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        })
+    }
+}
+
+/// The measurements of the rounds so far, in the order of the first.
+#[derive(Default)]
+struct Samples {
+    clients: Vec<(Key, Vec<Measurement>)>,
+    engine: Vec<EngineFigure>,
+}
+
+impl Samples {
+    fn round(&mut self, plan: &Plan, round: usize, targets: &[Target], engine: &EngineCall) -> Result<()> {
+        for operation in MEASURED {
+            // Another target begins in each round, so that none always follows the same one.
+            let order = targets.iter().cycle().skip(round % targets.len()).take(targets.len());
+            for target in order {
+                // Lua takes milliseconds where it changes objects.
+                let slow = target.peer == Peer::Lua && patches(operation);
+                let turn = Turn {
+                    operation,
+                    callers: &plan.callers,
+                    count: if slow { plan.count.div_ceil(4) } else { plan.count },
+                    warm_up: if slow { plan.warm_up.div_ceil(4) } else { plan.warm_up },
+                };
+                for measurement in client::run(target, &turn)? {
+                    let key = Key {
+                        peer: target.peer,
+                        transport: target.transport,
+                        operation,
+                        callers: measurement.callers,
+                    };
+                    self.add(key, measurement);
+                }
+            }
+            self.add_engine(operation, engine.median(operation, plan.engine_calls)?);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: Key, measurement: Measurement) {
+        match self.clients.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, rounds)) => rounds.push(measurement),
+            None => self.clients.push((key, vec![measurement])),
+        }
+    }
+
+    fn add_engine(&mut self, operation: popcell_protocol::Operation, micros: f64) {
+        match self.engine.iter_mut().find(|figure| figure.operation == operation) {
+            Some(figure) => {
+                figure.rounds.push(micros);
+                figure.p50_micros = median(figure.rounds.clone());
+            }
+            None => self.engine.push(EngineFigure {
+                operation,
+                p50_micros: micros,
+                rounds: vec![micros],
+            }),
+        }
+    }
+
+    fn figures(self) -> (Vec<Figure>, Vec<EngineFigure>) {
+        let figures = self.clients.into_iter();
+        let figures = figures.map(|(key, rounds)| Figure::of(key, rounds)).collect();
+        (figures, self.engine)
+    }
+}
