@@ -20,7 +20,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For figures: about ten minutes.
+    /// For figures: some minutes.
     pub(crate) fn full() -> Self {
         Self {
             rounds: 5,
