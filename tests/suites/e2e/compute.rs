@@ -171,6 +171,8 @@ pub(crate) async fn unknown_fields(world: &World, namespace: &str) -> Result<()>
     probe["probe"] = json!(true);
     eventually_kept(&hub, namespace, &probe, "probe").await?;
     let sent = eventually_kept(&cell, namespace, &status, "suspended").await?;
+    // A watch that was open before a schema changed goes on pruning by the old one for minutes.
+    world.lab.restart("karmada-controller-manager").await?;
     let on_hub = awaited(&hub, WORKLOAD_DEPLOYMENT, namespace, NAME, |object| {
         read::expect_at(object, "/status/suspended", &sent["suspended"])?;
         read::expect_at(object, "/status/location", &sent["location"])?;

@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
+use kube::api::DynamicObject;
 use popcell_suites::read;
 use popcell_suites::world::{DFW, ORD, SOON, World};
 use popcell_test_support::kind::{EVENT, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
@@ -23,7 +24,7 @@ pub(crate) async fn webhook_outage(world: &World, namespace: &str) -> Result<()>
         .await?;
     eventually("Karmada says that it cannot read the new object", SOON, async || {
         let events = hub.list(EVENT, Some(namespace), "").await?;
-        let of_late = |event: &&kube::api::DynamicObject| {
+        let of_late = |event: &&DynamicObject| {
             read::at(event, "/involvedObject/name") == "late" && read::at(event, "/reason") == "GetReplicasFailed"
         };
         ensure!(
@@ -88,43 +89,66 @@ pub(crate) async fn karmada_restart(world: &World, namespace: &str) -> Result<()
     Ok(())
 }
 
-const STORM: usize = 200;
+/// In each of two cells.
+const STORM: usize = 100;
+const CITIES: [(&str, &str); 2] = [("DFW", DFW), ("ORD", ORD)];
+/// What the webhook's memory may grow by in a storm: its pool of instances is filled once.
+const GROWTH: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Karmada does not repeat a failed InterpretHealth: a call that is turned away would leave Unknown until the next event.
 pub(crate) async fn restart_storm(world: &World, namespace: &str) -> Result<()> {
     let hub = hub_with_namespace(world, namespace).await?;
-    hub.apply(&objects::city_policy(namespace, "DFW")).await?;
-    let name = |number: usize| format!("web-{number:03}");
-    let dfw = world.lab.plane(DFW).await?;
-    try_join_all((0..STORM).map(async |number| {
-        hub.apply(&objects::workload_deployment(namespace, &name(number), "DFW", 1))
-            .await
-    }))
-    .await?;
-    eventually("every object is in its cell", SOON * 2, async || {
-        let there = dfw.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?.len();
-        ensure!(there == STORM, "{there} of {STORM}");
-        Ok(())
-    })
-    .await?;
-    try_join_all((0..STORM).map(async |number| ready(&dfw, namespace, &name(number)).await)).await?;
-    all_healthy(&hub, namespace, STORM).await?;
+    for (city, member) in CITIES {
+        hub.apply(&objects::city_policy(namespace, city)).await?;
+        try_join_all((0..STORM).map(async |number| {
+            hub.apply(&objects::workload_deployment(namespace, &name(member, number), city, 1))
+                .await
+        }))
+        .await?;
+    }
+    for (_, member) in CITIES {
+        let cell = world.lab.plane(member).await?;
+        eventually("every object is in its cell", SOON * 2, async || {
+            let there = cell.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?.len();
+            ensure!(there == STORM, "{there} of {STORM} in {member}");
+            Ok(())
+        })
+        .await?;
+        try_join_all((0..STORM).map(async |number| ready(&cell, namespace, &name(member, number)).await)).await?;
+    }
+    all_healthy(&hub, namespace, 2 * STORM).await?;
+    let before = resident(world).await?;
 
     restart_karmada(world).await?;
     hub.apply(&objects::workload_deployment(namespace, "extra", "DFW", 1))
         .await?;
+    let dfw = world.lab.plane(DFW).await?;
     awaited(&dfw, WORKLOAD_DEPLOYMENT, namespace, "extra", |_| Ok(())).await?;
     ready(&dfw, namespace, "extra").await?;
-    all_healthy(&hub, namespace, STORM + 1).await?;
-    for binding in hub.list(RESOURCE_BINDING, Some(namespace), "").await? {
-        hub.delete(
-            WORKLOAD_DEPLOYMENT,
-            Some(namespace),
-            binding.name_any().trim_end_matches("-workloaddeployment"),
-        )
-        .await?;
+    all_healthy(&hub, namespace, 2 * STORM + 1).await?;
+    let after = resident(world).await?;
+    ensure!(
+        after < before + GROWTH,
+        "the webhook's memory grew from {before} to {after} bytes"
+    );
+    for deployment in hub.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await? {
+        hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), &deployment.name_any())
+            .await?;
     }
     Ok(())
+}
+
+fn name(member: &str, number: usize) -> String {
+    format!("{member}-{number:03}")
+}
+
+async fn resident(world: &World) -> Result<f64> {
+    world
+        .webhook
+        .lock()
+        .await
+        .metric("process_resident_memory_bytes", &[])
+        .await
 }
 
 async fn ready(cell: &Plane, namespace: &str, name: &str) -> Result<()> {
@@ -138,15 +162,16 @@ async fn ready(cell: &Plane, namespace: &str, name: &str) -> Result<()> {
 async fn all_healthy(hub: &Plane, namespace: &str, count: usize) -> Result<()> {
     eventually("every binding is healthy", SOON * 2, async || {
         let bindings = hub.list(RESOURCE_BINDING, Some(namespace), "").await?;
-        let healthy =
-            |binding: &&kube::api::DynamicObject| read::health_on(binding, DFW).is_ok_and(|it| it == "Healthy");
+        let healthy = |binding: &&DynamicObject| {
+            CITIES
+                .iter()
+                .any(|(_, member)| read::health_on(binding, member).is_ok_and(|it| it == "Healthy"))
+        };
         let healthy = bindings.iter().filter(|binding| healthy(binding)).count();
         ensure!(healthy == count, "{healthy} of {count} are healthy");
         let deployments = hub.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
-        let shown = deployments
-            .iter()
-            .filter(|each| *read::at(each, "/status/readyReplicas") == json!(1))
-            .count();
+        let shown = |each: &&DynamicObject| *read::at(each, "/status/readyReplicas") == json!(1);
+        let shown = deployments.iter().filter(shown).count();
         ensure!(shown == count, "{shown} of {count} show their status");
         Ok(())
     })

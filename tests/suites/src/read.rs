@@ -13,7 +13,13 @@ pub fn at<'a>(object: &'a DynamicObject, pointer: &str) -> &'a Value {
 pub fn expect_at(object: &DynamicObject, pointer: &str, expected: &Value) -> Result<()> {
     let found = at(object, pointer);
     let name = object.metadata.name.as_deref().unwrap_or("?");
-    ensure!(found == expected, "{name}{pointer}: expected {expected}, found {found}");
+    let around = pointer
+        .rsplit_once('/')
+        .map_or(&Value::Null, |(parent, _)| at(object, parent));
+    ensure!(
+        found == expected,
+        "{name}{pointer}: expected {expected}, found {found} in {around}"
+    );
     Ok(())
 }
 

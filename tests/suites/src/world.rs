@@ -41,7 +41,9 @@ impl Shared for World {
             .hub_flag("karmada-controller-manager", "--feature-gates=Failover=true")
             .hub_flag("karmada-controller-manager", "--enable-no-execute-taint-eviction=true");
         let lab = Lab::start(&spec).await?;
-        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute", "karmada-example"])?).await?;
+        // Few slots: nothing that Karmada asks in these tests may need more.
+        let modules = WebhookSpec::with_modules(&["compute", "karmada-example"])?;
+        let webhook = Webhook::start(modules.flag("--slots=2")).await?;
         webhook
             .register(lab.kubeconfig("hub")?, &[])
             .context("failed to register the webhook")?;
