@@ -1,6 +1,5 @@
 //! The world of the e2e suite: a hub with Push and Pull members, and our webhook registered in it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -26,7 +25,6 @@ pub struct World {
     pub lab: Lab,
     /// The webhook; its address and authority stay the same when it is stopped and started again.
     pub webhook: Mutex<Webhook>,
-    started: AtomicUsize,
 }
 
 impl Shared for World {
@@ -50,19 +48,11 @@ impl Shared for World {
         Ok(Self {
             lab,
             webhook: Mutex::new(webhook),
-            started: AtomicUsize::new(0),
         })
     }
 
     async fn end(self) -> Result<()> {
         self.lab.expect_alive().await?;
         self.lab.end().await
-    }
-}
-
-impl World {
-    /// A number that grows with every call, for names that must not repeat.
-    pub fn number(&self) -> usize {
-        self.started.fetch_add(1, Ordering::Relaxed)
     }
 }
