@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use popcell_suites::read;
 use popcell_suites::world::{DFW, ORD, World};
 use popcell_test_support::kind::{CONFIG_MAP, CRD, EXAMPLE_WORKLOAD, INTERPRETER_CUSTOMIZATION};
+use popcell_test_support::objects;
 use serde_json::json;
 
 use crate::planes::{awaited, example_policy, example_workload, gone, hub_with_namespace};
@@ -56,7 +57,9 @@ pub(crate) async fn custom_resource(world: &World, namespace: &str) -> Result<()
     let hub = hub_with_namespace(world, namespace).await?;
     let (dfw, ord) = (world.lab.plane(DFW).await?, world.lab.plane(ORD).await?);
     for plane in [&hub, &dfw, &ord] {
-        plane.apply(&referrer_crd()).await?;
+        plane
+            .apply(&objects::open_crd("e2e.popcell.dev", "Referrer", "referrers"))
+            .await?;
         awaited(plane, CRD, "", "referrers.e2e.popcell.dev", |crd| {
             let established = read::condition(crd, "Established")?;
             ensure!(established["status"] == "True", "{established}");
@@ -98,21 +101,6 @@ pub(crate) async fn custom_resource(world: &World, namespace: &str) -> Result<()
         "it went to the other member too"
     );
     hub.delete(INTERPRETER_CUSTOMIZATION, None, "e2e-referrers").await
-}
-
-fn referrer_crd() -> serde_json::Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": "referrers.e2e.popcell.dev" },
-        "spec": {
-            "group": "e2e.popcell.dev", "scope": "Namespaced",
-            "names": { "kind": "Referrer", "plural": "referrers" },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            }],
-        },
-    })
 }
 
 fn referrer_customization() -> serde_json::Value {

@@ -7,6 +7,7 @@ mod disturbance;
 mod example;
 mod example_dependencies;
 mod failover;
+mod manifests;
 mod planes;
 mod registration;
 mod removal;
@@ -56,7 +57,7 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("registration::c16_a_rule_for_everything_is_reported", Alone, registration::star)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
         .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
-        .test("manifests::a_real_api_server_takes_them", Beside, registration::manifests)
+        .test("manifests::a_real_api_server_takes_them", Beside, manifests::accepted)
 }
 
 #[rustfmt::skip]

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use popcell_suites::read;
-use popcell_suites::world::{SPARE, World};
+use popcell_suites::world::World;
 use popcell_test_support::kind::{INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::{Plane, artifacts};
 use serde_json::{Value, json};
@@ -220,65 +220,4 @@ async fn register(world: &World) -> Result<()> {
 
 fn base64_of(text: &str) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text)
-}
-
-/// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
-pub(crate) async fn manifests(world: &World, _: &str) -> Result<()> {
-    let plane = world.lab.plane(SPARE).await?;
-    for (group, kind, plural) in [
-        ("cert-manager.io", "Issuer", "issuers"),
-        ("cert-manager.io", "Certificate", "certificates"),
-    ] {
-        plane.apply(&stand_in_crd(group, kind, plural)).await?;
-    }
-    let objects = popcell_test_support::manifests::build("webhook/overlays/default".as_ref())?;
-    let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
-    for kind in [
-        "Namespace",
-        "Deployment",
-        "Service",
-        "PodDisruptionBudget",
-        "NetworkPolicy",
-        "ConfigMap",
-        "Job",
-        "Certificate",
-    ] {
-        ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
-    }
-    for object in &objects {
-        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
-        let applied =
-            popcell_test_support::eventually(&what, popcell_suites::world::SOON, async || plane.apply(object).await);
-        applied.await?;
-    }
-    for workload in objects
-        .iter()
-        .filter(|object| object["kind"] == "Deployment" || object["kind"] == "Job")
-    {
-        let mut pod = workload["spec"]["template"].clone();
-        pod["apiVersion"] = json!("v1");
-        pod["kind"] = json!("Pod");
-        pod["metadata"]["name"] = workload["metadata"]["name"].clone();
-        pod["metadata"]["namespace"] = workload["metadata"]["namespace"].clone();
-        plane.dry_run(&pod).await.context("the Pod is refused")?;
-        pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
-        let refused = plane.dry_run(&pod).await.err().context("Pod Security does not look")?;
-        ensure!(format!("{refused:#}").contains("restricted"), "{refused:#}");
-    }
-    Ok(())
-}
-
-/// cert-manager itself is outside the lab; its kinds only have to be stored.
-fn stand_in_crd(group: &str, kind: &str, plural: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.{group}") },
-        "spec": {
-            "group": group, "scope": "Namespaced", "names": { "kind": kind, "plural": plural },
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
-            }],
-        },
-    })
 }

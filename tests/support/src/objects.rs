@@ -9,6 +9,28 @@ pub fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
+/// The CRD of a namespaced kind, version v1, whose objects may hold anything: for kinds of others that only have to be
+/// stored.
+#[must_use]
+pub fn open_crd(group: &str, kind: &str, plural: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } },
+            }],
+        },
+    })
+}
+
 /// A WorkloadDeployment on the hub: one small container, `replicas` of it, labelled with its city.
 #[must_use]
 pub fn workload_deployment(namespace: &str, name: &str, city: &str, replicas: i32) -> Value {
