@@ -1,7 +1,8 @@
 //! Takes this machine's paths out of the module: panics carry the file that they are in.
 //!
-//! Flags for the dependencies name nothing but what modules share (cargo's home, the SDK), because cargo compiles the
-//! standard library anew for every other set of flags. The module's own folder is named to its own compiler call only.
+//! Flags for the dependencies are the same for every module of a workspace: cargo compiles the standard library anew for
+//! every other set of flags, and into the same place, so that two modules with sets of their own would undo each other's
+//! work for ever. The module's own folder is named to its own compiler call only.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub(crate) fn of_module(manifest: &Path) -> Vec<String> {
         .collect()
 }
 
-/// For all other crates: cargo's home, and each crate in a folder of this machine that the module depends on.
+/// For all other crates: cargo's home, and each crate in a folder of this machine that a module of the workspace depends
+/// on.
 pub(crate) fn of_dependencies(cargo: &Command, manifest: &Path) -> Vec<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
@@ -55,7 +57,8 @@ fn metadata(cargo: &Command, manifest: &Path) -> Option<Value> {
     serde_json::from_slice(&output.stdout).ok()
 }
 
-/// Name and folder of each package without a registry or repository that the module reaches, itself left out.
+/// Name and folder of each package without a registry or repository that the module, or another one of its workspace,
+/// depends on.
 fn local_dependencies(metadata: &Value, manifest: &Path) -> Vec<(String, PathBuf)> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
@@ -68,23 +71,29 @@ fn local_dependencies(metadata: &Value, manifest: &Path) -> Vec<(String, PathBuf
         .into_iter()
         .filter_map(|node| Some((text(&node, "id")?, list(node.get("dependencies")))))
         .collect();
-    let is_module = |package: &Value| text(package, "manifest_path").map(PathBuf::from).as_deref() == Some(manifest);
+    let is_asked = |package: &Value| text(package, "manifest_path").map(PathBuf::from).as_deref() == Some(manifest);
+    let members: HashSet<String> = list(metadata.get("workspace_members"))
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    let dependencies = |id: &str| edges.get(id).into_iter().flatten().filter_map(Value::as_str);
 
     let mut open: Vec<&str> = packages
         .iter()
-        .filter(|(_, package)| is_module(package))
-        .map(|(id, _)| id.as_str())
+        .filter(|(id, package)| is_asked(package) || (members.contains(*id) && makes_cdylib(package)))
+        .flat_map(|(id, _)| dependencies(id))
         .collect();
     let mut reached = HashSet::new();
     while let Some(id) = open.pop() {
         if reached.insert(id) {
-            open.extend(edges.get(id).into_iter().flatten().filter_map(Value::as_str));
+            open.extend(dependencies(id));
         }
     }
     reached
         .into_iter()
         .filter_map(|id| packages.get(id))
-        .filter(|package| package.get("source").is_none_or(Value::is_null) && !is_module(package))
+        .filter(|package| package.get("source").is_none_or(Value::is_null))
         .filter_map(|package| {
             let folder = PathBuf::from(text(package, "manifest_path")?).parent()?.to_path_buf();
             Some((text(package, "name")?, folder))
@@ -92,25 +101,91 @@ fn local_dependencies(metadata: &Value, manifest: &Path) -> Vec<(String, PathBuf
         .collect()
 }
 
+/// Whether the package can become a module.
+fn makes_cdylib(package: &Value) -> bool {
+    let kinds = |target: &Value| {
+        target
+            .get("kind")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let targets = package.get("targets").and_then(Value::as_array);
+    targets
+        .into_iter()
+        .flatten()
+        .flat_map(kinds)
+        .any(|kind| kind == "cdylib")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_reached_local_packages_are_named() {
-        let package = |name: &str, source: Option<&str>| serde_json::json!({"id": name, "name": name, "source": source, "manifest_path": format!("/x/{name}/Cargo.toml")});
-        let metadata = serde_json::json!({
-            "packages": [package("module", None), package("sdk", None), package("other", None), package("syn", Some("registry"))],
+    fn package(name: &str, source: Option<&str>, kind: &str) -> Value {
+        serde_json::json!({
+            "id": name, "name": name, "source": source, "manifest_path": format!("/x/{name}/Cargo.toml"),
+            "targets": [{"kind": [kind]}],
+        })
+    }
+
+    /// Two modules, one of which needs no SDK, and a program.
+    fn workspace() -> Value {
+        serde_json::json!({
+            "packages": [
+                package("module", None, "cdylib"), package("bare", None, "cdylib"), package("sdk", None, "lib"),
+                package("program", None, "bin"), package("engine", None, "lib"), package("syn", Some("registry"), "lib"),
+            ],
+            "workspace_members": ["module", "bare", "program", "engine"],
             "resolve": {"nodes": [
                 {"id": "module", "dependencies": ["sdk"]},
+                {"id": "bare", "dependencies": ["syn"]},
                 {"id": "sdk", "dependencies": ["syn"]},
-                {"id": "other", "dependencies": ["sdk"]},
+                {"id": "program", "dependencies": ["engine", "module"]},
             ]},
-        });
+        })
+    }
+
+    #[test]
+    fn only_local_packages_that_modules_reach_are_named() {
         assert_eq!(
-            local_dependencies(&metadata, Path::new("/x/module/Cargo.toml")),
+            local_dependencies(&workspace(), Path::new("/x/module/Cargo.toml")),
             [("sdk".to_owned(), PathBuf::from("/x/sdk"))]
         );
         assert_eq!(local_dependencies(&Value::Null, Path::new("/x/module/Cargo.toml")), []);
+    }
+
+    /// Else each build of one compiles the standard library anew for it, and takes the other's away.
+    #[test]
+    fn modules_of_a_workspace_have_the_same_flags_whatever_they_depend_on() {
+        let of = |name: &str| local_dependencies(&workspace(), &Path::new("/x").join(name).join("Cargo.toml"));
+        assert_eq!(of("bare"), of("module"));
+    }
+
+    /// A module that is not a member (its workspace is its own) counts as well.
+    #[test]
+    fn a_module_outside_the_workspace_has_the_flags_of_its_own_dependencies() {
+        let metadata = serde_json::json!({
+            "packages": [package("widget", None, "lib"), package("sdk", None, "lib")],
+            "workspace_members": [],
+            "resolve": {"nodes": [{"id": "widget", "dependencies": ["sdk"]}]},
+        });
+        assert_eq!(
+            local_dependencies(&metadata, Path::new("/x/widget/Cargo.toml")),
+            [("sdk".to_owned(), PathBuf::from("/x/sdk"))]
+        );
+    }
+
+    #[test]
+    fn the_modules_of_this_repository_have_the_same_flags() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .canonicalize()
+            .unwrap();
+        let of = |module: &str| of_dependencies(&Command::new("cargo"), &root.join(module).join("Cargo.toml"));
+        let flags = of("interpreter-wasm/compute");
+        assert!(flags.iter().any(|flag| flag.ends_with("=/popcell-sdk")), "{flags:?}");
+        assert_eq!(of("tests/fixtures-guest"), flags);
+        assert_eq!(of("interpreter-wasm/cloneset"), flags);
     }
 }
