@@ -19,6 +19,8 @@ pub(super) struct Suite {
     pub(super) package: Option<PathBuf>,
     /// Folder of test files, or one file, as it is read and shown.
     pub(super) shown: PathBuf,
+    /// What the names of its tests begin with: empty when there is only one suite.
+    pub(super) prefix: String,
 }
 
 /// The suites of a command line's path.
@@ -51,11 +53,13 @@ pub(super) fn suites(path: &str, module_given: bool) -> Result<Vec<Suite>, Failu
         return Ok(vec![Suite {
             shown: tidy(&path.join("tests")),
             package: Some(path.to_owned()),
+            prefix: String::new(),
         }]);
     }
     Ok(vec![Suite {
         package: package_above(path),
         shown: path.to_owned(),
+        prefix: String::new(),
     }])
 }
 
@@ -67,9 +71,11 @@ fn tidy(path: &Path) -> PathBuf {
 fn collect(folder: &Path, suites: &mut Vec<Suite>) -> Result<(), Failure> {
     let fail = |error| Failure::file("read", folder, &error);
     if is_module(folder) && folder.join("tests").is_dir() {
+        let name = tidy(folder).display().to_string();
         suites.push(Suite {
             package: Some(folder.to_owned()),
             shown: tidy(&folder.join("tests")),
+            prefix: if name.is_empty() { name } else { format!("{name}::") },
         });
     }
     let mut below = Vec::new();
@@ -138,5 +144,35 @@ mod tests {
         ));
         assert!(!is_manifest(""));
         assert!(!is_manifest("a: [\n"));
+    }
+
+    #[test]
+    fn every_module_below_a_folder_is_a_suite_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str, manifest: &str, tests: bool| {
+            let package = folder.path().join(name);
+            std::fs::create_dir_all(&package).unwrap();
+            std::fs::write(package.join("Cargo.toml"), manifest).unwrap();
+            if tests {
+                std::fs::create_dir(package.join("tests")).unwrap();
+            }
+        };
+        let module =
+            "[package]\nname = \"x\"\n[lib]\ncrate-type = [\"cdylib\"]\n[dependencies]\npopcell-sdk = \"0.1\"\n";
+        make("b", module, true);
+        make("deep/a", module, true);
+        make("without-tests", module, false);
+        make(
+            "library",
+            "[package]\nname = \"y\"\n[dependencies]\npopcell-sdk = \"0.1\"\n",
+            true,
+        );
+        make("target/c", module, true);
+        make(".hidden", module, true);
+        let found = suites(&format!("{}/...", folder.path().display()), false).unwrap();
+        let below = |path: &Path| path.strip_prefix(folder.path()).unwrap().to_owned();
+        let found: Vec<_> = found.iter().map(|suite| below(&suite.shown)).collect();
+        assert_eq!(found, [Path::new("b/tests"), Path::new("deep/a/tests")]);
+        assert!(suites(&format!("{}/library/...", folder.path().display()), false).is_err());
     }
 }

@@ -7,7 +7,7 @@ mod native;
 mod report;
 mod run;
 
-use std::io::Write as _;
+use std::{io::Write as _, time::Duration};
 
 use crate::{
     args::module::Test,
@@ -18,22 +18,29 @@ use crate::{
 use find::Suite;
 use native::Answers;
 use popcell_sdk::module::Run;
-use report::Report;
-use run::Tested;
+use report::{Ran, Report};
+use run::{TestResult, Tested};
 
 /// Runs the command.
 pub fn run(args: &Test, console: &mut Console) -> Outcome {
+    let suites = find::suites(&args.path, args.module.is_some() || args.url.is_some())?;
+    let several = suites.len() > 1;
     let mut report = Report::default();
-    for suite in find::suites(&args.path, args.module.is_some() || args.url.is_some())? {
-        run_suite(&suite, args, &mut report, console)?;
+    for suite in suites {
+        let ran = match run_suite(&suite, args, console) {
+            // Of several modules a broken one must not hide the others.
+            Err(Failure::Failed(reason) | Failure::Module(reason)) if several => broken(&suite, reason),
+            ran => ran?,
+        };
+        report.add(ran, args.output, args.fail_only, &mut console.out)?;
     }
-    if report.tests.is_empty() {
+    if report.is_empty() {
         return Err(Failure::Failed(match &args.filter {
             Some(filter) => format!("no test has {filter:?} in its name"),
             None => format!("no test found in {}", args.path),
         }));
     }
-    report.print(args.output, args.fail_only, &mut console.out)?;
+    report.finish(args.output, args.fail_only, &mut console.out)?;
     Ok(if report.failed() == 0 {
         Exit::Success
     } else {
@@ -41,12 +48,12 @@ pub fn run(args: &Test, console: &mut Console) -> Outcome {
     })
 }
 
-fn run_suite(suite: &Suite, args: &Test, report: &mut Report, console: &mut Console) -> Result<(), Failure> {
+fn run_suite(suite: &Suite, args: &Test, console: &mut Console) -> Result<Ran, Failure> {
     let mut files = find::files(suite, console)?;
     let asked = subject(suite, args, console)?;
     let mut native = answers(suite, args, console)?;
-    report.module(&asked.label, native.is_some());
-    let mut tests = run::tests(&*asked.run, files, native.as_ref(), args.filter.as_deref());
+    let filter = args.filter.as_deref();
+    let mut tests = run::tests(&*asked.run, files, native.as_ref(), &suite.prefix, filter);
     if args.bless {
         let written = bless::bless(suite, &tests)?;
         for file in &written {
@@ -56,13 +63,30 @@ fn run_suite(suite: &Suite, args: &Test, report: &mut Report, console: &mut Cons
             // What was written is judged like everything else.
             files = find::files(suite, console)?;
             native = answers(suite, args, console)?;
-            tests = run::tests(&*asked.run, files, native.as_ref(), args.filter.as_deref());
+            tests = run::tests(&*asked.run, files, native.as_ref(), &suite.prefix, filter);
         }
     }
-    report
-        .tests
-        .extend(tests.into_iter().map(|Tested { result, .. }| result));
-    Ok(())
+    Ok(Ran {
+        label: match (native.is_some(), args.url.is_some()) {
+            (true, _) => format!("{}, WebAssembly and native", asked.label),
+            (false, false) => format!("{}, WebAssembly", asked.label),
+            (false, true) => asked.label,
+        },
+        tests: tests.into_iter().map(|Tested { result, .. }| result).collect(),
+    })
+}
+
+/// A module that could not be built or loaded: one failure in the place of its tests.
+fn broken(suite: &Suite, reason: String) -> Ran {
+    let package = suite.package.as_deref().unwrap_or(&suite.shown);
+    Ran {
+        label: format!("{}, not built", package.display()),
+        tests: vec![TestResult {
+            name: format!("{}build", suite.prefix),
+            failure: Some(reason),
+            time: Duration::ZERO,
+        }],
+    }
 }
 
 /// Who is tested.
@@ -100,7 +124,7 @@ fn subject(suite: &Suite, args: &Test, console: &mut Console) -> Result<Subject,
 /// The native answers; a webhook may well serve another version than the crate has.
 fn answers(suite: &Suite, args: &Test, console: &mut Console) -> Result<Option<Answers>, Failure> {
     match &suite.package {
-        Some(package) if args.url.is_none() => native::answers(package, console),
+        Some(package) if args.url.is_none() => native::answers(package, suite, console),
         _ => Ok(None),
     }
 }

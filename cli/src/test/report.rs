@@ -10,30 +10,77 @@ use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use super::run::TestResult;
 use crate::{args::TestFormat, exit::Failure};
 
+/// The tests of one module.
+pub(super) struct Ran {
+    /// The module, and in which ways it was run.
+    pub(super) label: String,
+    pub(super) tests: Vec<TestResult>,
+}
+
+impl Ran {
+    fn shown(&self, fail_only: bool) -> impl Iterator<Item = &TestResult> {
+        self.tests
+            .iter()
+            .filter(move |test| !fail_only || test.failure.is_some())
+    }
+}
+
 /// Everything that was run.
 #[derive(Default)]
 pub(super) struct Report {
-    pub(super) tests: Vec<TestResult>,
-    modules: Vec<String>,
+    ran: Vec<Ran>,
 }
 
 impl Report {
-    /// Notes a module, and whether it was compared with native code.
-    pub(super) fn module(&mut self, label: &str, native: bool) {
-        self.modules.push(match (native, label.starts_with("https://")) {
-            (true, _) => format!("{label}, WebAssembly and native"),
-            (false, false) => format!("{label}, WebAssembly"),
-            (false, true) => label.to_owned(),
-        });
+    /// Adds the tests of a module. For people they are printed at once.
+    pub(super) fn add(
+        &mut self,
+        ran: Ran,
+        format: TestFormat,
+        fail_only: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        if format == TestFormat::Text {
+            for test in ran.shown(fail_only) {
+                text(test, out)?;
+            }
+        }
+        self.ran.push(ran);
+        Ok(())
     }
 
+    fn tests(&self) -> impl Iterator<Item = &TestResult> {
+        self.ran.iter().flat_map(|ran| &ran.tests)
+    }
+
+    /// Whether nothing was run.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tests().next().is_none()
+    }
+
+    /// How many tests failed.
     pub(super) fn failed(&self) -> usize {
-        self.tests.iter().filter(|test| test.failure.is_some()).count()
+        self.tests().filter(|test| test.failure.is_some()).count()
     }
 
-    pub(super) fn print(&self, format: TestFormat, fail_only: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    fn passed(&self) -> usize {
+        self.tests().count() - self.failed()
+    }
+
+    fn labels(&self) -> Vec<&str> {
+        self.ran.iter().map(|ran| ran.label.as_str()).collect()
+    }
+
+    /// Prints the end of the report, or the whole one where it is a document.
+    pub(super) fn finish(&self, format: TestFormat, fail_only: bool, out: &mut dyn Write) -> Result<(), Failure> {
         match format {
-            TestFormat::Text => self.text(fail_only, out)?,
+            TestFormat::Text => writeln!(
+                out,
+                "{} passed, {} failed ({})",
+                self.passed(),
+                self.failed(),
+                self.labels().join("; ")
+            )?,
             TestFormat::Json => self.json(fail_only, out)?,
             TestFormat::Junit => {
                 let text = self
@@ -46,63 +93,49 @@ impl Report {
         Ok(())
     }
 
-    fn shown(&self, fail_only: bool) -> impl Iterator<Item = &TestResult> {
-        self.tests
-            .iter()
-            .filter(move |test| !fail_only || test.failure.is_some())
-    }
-
-    fn text(&self, fail_only: bool, out: &mut dyn Write) -> io::Result<()> {
-        for test in self.shown(fail_only) {
-            match &test.failure {
-                None => writeln!(out, "ok    {}", test.name)?,
-                Some(failure) => {
-                    writeln!(out, "FAIL  {}", test.name)?;
-                    for line in failure.lines() {
-                        writeln!(out, "      {line}")?;
-                    }
-                }
-            }
-        }
-        let (all, failed) = (self.tests.len(), self.failed());
-        writeln!(
-            out,
-            "{} passed, {failed} failed ({})",
-            all - failed,
-            self.modules.join("; ")
-        )
-    }
-
     fn json(&self, fail_only: bool, out: &mut dyn Write) -> io::Result<()> {
         let one = |test: &TestResult| {
             serde_json::json!({
                 "name": test.name, "ok": test.failure.is_none(), "failure": test.failure, "seconds": test.time.as_secs_f64(),
             })
         };
-        let failed = self.failed();
+        let tests: Vec<_> = self.ran.iter().flat_map(|ran| ran.shown(fail_only)).map(one).collect();
         let report = serde_json::json!({
-            "modules": self.modules, "passed": self.tests.len() - failed, "failed": failed,
-            "tests": self.shown(fail_only).map(one).collect::<Vec<_>>(),
+            "modules": self.labels(), "passed": self.passed(), "failed": self.failed(), "tests": tests,
         });
         writeln!(out, "{report:#}")
     }
 
     fn junit(&self, fail_only: bool) -> quick_junit::Report {
         let mut report = quick_junit::Report::new("popcell test");
-        let mut suite = TestSuite::new(self.modules.join("; "));
-        for test in self.shown(fail_only) {
-            let mut status = TestCaseStatus::success();
-            if let Some(failure) = &test.failure {
-                status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_message(failure.lines().next().unwrap_or_default());
-                status.set_description(failure.as_str());
+        for ran in &self.ran {
+            let mut suite = TestSuite::new(ran.label.as_str());
+            for test in ran.shown(fail_only) {
+                suite.add_test_case(junit(test));
             }
-            let mut case = TestCase::new(test.name.as_str(), status);
-            case.set_time(test.time);
-            suite.add_test_case(case);
+            suite.set_time(ran.tests.iter().map(|test| test.time).sum::<Duration>());
+            report.add_test_suite(suite);
         }
-        suite.set_time(self.tests.iter().map(|test| test.time).sum::<Duration>());
-        report.add_test_suite(suite);
         report
     }
+}
+
+fn text(test: &TestResult, out: &mut dyn Write) -> io::Result<()> {
+    let Some(failure) = &test.failure else {
+        return writeln!(out, "ok    {}", test.name);
+    };
+    writeln!(out, "FAIL  {}", test.name)?;
+    failure.lines().try_for_each(|line| writeln!(out, "      {line}"))
+}
+
+fn junit(test: &TestResult) -> TestCase {
+    let mut status = TestCaseStatus::success();
+    if let Some(failure) = &test.failure {
+        status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+        status.set_message(failure.lines().next().unwrap_or_default());
+        status.set_description(failure.as_str());
+    }
+    let mut case = TestCase::new(test.name.as_str(), status);
+    case.set_time(test.time);
+    case
 }

@@ -11,7 +11,7 @@ use popcell_sdk::{
     },
 };
 
-use super::native::{self, Answers};
+use super::native::Answers;
 
 /// A test that was run.
 pub(super) struct Tested {
@@ -30,11 +30,12 @@ pub(super) struct TestResult {
     pub(super) time: Duration,
 }
 
-/// Runs every test whose name contains `filter`.
+/// Runs every test whose name contains `filter`. Names begin with `prefix`.
 pub(super) fn tests(
     module: &dyn Run,
     files: Vec<CaseFile>,
     native: Option<&Answers>,
+    prefix: &str,
     filter: Option<&str>,
 ) -> Vec<Tested> {
     let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
@@ -42,12 +43,13 @@ pub(super) fn tests(
     let seen = laws::Seen::of(files.iter().flat_map(|file| file.cases.iter().flatten()));
     let names = runner::names(&files);
     for (file, names) in files.into_iter().zip(names) {
+        let names = names.into_iter().map(|name| format!("{prefix}{name}"));
         for (document, name) in file.cases.into_iter().zip(names).filter(|(_, name)| wanted(name)) {
             tests.push(document_test(module, document, name, &file.text, native));
         }
     }
     for law in laws::of(&module.describe()) {
-        let name = format!("laws::{}", law.name);
+        let name = format!("{prefix}laws::{}", law.name);
         if wanted(&name) {
             let start = Instant::now();
             let failure = law.check(module, &seen).err().map(|broken| broken.to_string());
@@ -86,7 +88,7 @@ fn document_test(
             let time = start.elapsed();
             let mut failure = verdict.err().map(|failure| report::failure(&case, &failure, text));
             let here = jsonl::line(&case, &outcome, failure.is_none());
-            if let Some(difference) = native.and_then(|native| difference(&case, &here, native)) {
+            if let Some(difference) = native.and_then(|native| native.difference(&case, &here)) {
                 failure =
                     Some(failure.map_or_else(|| difference.clone(), |failure| format!("{failure}\n{difference}")));
             }
@@ -96,18 +98,4 @@ fn document_test(
             }
         }
     }
-}
-
-/// What differs between the native line and the one of the module.
-fn difference(case: &Case, here: &str, native: &Answers) -> Option<String> {
-    let line = native.get(&(native::canonical(&case.file), case.document))?;
-    let here = native::without_file(here);
-    (*line != here).then(|| {
-        format!(
-            "{}:{}: native code and WebAssembly differ. This is a bug of popcell or of the compiler, or the module depends on the \
-             platform (usize, floats, time): please report it with this input.\nnative      {{{line}\nWebAssembly {{{here}\n",
-            case.file.display(),
-            case.at.line
-        )
-    })
 }

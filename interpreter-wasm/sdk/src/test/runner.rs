@@ -11,6 +11,7 @@
 //! that two runs agree exactly when their lines do. The types of `error` are `invalid-object` (with `path`),
 //! `undecided`, `unsupported`, `failed`, and `unreadable` for a document that is not a test (it has no `operation`). An
 //! operation that may change its object also says `unchanged`. The exit code is 0 when every line was printed.
+//! `POPCELL_CASES_PATH` names another folder, or one file, to read in place of the module's own folder of tests.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -27,16 +28,25 @@ use crate::module::Run;
 /// The variable that asks for JSON lines.
 pub const JSON_VARIABLE: &str = "POPCELL_CASES_JSON";
 
+/// The variable that names what is read for JSON lines: an absolute path of a folder or a file.
+pub const PATH_VARIABLE: &str = "POPCELL_CASES_PATH";
+
 /// Runs the tests of the folder `folder` below `package` as the program's arguments say (those of `cargo test`).
 pub fn main<M: Run + Send + Sync + 'static>(module: M, package: &Path, folder: &str) -> ExitCode {
-    let files = match cases::read_folder(&package.join(folder), Path::new(folder)) {
+    let lines_wanted = std::env::var_os(JSON_VARIABLE).is_some_and(|value| value == "1");
+    let elsewhere = std::env::var_os(PATH_VARIABLE).filter(|_| lines_wanted);
+    let read = match &elsewhere {
+        Some(path) => cases::read_folder(Path::new(path), Path::new(path)),
+        None => cases::read_folder(&package.join(folder), Path::new(folder)),
+    };
+    let files = match read {
         Ok(files) => files,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error}");
             return ExitCode::FAILURE;
         }
     };
-    if std::env::var_os(JSON_VARIABLE).is_some_and(|value| value == "1") {
+    if lines_wanted {
         return print_lines(&module, &files);
     }
     libtest_mimic::run(&Arguments::from_args(), trials(&Arc::new(module), files)).exit_code()
