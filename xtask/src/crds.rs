@@ -107,15 +107,22 @@ mod tests {
 
     #[test]
     fn one_file_for_each_crd_and_a_kustomization() {
+        const CRDS: [&str; 3] = [
+            "compute.datumapis.com_instances.yaml",
+            "compute.datumapis.com_workloaddeployments.yaml",
+            "compute.datumapis.com_workloads.yaml",
+        ];
         let files = render().unwrap();
         let names: Vec<&str> = files.keys().map(String::as_str).collect();
-        assert_eq!(names, ["compute.datumapis.com_workloaddeployments.yaml", KUSTOMIZATION]);
-        assert!(files[KUSTOMIZATION].contains("\n  - compute.datumapis.com_workloaddeployments.yaml\n"));
-        let crd = &files["compute.datumapis.com_workloaddeployments.yaml"];
-        assert!(
-            crd.starts_with(HEADER) && crd.contains("\nkind: CustomResourceDefinition\n"),
-            "{crd}"
-        );
+        assert_eq!(names, [CRDS.as_slice(), &[KUSTOMIZATION]].concat());
+        for name in CRDS {
+            assert!(files[KUSTOMIZATION].contains(&format!("\n  - {name}\n")));
+            let crd = &files[name];
+            assert!(
+                crd.starts_with(HEADER) && crd.contains("\nkind: CustomResourceDefinition\n"),
+                "{crd}"
+            );
+        }
     }
 
     #[test]

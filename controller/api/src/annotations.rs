@@ -1,24 +1,43 @@
-//! Annotation keys.
+//! Annotation keys and fixed values (domain.md 2.2, design.md 7.5-18 and 7.6).
 
 /// On CRDs: the control planes that serve the kind.
 pub const PARENT_CONTEXTS: &str = "discovery.miloapis.com/parent-contexts";
-
 /// The value of [`PARENT_CONTEXTS`] for kinds that live in a project.
 pub const PARENT_CONTEXT_PROJECT: &str = "Project";
+
+/// In an instance template: an RFC 3339 time that a user sets to roll every instance.
+pub const RESTARTED_AT: &str = "compute.datumapis.com/restartedAt";
+/// In an instance template with a virtual machine: lines of `user:key`.
+pub const SSH_KEYS: &str = "compute.datumapis.com/ssh-keys";
+
+/// On a Workload or a WorkloadDeployment: `"true"` stops every pass that writes for it.
+pub const PAUSED: &str = "compute.datumapis.com/paused";
+/// The value of [`PAUSED`] that pauses; any other does not.
+pub const PAUSED_TRUE: &str = "true";
 
 /// On the hub WorkloadDeployment: generation of the project WorkloadDeployment when its spec was written here. The
 /// project's `observedGeneration` is derived from it, never copied from the hub.
 pub const UPSTREAM_GENERATION: &str = "compute.datumapis.com/upstream-generation";
-
 /// On the hub WorkloadDeployment: uid of the project WorkloadDeployment.
 pub const UPSTREAM_UID: &str = "compute.datumapis.com/upstream-uid";
+/// On the hub Namespace: uid of the Project; in milo mode only.
+pub const UPSTREAM_PROJECT_UID: &str = "compute.datumapis.com/upstream-project-uid";
+/// On the hub Namespace: RFC 3339 time at which its project was found to be gone.
+pub const PROJECT_GONE_SINCE: &str = "compute.datumapis.com/project-gone-since";
+
+/// On hub copies and claims: uid of the kube-system namespace of the cell that wrote them.
+pub const SOURCE_UID: &str = "compute.datumapis.com/source-uid";
+/// On the cell WorkloadDeployment: ordinals whose claim was granted.
+pub const GRANTED_SLOTS: &str = "compute.datumapis.com/granted-slots";
+
+/// On our Lease: [`MASS_DELETE_ALLOW`] releases the brake on mass deletion once (design.md 7.4).
+pub const MASS_DELETE: &str = "compute.datumapis.com/mass-delete";
+/// The value of [`MASS_DELETE`] that releases.
+pub const MASS_DELETE_ALLOW: &str = "allow";
 
 /// On a template in a Karmada plane and on its copies in the members: generation of the hub object, written by Karmada
 /// (pkg/apis/work/v1alpha2 `ResourceTemplateGenerationAnnotationKey`).
 pub const RESOURCE_TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
-
-/// In an instance template: an RFC 3339 time that a user sets to roll every instance.
-pub const RESTARTED_AT: &str = "compute.datumapis.com/restartedAt";
-
-/// In an instance template with a virtual machine: lines of `user:key`.
-pub const SSH_KEYS: &str = "compute.datumapis.com/ssh-keys";
+/// On copies in the members: uid of the hub object, written by Karmada (pkg/apis/work/v1alpha2
+/// `ResourceTemplateUIDAnnotation`).
+pub const RESOURCE_TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";

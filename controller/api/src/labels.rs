@@ -1,20 +1,53 @@
-//! Label keys.
+//! Label keys and fixed values (domain.md 2.1, design.md 7.6).
 
 /// City code of the site, written as in `spec.cityCode`. On hub WorkloadDeployments and on Karmada `Cluster`s; both
-/// halves of the per-city PropagationPolicy select by it.
+/// halves of the per-city PropagationPolicy select by it. Also the key of the city in `spec.topology` of Locations and
+/// LocationBindings.
 pub const CITY_CODE: &str = "topology.datum.net/city-code";
 
-/// Uid of the Workload; on project WorkloadDeployments and on Instances.
+/// Uid of the Workload; on project WorkloadDeployments, on Instances and on their copies.
 pub const WORKLOAD_UID: &str = "compute.datumapis.com/workload-uid";
+/// Name of the Workload (`spec.workloadRef.name`); on Instances.
+pub const WORKLOAD_NAME: &str = "compute.datumapis.com/workload-name";
+/// Placement in the Workload (`spec.placementName`); on Instances.
+pub const PLACEMENT_NAME: &str = "compute.datumapis.com/placement-name";
+/// Uid of the WorkloadDeployment **in the cell**; on Instances and their copies.
+pub const WORKLOAD_DEPLOYMENT_UID: &str = "compute.datumapis.com/workload-deployment-uid";
+/// Name of the WorkloadDeployment, the same on every plane; on Instances and their copies.
+pub const WORKLOAD_DEPLOYMENT_NAME: &str = "compute.datumapis.com/workload-deployment-name";
+/// Ordinal of the Instance in its WorkloadDeployment, in decimal.
+pub const INSTANCE_INDEX: &str = "compute.datumapis.com/instance-index";
+/// City code of the WorkloadDeployment (`spec.cityCode`); on Instances. Not the label that policies select by, which is
+/// [`CITY_CODE`].
+pub const INSTANCE_CITY_CODE: &str = "compute.datumapis.com/city-code";
 
-/// Marks what popcell wrote in the hub and may therefore delete there; see [`MANAGED_BY_POPCELL`].
+/// Project whose objects a hub namespace holds, encoded as a label value (domain.md 2.9); on hub namespaces and hub
+/// copies of Instances.
+pub const UPSTREAM_CLUSTER_NAME: &str = "meta.datumapis.com/upstream-cluster-name";
+/// Namespace in the project that a hub object came from; on hub namespaces, hub WorkloadDeployments and hub copies.
+pub const UPSTREAM_NAMESPACE: &str = "meta.datumapis.com/upstream-namespace";
+/// Group of the owner in milo's anchor scheme. Not written by popcell.
+pub const UPSTREAM_GROUP: &str = "meta.datumapis.com/upstream-group";
+/// Kind of the owner in milo's anchor scheme. Not written by popcell.
+pub const UPSTREAM_KIND: &str = "meta.datumapis.com/upstream-kind";
+/// Name of the owner in milo's anchor scheme. Not written by popcell.
+pub const UPSTREAM_NAME: &str = "meta.datumapis.com/upstream-name";
+
+/// Name of the Karmada Cluster that the object comes from; on hub copies and on ResourceClaims.
+pub const SOURCE_CLUSTER: &str = "compute.datumapis.com/source-cluster";
+/// Namespace of the Instance in its cell; on ResourceClaims.
+pub const INSTANCE_NAMESPACE: &str = "compute.datumapis.com/instance-namespace";
+
+/// Marks what popcell wrote outside the cell and may therefore delete there: hub Namespaces, hub WorkloadDeployments,
+/// policies, hub copies, projections; see [`MANAGED_BY_POPCELL`].
 pub const MANAGED_BY: &str = "compute.datumapis.com/managed-by";
-
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_POPCELL: &str = "popcell";
 
-/// Project whose objects a hub namespace holds, encoded as a label value.
-pub const UPSTREAM_CLUSTER_NAME: &str = "meta.datumapis.com/upstream-cluster-name";
-
-/// Namespace in the project that a hub object came from.
-pub const UPSTREAM_NAMESPACE: &str = "meta.datumapis.com/upstream-namespace";
+/// Karmada leaves alone what carries it (design.md 7.5-6; karmada.md 4.2, 5.12); on hub copies, with the value
+/// [`CLAIMED_BY_POPCELL`].
+pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
+/// The value of [`CLAIMED_BY`].
+pub const CLAIMED_BY_POPCELL: &str = "popcell";
+/// Set by Karmada's webhook on policies, and on what they have claimed; never ours to own (karmada.md 4.1).
+pub const PROPAGATION_POLICY_PERMANENT_ID: &str = "propagationpolicy.karmada.io/permanent-id";

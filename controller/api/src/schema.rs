@@ -1,16 +1,11 @@
-//! What the derive cannot say about a schema: merge keys and immutable fields.
+//! What the derive cannot say about a schema: merge keys, immutable fields, conditions with their checks.
 
-use schemars::Schema;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 /// A list with one item for each `name`, merged item by item by server-side apply.
 pub(crate) fn keyed_by_name(list: &mut Schema) {
     keyed_by(list, "name");
-}
-
-/// A list with one item for each `type`, merged item by item by server-side apply.
-pub(crate) fn keyed_by_type(list: &mut Schema) {
-    keyed_by(list, "type");
 }
 
 fn keyed_by(list: &mut Schema, key: &str) {
@@ -24,4 +19,58 @@ pub(crate) fn immutable(field: &str) -> Value {
         "rule": "self == oldSelf",
         "message": format!("{field} is immutable: create another WorkloadDeployment"),
     }])
+}
+
+/// An object of which nothing is known.
+pub(crate) fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+/// Conditions, one for each type, with the checks of metav1.Condition, which the Kubernetes types carry without.
+pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    let mut list = json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "type": "string",
+                    "format": "date-time",
+                    "description": "When the status last changed."
+                },
+                "message": {
+                    "type": "string",
+                    "maxLength": 32768,
+                    "description": "Details for people; may be empty."
+                },
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                    "description": "Generation of the object on this plane that the condition speaks of."
+                },
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                    "description": "Cause of the last change, for programs."
+                },
+                "status": {
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                    "description": "Whether it holds."
+                },
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                    "description": "What it is about; one condition for each type."
+                }
+            }
+        }
+    });
+    keyed_by(&mut list, "type");
+    list
 }

@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, SecretVolumeSource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::instance::TemplateMetadata;
+use crate::catalogue;
 use crate::quantity::{Quantities, quantities};
+use crate::template::TemplateMetadata;
 
 /// A volume; exactly one source is set (checked at admission).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,7 +63,7 @@ pub struct DiskSpec {
 }
 
 fn default_disk_type() -> String {
-    "pd-standard".to_owned()
+    catalogue::PD_STANDARD.to_owned()
 }
 
 /// Size of a disk.

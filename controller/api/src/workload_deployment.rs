@@ -1,14 +1,15 @@
-//! WorkloadDeployment: one placement of a workload in one city.
+//! WorkloadDeployment: one placement of a workload in one city (domain.md 1.2).
 #![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::instance::{InstanceTemplateSpec, LocationReference};
+use crate::location::LocationReference;
 use crate::scale::HorizontalScaleSettings;
-use crate::schema::{immutable, keyed_by_type};
+use crate::schema::{conditions, immutable};
+use crate::template::InstanceTemplateSpec;
 
 /// One placement of a workload in one city.
 ///
@@ -93,7 +94,6 @@ pub struct WorkloadDeploymentStatus {
     /// Conditions, one for each type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
-    #[schemars(transform = keyed_by_type)]
     pub conditions: Vec<Condition>,
     /// Instances that exist.
     pub replicas: i32,
@@ -108,49 +108,4 @@ pub struct WorkloadDeploymentStatus {
     /// Generation of the object on this plane that the status speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-}
-
-/// A list of conditions with the checks of metav1.Condition, which the Kubernetes types carry without.
-fn conditions(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
-            "properties": {
-                "lastTransitionTime": {
-                    "type": "string",
-                    "format": "date-time",
-                    "description": "When the status last changed."
-                },
-                "message": {
-                    "type": "string",
-                    "maxLength": 32768,
-                    "description": "Details for people; may be empty."
-                },
-                "observedGeneration": {
-                    "type": "integer",
-                    "format": "int64",
-                    "minimum": 0,
-                    "description": "Generation of the object on this plane that the condition speaks of."
-                },
-                "reason": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 1024,
-                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-                    "description": "Cause of the last change, for programs."
-                },
-                "status": {
-                    "type": "string",
-                    "enum": ["True", "False", "Unknown"]
-                },
-                "type": {
-                    "type": "string",
-                    "maxLength": 316,
-                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
-                }
-            }
-        }
-    })
 }

@@ -1,0 +1,28 @@
+//! Wire strings of the admission webhook for Workloads (domain.md 3.1).
+
+/// Path of the mutating webhook.
+pub const MUTATE_WORKLOAD_PATH: &str = "/mutate-compute-datumapis-com-v1alpha-workload";
+/// Path of the validating webhook.
+pub const VALIDATE_WORKLOAD_PATH: &str = "/validate-compute-datumapis-com-v1alpha-workload";
+/// Name of the webhook at [`MUTATE_WORKLOAD_PATH`].
+pub const MUTATING_WEBHOOK: &str = "mworkload.kb.io";
+/// Name of the webhook at [`VALIDATE_WORKLOAD_PATH`].
+pub const VALIDATING_WEBHOOK: &str = "vworkload.kb.io";
+/// Name of the MutatingWebhookConfiguration.
+pub const MUTATING_CONFIGURATION: &str = "compute-mutating";
+/// Name of the ValidatingWebhookConfiguration.
+pub const VALIDATING_CONFIGURATION: &str = "compute-validating";
+/// Name of the Service.
+pub const SERVICE: &str = "compute-webhook";
+/// Port of the Service and of the program.
+pub const PORT: u16 = 9443;
+
+/// Key in `userInfo.extra`: name of the project that a request was made in (milo).
+pub const EXTRA_PARENT_NAME: &str = "iam.miloapis.com/parent-name";
+/// Key in `userInfo.extra`: kind of the parent (milo).
+pub const EXTRA_PARENT_TYPE: &str = "iam.miloapis.com/parent-type";
+/// Key in `userInfo.extra`: API group of the parent (milo).
+pub const EXTRA_PARENT_API_GROUP: &str = "iam.miloapis.com/parent-api-group";
+
+/// What the user must be allowed to do with each network: verb of the SubjectAccessReview.
+pub const NETWORK_VERB: &str = "use";

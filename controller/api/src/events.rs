@@ -1,0 +1,24 @@
+//! Reasons of Warning events on Instances (domain.md 2.8).
+
+use crate::conditions::reasons;
+
+/// A claim could not be found to be deleted: the project is unknown.
+pub const QUOTA_CLAIM_ORPHANED: &str = "QuotaClaimOrphaned";
+
+/// Failures of quota: reasons of the condition `QuotaGranted` that are also events.
+pub const QUOTA_FAILURES: [&str; 6] = [
+    reasons::QUOTA_BACKEND_UNAVAILABLE,
+    reasons::QUOTA_PROJECT_NOT_FOUND,
+    reasons::QUOTA_NAMESPACE_NOT_FOUND,
+    reasons::QUOTA_MISCONFIGURED,
+    reasons::QUOTA_PROJECT_ID_UNRESOLVABLE,
+    reasons::QUOTA_NO_BUDGET,
+];
+
+/// Reasons of the condition `Ready` that become an event when the instance gets to them.
+pub const STUCK: [&str; 4] = [
+    reasons::IMAGE_UNAVAILABLE,
+    reasons::INSTANCE_CRASHING,
+    reasons::CONFIGURATION_ERROR,
+    reasons::NETWORK_FAILED_TO_CREATE,
+];

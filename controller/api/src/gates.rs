@@ -1,0 +1,6 @@
+//! Scheduling gates: `spec.controller.schedulingGates[].name` of an Instance (domain.md 2.4).
+
+/// The networks of the instance are not ready yet.
+pub const NETWORK: &str = "Network";
+/// The quota of the instance is not granted yet.
+pub const QUOTA: &str = "Quota";

@@ -1,0 +1,36 @@
+//! Fixed names and the fixed parts of derived ones (domain.md 2.7-2.9, design.md 7.6).
+//!
+//! Whole derived names are made in the core, where their limits are checked.
+
+/// A hub namespace is this and the uid of the project's Namespace; the cell's has the same name.
+pub const HUB_NAMESPACE_PREFIX: &str = "ns-";
+/// A policy is this and the city code in lower case, with `-` for spaces.
+pub const CITY_POLICY_PREFIX: &str = "city-";
+/// A ResourceClaim is this and the name of the Instance.
+pub const RESOURCE_CLAIM_PREFIX: &str = "instance-";
+/// A NetworkBinding is the WorkloadDeployment, this, and the index of the interface.
+pub const NETWORK_BINDING_INFIX: &str = "-net-";
+/// A SubnetClaim is the NetworkContext and this.
+pub const SUBNET_CLAIM_SUFFIX: &str = "-0";
+
+/// A project as a label value is this and its name with `_` for `/`.
+pub const PROJECT_LABEL_PREFIX: &str = "cluster-";
+/// The project in discovery mode `single`.
+pub const SINGLE: &str = "single";
+
+/// Name of upstream's ResourceInterpreterCustomization, which would shadow our module.
+pub const UPSTREAM_INTERPRETER: &str = "workloaddeployment";
+
+/// Name of the Lease.
+pub const LEASE: &str = "e98b06c6.datumapis.com";
+/// ConfigMap in a cell, in the program's namespace: projects that may hold claims of the cell.
+pub const CLAIM_PROJECTS: &str = "popcell-claim-projects";
+/// ConfigMap in the hub, in the program's namespace: cells that `popcell cell remove` has declared gone.
+pub const REMOVED_CELLS: &str = "popcell-removed-cells";
+
+/// Who Events on Instances come from.
+pub const INSTANCE_EVENT_COMPONENT: &str = "instance-controller";
+/// Name of the federation reconciler, as upstream's dashboards know it.
+pub const FEDERATION_CONTROLLER: &str = "workload-deployment-federator";
+/// Name of the projection reconciler, as upstream's dashboards know it.
+pub const PROJECTION_CONTROLLER: &str = "instance-projector";
