@@ -14,12 +14,18 @@ pub mod events;
 pub mod finalizers;
 pub mod gates;
 mod instance;
+pub mod karmada;
+pub mod kind;
 pub mod labels;
 mod location;
 pub mod metrics;
 pub mod names;
 mod network_interface;
+pub mod networking;
+mod observed;
 mod quantity;
+pub mod quota;
+pub mod resource_manager;
 mod runtime;
 mod sandbox;
 mod scale;
@@ -36,6 +42,7 @@ pub use instance::{
 };
 pub use location::LocationReference;
 pub use network_interface::{NetworkIngressRule, NetworkInterface, NetworkPeer, NetworkPolicy, NetworkReference};
+pub use observed::{ConditionsOnly, ObservedCondition};
 pub use quantity::Quantities;
 pub use runtime::{InstanceRuntime, InstanceRuntimeResources, VirtualMachineRuntime};
 pub use sandbox::{

@@ -1,0 +1,15 @@
+//! Types of Karmada v1.18 (domain.md 1.6; karmada.md 4): the fields that popcell reads or writes.
+
+mod binding;
+mod cluster;
+mod policy;
+
+pub use binding::{
+    AggregatedStatusItem, BindingTarget, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, SCHEDULED,
+    TargetCluster,
+};
+pub use cluster::{Cluster, ClusterSpec};
+pub use policy::{
+    CONFLICT_RESOLUTION_ABORT, ClusterAffinity, Placement, PropagationPolicy, PropagationPolicySpec, ResourceSelector,
+    SPREAD_BY_CLUSTER, SpreadConstraint,
+};

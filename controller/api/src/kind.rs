@@ -1,0 +1,138 @@
+//! The kinds that popcell reads or writes, as they are addressed.
+
+use kube::core::{ApiResource, GroupVersionKind};
+
+use crate::{GROUP, VERSION, networking, quota, resource_manager};
+
+/// Where objects of a kind live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In namespaces.
+    Namespaced,
+    /// In the cluster itself.
+    Cluster,
+    /// In namespaces on some servers and in the cluster on others (domain.md 10-10): list over all namespaces, which is
+    /// the same request in both.
+    Either,
+}
+
+/// Group, version, kind, plural and scope: enough to address objects without asking a server what it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// API group.
+    pub group: &'static str,
+    /// Version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural, as in URLs.
+    pub plural: &'static str,
+    /// Where objects live.
+    pub scope: Scope,
+}
+
+impl Kind {
+    const fn compute(kind: &'static str, plural: &'static str) -> Self {
+        Self::of(GROUP, VERSION, kind, plural, Scope::Namespaced)
+    }
+
+    const fn networking(kind: &'static str, plural: &'static str, scope: Scope) -> Self {
+        Self::of(networking::GROUP, networking::VERSION, kind, plural, scope)
+    }
+
+    const fn of(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+        scope: Scope,
+    ) -> Self {
+        Self {
+            group,
+            version,
+            kind,
+            plural,
+            scope,
+        }
+    }
+
+    /// What kube's dynamic API takes.
+    pub fn resource(&self) -> ApiResource {
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(self.group, self.version, self.kind), self.plural)
+    }
+}
+
+/// [`crate::Workload`].
+pub const WORKLOAD: Kind = Kind::compute("Workload", "workloads");
+/// [`crate::WorkloadDeployment`].
+pub const WORKLOAD_DEPLOYMENT: Kind = Kind::compute("WorkloadDeployment", "workloaddeployments");
+/// [`crate::Instance`].
+pub const INSTANCE: Kind = Kind::compute("Instance", "instances");
+
+/// [`networking::Location`].
+pub const LOCATION: Kind = Kind::networking("Location", "locations", Scope::Either);
+/// [`networking::LocationBinding`].
+pub const LOCATION_BINDING: Kind = Kind::networking("LocationBinding", "locationbindings", Scope::Either);
+/// [`networking::Network`].
+pub const NETWORK: Kind = Kind::networking("Network", "networks", Scope::Namespaced);
+/// [`networking::NetworkBinding`].
+pub const NETWORK_BINDING: Kind = Kind::networking("NetworkBinding", "networkbindings", Scope::Namespaced);
+/// [`networking::NetworkContext`].
+pub const NETWORK_CONTEXT: Kind = Kind::networking("NetworkContext", "networkcontexts", Scope::Namespaced);
+/// [`networking::SubnetClaim`].
+pub const SUBNET_CLAIM: Kind = Kind::networking("SubnetClaim", "subnetclaims", Scope::Namespaced);
+/// [`networking::Subnet`].
+pub const SUBNET: Kind = Kind::networking("Subnet", "subnets", Scope::Namespaced);
+
+/// [`quota::ResourceClaim`].
+pub const RESOURCE_CLAIM: Kind = Kind::of(
+    quota::GROUP,
+    quota::VERSION,
+    "ResourceClaim",
+    "resourceclaims",
+    Scope::Namespaced,
+);
+/// [`resource_manager::Project`].
+pub const PROJECT: Kind = Kind::of(
+    resource_manager::GROUP,
+    resource_manager::VERSION,
+    resource_manager::PROJECT_KIND,
+    "projects",
+    Scope::Cluster,
+);
+
+/// [`crate::karmada::PropagationPolicy`].
+pub const PROPAGATION_POLICY: Kind = Kind::of(
+    "policy.karmada.io",
+    "v1alpha1",
+    "PropagationPolicy",
+    "propagationpolicies",
+    Scope::Namespaced,
+);
+/// [`crate::karmada::ResourceBinding`].
+pub const RESOURCE_BINDING: Kind = Kind::of(
+    "work.karmada.io",
+    "v1alpha2",
+    "ResourceBinding",
+    "resourcebindings",
+    Scope::Namespaced,
+);
+/// [`crate::karmada::Cluster`].
+pub const CLUSTER: Kind = Kind::of("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", Scope::Cluster);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_addressed_as_their_crds_say() {
+        for ours in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
+            let crds = crate::crds();
+            let crd = crds.iter().find(|crd| crd.spec.names.kind == ours.kind).unwrap();
+            assert_eq!(crd.spec.names.plural, ours.plural);
+            assert_eq!(crd.spec.group, ours.group);
+            assert_eq!(crd.spec.versions[0].name, ours.version);
+            assert_eq!(ours.resource().api_version, crate::API_VERSION);
+        }
+    }
+}
