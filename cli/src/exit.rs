@@ -62,6 +62,15 @@ impl Failure {
         }
     }
 
+    /// A module that was refused, or that is not there.
+    pub fn of_load(error: &popcell_engine::LoadError) -> Self {
+        if error.refuses_module() {
+            Self::Module(error.to_string())
+        } else {
+            Self::Environment(error.to_string())
+        }
+    }
+
     /// A failure to read or write a file.
     pub fn file(action: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::Environment(format!("failed to {action} {}: {error}", path.display()))

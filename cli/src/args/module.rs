@@ -141,8 +141,11 @@ Examples:
   popcell check --url https://127.0.0.1:8443/interpret --ca-file ca.crt --kind example.io/v1/Widget")]
 pub struct Check {
     /// A module, or a folder of modules
-    #[arg(value_name = "FILE|DIR", required_unless_present = "url", conflicts_with = "url")]
+    #[arg(value_name = "FILE|DIR", required_unless_present_any = ["url", "module"], conflicts_with = "url")]
     pub path: Option<PathBuf>,
+    /// The same, as `interpret` and `test` take it
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["url", "path"])]
+    pub module: Option<PathBuf>,
     /// Running webhook to ask instead
     #[arg(long, value_name = "URL", requires = "kind")]
     pub url: Option<String>,

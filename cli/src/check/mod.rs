@@ -46,9 +46,8 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         print::reports(&[report], args.output, &mut console.out)?;
         return Ok(Exit::Success);
     }
-    let path = args
-        .path
-        .as_deref()
+    let path = (args.path.as_deref())
+        .or(args.module.as_deref())
         .ok_or_else(|| Failure::Usage("give a module, a folder of modules, or --url".to_owned()))?;
     let (reports, refusals) = modules(path, sample.as_ref(), args.calls, args.trust.timeout())?;
     print::reports(&reports, args.output, &mut console.out)?;
@@ -109,15 +108,16 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path).map_err(fail)? {
-        let file = entry.map_err(fail)?.path();
-        if file.extension().is_some_and(|extension| extension == "wasm") {
-            files.push(file);
+        let entry = entry.map_err(fail)?;
+        // What the webhook passes over is none of its modules.
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !hidden && entry.path().extension().is_some_and(|extension| extension == "wasm") {
+            files.push(entry.path());
         }
     }
     files.sort();
     if files.is_empty() {
-        Err(Failure::Usage(format!("{} has no *.wasm file", path.display())))
-    } else {
-        Ok(files)
+        return Err(Failure::of_load(&LoadError::Empty { path: path.to_owned() }));
     }
+    Ok(files)
 }

@@ -50,10 +50,9 @@ pub fn describe(described: &popcell_engine::Description) -> types::Description {
 impl Wasm {
     /// Loads a file: what the webhook would refuse is refused here, in the same words.
     pub fn open(file: &Path, timeout: Duration) -> Result<Self, Failure> {
-        let module = engine(true)?.load_file(file).map_err(|error| match error {
-            popcell_engine::LoadError::File { .. } => Failure::Environment(error.to_string()),
-            refused => Failure::Module(refused.to_string()),
-        })?;
+        let module = engine(true)?
+            .load_file(file)
+            .map_err(|error| Failure::of_load(&error))?;
         Ok(Self { module, timeout })
     }
 

@@ -9,7 +9,7 @@ pub mod shadow;
 use std::{io::Write as _, path::Path};
 
 use jiff::Timestamp;
-use popcell_engine::{LoadError, Modules};
+use popcell_engine::Modules;
 use serde_json::Value;
 
 use crate::{
@@ -68,12 +68,7 @@ pub(crate) fn load(folder: Option<&Path>, allow_core_kinds: bool) -> Result<Modu
     let folder = folder.ok_or_else(|| Failure::Usage("give --module-dir".to_owned()))?;
     interpreters::engine(allow_core_kinds)?
         .load_dir(folder)
-        .map_err(|error| match error {
-            LoadError::Directory { .. } | LoadError::Empty { .. } | LoadError::File { .. } => {
-                Failure::Environment(error.to_string())
-            }
-            refused => Failure::Module(refused.to_string()),
-        })
+        .map_err(|error| Failure::of_load(&error))
 }
 
 async fn register(

@@ -21,6 +21,24 @@ fn c16_check_says_what_a_module_can_do_and_what_is_off() {
 }
 
 #[test]
+fn a_module_is_given_by_its_place_or_by_the_flag_of_the_other_commands() {
+    let bare = popcell(&["check", module(), "--calls", "0"]).expect(0);
+    let flag = popcell(&["check", "--module", module(), "--calls", "0"]).expect(0);
+    assert_eq!(bare.out, flag.out);
+    popcell(&["check", module(), "--module", module()]).expect(2);
+    popcell(&[
+        "check",
+        "--module",
+        module(),
+        "--url",
+        "https://127.0.0.1:1/",
+        "--kind",
+        "a/v1/A",
+    ])
+    .expect(2);
+}
+
+#[test]
 fn check_is_data_for_programs() {
     let run = popcell(&["check", module(), "--calls", "3", "-o", "json"]).expect(0);
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
@@ -57,6 +75,26 @@ fn two_modules_for_one_kind_are_refused() {
     }
     let run = popcell(&["check", folder.path().to_str().unwrap(), "--calls", "0"]).expect(3);
     assert!(run.err.contains("a.wasm") && run.err.contains("b.wasm"), "{}", run.err);
+}
+
+/// Code 4, as the webhook ends: no module was refused, there is none (a volume that is not mounted).
+#[test]
+fn a_folder_without_modules_is_a_matter_of_the_environment() {
+    let folder = scratch();
+    // The webhook passes over hidden files.
+    std::fs::copy(module(), folder.path().join(".hidden.wasm")).unwrap();
+    let empty = folder.path().to_str().unwrap();
+    let absent = folder.path().join("absent");
+    for (folder, reason) in [(empty, "no *.wasm file"), (absent.to_str().unwrap(), "absent")] {
+        for args in [
+            &["register", "--url", "https://127.0.0.1:1/", "--module-dir", folder][..],
+            &["doctor", "--kubeconfig", "kubeconfig-dead.yaml", "--module-dir", folder],
+            &["check", folder],
+        ] {
+            let run = popcell(args).expect(4);
+            assert!(run.err.contains(reason), "{args:?}: {}", run.err);
+        }
+    }
 }
 
 #[test]

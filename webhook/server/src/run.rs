@@ -31,7 +31,7 @@ pub enum StartError {
     /// The engine cannot be made.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A module is refused, or the directory cannot be read.
+    /// A module is refused, or there is none to be read.
     #[error(transparent)]
     Module(#[from] LoadError),
     /// There is no certificate to serve.
@@ -53,7 +53,7 @@ impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Engine(EngineError::Setting { .. }) => 2,
-            Self::Module(error) if !matches!(error, LoadError::Directory { .. } | LoadError::File { .. }) => 3,
+            Self::Module(error) if error.refuses_module() => 3,
             _ => 4,
         }
     }

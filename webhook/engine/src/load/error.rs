@@ -80,6 +80,14 @@ pub enum LoadError {
     Conflict(Box<Conflict>),
 }
 
+impl LoadError {
+    /// Whether a module was looked at and refused. Otherwise there was none to look at: a directory or file that cannot be
+    /// read, or a directory without modules, as when a volume is not mounted. Programs end with different codes.
+    pub fn refuses_module(&self) -> bool {
+        !matches!(self, Self::Directory { .. } | Self::Empty { .. } | Self::File { .. })
+    }
+}
+
 /// Two modules that implement one operation for one kind.
 #[derive(Debug, thiserror::Error)]
 #[error(
