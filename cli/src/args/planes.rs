@@ -1,12 +1,13 @@
 //! Arguments of the commands that talk to Karmada.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
 use super::{
     DataFormat, DoctorFormat,
     cluster::{Cluster, Names},
+    source::duration,
 };
 
 /// `popcell register`
@@ -98,6 +99,7 @@ has an id, which is an anchor in docs/troubleshooting.md.
 Examples:
   popcell doctor --kubeconfig karmada.config
   popcell doctor --module-dir target/modules -o short
+  popcell doctor --wait 2m && echo 'the webhook works'
   popcell doctor -o json | jq '.checks[] | select(.verdict == \"fail\")'")]
 pub struct Doctor {
     /// Folder of modules to compare the rules with
@@ -116,6 +118,9 @@ pub struct Doctor {
     /// Warn when a certificate ends within so many days
     #[arg(long, value_name = "DAYS", default_value_t = 14)]
     pub expiry_days: u32,
+    /// Look again until no check fails, for so long at most, as in 90s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub wait: Option<Duration>,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: DoctorFormat,

@@ -41,7 +41,7 @@ impl Trust {
 }
 
 /// Reads `5s`, `500ms` or `2m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| wrong_duration())?;
     let unit = text.strip_prefix(digits).unwrap_or_default();

@@ -11,6 +11,11 @@ mod verdict;
 
 pub use verdict::{Check, Id, Verdict};
 
+use std::{
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
 use crate::{
     args::planes::Doctor,
     console::Console,
@@ -25,12 +30,36 @@ pub fn run(args: &Doctor, console: &mut Console) -> Outcome {
         Some(folder) => Some(register::load(Some(folder), args.allow_core_kinds)?),
         None => None,
     };
-    let descriptions = modules.map(|modules| modules.iter().map(|module| module.description().clone()).collect());
-    let observed = crate::runtime()?.block_on(observe::observe(args, descriptions))?;
-    let checks = verdicts(&observed);
-    print::checks(&observed.server, &checks, args.output, &mut console.out)?;
-    let failed = checks.iter().any(|check| matches!(check.verdict, Verdict::Fail(_)));
-    Ok(if failed { Exit::Failed } else { Exit::Success })
+    let descriptions: Option<Vec<_>> =
+        modules.map(|modules| modules.iter().map(|module| module.description().clone()).collect());
+    let runtime = crate::runtime()?;
+    let end = args.wait.and_then(|wait| Instant::now().checked_add(wait));
+    let mut told = Vec::new();
+    loop {
+        let observed = runtime.block_on(observe::observe(args, descriptions.clone()))?;
+        let checks = verdicts(&observed);
+        let failed = failed(&checks);
+        if failed.is_empty() || end.is_none_or(|end| Instant::now() >= end) {
+            print::checks(&observed.server, &checks, args.output, &mut console.out)?;
+            return Ok(if failed.is_empty() { Exit::Success } else { Exit::Failed });
+        }
+        if failed != told {
+            writeln!(console.err, "waiting for {}", failed.join(", "))?;
+            told = failed;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Between two looks: a look is some 15 requests.
+const PAUSE: Duration = Duration::from_secs(1);
+
+fn failed(checks: &[Check]) -> Vec<&'static str> {
+    checks
+        .iter()
+        .filter(|check| matches!(check.verdict, Verdict::Fail(_)))
+        .map(|check| check.id.as_str())
+        .collect()
 }
 
 /// Every check over what was seen, in the order of [`Id::ALL`].

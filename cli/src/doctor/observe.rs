@@ -1,6 +1,9 @@
 //! Everything that the checks look at, looked at once.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 use base64::Engine as _;
 use jiff::Timestamp;
@@ -40,6 +43,8 @@ pub struct Observed {
     pub expiry_days: u32,
     /// The time of the look.
     pub now: Timestamp,
+    /// Seconds by which the clock of the Karmada API server is ahead of ours.
+    pub server_skew: Option<i64>,
     /// All webhook configurations.
     pub configurations: Seen<Vec<Configuration>>,
     /// All customizations.
@@ -69,13 +74,17 @@ pub struct Reached {
     pub presented: Option<Presented>,
     /// One answer per registered kind and operation.
     pub calls: Vec<(Gvk, Operation, Called)>,
+    /// What each call may take.
+    pub limit: Duration,
+    /// Seconds by which the webhook's clock is ahead of ours.
+    pub skew: Option<i64>,
 }
 
 /// What a call gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Called {
-    /// An answer, or a refusal of the minimal object.
-    Answered,
+    /// An answer, or a refusal of the minimal object, after this time.
+    Answered(Duration),
     /// No module has it.
     NotServed(String),
     /// No answer.
@@ -103,6 +112,8 @@ pub async fn observe(args: &Doctor, modules: Option<Vec<Description>>) -> Result
         city_label: args.city_label.clone(),
         expiry_days: args.expiry_days,
         now: Timestamp::now(),
+        // Whoever does not answer this answers nothing else either, and is reported for that.
+        server_skew: karmada.skew().await.ok().flatten(),
         configurations: karmada.configurations().await.map_err(seen),
         customizations: karmada.customizations().await.map_err(seen),
         members: karmada.members().await.map_err(seen),
@@ -132,6 +143,8 @@ async fn reach(karmada: &Karmada, webhook: &Webhook) -> Reached {
         handshake: None,
         presented: None,
         calls: Vec::new(),
+        limit,
+        skew: None,
     };
     let (Ok(endpoint), trust) = (reached.address.clone(), trust(&reached.bundle)) else {
         return reached;
@@ -146,7 +159,7 @@ async fn reach(karmada: &Karmada, webhook: &Webhook) -> Reached {
                 Ok(session) => {
                     reached.presented.clone_from(&session.presented);
                     reached.handshake = Some(Ok(()));
-                    reached.calls = call(&endpoint, session, webhook, limit).await;
+                    (reached.calls, reached.skew) = call(&endpoint, session, webhook, limit).await;
                 }
                 Err(error) => {
                     if let DialError::Handshake { presented, .. } = &error {
@@ -201,22 +214,23 @@ async fn call(
     session: dial::Session,
     webhook: &Webhook,
     limit: Duration,
-) -> Vec<(Gvk, Operation, Called)> {
+) -> (Vec<(Gvk, Operation, Called)>, Option<i64>) {
     let mut calls = Vec::new();
     let mut connection = match Connection::over(endpoint, session, limit).await {
         Ok(connection) => connection,
         Err(error) => {
-            return questions(webhook)
+            let first = questions(webhook)
                 .map(|(kind, operation)| (kind, operation, Called::Failed(error.to_string())))
-                .take(1)
-                .collect();
+                .take(1);
+            return (first.collect(), None);
         }
     };
     for (kind, operation) in questions(webhook) {
         let sample = Sample::of(&kind);
+        let start = Instant::now();
         let called = match connection.ask(&sample.question(operation)).await {
             Err(AskError::Refused { code, message }) if crate::register::not_served(code) => Called::NotServed(message),
-            Ok(_) | Err(AskError::Refused { .. }) => Called::Answered,
+            Ok(_) | Err(AskError::Refused { .. }) => Called::Answered(start.elapsed()),
             Err(error) => {
                 // The next question would only wait on the same broken session.
                 calls.push((kind, operation, Called::Failed(error.to_string())));
@@ -225,7 +239,7 @@ async fn call(
         };
         calls.push((kind, operation, called));
     }
-    calls
+    (calls, connection.skew())
 }
 
 /// Every exact kind and operation of the rules; what `*` stands for is unknown.

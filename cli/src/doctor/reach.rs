@@ -11,7 +11,7 @@ use crate::endpoint::{
     dial::Presented,
 };
 
-const IDS: [Id; 8] = [
+const IDS: [Id; 9] = [
     Id::EndpointAddress,
     Id::CaBundle,
     Id::EndpointResolves,
@@ -19,12 +19,17 @@ const IDS: [Id; 8] = [
     Id::TlsTrusted,
     Id::TlsNames,
     Id::TlsExpiry,
+    Id::ClockSkew,
     Id::CallAnswered,
 ];
 
 pub(super) fn checks(observed: &Observed) -> Vec<Check> {
     let Some(reached) = &observed.endpoint else {
-        return IDS.map(|id| Check::skip(id, "our webhook is not registered")).into();
+        let unregistered = |id| match id {
+            Id::ClockSkew => Check::new(id, clocks(observed.server_skew, None)),
+            id => Check::skip(id, "our webhook is not registered"),
+        };
+        return IDS.map(unregistered).into();
     };
     let mut checks = vec![
         Check::of(
@@ -40,6 +45,7 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
         "the port accepts".to_owned()
     }));
     checks.extend(certificate(reached, observed.expiry_days, observed.now));
+    checks.push(Check::new(Id::ClockSkew, clocks(observed.server_skew, reached.skew)));
     checks.push(calls(reached));
     checks
 }
@@ -62,16 +68,24 @@ fn ca_bundle(bundle: &Seen<Option<Bundle>>, now: Timestamp) -> Verdict {
         .iter()
         .filter_map(|certificate| Facts::read(certificate))
         .collect();
-    let expired: Vec<_> = facts
+    let invalid: Vec<_> = facts
         .iter()
-        .filter(|facts| facts.expired(now))
-        .map(|facts| facts.subject.as_str())
+        .filter_map(|facts| {
+            let why = if facts.expired(now) {
+                format!("expired {}", facts.not_after)
+            } else if facts.not_before > now {
+                format!("valid only from {}", facts.not_before)
+            } else {
+                return None;
+            };
+            Some(format!("{}: {why}", facts.subject))
+        })
         .collect();
-    if expired.len() == facts.len() {
-        return Verdict::Fail(format!("every certificate in it has expired: {}", expired.join("; ")));
+    if invalid.len() == facts.len() {
+        return Verdict::Fail(format!("no certificate in it is valid now: {}", invalid.join("; ")));
     }
-    if !expired.is_empty() {
-        return Verdict::Warn(format!("expired, but not the only one: {}", expired.join("; ")));
+    if !invalid.is_empty() {
+        return Verdict::Warn(format!("not valid now, but not the only one: {}", invalid.join("; ")));
     }
     Verdict::Pass(
         facts
@@ -155,6 +169,37 @@ fn expiry(facts: &Facts, days: u32, now: Timestamp) -> Verdict {
     }
 }
 
+/// From here on a clock is worth a remark: nothing that is issued needs to be valid sooner.
+const SKEW_TO_WARN: u64 = 10;
+
+/// From here on certificates and tokens that were just issued are refused.
+const SKEW_TO_FAIL: u64 = 300;
+
+fn clocks(server: Option<i64>, webhook: Option<i64>) -> Verdict {
+    let known: Vec<(&str, i64)> = [("the Karmada API server", server), ("the webhook", webhook)]
+        .into_iter()
+        .filter_map(|(who, skew)| Some((who, skew?)))
+        .collect();
+    // The two of them have to agree with each other, too.
+    let values = || known.iter().map(|(_, skew)| *skew).chain([0]);
+    let spread = values().max().unwrap_or(0).abs_diff(values().min().unwrap_or(0));
+    let found = known
+        .iter()
+        .map(|(who, skew)| match skew {
+            0 => format!("{who} agrees with this machine"),
+            1.. => format!("{who} is {skew} s ahead of this machine"),
+            behind => format!("{who} is {} s behind this machine", behind.unsigned_abs()),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (known.is_empty(), spread) {
+        (true, _) => Verdict::Skip("nobody said what time it is".to_owned()),
+        (false, SKEW_TO_FAIL..) => Verdict::Fail(found),
+        (false, SKEW_TO_WARN..) => Verdict::Warn(found),
+        (false, _) => Verdict::Pass(found),
+    }
+}
+
 fn calls(reached: &Reached) -> Check {
     if reached.handshake.as_ref().is_none_or(Result::is_err) {
         return Check::skip(Id::CallAnswered, "a step before it failed");
@@ -166,19 +211,32 @@ fn calls(reached: &Reached) -> Check {
         .calls
         .iter()
         .filter_map(|(kind, operation, called)| match called {
-            Called::Answered => None,
+            Called::Answered(_) => None,
             Called::NotServed(message) => Some(format!(
                 "{operation} of {kind} is registered, and not served: {message}"
             )),
             Called::Failed(message) => Some(format!("{operation} of {kind}: {message}")),
         })
         .collect();
-    if wrong.is_empty() {
-        Check::new(
-            Id::CallAnswered,
-            Verdict::Pass(format!("{} operation(s)", reached.calls.len())),
-        )
-    } else {
-        Check::new(Id::CallAnswered, Verdict::Fail(wrong.join("; ")))
-    }
+    let slowest = reached
+        .calls
+        .iter()
+        .filter_map(|(kind, operation, called)| match called {
+            Called::Answered(took) => Some((*took, kind, operation)),
+            _ => None,
+        });
+    let verdict = match slowest.max_by_key(|(took, ..)| *took) {
+        _ if !wrong.is_empty() => Verdict::Fail(wrong.join("; ")),
+        // Karmada gives up at the deadline, and from other places the way may be longer.
+        Some((took, kind, operation)) if took > reached.limit / 2 => {
+            Verdict::Warn(format!("{operation} of {kind} took {took:.1?} of {:?}", reached.limit))
+        }
+        slowest => Verdict::Pass(format!(
+            "{} operation(s), the slowest in {:.1?} of {:?}",
+            reached.calls.len(),
+            slowest.map(|(took, ..)| took).unwrap_or_default(),
+            reached.limit
+        )),
+    };
+    Check::new(Id::CallAnswered, verdict)
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use jiff::Timestamp;
 use popcell_engine::{Description, Implemented, Target};
 use popcell_protocol::{Gvk, Operation};
@@ -40,6 +42,7 @@ fn healthy() -> Observed {
         city_label: "topology.datum.net/city-code".into(),
         expiry_days: 14,
         now: "2026-06-01T00:00:00Z".parse().unwrap(),
+        server_skew: Some(0),
         configurations: Ok(configuration.iter().map(Configuration::read).collect()),
         customizations: Ok(Vec::new()),
         members: Ok(read(include_str!("../../tests/fixtures/clusters.yaml"))
@@ -67,7 +70,13 @@ fn healthy() -> Observed {
                 distrust: None,
                 misnomer: None,
             }),
-            calls: vec![(widget(), Operation::InterpretHealth, Called::Answered)],
+            calls: vec![(
+                widget(),
+                Operation::InterpretHealth,
+                Called::Answered(Duration::from_millis(3)),
+            )],
+            limit: Duration::from_secs(5),
+            skew: Some(-1),
         }),
     }
 }
@@ -224,7 +233,45 @@ fn a_certificate_that_ends_is_announced_and_then_refused() {
     observed.now = "2090-02-01T00:00:00Z".parse().unwrap();
     assert_eq!(failed(&observed), ["ca-bundle", "tls-expiry"]);
     observed.now = "2019-02-01T00:00:00Z".parse().unwrap();
-    assert_eq!(failed(&observed), ["tls-expiry"]);
+    assert_eq!(failed(&observed), ["ca-bundle", "tls-expiry"], "not valid yet");
+}
+
+#[test]
+fn clocks_that_differ_are_reported() {
+    for (server, webhook, warns, fails) in [
+        (Some(9), Some(0), false, false),
+        (Some(-10), Some(0), true, false),
+        (Some(0), Some(300), false, true),
+        (Some(0), Some(-3600), false, true),
+        // Each is near to us, and they are far from each other.
+        (Some(-8), Some(8), true, false),
+        (None, Some(20), true, false),
+    ] {
+        let mut observed = healthy();
+        observed.server_skew = server;
+        observed.endpoint.as_mut().unwrap().skew = webhook;
+        assert_eq!(
+            warned(&observed).contains(&"clock-skew"),
+            warns,
+            "{server:?} {webhook:?}"
+        );
+        assert_eq!(
+            failed(&observed).contains(&"clock-skew"),
+            fails,
+            "{server:?} {webhook:?}"
+        );
+    }
+    let mut silent = healthy();
+    silent.server_skew = None;
+    silent.endpoint.as_mut().unwrap().skew = None;
+    assert!(matches!(wrong(&silent)[..], [("clock-skew", Verdict::Skip(_))]));
+}
+
+#[test]
+fn a_call_that_takes_most_of_the_deadline_is_announced() {
+    let mut observed = healthy();
+    observed.endpoint.as_mut().unwrap().calls[0].2 = Called::Answered(Duration::from_millis(2_600));
+    assert_eq!(warned(&observed), ["call-answered"]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub enum Id {
     TlsTrusted,
     TlsNames,
     TlsExpiry,
+    ClockSkew,
     CallAnswered,
     PrecedenceCustomization,
     PrecedenceWebhook,
@@ -27,7 +28,7 @@ pub enum Id {
 
 impl Id {
     /// Every check, in the order in which a person should read them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::KarmadaReachable,
         Self::ConfigPresent,
         Self::ConfigTimeout,
@@ -41,6 +42,7 @@ impl Id {
         Self::TlsTrusted,
         Self::TlsNames,
         Self::TlsExpiry,
+        Self::ClockSkew,
         Self::CallAnswered,
         Self::PrecedenceCustomization,
         Self::PrecedenceWebhook,
@@ -63,7 +65,7 @@ impl Id {
             | Self::ConfigRulesExplicit
             | Self::ConfigRulesMatchModules => "configuration",
             Self::EndpointAddress | Self::CaBundle | Self::EndpointResolves | Self::EndpointConnects => "endpoint",
-            Self::TlsTrusted | Self::TlsNames | Self::TlsExpiry => "certificate",
+            Self::TlsTrusted | Self::TlsNames | Self::TlsExpiry | Self::ClockSkew => "certificate",
             Self::CallAnswered => "interpreter",
             Self::PrecedenceCustomization | Self::PrecedenceWebhook => "precedence",
             Self::MembersPull | Self::MembersCity => "members",
@@ -143,9 +145,14 @@ impl Id {
                 "the certificate is valid now, and for some time to come",
                 "renew it; the webhook takes the new files without a restart",
             ),
+            Self::ClockSkew => (
+                "clock-skew",
+                "the clocks here, of the Karmada API server and of the webhook agree: validity of certificates is judged by them",
+                "synchronise the clocks (NTP) of the machines that are named",
+            ),
             Self::CallAnswered => (
                 "call-answered",
-                "every registered operation is answered",
+                "every registered operation is answered, well within timeoutSeconds",
                 "give the webhook the module for it, or run `popcell register` with the modules that it has",
             ),
             Self::PrecedenceCustomization => (

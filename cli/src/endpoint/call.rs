@@ -5,9 +5,10 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 
 use super::{
-    Endpoint,
+    Endpoint, clock,
     dial::{self, DialError, Trust},
     wire::{Answer, Question, Reason, body, decode, start},
 };
@@ -53,6 +54,7 @@ pub struct Connection {
     endpoint: Endpoint,
     limit: Duration,
     asked: u32,
+    skew: Option<i64>,
 }
 
 impl Connection {
@@ -80,7 +82,13 @@ impl Connection {
             endpoint: endpoint.clone(),
             limit,
             asked: 0,
+            skew: None,
         })
+    }
+
+    /// Seconds by which the webhook's clock was ahead of ours at its last answer (see [`clock::skew`]).
+    pub fn skew(&self) -> Option<i64> {
+        self.skew
     }
 
     /// Asks one question.
@@ -115,11 +123,13 @@ impl Connection {
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| http(error.to_string()))?;
         self.sender.ready().await.map_err(|error| http(error.to_string()))?;
+        let before = Timestamp::now();
         let answer = self
             .sender
             .send_request(request)
             .await
             .map_err(|error| http(error.to_string()))?;
+        self.skew = clock::skew(answer.headers(), before, Timestamp::now());
         let status = answer.status();
         let body = Limited::new(answer.into_body(), MAX_ANSWER)
             .collect()

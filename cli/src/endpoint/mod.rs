@@ -3,6 +3,7 @@
 
 pub mod call;
 pub mod certificate;
+pub mod clock;
 pub mod dial;
 pub mod sample;
 pub mod service;

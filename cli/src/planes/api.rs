@@ -3,17 +3,19 @@
 
 use std::{future::Future, path::Path, time::Duration};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams, Preconditions},
+    client::Body,
     config::{KubeConfigOptions, Kubeconfig},
     core::GroupVersionKind,
 };
 use serde_json::Value;
 
 use super::karmada::{Configuration, Customization, Member, ServiceReference};
-use crate::{args::cluster::Cluster, exit::Failure};
+use crate::{args::cluster::Cluster, endpoint::clock, exit::Failure};
 
 const LIMIT: Duration = Duration::from_secs(15);
 
@@ -81,6 +83,18 @@ impl Karmada {
     /// Its URL.
     pub fn server(&self) -> &str {
         &self.server
+    }
+
+    /// Seconds by which its clock is ahead of ours; `None` when it does not say. A refusal says it too.
+    pub async fn skew(&self) -> Result<Option<i64>, PlaneError> {
+        let asked = Timestamp::now();
+        let request = hyper::Request::get("/version")
+            .body(Body::empty())
+            .map_err(kube::Error::HttpError);
+        let answer = self
+            .run("ask for the time", async { self.client.send(request?).await })
+            .await?;
+        Ok(clock::skew(answer.headers(), asked, Timestamp::now()))
     }
 
     fn api(&self, group: &str, kind: &str, plural: &str) -> Api<DynamicObject> {

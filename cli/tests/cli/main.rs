@@ -9,10 +9,12 @@
 
 mod check;
 mod differ;
+mod doctor;
 mod faults;
 mod hello;
 mod interpret;
 mod interrupt;
+mod karmada;
 mod program;
 mod test;
 mod usage;

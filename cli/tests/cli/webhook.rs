@@ -7,15 +7,15 @@ use popcell_webhook::{Config, Running, start};
 
 use crate::program::{Run, module, popcell, repository, scratch};
 
-struct Served {
+pub(crate) struct Served {
     running: Option<Running>,
     runtime: tokio::runtime::Runtime,
     folder: tempfile::TempDir,
-    url: String,
+    pub(crate) url: String,
 }
 
 /// Serves the example module with a certificate for 127.0.0.1.
-fn serve() -> Served {
+pub(crate) fn serve() -> Served {
     let folder = scratch();
     let modules = folder.path().join("modules");
     std::fs::create_dir(&modules).unwrap();
@@ -47,7 +47,7 @@ fn serve() -> Served {
 }
 
 impl Served {
-    fn ca(&self) -> String {
+    pub(crate) fn ca(&self) -> String {
         SelfSigned {
             ca_dir: self.folder.path().join("ca"),
             names: Vec::new(),
@@ -56,6 +56,10 @@ impl Served {
         .to_str()
         .unwrap()
         .to_owned()
+    }
+
+    pub(crate) fn modules(&self) -> String {
+        self.folder.path().join("modules").to_str().unwrap().to_owned()
     }
 
     fn run(&self, command: &str, args: &[&str]) -> Run {
