@@ -12,6 +12,7 @@ pub mod lab;
 pub mod manifests;
 pub mod objects;
 mod plane;
+pub mod stand_ins;
 pub mod webhook;
 pub mod workspace;
 

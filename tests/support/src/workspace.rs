@@ -29,3 +29,9 @@ pub fn modules_dir() -> PathBuf {
 pub fn crds_dir() -> PathBuf {
     root().join("manifests/crds")
 }
+
+/// CRDs of kinds that are not this project's.
+#[must_use]
+pub fn stand_in_crds_dir() -> PathBuf {
+    root().join("tests/support/crds")
+}

@@ -1,0 +1,52 @@
+//! Stand-ins for what is outside the project.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use popcell_api::kind::Kind;
+use serde_json::Value;
+
+use crate::workspace;
+
+/// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
+/// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
+pub fn crd(kind: &Kind) -> Result<Value> {
+    let file = workspace::stand_in_crds_dir().join(format!("{}_{}.yaml", kind.group, kind.plural));
+    let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("failed to understand {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind;
+
+    use super::*;
+
+    #[test]
+    fn every_file_is_the_crd_of_a_kind_that_we_know() {
+        let mut known = 0;
+        for kind in [
+            kind::LOCATION,
+            kind::LOCATION_BINDING,
+            kind::NETWORK,
+            kind::NETWORK_BINDING,
+            kind::NETWORK_CONTEXT,
+            kind::SUBNET_CLAIM,
+            kind::SUBNET,
+            kind::RESOURCE_CLAIM,
+            kind::PROJECT,
+        ] {
+            let crd = crd(&kind).unwrap();
+            assert_eq!(crd["metadata"]["name"], format!("{}.{}", kind.plural, kind.group));
+            assert_eq!(crd["spec"]["group"], kind.group);
+            assert_eq!(crd["spec"]["names"]["kind"], kind.kind);
+            assert_eq!(crd["spec"]["names"]["plural"], kind.plural);
+            assert_eq!(crd["spec"]["versions"][0]["name"], kind.version);
+            let scope = &crd["spec"]["scope"];
+            let namespaced = kind.scope == kind::Scope::Namespaced;
+            assert_eq!(scope, if namespaced { "Namespaced" } else { "Cluster" });
+            known += 1;
+        }
+        assert_eq!(fs::read_dir(workspace::stand_in_crds_dir()).unwrap().count(), known);
+    }
+}
