@@ -53,7 +53,7 @@ fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut J
 }
 
 /// Takes `nullable` out of a schema. The derive gives it to every optional field, but absent and null are two
-/// spellings of one thing that writers in Go never use; without it the API server refuses or drops a null.
+/// spellings of one thing; without it the API server drops a null, so that no reader meets one.
 fn refuse_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     each_part(schema, refuse_null);

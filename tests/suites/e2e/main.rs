@@ -3,6 +3,7 @@
 
 mod city;
 mod compute;
+mod crds;
 mod disturbance;
 mod example;
 mod example_dependencies;
@@ -19,9 +20,25 @@ use popcell_suites::suite::Suite;
 use popcell_suites::world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [examples, deployments, registrations, cities, disturbances];
+    let parts = [definitions, examples, deployments, registrations, cities, disturbances];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
+}
+
+#[rustfmt::skip]
+fn definitions(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("crds::a_real_api_server_serves_ours", Beside, crds::served)
+        .test("crds::d1_no_field_is_dropped", Beside, crds::whole)
+        .test("crds::c13_unknown_fields_of_what_controllers_carry_are_kept", Beside, crds::unknown_fields)
+        .test("crds::c15_nulls_are_dropped", Beside, crds::nulls)
+        .test("crds::the_examples_are_taken", Beside, crds::examples)
+        .test("crds::d1_3_a_new_instance_has_a_status", Beside, crds::unobserved)
+        .test("crds::d1_columns_show_what_they_say", Beside, crds::columns)
+        .test("crds::invalid_objects_are_refused", Beside, crds::invalid)
+        .test("crds::b30_incomplete_statuses_are_refused", Beside, crds::wrong_status)
+        .test("crds::g13_what_identifies_a_deployment_is_immutable", Beside, crds::changed)
+        .test("crds::others_kinds_have_stand_ins", Beside, crds::stand_ins)
 }
 
 #[rustfmt::skip]
@@ -45,7 +62,7 @@ fn deployments(suite: Suite<World>) -> Suite<World> {
         .test("compute::b26_status_arrives_with_translated_generations", Beside, compute::status)
         .test("compute::c03_health_asks_whether_moving_would_help", Beside, compute::health)
         .test("compute::c03_failover_moves_only_what_it_can_help", Beside, failover::only_where_moving_helps)
-        .test("compute::c13_fields_that_nobody_knows_arrive", Alone, compute::unknown_fields)
+        .test("compute::c13_fields_that_nobody_knows_arrive", Beside, compute::unknown_fields)
 }
 
 #[rustfmt::skip]

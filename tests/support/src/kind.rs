@@ -58,6 +58,10 @@ pub const WORKLOAD_DEPLOYMENT: Kind = Kind::namespaced(
     "WorkloadDeployment",
     "workloaddeployments",
 );
+/// Workload, of ours.
+pub const WORKLOAD: Kind = Kind::namespaced(popcell_api::GROUP, popcell_api::VERSION, "Workload", "workloads");
+/// Instance.
+pub const INSTANCE: Kind = Kind::namespaced(popcell_api::GROUP, popcell_api::VERSION, "Instance", "instances");
 /// Workload of Karmada's example interpreter webhook.
 pub const EXAMPLE_WORKLOAD: Kind = Kind::namespaced("workload.example.io", "v1alpha1", "Workload", "workloads");
 /// PropagationPolicy.

@@ -1,11 +1,12 @@
 //! One API server and what tests do with objects on it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, Request};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
@@ -71,6 +72,42 @@ impl Plane {
             }
             _ => Api::all_with(self.client.clone(), &kind.resource()),
         }
+    }
+
+    /// Creates an object of any kind that the server knows. A field that the kind does not have is an error, as it is for
+    /// `kubectl`; with `dry_run` nothing is stored.
+    pub async fn create(&self, object: &Value, dry_run: bool) -> Result<DynamicObject> {
+        let what = describe(object);
+        let failed = || self.failed("create", &what);
+        let (api, _) = self.addressed(object).await.with_context(failed)?;
+        let parameters = PostParams {
+            dry_run,
+            ..PostParams::default()
+        };
+        let mut request = Request::new(api.resource_url())
+            .create(&parameters, object.to_string().into_bytes())
+            .with_context(failed)?;
+        let strict = format!("{}&fieldValidation=Strict", request.uri());
+        *request.uri_mut() = strict.parse().with_context(failed)?;
+        self.client.request(request).await.with_context(failed)
+    }
+
+    /// What `kubectl get -o wide` shows of an object: cells by the name of their column.
+    pub async fn columns(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<BTreeMap<String, Value>> {
+        let failed = || self.failed("print", &format!("{} {name}", kind.kind));
+        let api = self.api(kind, namespace);
+        let mut request = Request::new(api.resource_url())
+            .get(name, &GetParams::default())
+            .with_context(failed)?;
+        let table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+            .parse()
+            .with_context(failed)?;
+        request.headers_mut().insert("accept", table);
+        let table: Value = self.client.request(request).await.with_context(failed)?;
+        let columns = table["columnDefinitions"].as_array().with_context(failed)?;
+        let cells = table["rows"][0]["cells"].as_array().with_context(failed)?;
+        let named = columns.iter().map(|column| column["name"].as_str().unwrap_or_default());
+        Ok(named.map(str::to_owned).zip(cells.iter().cloned()).collect())
     }
 
     /// Server-side apply of an object of any kind that the server knows, taking fields from other writers.

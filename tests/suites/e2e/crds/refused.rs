@@ -1,0 +1,191 @@
+//! What the server refuses, and how it says so.
+
+use anyhow::{Context, Result, bail, ensure};
+use popcell_suites::world::World;
+use popcell_test_support::Plane;
+use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use serde_json::{Value, json};
+
+use super::{new_object, plane_with_namespace};
+
+/// A place, the JSON that is put there (`""` takes away what is there), and what the server says of it.
+type Row = (&'static str, &'static str, &'static str);
+
+/// Places are below the object.
+#[rustfmt::skip]
+const WORKLOADS: &[Row] = &[
+    ("/spec", "", "spec: Required value"),
+    ("/spec/template", "", "spec.template: Required value"),
+    ("/spec/placements", "", "spec.placements: Required value"),
+    ("/spec/placements", "null", "spec.placements: Required value"),
+    ("/spec/placements", "[]", "spec.placements in body should have at least 1 items"),
+    ("/spec/placements/0/name", "", "spec.placements[0].name: Required value"),
+    ("/spec/placements/0/cityCodes", "", "spec.placements[0].cityCodes: Required value"),
+    ("/spec/placements/0/scaleSettings", "", "spec.placements[0].scaleSettings: Required value"),
+    ("/spec/placement", "[]", r#"unknown field "spec.placement""#),
+];
+
+/// Places are below the scale settings, of a Workload's placement and of a WorkloadDeployment.
+#[rustfmt::skip]
+const SCALE_SETTINGS: &[Row] = &[
+    ("/minReplicas", "", "scaleSettings.minReplicas: Required value"),
+    ("/minReplicas", r#""2""#, "scaleSettings.minReplicas in body must be of type integer"),
+    ("/instanceManagementPolicy", r#""Parallel""#, r#"Unsupported value: "Parallel": supported values: "OrderedReady""#),
+    ("/metrics/0/resource/name", r#""memory""#, r#"Unsupported value: "memory": supported values: "cpu""#),
+    ("/metrics/0/resource/target", "", "metrics[0].resource.target: Required value"),
+];
+
+/// Places are below the spec of an Instance, and of both templates of one.
+#[rustfmt::skip]
+const INSTANCE_SPECS: &[Row] = &[
+    ("/runtime", "", "spec.runtime: Required value"),
+    ("/runtime/resources", "", "runtime.resources: Required value"),
+    ("/runtime/resources/instanceType", "", "runtime.resources.instanceType: Required value"),
+    ("/runtime/sandbox/containers", "[]", "sandbox.containers in body should have at least 1 items"),
+    ("/runtime/sandbox/containers/0/image", "", "sandbox.containers[0].image: Required value"),
+    ("/runtime/sandbox/containers/-", r#"{"name":"web","image":"other"}"#, "sandbox.containers[1]: Duplicate value"),
+    ("/runtime/sandbox/containers/0/env/-", r#"{"name":"PLAIN"}"#, "env[5]: Duplicate value"),
+    ("/runtime/sandbox/containers/0/ports/0/port", "0", "ports[0].port in body should be greater than or equal to 1"),
+    ("/runtime/sandbox/containers/0/ports/0/port", "65536", "ports[0].port in body should be less than or equal to 65535"),
+    ("/runtime/sandbox/containers/0/ports/0/protocol", r#""ICMP""#, r#"Unsupported value: "ICMP": supported values: "TCP", "UDP", "SCTP""#),
+    ("/runtime/sandbox/containers/0/resources/limits/memory", r#""lots""#, "resources.limits.memory in body should match"),
+    ("/runtime/virtualMachine/volumeAttachments", "[]", "virtualMachine.volumeAttachments in body should have at least 1 items"),
+    ("/networkInterfaces", "", "spec.networkInterfaces: Required value"),
+    ("/networkInterfaces", "[]", "networkInterfaces in body should have at least 1 items"),
+    ("/networkInterfaces/0/network/name", "", "networkInterfaces[0].network.name: Required value"),
+    ("/volumes/-", r#"{"name":"data"}"#, "volumes[4]: Duplicate value"),
+    ("/volumes/0/disk/template", "", "volumes[0].disk.template: Required value"),
+    ("/volumes/1/disk/template/spec/populator/filesystem/type", r#""xfs""#, r#"Unsupported value: "xfs": supported values: "ext4""#),
+    ("/location/name", "", "location.name: Required value"),
+    ("/controller/templateHash", "", "controller.templateHash: Required value"),
+    ("/controller/schedulingGates/-", r#"{"name":"Quota"}"#, "controller.schedulingGates[2]: Duplicate value"),
+];
+
+/// Places are below the object.
+#[rustfmt::skip]
+const DEPLOYMENTS: &[Row] = &[
+    ("/spec/workloadRef", "", "spec.workloadRef: Required value"),
+    ("/spec/workloadRef/uid", "", "spec.workloadRef.uid: Required value"),
+    ("/spec/workloadRef/namespace", r#""default""#, r#"unknown field "spec.workloadRef.namespace""#),
+    ("/spec/placementName", "", "spec.placementName: Required value"),
+    ("/spec/cityCode", "", "spec.cityCode: Required value"),
+    ("/spec/template", "", "spec.template: Required value"),
+    ("/spec/scaleSettings", "", "spec.scaleSettings: Required value"),
+];
+
+/// Places are below the status.
+#[rustfmt::skip]
+const STATUSES: &[(Kind, Row)] = &[
+    (WORKLOAD, ("/deployments", "", "status.deployments: Required value")),
+    (WORKLOAD, ("/updatedReplicas", "", "status.updatedReplicas: Required value")),
+    (WORKLOAD, ("/placements/0/readyReplicas", "", "status.placements[0].readyReplicas: Required value")),
+    (WORKLOAD_DEPLOYMENT, ("/replicas", "", "status.replicas: Required value")),
+    (WORKLOAD_DEPLOYMENT, ("/updatedReplicas", "", "status.updatedReplicas: Required value")),
+    (WORKLOAD_DEPLOYMENT, ("/conditions/0/status", r#""Yes""#, r#"Unsupported value: "Yes": supported values: "True", "False", "Unknown""#)),
+    (WORKLOAD_DEPLOYMENT, ("/conditions/0/reason", r#""it rains""#, r#"status.conditions[0].reason: Invalid value: "it rains""#)),
+    (WORKLOAD_DEPLOYMENT, ("/conditions/0/lastTransitionTime", "", "status.conditions[0].lastTransitionTime: Required value")),
+    (INSTANCE, ("/conditions/-", r#"{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}"#, "status.conditions[3]: Duplicate value")),
+    (INSTANCE, ("/controller/observedTemplateHash", "", "status.controller.observedTemplateHash: Required value")),
+];
+
+pub(crate) async fn invalid(world: &World, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(world, namespace).await?;
+    for (kind, below, rows) in [
+        (WORKLOAD, "", WORKLOADS),
+        (WORKLOAD, "/spec/placements/0/scaleSettings", SCALE_SETTINGS),
+        (WORKLOAD, "/spec/template/spec", INSTANCE_SPECS),
+        (WORKLOAD_DEPLOYMENT, "", DEPLOYMENTS),
+        (WORKLOAD_DEPLOYMENT, "/spec/scaleSettings", SCALE_SETTINGS),
+        (WORKLOAD_DEPLOYMENT, "/spec/template/spec", INSTANCE_SPECS),
+        (INSTANCE, "/spec", INSTANCE_SPECS),
+    ] {
+        for (place, value, message) in rows {
+            let (mut object, _) = new_object(kind.kind, namespace)?;
+            change(&mut object, &format!("{below}{place}"), value)?;
+            let what = format!("{} with {below}{place} = {value:?}", kind.kind);
+            refused(&what, plane.create(&object, true).await, message)?;
+        }
+    }
+    a_misspelt_field_is_named(&plane, namespace).await
+}
+
+/// Deep in a Workload, where people make mistakes.
+async fn a_misspelt_field_is_named(plane: &Plane, namespace: &str) -> Result<()> {
+    let (mut object, _) = new_object(WORKLOAD.kind, namespace)?;
+    let container = "/spec/template/spec/runtime/sandbox/containers/0";
+    change(&mut object, &format!("{container}/imag"), r#""web:1""#)?;
+    let message = r#"unknown field "spec.template.spec.runtime.sandbox.containers[0].imag""#;
+    refused("a container with imag", plane.create(&object, true).await, message)
+}
+
+/// Writers of statuses give all counts, and conditions that are conditions.
+pub(crate) async fn wrong_status(world: &World, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(world, namespace).await?;
+    for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
+        let (object, _) = new_object(kind.kind, namespace)?;
+        plane.create(&object, false).await?;
+    }
+    for (kind, (place, value, message)) in STATUSES {
+        let (_, mut status) = new_object(kind.kind, namespace)?;
+        change(&mut status, place, value)?;
+        let outcome = plane.set_status(*kind, Some(namespace), "whole", &status).await;
+        refused(
+            &format!("a status of {} with {place} = {value:?}", kind.kind),
+            outcome,
+            message,
+        )?;
+    }
+    Ok(())
+}
+
+/// Another city, placement or workload is another WorkloadDeployment; how many of what is not.
+pub(crate) async fn changed(world: &World, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(world, namespace).await?;
+    let (object, _) = new_object(WORKLOAD_DEPLOYMENT.kind, namespace)?;
+    plane.create(&object, false).await?;
+    for (field, value) in [
+        ("cityCode", json!("ORD")),
+        ("cityCode", json!("dfw")),
+        ("placementName", json!("eu")),
+        ("workloadRef", json!({ "name": "other" })),
+        ("workloadRef", json!({ "uid": "00000000-0000-0000-0000-000000000000" })),
+    ] {
+        let patch = json!({ "spec": { field: value } });
+        let outcome = plane.merge(WORKLOAD_DEPLOYMENT, Some(namespace), "whole", &patch).await;
+        let message = format!("{field} is immutable: create another WorkloadDeployment");
+        refused(&patch.to_string(), outcome, &message)?;
+    }
+    let allowed = json!({ "spec": { "scaleSettings": { "minReplicas": 3 }, "template": { "metadata": null } } });
+    plane
+        .merge(WORKLOAD_DEPLOYMENT, Some(namespace), "whole", &allowed)
+        .await?;
+    Ok(())
+}
+
+fn change(object: &mut Value, place: &str, value: &str) -> Result<()> {
+    let (parent, name) = place.rsplit_once('/').context("no pointer")?;
+    let parent = object.pointer_mut(parent).with_context(|| format!("no {parent}"))?;
+    if value.is_empty() {
+        let removed = parent.as_object_mut().and_then(|fields| fields.remove(name));
+        removed.with_context(|| format!("{place} is missing by itself"))?;
+        return Ok(());
+    }
+    let value = serde_json::from_str(value).with_context(|| format!("{value} is no JSON"))?;
+    match parent {
+        Value::Array(items) if name == "-" => items.push(value),
+        Value::Object(fields) => {
+            fields.insert(name.to_owned(), value);
+        }
+        _ => bail!("{place} cannot be changed"),
+    }
+    Ok(())
+}
+
+fn refused<T>(what: &str, outcome: Result<T>, message: &str) -> Result<()> {
+    let Err(error) = outcome else {
+        bail!("{what} is accepted")
+    };
+    let error = format!("{error:#}");
+    ensure!(error.contains(message), "{what}: expected {message:?} in {error:?}");
+    Ok(())
+}
