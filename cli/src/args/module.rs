@@ -13,7 +13,8 @@ use super::{
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  popcell new widget-interpreter --sdk ../popcell/interpreter-wasm/sdk
+  popcell new widget-interpreter
+  popcell new widget-interpreter --sdk ../popcell
   popcell new widget-interpreter --sdk https://github.com/example/popcell --template aggregate
   cd widget-interpreter && cargo test")]
 pub struct New {
@@ -22,9 +23,10 @@ pub struct New {
     /// What the module starts with
     #[arg(long, value_enum, default_value_t)]
     pub template: Template,
-    /// Where popcell-sdk is: a folder, or the URL of a Git repository
-    #[arg(long, value_name = "PATH|GIT-URL")]
-    pub sdk: String,
+    /// Where popcell-sdk is: a folder, or the URL of a Git repository [default: the popcell repository that this folder, or
+    /// this program, lies in]
+    #[arg(long, value_name = "PATH|GIT-URL", env = "POPCELL_SDK")]
+    pub sdk: Option<String>,
 }
 
 /// The starting points.

@@ -17,7 +17,10 @@ use crate::{
 pub fn run(args: &New, console: &mut Console) -> Outcome {
     let New { name, template, sdk } = args;
     check_name(name).map_err(|reason| Failure::Usage(format!("failed to name the crate {name:?}: {reason}")))?;
-    let sdk = sdk_source(sdk)?;
+    let sdk = match sdk {
+        Some(sdk) => sdk_source(sdk)?,
+        None => sdk_around()?,
+    };
     let folder = Path::new(name);
     if folder.symlink_metadata().is_ok() {
         return Err(Failure::Usage(format!(
@@ -30,7 +33,7 @@ pub fn run(args: &New, console: &mut Console) -> Outcome {
     }
     writeln!(
         console.out,
-        "made {name} from template {}. Next:\n  cd {name}\n  cargo test",
+        "made {name} from template {} (popcell-sdk = {{ {sdk} }}). Next:\n  cd {name}\n  cargo test",
         template_name(*template)
     )?;
     Ok(Exit::Success)
@@ -99,21 +102,44 @@ fn sdk_source(sdk: &str) -> Result<String, Failure> {
     if sdk.contains("://") || sdk.starts_with("git@") {
         return Ok(format!("git = \"{sdk}\""));
     }
-    let given = PathBuf::from(sdk);
-    let found = [given.clone(), given.join("interpreter-wasm/sdk")]
+    let found = sdk_in(Path::new(sdk)).ok_or_else(|| {
+        Failure::Usage(format!("--sdk {sdk}: it is not the folder of popcell-sdk (interpreter-wasm/sdk of the popcell repository), and not a URL"))
+    })?;
+    by_path(&found)
+}
+
+/// As long as the SDK is in no registry, a newcomer works in a clone of popcell, or with a program that was built in one.
+fn sdk_around() -> Result<String, Failure> {
+    let places = [std::env::current_dir(), std::env::current_exe()];
+    let found = places
+        .iter()
+        .flatten()
+        .find_map(|place| place.ancestors().find_map(sdk_in));
+    by_path(&found.ok_or_else(|| {
+        Failure::Usage(
+            "neither this folder nor this program lies in the popcell repository: give --sdk, the folder of a clone or the URL of the \
+             Git repository"
+                .to_owned(),
+        )
+    })?)
+}
+
+/// The SDK's folder, if `folder` is that or the repository.
+fn sdk_in(folder: &Path) -> Option<PathBuf> {
+    [folder.to_owned(), folder.join("interpreter-wasm/sdk")]
         .into_iter()
         .find(|folder| {
             std::fs::read_to_string(folder.join("Cargo.toml"))
                 .is_ok_and(|manifest| crate::build::package_name(&manifest) == Some("popcell-sdk"))
-        });
-    let found = found.ok_or_else(|| {
-        Failure::Usage(format!("--sdk {sdk}: it is not the folder of popcell-sdk (interpreter-wasm/sdk of the popcell repository), and not a URL"))
-    })?;
-    // The new crate lies deeper than where the command was typed.
-    let found = found
+        })
+}
+
+/// The new crate lies deeper than where the command was typed.
+fn by_path(folder: &Path) -> Result<String, Failure> {
+    let folder = folder
         .canonicalize()
-        .map_err(|error| Failure::file("find", &found, &error))?;
-    Ok(format!("path = \"{}\"", found.display()))
+        .map_err(|error| Failure::file("find", folder, &error))?;
+    Ok(format!("path = \"{}\"", folder.display()))
 }
 
 #[cfg(test)]
@@ -146,6 +172,15 @@ mod tests {
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn the_sdk_is_found_in_the_repository_and_in_its_own_folder_only() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let sdk = repository.join("interpreter-wasm/sdk");
+        assert_eq!(sdk_in(&repository), Some(sdk.clone()));
+        assert_eq!(sdk_in(&sdk), Some(sdk));
+        assert_eq!(sdk_in(&repository.join("interpreter-wasm")), None);
     }
 
     #[test]

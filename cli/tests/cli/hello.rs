@@ -40,6 +40,25 @@ fn a_new_module_passes_its_tests_natively_and_in_webassembly() {
     );
 }
 
+/// By rustfmt's own settings: an author has not ours.
+#[test]
+fn every_template_is_formatted() {
+    let folder = scratch();
+    std::fs::write(folder.path().join("rustfmt.toml"), "").unwrap();
+    let sdk = repository();
+    for template in ["health", "replicas", "aggregate", "full"] {
+        let new = ["new", template, "--template", template, "--sdk", sdk.to_str().unwrap()];
+        finish(command().current_dir(folder.path()).args(new)).expect(0);
+        let sources = ["src/lib.rs", "tests/cases.rs"].map(|file| folder.path().join(template).join(file));
+        finish(
+            Command::new("rustfmt")
+                .args(["--check", "--edition", "2024"])
+                .args(&sources),
+        )
+        .expect(0);
+    }
+}
+
 #[test]
 fn names_that_cargo_would_not_take_are_refused() {
     let folder = scratch();

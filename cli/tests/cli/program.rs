@@ -28,6 +28,7 @@ pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_popcell"));
     command
         .env_remove("POPCELL_MODULE_DIR")
+        .env_remove("POPCELL_SDK")
         .env_remove("KUBECONFIG")
         .current_dir(fixtures());
     command

@@ -6,10 +6,13 @@ struct Widget;
 impl Interpreter for Widget {
     /// What a member cluster sends upward.
     fn status(widget: &Object) -> Result<Json> {
-        let ready = widget.int("/status/readyReplicas")?;
-        let observed = widget.int("/status/observedGeneration")?;
-        let fields = [("readyReplicas", ready), ("observedGeneration", observed)];
-        let mut status = Json::object(fields.into_iter().filter_map(|(key, value)| Some((key, value?))));
+        let mut fields = Vec::new();
+        for key in ["readyReplicas", "observedGeneration"] {
+            if let Some(value) = widget.int(&format!("/status/{key}"))? {
+                fields.push((key, value));
+            }
+        }
+        let mut status = Json::object(fields);
         generation::note(&mut status, widget)?;
         Ok(status)
     }
@@ -20,6 +23,7 @@ impl Interpreter for Widget {
         if let Some(observed) = observed {
             widget.set("/status/observedGeneration", observed)?;
         }
-        widget.set("/status/readyReplicas", aggregation::total(items, "/readyReplicas")?)
+        let ready = aggregation::total(items, "/readyReplicas")?;
+        widget.set("/status/readyReplicas", ready)
     }
 }

@@ -6,13 +6,14 @@ struct Widget;
 impl Interpreter for Widget {
     fn replicas(widget: &Object) -> Result<Replicas> {
         let replicas = desired(widget)?;
-        // With requirements at 0 replicas Karmada's scheduler would take the object out of its cluster.
-        let requirements = if replicas > 0 {
-            pod::requirements(widget, "/spec/template")?
-        } else {
-            None
-        };
-        Ok(Replicas { replicas, requirements })
+        Ok(Replicas {
+            replicas,
+            // With requirements at 0 replicas Karmada's scheduler takes the object out of its cluster.
+            requirements: match replicas {
+                1.. => pod::requirements(widget, "/spec/template")?,
+                _ => None,
+            },
+        })
     }
 
     fn revise(widget: &mut Object, replicas: i32) -> Result<()> {
@@ -33,7 +34,8 @@ impl Interpreter for Widget {
     }
 
     fn aggregate(widget: &mut Object, items: &[StatusItem]) -> Result<()> {
-        widget.set("/status/readyReplicas", aggregation::total(items, "/readyReplicas")?)
+        let ready = aggregation::total(items, "/readyReplicas")?;
+        widget.set("/status/readyReplicas", ready)
     }
 
     fn health(widget: &Object) -> Result<bool> {

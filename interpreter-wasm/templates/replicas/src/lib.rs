@@ -6,13 +6,14 @@ struct Widget;
 impl Interpreter for Widget {
     fn replicas(widget: &Object) -> Result<Replicas> {
         let replicas = widget.int("/spec/replicas")?.unwrap_or(1);
-        // With requirements at 0 replicas Karmada's scheduler would take the object out of its cluster.
-        let requirements = if replicas > 0 {
-            pod::requirements(widget, "/spec/template")?
-        } else {
-            None
-        };
-        Ok(Replicas { replicas, requirements })
+        Ok(Replicas {
+            replicas,
+            // With requirements at 0 replicas Karmada's scheduler takes the object out of its cluster.
+            requirements: match replicas {
+                1.. => pod::requirements(widget, "/spec/template")?,
+                _ => None,
+            },
+        })
     }
 
     fn revise(widget: &mut Object, replicas: i32) -> Result<()> {
