@@ -38,7 +38,8 @@ fn definitions(suite: Suite<World>) -> Suite<World> {
         .test("crds::invalid_objects_are_refused", Beside, crds::invalid)
         .test("crds::b30_incomplete_statuses_are_refused", Beside, crds::wrong_status)
         .test("crds::g13_what_identifies_a_deployment_is_immutable", Beside, crds::changed)
-        .test("crds::others_kinds_have_stand_ins", Beside, crds::stand_ins)
+        .test("crds::others_kinds_are_written_and_read", Beside, crds::stand_in)
+        .test("crds::karmadas_kinds_are_written_and_read", Beside, crds::karmada)
 }
 
 #[rustfmt::skip]

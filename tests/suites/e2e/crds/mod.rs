@@ -1,7 +1,7 @@
 //! The CRDs that are shipped, on a real API server.
 
+mod others;
 mod refused;
-mod stand_ins;
 mod stored;
 
 use std::fs;
@@ -11,8 +11,8 @@ use popcell_suites::world::{SPARE, World};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
 
+pub(crate) use others::{karmada, stand_in};
 pub(crate) use refused::{changed, invalid, wrong_status};
-pub(crate) use stand_ins::served as stand_ins;
 pub(crate) use stored::{columns, examples, nulls, served, unknown_fields, unobserved, whole};
 
 /// The object that has every field of its kind.
