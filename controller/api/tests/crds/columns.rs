@@ -5,7 +5,7 @@ use crate::read::{crd, only_version};
 /// Name, path, priority: 0 is always shown, 1 with `-o wide`.
 fn columns(kind: &str) -> Vec<(String, String, i32)> {
     let crd = crd(kind);
-    let columns = only_version(&crd).additional_printer_columns.clone().unwrap();
+    let columns = only_version(crd).additional_printer_columns.clone().unwrap();
     columns
         .into_iter()
         .map(|column| (column.name, column.json_path, column.priority.unwrap_or(0)))

@@ -29,7 +29,7 @@ fn d1_names_scope_and_version() {
             annotations[annotations::PARENT_CONTEXTS],
             annotations::PARENT_CONTEXT_PROJECT
         );
-        let version = only_version(&crd);
+        let version = only_version(crd);
         assert_eq!(version.name, VERSION);
         assert_eq!(format!("{}/{}", crd.spec.group, version.name), API_VERSION);
         assert!(version.served && version.storage);

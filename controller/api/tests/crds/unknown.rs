@@ -1,8 +1,9 @@
 //! What an API server keeps of an object (design.md 7.1).
 
+use popcell_api::Workload;
 use serde_json::Value;
 
-use crate::read::{KINDS, field, schema, whole};
+use crate::read::{KINDS, example_workloads, field, schema, whole};
 
 const KEEP: &str = "x-kubernetes-preserve-unknown-fields";
 
@@ -39,6 +40,26 @@ fn d1_schemas_describe_every_field() {
         // Upstream's schema has its parts; nothing reads or writes them.
         found.retain(|path| !path.starts_with("status.gateway."));
         assert_eq!(found, Vec::<String>::new(), "{kind}");
+    }
+}
+
+#[test]
+fn the_examples_have_no_field_that_is_dropped() {
+    let examples = example_workloads();
+    assert_eq!(examples.len(), 2);
+    for (file, object) in examples {
+        let mut found = Vec::new();
+        undescribed("spec", &object["spec"], &schema("Workload", &field("spec")), &mut found);
+        assert_eq!(found, Vec::<String>::new(), "{file}");
+        let typed: Workload = serde_json::from_value(object).unwrap();
+        assert!(
+            typed
+                .spec
+                .placements
+                .iter()
+                .all(|placement| !placement.city_codes.is_empty()),
+            "{file}"
+        );
     }
 }
 
