@@ -7,15 +7,16 @@ use popcell_protocol::{Gvk, Operation};
 
 use super::{
     Check, Id, Verdict,
-    observe::{Observed, questions},
+    observe::{Observed, Seen, questions},
 };
-use crate::planes::karmada::Webhook;
+use crate::planes::karmada::{Served, Webhook};
 
-const IDS: [Id; 4] = [
+const IDS: [Id; 5] = [
     Id::ConfigTimeout,
     Id::ConfigContextVersion,
     Id::ConfigRulesExplicit,
     Id::ConfigRulesMatchModules,
+    Id::ConfigKindsServed,
 ];
 
 pub(super) fn checks(observed: &Observed) -> Vec<Check> {
@@ -60,6 +61,7 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
             "give --module-dir to compare with the modules",
         ),
     });
+    checks.push(Check::new(Id::ConfigKindsServed, kinds(webhook, &observed.kinds)));
     checks
 }
 
@@ -129,5 +131,31 @@ fn matching(webhook: &Webhook, modules: &[Description]) -> Verdict {
         (false, _) => Verdict::Fail(format!("registered, but no module has it: {missing}")),
         (true, false) => Verdict::Warn(format!("the modules would register this too: {unregistered}")),
         (true, true) => Verdict::Pass(format!("{} operation(s)", registered.len())),
+    }
+}
+
+/// A kind that nobody can store yet is in order: its CRD may be installed after the webhook. A status that cannot be written
+/// is not: each AggregateStatus fails.
+fn kinds(webhook: &Webhook, kinds: &[(Gvk, Seen<Served>)]) -> Verdict {
+    let aggregated =
+        |kind: &Gvk| questions(webhook).any(|(of, operation)| of == *kind && operation == Operation::AggregateStatus);
+    let (mut broken, mut absent) = (Vec::new(), Vec::new());
+    for (kind, served) in kinds {
+        match served {
+            Err(reason) => broken.push(reason.clone()),
+            Ok(Served::WithoutStatus) if aggregated(kind) => {
+                broken.push(format!(
+                    "{kind} has no subresource status, which AggregateStatus writes"
+                ));
+            }
+            Ok(Served::Not) => absent.push(kind.to_string()),
+            Ok(Served::WithoutStatus | Served::WithStatus) => {}
+        }
+    }
+    match (kinds.is_empty(), broken.is_empty(), absent.is_empty()) {
+        (true, ..) => Verdict::Skip("no rule names a kind".to_owned()),
+        (_, false, _) => Verdict::Fail(broken.join("; ")),
+        (_, _, false) => Verdict::Warn(format!("not installed: {}", absent.join(", "))),
+        _ => Verdict::Pass(format!("{} kind(s)", kinds.len())),
     }
 }

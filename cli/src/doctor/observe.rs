@@ -23,7 +23,7 @@ use crate::{
     exit::Failure,
     planes::{
         Karmada, PlaneError,
-        karmada::{Configuration, Customization, Member, Webhook},
+        karmada::{Configuration, Customization, Member, Served, Webhook},
     },
 };
 
@@ -53,6 +53,8 @@ pub struct Observed {
     pub members: Seen<Vec<Member>>,
     /// What the modules say, when there was a folder of them.
     pub modules: Option<Vec<Description>>,
+    /// Each exact kind of our rules.
+    pub kinds: Vec<(Gvk, Seen<Served>)>,
     /// Our webhook, step by step; `None` when it is not registered.
     pub endpoint: Option<Reached>,
 }
@@ -118,9 +120,14 @@ pub async fn observe(args: &Doctor, modules: Option<Vec<Description>>) -> Result
         customizations: karmada.customizations().await.map_err(seen),
         members: karmada.members().await.map_err(seen),
         modules,
+        kinds: Vec::new(),
         endpoint: None,
     };
     if let Some(webhook) = observed.webhook().cloned() {
+        for kind in kinds(&webhook) {
+            let served = karmada.served(&kind).await.map_err(seen);
+            observed.kinds.push((kind, served));
+        }
         observed.endpoint = Some(reach(&karmada, &webhook).await);
     }
     Ok(observed)
@@ -240,6 +247,16 @@ async fn call(
         calls.push((kind, operation, called));
     }
     (calls, connection.skew())
+}
+
+fn kinds(webhook: &Webhook) -> Vec<Gvk> {
+    let mut kinds: Vec<Gvk> = Vec::new();
+    for (kind, _) in questions(webhook) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
 }
 
 /// Every exact kind and operation of the rules; what `*` stands for is unknown.

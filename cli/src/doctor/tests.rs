@@ -6,7 +6,7 @@ use popcell_protocol::{Gvk, Operation};
 use serde_json::Value;
 
 use super::{
-    observe::{Called, Observed, Reached},
+    observe::{Called, Observed, Reached, Seen},
     *,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         certificate::{Bundle, testing::authority},
         dial::Presented,
     },
-    planes::karmada::{Configuration, Customization, Member},
+    planes::karmada::{Configuration, Customization, Member, Served},
 };
 
 fn read(text: &str) -> Vec<Value> {
@@ -59,6 +59,7 @@ fn healthy() -> Observed {
                     .into(),
             }],
         }]),
+        kinds: vec![(widget(), Ok(Served::WithStatus))],
         endpoint: Some(Reached {
             address: Ok(Endpoint::parse("https://10.0.0.7:8443/interpret").unwrap()),
             bundle: Ok(Some(bundle.clone())),
@@ -169,6 +170,24 @@ fn rules_and_modules_are_compared_both_ways() {
     let mut less = healthy();
     less.modules.as_mut().unwrap()[0].targets[0].operations[1].register = true;
     assert_eq!(warned(&less), ["config-rules-match-modules"]);
+}
+
+#[test]
+fn a_kind_without_the_status_that_we_aggregate_is_reported() {
+    let with = |served: Seen<Served>, operation: &str| {
+        let mut observed = healthy();
+        set_webhook(&mut observed, |webhook| {
+            webhook.rules[0].operations = vec![operation.into()];
+        });
+        observed.modules = None;
+        observed.kinds[0].1 = served;
+        let id = "config-kinds-served";
+        (failed(&observed).contains(&id), warned(&observed).contains(&id))
+    };
+    assert_eq!(with(Ok(Served::WithoutStatus), "AggregateStatus"), (true, false));
+    assert_eq!(with(Ok(Served::WithoutStatus), "InterpretHealth"), (false, false));
+    assert_eq!(with(Ok(Served::Not), "AggregateStatus"), (false, true));
+    assert_eq!(with(Err("403".into()), "InterpretHealth"), (true, false));
 }
 
 #[test]

@@ -11,6 +11,7 @@ pub enum Id {
     ConfigContextVersion,
     ConfigRulesExplicit,
     ConfigRulesMatchModules,
+    ConfigKindsServed,
     EndpointAddress,
     CaBundle,
     EndpointResolves,
@@ -28,13 +29,14 @@ pub enum Id {
 
 impl Id {
     /// Every check, in the order in which a person should read them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::KarmadaReachable,
         Self::ConfigPresent,
         Self::ConfigTimeout,
         Self::ConfigContextVersion,
         Self::ConfigRulesExplicit,
         Self::ConfigRulesMatchModules,
+        Self::ConfigKindsServed,
         Self::EndpointAddress,
         Self::CaBundle,
         Self::EndpointResolves,
@@ -63,7 +65,8 @@ impl Id {
             | Self::ConfigTimeout
             | Self::ConfigContextVersion
             | Self::ConfigRulesExplicit
-            | Self::ConfigRulesMatchModules => "configuration",
+            | Self::ConfigRulesMatchModules
+            | Self::ConfigKindsServed => "configuration",
             Self::EndpointAddress | Self::CaBundle | Self::EndpointResolves | Self::EndpointConnects => "endpoint",
             Self::TlsTrusted | Self::TlsNames | Self::TlsExpiry | Self::ClockSkew => "certificate",
             Self::CallAnswered => "interpreter",
@@ -109,6 +112,11 @@ impl Id {
                 "config-rules-match-modules",
                 "the rules are what the modules register",
                 "run `popcell register --module-dir` with the modules that the webhook serves",
+            ),
+            Self::ConfigKindsServed => (
+                "config-kinds-served",
+                "the Karmada API server has the kinds of the rules, and a status where we aggregate it",
+                "install the CRD of the kind there, with `subresources: {status: {}}`",
             ),
             Self::EndpointAddress => (
                 "endpoint-address",

@@ -12,9 +12,10 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
     core::GroupVersionKind,
 };
+use popcell_protocol::Gvk;
 use serde_json::Value;
 
-use super::karmada::{Configuration, Customization, Member, ServiceReference};
+use super::karmada::{Configuration, Customization, Member, Served, ServiceReference};
 use crate::{args::cluster::Cluster, endpoint::clock, exit::Failure};
 
 const LIMIT: Duration = Duration::from_secs(15);
@@ -83,6 +84,27 @@ impl Karmada {
     /// Its URL.
     pub fn server(&self) -> &str {
         &self.server
+    }
+
+    /// Whether it serves a kind.
+    pub async fn served(&self, kind: &Gvk) -> Result<Served, PlaneError> {
+        let list = async {
+            if kind.group.is_empty() {
+                return self.client.list_core_api_resources(&kind.version).await;
+            }
+            self.client.list_api_group_resources(&kind.api_version()).await
+        };
+        let list = async {
+            match list.await {
+                Ok(list) => Ok(list.resources),
+                Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+                Err(error) => Err(error),
+            }
+        };
+        let resources = self
+            .run(&format!("ask for the kinds of {}", kind.api_version()), list)
+            .await?;
+        Ok(Served::read(&resources, &kind.kind))
     }
 
     /// Seconds by which its clock is ahead of ours; `None` when it does not say. A refusal says it too.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use popcell_protocol::{Gvk, Operation};
 use serde::Deserialize;
 use serde_json::Value;
@@ -184,6 +185,36 @@ impl Customization {
     }
 }
 
+/// Whether an API server serves a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Nobody can store such an object.
+    Not,
+    /// Its status is stored with the object: a write to `/status` is answered with 404.
+    WithoutStatus,
+    /// With the subresource `status`.
+    WithStatus,
+}
+
+impl Served {
+    /// Reads what discovery lists for the group and version of the kind.
+    pub fn read(resources: &[APIResource], kind: &str) -> Self {
+        let named: Vec<_> = resources.iter().filter(|found| found.kind == kind).collect();
+        // Subresources are listed as `widgets/status`.
+        match named.iter().find(|found| !found.name.contains('/')) {
+            None => Self::Not,
+            Some(main)
+                if resources
+                    .iter()
+                    .any(|found| found.name == format!("{}/status", main.name)) =>
+            {
+                Self::WithStatus
+            }
+            Some(_) => Self::WithoutStatus,
+        }
+    }
+}
+
 /// A member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Member {
@@ -208,5 +239,29 @@ impl Member {
             pull,
             labels: metadata.labels,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discovery_says_whether_a_kind_has_a_status() {
+        let resource = |name: &str, kind: &str| APIResource {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            ..APIResource::default()
+        };
+        let resources = [
+            resource("widgets", "Widget"),
+            resource("widgets/status", "Widget"),
+            resource("gadgets", "Gadget"),
+            resource("gadgets/scale", "Scale"),
+        ];
+        assert_eq!(Served::read(&resources, "Widget"), Served::WithStatus);
+        assert_eq!(Served::read(&resources, "Gadget"), Served::WithoutStatus);
+        assert_eq!(Served::read(&resources, "Scale"), Served::Not);
+        assert_eq!(Served::read(&[], "Widget"), Served::Not);
     }
 }

@@ -14,11 +14,11 @@ use popcell_sdk::{
     },
 };
 
-use super::{find::Suite, run::Tested};
+use super::run::Tested;
 use crate::exit::Failure;
 
 /// Writes the answer of every failed case that has one. Gives the files that were written.
-pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn bless(tests: &[Tested]) -> Result<Vec<PathBuf>, Failure> {
     let mut by_file: BTreeMap<&Path, Vec<(&Case, Node)>> = BTreeMap::new();
     for test in tests.iter().filter(|test| test.result.failure.is_some()) {
         if let Some((case, outcome)) = &test.case
@@ -29,12 +29,7 @@ pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Vec<PathBuf>, Fai
     }
     let mut written = Vec::new();
     for (file, mut changes) in by_file {
-        let path = if file.as_os_str().is_empty() {
-            &suite.shown
-        } else {
-            file
-        };
-        let mut text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+        let mut text = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
         // From the end, so that the places of the earlier ones stay true.
         changes.sort_by_key(|(case, _)| std::cmp::Reverse(case.at.line));
         for (case, output) in &changes {
@@ -47,8 +42,8 @@ pub(super) fn bless(suite: &Suite, tests: &[Tested]) -> Result<Vec<PathBuf>, Fai
                 ))
             })?;
         }
-        write(path, &text)?;
-        written.push(path.to_owned());
+        write(file, &text)?;
+        written.push(file.to_owned());
     }
     Ok(written)
 }

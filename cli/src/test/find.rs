@@ -40,10 +40,7 @@ pub(super) fn suites(path: &str, module_given: bool) -> Result<Vec<Suite>, Failu
         let mut suites = Vec::new();
         collect(below, &mut suites)?;
         if suites.is_empty() {
-            return Err(Failure::Failed(format!(
-                "no module crate with test files below {}",
-                below.display()
-            )));
+            return Err(Failure::Failed(format!("no module crate below {}", below.display())));
         }
         return Ok(suites);
     }
@@ -70,7 +67,7 @@ fn tidy(path: &Path) -> PathBuf {
 
 fn collect(folder: &Path, suites: &mut Vec<Suite>) -> Result<(), Failure> {
     let fail = |error| Failure::file("read", folder, &error);
-    if is_module(folder) && folder.join("tests").is_dir() {
+    if is_module(folder) {
         let name = tidy(folder).display().to_string();
         suites.push(Suite {
             package: Some(folder.to_owned()),
@@ -107,6 +104,12 @@ fn package_above(path: &Path) -> Option<PathBuf> {
 
 /// Reads the test files. Manifests that lie beside them, as Karmada's customizations.yaml does, are left alone.
 pub(super) fn files(suite: &Suite, console: &mut Console) -> Result<Vec<CaseFile>, Failure> {
+    if !suite.shown.exists() {
+        return Err(Failure::Failed(format!(
+            "no test found: there is no {}",
+            suite.shown.display()
+        )));
+    }
     let mut files = read_folder(&suite.shown, &suite.shown).map_err(|error| match error {
         FolderError::Unreadable { .. } => Failure::Environment(error.to_string()),
         FolderError::Empty { .. } => Failure::Failed(error.to_string()),
@@ -161,7 +164,7 @@ mod tests {
             "[package]\nname = \"x\"\n[lib]\ncrate-type = [\"cdylib\"]\n[dependencies]\npopcell-sdk = \"0.1\"\n";
         make("b", module, true);
         make("deep/a", module, true);
-        make("without-tests", module, false);
+        make("without-tests", module, false); // which is reported
         make(
             "library",
             "[package]\nname = \"y\"\n[dependencies]\npopcell-sdk = \"0.1\"\n",
@@ -172,7 +175,7 @@ mod tests {
         let found = suites(&format!("{}/...", folder.path().display()), false).unwrap();
         let below = |path: &Path| path.strip_prefix(folder.path()).unwrap().to_owned();
         let found: Vec<_> = found.iter().map(|suite| below(&suite.shown)).collect();
-        assert_eq!(found, [Path::new("b/tests"), Path::new("deep/a/tests")]);
+        assert_eq!(found, ["b/tests", "deep/a/tests", "without-tests/tests"].map(Path::new));
         assert!(suites(&format!("{}/library/...", folder.path().display()), false).is_err());
     }
 }

@@ -55,7 +55,7 @@ fn run_suite(suite: &Suite, args: &Test, console: &mut Console) -> Result<Ran, F
     let filter = args.filter.as_deref();
     let mut tests = run::tests(&*asked.run, files, native.as_ref(), &suite.prefix, filter);
     if args.bless {
-        let written = bless::bless(suite, &tests)?;
+        let written = bless::bless(&tests)?;
         for file in &written {
             writeln!(console.err, "wrote {}", file.display())?;
         }
@@ -76,13 +76,13 @@ fn run_suite(suite: &Suite, args: &Test, console: &mut Console) -> Result<Ran, F
     })
 }
 
-/// A module that could not be built or loaded: one failure in the place of its tests.
+/// A module that has no tests, or could not be built or loaded: one failure in the place of its tests.
 fn broken(suite: &Suite, reason: String) -> Ran {
     let package = suite.package.as_deref().unwrap_or(&suite.shown);
     Ran {
-        label: format!("{}, not built", package.display()),
+        label: format!("{}, not run", package.display()),
         tests: vec![TestResult {
-            name: format!("{}build", suite.prefix),
+            name: format!("{}module", suite.prefix),
             failure: Some(reason),
             time: Duration::ZERO,
         }],

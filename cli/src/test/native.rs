@@ -159,8 +159,8 @@ impl Answers {
         let here = without_file(here);
         (*native != here).then(|| {
             format!(
-                "{place}: native code and WebAssembly differ. This is a bug of popcell or of the compiler, or the module depends on the \
-                 platform (usize, floats, time): please report it with this input.\nnative      {{{native}\nWebAssembly {{{here}\n"
+                "{place}: native code and WebAssembly differ. The module depends on the platform (usize, floats, time), or --module was built \
+                 from other sources; if neither, this is a bug of popcell or of the compiler: please report it with this input.\nnative      {{{native}\nWebAssembly {{{here}\n"
             )
         })
     }

@@ -87,13 +87,25 @@ fn a_document_that_native_code_does_not_answer_fails() {
 fn of_several_modules_a_broken_one_does_not_hide_the_others() {
     let folder = scratch();
     module(folder.path(), "broken-interpreter", "fn broken( {}");
+    let untested = module(
+        folder.path(),
+        "untested-interpreter",
+        &health("let _ = widget; Ok(true)"),
+    );
+    std::fs::remove_dir_all(untested.join("tests")).unwrap();
     module(folder.path(), "fine-interpreter", &health("let _ = widget; Ok(true)"));
     let run = test(folder.path(), &["./...", "-k", "interpreter::"]).expect(1);
     assert!(
-        run.out.contains("FAIL  broken-interpreter::build\n") && run.err.contains("src/lib.rs"),
+        run.out.contains("FAIL  broken-interpreter::module\n") && run.err.contains("src/lib.rs"),
         "{}\n{}",
         run.out,
         run.err
+    );
+    assert!(
+        run.out
+            .contains("FAIL  untested-interpreter::module\n      no test found"),
+        "{}",
+        run.out
     );
     assert!(
         run.out.contains("ok    fine-interpreter::health.yaml::ready")

@@ -109,6 +109,13 @@ fn object(path: &str, state: &State) -> (&'static str, Value) {
     let parts: Vec<_> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["version"] => ("200 OK", json!({"major": "1"})),
+        ["apis", "workload.example.io", "v1alpha1"] => (
+            "200 OK",
+            json!({
+                "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "workload.example.io/v1alpha1",
+                "resources": [resource("workloads"), resource("workloads/status")],
+            }),
+        ),
         ["apis", group, version, plural] => (
             "200 OK",
             json!({
@@ -121,4 +128,8 @@ fn object(path: &str, state: &State) -> (&'static str, Value) {
             json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "message": "not found", "code": 404}),
         ),
     }
+}
+
+fn resource(name: &str) -> Value {
+    json!({"name": name, "singularName": "workload", "kind": "Workload", "namespaced": true, "verbs": ["get"]})
 }
