@@ -129,6 +129,9 @@ pub struct Interpret {
     /// Replicas for ReviseReplica
     #[arg(long, value_name = "N")]
     pub desired_replica: Option<i32>,
+    /// Where the module trapped, print its whole call stack, innermost first
+    #[arg(short, long)]
+    pub verbose: bool,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
     pub output: DataFormat,

@@ -22,7 +22,12 @@ pub fn run(args: &Interpret, console: &mut Console) -> Outcome {
     let failed = |reason: &dyn std::fmt::Display| format!("failed to execute {}: {reason}", args.operation);
     let output = interpreter.ask(args.operation, &input).map_err(|why| match why {
         Unanswered::Said(error) => Failure::Failed(failed(&error)),
-        Unanswered::Broken(message) => Failure::Module(failed(&message)),
+        Unanswered::Broken { message, frames } if args.verbose => Failure::Module(
+            frames
+                .iter()
+                .fold(failed(&message), |text, frame| format!("{text}\n  in {frame}")),
+        ),
+        Unanswered::Broken { message, .. } => Failure::Module(failed(&message)),
         Unanswered::Unreached(message) => Failure::Environment(failed(&message)),
     })?;
     let answer = popcell_sdk::test::cases::answer(operation::to_sdk(args.operation), &input, &output)

@@ -27,7 +27,12 @@ pub enum Unanswered {
     /// The module, or the webhook, says so: about the object, or because it cannot.
     Said(Error),
     /// The module is broken: it crashed, met a limit or gave an answer that is not allowed.
-    Broken(String),
+    Broken {
+        /// What happened.
+        message: String,
+        /// Its call stack where it crashed, innermost first.
+        frames: Vec<String>,
+    },
     /// The webhook could not be asked.
     Unreached(String),
 }
@@ -36,7 +41,7 @@ impl std::fmt::Display for Unanswered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Said(error) => error.fmt(f),
-            Self::Broken(message) | Self::Unreached(message) => f.write_str(message),
+            Self::Broken { message, .. } | Self::Unreached(message) => f.write_str(message),
         }
     }
 }
@@ -45,7 +50,7 @@ impl From<Unanswered> for Error {
     fn from(why: Unanswered) -> Self {
         match why {
             Unanswered::Said(error) => error,
-            Unanswered::Broken(message) | Unanswered::Unreached(message) => Self::failed(message),
+            Unanswered::Broken { message, .. } | Unanswered::Unreached(message) => Self::failed(message),
         }
     }
 }

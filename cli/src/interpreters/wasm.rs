@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
-use popcell_engine::{Call, Cause, Engine, Module, Settings};
+use popcell_engine::{Call, CallError, Cause, Engine, Module, Settings};
 use popcell_protocol::{Health, Operation, StatusItem};
 use popcell_sdk::{
     Error, Health as SdkHealth,
@@ -87,22 +87,30 @@ impl Wasm {
             Ok(given) => {
                 // Through the wire, so that an answer means the same from a module as from a webhook.
                 let text = popcell_protocol::encode("u", &Ok(given));
-                let answer =
-                    wire::decode(&text, "u", operation).map_err(|reason| Unanswered::Broken(reason.to_string()))?;
-                answer::output(operation, &answer).map_err(Unanswered::Broken)
+                let broken = |message: String| Unanswered::Broken {
+                    message,
+                    frames: Vec::new(),
+                };
+                let answer = wire::decode(&text, "u", operation).map_err(|reason| broken(reason.to_string()))?;
+                answer::output(operation, &answer).map_err(broken)
             }
-            Err(error) => Err(match error.cause {
-                Cause::InvalidObject { path, message } => Unanswered::Said(Error::InvalidObject { path, message }),
-                Cause::Undecided(reason) => Unanswered::Said(Error::Undecided(reason)),
-                Cause::Unsupported | Cause::NoModule { .. } => Unanswered::Said(Error::Unsupported),
-                Cause::Failed(message) => Unanswered::Said(Error::Failed(message)),
-                Cause::Trapped { .. }
-                | Cause::Deadline { .. }
-                | Cause::Memory { .. }
-                | Cause::Stack
-                | Cause::Refused { .. } => Unanswered::Broken(error.to_string()),
-            }),
+            Err(error) => Err(unanswered(error)),
         }
+    }
+}
+
+fn unanswered(error: CallError) -> Unanswered {
+    let message = error.to_string();
+    match error.cause {
+        Cause::InvalidObject { path, message } => Unanswered::Said(Error::InvalidObject { path, message }),
+        Cause::Undecided(reason) => Unanswered::Said(Error::Undecided(reason)),
+        Cause::Unsupported | Cause::NoModule { .. } => Unanswered::Said(Error::Unsupported),
+        Cause::Failed(message) => Unanswered::Said(Error::Failed(message)),
+        Cause::Trapped { frames, .. } => Unanswered::Broken { message, frames },
+        Cause::Deadline { .. } | Cause::Memory { .. } | Cause::Stack | Cause::Refused { .. } => Unanswered::Broken {
+            message,
+            frames: Vec::new(),
+        },
     }
 }
 

@@ -51,6 +51,32 @@ fn c07_each_fault_of_a_module_has_its_reason_and_code_3() {
 }
 
 #[test]
+fn the_whole_call_stack_of_a_trap_is_shown_where_it_is_asked_for() {
+    let trapped = |more: &[&str]| {
+        let args = [
+            &[
+                "interpret",
+                "--module",
+                misbehaving(),
+                "--operation",
+                "InterpretStatus",
+                "-f",
+                "-",
+            ],
+            more,
+        ];
+        popcell_with(&args.concat(), &object("trap")).expect(3).err
+    };
+    assert_eq!(trapped(&[]).lines().count(), 1);
+    let stack = trapped(&["-v"]);
+    let frames: Vec<_> = stack.lines().filter(|line| line.starts_with("  in ")).collect();
+    assert!(
+        frames.len() > 2 && frames.iter().any(|frame| frame.contains("misbehaving_interpreter::")),
+        "{stack}"
+    );
+}
+
+#[test]
 fn c07_what_a_module_says_about_an_object_is_code_1() {
     for (behaviour, reason) in [
         ("invalid", "/spec/replicas: expected an integer"),
