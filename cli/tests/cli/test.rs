@@ -129,3 +129,30 @@ fn a_crate_is_tested_in_webassembly_and_natively() {
         run.out
     );
 }
+
+/// The laws run natively in each crate's own tests, and in WebAssembly for the crate above.
+#[test]
+fn every_document_of_this_repository_agrees_in_webassembly_and_natively() {
+    let modules = repository().join("interpreter-wasm");
+    let below = format!("{}/...", modules.display());
+    let run = popcell(&["test", &below, "-k", ".yaml", "-o", "json"]).expect(0);
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let documents = ["compute", "cloneset", "karmada-example"].map(|module| {
+        let folder = modules.join(module).join("tests");
+        let files = popcell_sdk::test::cases::read_folder(&folder, &folder).unwrap();
+        files.iter().map(|file| file.cases.len()).sum::<usize>()
+    });
+    assert_eq!(
+        report["passed"].as_u64().unwrap(),
+        documents.iter().sum::<usize>() as u64,
+        "{documents:?}"
+    );
+    let labels = report["modules"].as_array().unwrap();
+    assert!(
+        labels.len() == documents.len()
+            && labels
+                .iter()
+                .all(|label| label.as_str().unwrap().ends_with("WebAssembly and native")),
+        "{labels:?}"
+    );
+}
