@@ -23,6 +23,7 @@ mod listener;
 mod phase;
 mod service;
 mod status;
+mod threads;
 mod tls;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};

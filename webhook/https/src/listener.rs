@@ -1,6 +1,7 @@
 //! Accepting connections, and the stop: grace, drain, end.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::limits::Limits;
 use crate::phase::Phase;
 use crate::service::Peer;
 use crate::status::ListenerStatus;
+use crate::threads::Threads;
 use crate::tls;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
@@ -39,6 +41,9 @@ pub enum ListenError {
     /// The TLS library refuses the configuration.
     #[error("failed to set TLS up: {0}")]
     Tls(#[from] rustls::Error),
+    /// The system refuses a thread.
+    #[error("failed to start a thread for connections: {0}")]
+    Thread(std::io::Error),
 }
 
 /// How a stop ended.
@@ -57,6 +62,7 @@ pub struct Listener {
     address: SocketAddr,
     limits: Limits,
     status: Arc<ListenerStatus>,
+    threads: Option<Threads>,
 }
 
 impl Listener {
@@ -70,6 +76,17 @@ impl Listener {
             address,
             limits,
             status: Arc::default(),
+            threads: None,
+        })
+    }
+
+    /// Serves connections on so many threads of the listener's own, each connection on one of them, instead of on the
+    /// runtime that calls `serve`: for short calls, of which the switch between threads is a large part.
+    pub fn on_threads(self, count: NonZeroUsize) -> Result<Self, ListenError> {
+        let threads = Threads::start(count).map_err(ListenError::Thread)?;
+        Ok(Self {
+            threads: Some(threads),
+            ..self
         })
     }
 
@@ -101,7 +118,11 @@ impl Listener {
 
     async fn run(self, tls: Option<TlsAcceptor>, router: Router, stop: CancellationToken) -> Drained {
         let Self {
-            socket, limits, status, ..
+            socket,
+            limits,
+            status,
+            threads,
+            ..
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
@@ -117,6 +138,7 @@ impl Listener {
             phase: watched,
             uploads,
             tasks: TaskTracker::new(),
+            threads,
         };
 
         accepting.until(&socket, stop.cancelled()).await;
@@ -126,7 +148,11 @@ impl Listener {
         drop(socket);
         phase.send_replace(Phase::Stopping);
 
-        let Accepting { tasks, .. } = accepting;
+        let Accepting {
+            tasks,
+            threads: _threads,
+            ..
+        } = accepting;
         tasks.close();
         if timeout(drain, tasks.wait()).await.is_ok() {
             return Drained::Complete;
@@ -143,6 +169,7 @@ struct Accepting {
     phase: watch::Receiver<Phase>,
     uploads: Arc<Uploads>,
     tasks: TaskTracker,
+    threads: Option<Threads>,
 }
 
 impl Accepting {
@@ -191,11 +218,33 @@ impl Accepting {
         };
         let shared = Arc::clone(&self.shared);
         let open = Open::enter(status);
-        self.tasks.spawn(async move {
-            connection::serve(shared, stream, peer).await;
-            drop(open);
-        });
+        let Some(seat) = self.threads.as_ref().and_then(Threads::seat) else {
+            self.tasks.spawn(async move {
+                connection::serve(shared, stream, peer).await;
+                drop(open);
+            });
+            return;
+        };
+        let runtime = seat.runtime.clone();
+        self.tasks.spawn_on(
+            async move {
+                match moved(stream) {
+                    Ok(stream) => connection::serve(shared, stream, peer).await,
+                    Err(error) => {
+                        shared.status.accept_errors.fetch_add(1, Relaxed);
+                        tracing::warn!(%error, "failed to take over a connection");
+                    }
+                }
+                drop((open, seat));
+            },
+            &runtime,
+        );
     }
+}
+
+/// A socket belongs to the runtime that it was made on; this one shall belong to the runtime that calls.
+fn moved(stream: TcpStream) -> std::io::Result<TcpStream> {
+    TcpStream::from_std(stream.into_std()?)
 }
 
 /// Counts one connection for as long as it lives.

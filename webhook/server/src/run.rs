@@ -1,9 +1,11 @@
 //! The program from its flags to its exit: load, bind, serve, stop.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use popcell_engine::{Dispatcher, Engine, EngineError, LoadError, Modules, Settings};
@@ -139,7 +141,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let modules = Arc::new(load(&engine, &config)?);
     let dispatcher = Dispatcher::new(Arc::clone(&modules), &config.settings)?;
     let certificates = Arc::new(Certificates::open(config.source.clone())?);
-    let listener = Listener::bind(config.listen, config.limits).await?;
+    let listener = Listener::bind(config.listen, config.limits)
+        .await?
+        .on_threads(available_parallelism().unwrap_or(NonZeroUsize::MIN))?;
 
     let mut metrics = Metrics::new(&modules, engine.allocator());
     metrics.add_listener(listener.status(), certificates.status());
@@ -220,7 +224,8 @@ pub fn run(flags: &Flags) -> ExitCode {
         Ok(config) => config,
         Err(error) => error.exit(),
     };
-    let ran = tokio::runtime::Builder::new_multi_thread()
+    // It only accepts, watches certificates and waits for signals: calls run on the listener's threads.
+    let ran = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(StartError::System)

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use axum::Router;
 use axum::body::Body;
@@ -41,7 +42,7 @@ struct Flags {
     san: Vec<String>,
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let flags = Flags::parse();
     let source = match (flags.tls_cert, flags.tls_key) {
@@ -56,7 +57,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }),
     };
     let certificates = Arc::new(Certificates::open(source)?);
-    let listener = Listener::bind(flags.listen, Limits::default()).await?;
+    let threads = available_parallelism()?;
+    let listener = Listener::bind(flags.listen, Limits::default())
+        .await?
+        .on_threads(threads)?;
     println!("serving on {}", listener.address());
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;
