@@ -3,7 +3,7 @@
 use wasmparser::{Parser, Payload};
 use wit_component::ComponentEncoder;
 
-use crate::BuildError;
+use crate::{BuildError, heap};
 
 /// What a core module calls the functions of the interface that it exports.
 const INTERFACE: &str = "popcell:interpreter/operations@";
@@ -21,16 +21,17 @@ pub fn componentize(core: &[u8]) -> Result<Vec<u8>, BuildError> {
     if !surface.exports_interface {
         return Err(refused("it does not export popcell:interpreter/operations"));
     }
+    let core = heap::provide(core)?;
     let mut encoder = ComponentEncoder::default();
     encoder
         .validate(true)
-        .module(core)
+        .module(&core)
         .map_err(refused)?
         .encode()
         .map_err(refused)
 }
 
-fn refused(error: impl std::fmt::Display) -> BuildError {
+pub(crate) fn refused(error: impl std::fmt::Display) -> BuildError {
     BuildError::Component {
         reason: format!("{error:#}"),
     }

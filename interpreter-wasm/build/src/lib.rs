@@ -8,6 +8,7 @@
 mod compile;
 mod componentize;
 mod error;
+mod heap;
 mod paths;
 mod toolchain;
 
