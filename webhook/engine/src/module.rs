@@ -60,7 +60,7 @@ impl Module {
     }
 
     /// Asks in a fresh instance, on this thread, and checks the answer. `budget` is cut to the engine's call timeout
-    /// and counts from here; it is exact to a few milliseconds. Waits while too many calls run.
+    /// and counts from here; it is exact to about ten milliseconds. Waits while too many calls run.
     pub fn call(&self, call: &Call<'_>, budget: Duration) -> Result<Answer, CallError> {
         let budget = budget.min(self.engine.settings().call_timeout);
         self.call_until(call, budget, &Stop::After(budget))
@@ -110,7 +110,7 @@ pub(crate) enum Stop {
 }
 
 /// How often a guest on a slot looks whether somebody still waits for it, in ticks.
-const LOOK: u64 = 5;
+const LOOK: u64 = 1;
 
 fn arm(store: &mut Store<Limits>, stop: &Stop) {
     match stop {

@@ -118,7 +118,7 @@ impl Dispatcher {
         self.slots.free()
     }
 
-    /// Answers before `deadline`, to a few milliseconds. Dropping the future frees what the call holds.
+    /// Answers before `deadline`, to about ten milliseconds. Dropping the future frees what the call holds.
     pub async fn interpret(&self, request: &Request<'_>, deadline: Instant) -> Outcome {
         let call = Call::of(request);
         let Some(index) = self.modules.index(call.kind, call.operation) else {
