@@ -9,7 +9,8 @@ use std::iter::Sum;
 use std::ops::{Add, Mul};
 use std::str::FromStr;
 
-const NANO: i128 = 1_000_000_000;
+const NANO: i128 = NANO_64 as i128;
+const NANO_64: i64 = 1_000_000_000;
 
 /// Largest amount that Kubernetes reads; what is larger is cut to it.
 const MAX: i128 = i64::MAX as i128 * NANO;
@@ -86,11 +87,8 @@ impl Quantity {
     }
 
     fn write_decimal(self, f: &mut fmt::Formatter<'_>, style: Style) -> fmt::Result {
-        let (mut mantissa, mut exponent) = (self.nano, -9);
-        while exponent < 18 && mantissa % 1000 == 0 {
-            mantissa /= 1000;
-            exponent += 3;
-        }
+        let (mantissa, thousands) = reduced(self.nano, 1000, 9);
+        let exponent = thousands * 3 - 9;
         if style == Style::Exponent {
             return if exponent == 0 {
                 write!(f, "{mantissa}")
@@ -106,21 +104,46 @@ impl Quantity {
     }
 
     fn write_binary(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (mut mantissa, mut power) = (self.nano / NANO, 0);
-        while power < 6 && mantissa % 1024 == 0 {
-            mantissa /= 1024;
-            power += 1;
-        }
+        let (mantissa, power) = reduced(self.units(), 1024, 6);
         let suffix = BINARY
             .iter()
-            .find(|(_, of)| *of == power)
+            .find(|(_, of)| i32::try_from(*of) == Ok(power))
             .map_or("", |(suffix, _)| *suffix);
         write!(f, "{mantissa}{suffix}")
+    }
+
+    /// Whole units, without what is below one.
+    fn units(self) -> i128 {
+        match i64::try_from(self.nano) {
+            Ok(nano) => (nano / NANO_64).into(),
+            Err(_) => self.nano / NANO,
+        }
     }
 
     fn style_of_sum(self, other: Self) -> Style {
         if self.is_zero() { other.style } else { self.style }
     }
+}
+
+/// The amount divided by `base` as often as it goes without a rest, at most `most` times, and how often that was. Most
+/// amounts fit 64 bits, and in WebAssembly a division of 128 bits takes a hundred times as long as one of 64.
+fn reduced(amount: i128, base: i64, most: i32) -> (i128, i32) {
+    let (mut amount, mut times) = (amount, 0);
+    while times < most {
+        if let Ok(mut small) = i64::try_from(amount) {
+            while times < most && small % base == 0 {
+                small /= base;
+                times += 1;
+            }
+            return (small.into(), times);
+        }
+        if amount % i128::from(base) != 0 {
+            break;
+        }
+        amount /= i128::from(base);
+        times += 1;
+    }
+    (amount, times)
 }
 
 impl FromStr for Quantity {
@@ -186,9 +209,23 @@ impl Unit {
         })
     }
 
+    /// The amount of a few digits without a point, which is what people write; `None` for everything else.
+    fn short(&self, whole: &str, fraction: &str) -> Option<i128> {
+        if whole.len() > 15 || !fraction.is_empty() {
+            return None;
+        }
+        let scale = 10_i128.checked_pow(u32::try_from(self.power + 9).ok()?)?;
+        let units: i64 = whole.parse().ok()?;
+        let nano = i128::from(units).checked_mul(self.factor)?.checked_mul(scale)?;
+        Some(nano.min(MAX))
+    }
+
     /// The amount of these digits, rounded away from zero to whole nanos and cut to the largest that Kubernetes reads.
     /// Exact for any number of digits.
     fn nano(&self, whole: &str, fraction: &str) -> i128 {
+        if let Some(nano) = self.short(whole, fraction) {
+            return nano;
+        }
         let written = whole.trim_start_matches('0');
         let digits: Vec<i128> = written
             .bytes()
@@ -232,7 +269,7 @@ impl Unit {
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_whole = self.nano % NANO == 0;
+        let is_whole = self.units() * NANO == self.nano;
         match self.style {
             _ if self.is_zero() => f.write_str("0"),
             Style::Binary if is_whole && self.nano.abs() >= 1024 * NANO => self.write_binary(f),

@@ -120,6 +120,14 @@ proptest! {
     }
 
     #[test]
+    fn few_digits_and_many_mean_the_same(number in 0_i64..1_000_000_000_000, suffix in "(|n|u|m|k|M|G|E|Ki|Mi|Gi|Ei|e3|e-2|E12)") {
+        let text = format!("{number}{suffix}");
+        let padded = format!("{}{text}", "0".repeat(16));
+        prop_assert_eq!(read(&text), read(&padded));
+        prop_assert_eq!(read(&text).to_string(), read(&padded).to_string());
+    }
+
+    #[test]
     fn no_text_panics(text in "[-+.0-9eEinukKmMGTP]{0,40}") {
         let _ = text.parse::<Quantity>();
     }
