@@ -46,10 +46,7 @@ fn c05_modules_that_crash_or_claim_core_kinds_are_refused() {
         code == 3 && text.contains("crash.wasm"),
         "also without a log: {code} {text}"
     );
-    for (variants, expected) in [
-        (&["crash"][..], "crash.wasm"),
-        (&["core"][..], "--allow-core-kinds"),
-    ] {
+    for (variants, expected) in [(&["crash"][..], "crash.wasm"), (&["core"][..], "--allow-core-kinds")] {
         let (code, text) = refused(&mut World::new(variants).command());
         assert_eq!(code, 3, "{text}");
         assert!(text.contains(expected), "{text}");
