@@ -1,0 +1,152 @@
+//! Conditions inside a raw status: read by type, compared by type, set without touching those of others.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// One condition as it is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// Its type.
+    pub type_: &'static str,
+    /// `True`, `False` or `Unknown`.
+    pub status: &'static str,
+    /// Cause, for programs.
+    pub reason: String,
+    /// Details for people.
+    pub message: String,
+}
+
+impl Condition {
+    /// True or False.
+    pub fn new(type_: &'static str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            type_,
+            status: if holds { "True" } else { "False" },
+            reason: reason.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    /// As JSON. The time of the last transition stays while the status does; `old` is the status that it goes into.
+    pub fn render(&self, old: Option<&Value>, generation: Option<i64>, now: Timestamp) -> Value {
+        let since = old
+            .and_then(|status| find(status, self.type_))
+            .filter(|condition| text(condition, "status") == self.status)
+            .map(|condition| text(condition, "lastTransitionTime"))
+            .filter(|since| !since.is_empty())
+            .map_or_else(|| seconds(now), str::to_owned);
+        let mut condition = json!({
+            "type": self.type_,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message,
+            "lastTransitionTime": since,
+        });
+        if let (Some(generation), Some(fields)) = (generation, condition.as_object_mut()) {
+            fields.insert("observedGeneration".to_owned(), json!(generation));
+        }
+        condition
+    }
+}
+
+/// A time as metav1.Time writes it: whole seconds.
+pub(crate) fn seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
+}
+
+/// A text inside a condition; empty where there is none.
+pub fn text<'a>(condition: &'a Value, field: &str) -> &'a str {
+    condition.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The conditions of a status; what is no list reads as none.
+pub fn all(status: &Value) -> &[Value] {
+    status
+        .get("conditions")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// The condition of one type.
+pub fn find<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
+    all(status).iter().find(|condition| text(condition, "type") == type_)
+}
+
+/// Puts a rendered condition in the place of the one of its type, or behind the others.
+pub fn put(conditions: &mut Vec<Value>, condition: Value) {
+    let type_ = text(&condition, "type").to_owned();
+    match conditions.iter_mut().find(|one| text(one, "type") == type_) {
+        Some(old) => *old = condition,
+        None => conditions.push(condition),
+    }
+}
+
+/// Whether two statuses say the same: conditions in any order, at every level where they occur (domain.md G30, W4).
+/// An absent status is an empty one.
+pub fn same_status(left: Option<&Value>, right: &Value) -> bool {
+    let empty = Value::Object(Map::new());
+    same(left.unwrap_or(&empty), right)
+}
+
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| {
+                    right.get(key).is_some_and(|other| match (key.as_str(), value, other) {
+                        ("conditions", Value::Array(left), Value::Array(right)) => same_set(left, right),
+                        _ => same(value, other),
+                    })
+                })
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        _ => left == right,
+    }
+}
+
+fn same_set(left: &[Value], right: &[Value]) -> bool {
+    left.len() == right.len()
+        && left.iter().all(|one| {
+            right
+                .iter()
+                .any(|other| text(other, "type") == text(one, "type") && other == one)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g30_the_order_of_conditions_and_keys_does_not_count() {
+        let one = json!({ "a": 1, "conditions": [{ "type": "A", "status": "True" }, { "type": "B" }],
+            "placements": [{ "conditions": [{ "type": "C" }, { "type": "D" }] }] });
+        let other = json!({ "conditions": [{ "type": "B" }, { "status": "True", "type": "A" }], "a": 1,
+            "placements": [{ "conditions": [{ "type": "D" }, { "type": "C" }] }] });
+        assert!(same_status(Some(&one), &other));
+        let grown = json!({ "a": 1, "conditions": [{ "type": "A", "status": "True" }, { "type": "B" }, { "type": "E" }],
+            "placements": [{ "conditions": [{ "type": "C" }, { "type": "D" }] }] });
+        assert!(!same_status(Some(&one), &grown));
+        assert!(same_status(None, &json!({})) && !same_status(None, &json!({ "replicas": 0 })));
+    }
+
+    #[test]
+    fn the_time_of_a_condition_stays_while_its_status_does() {
+        let early: Timestamp = "2026-01-01T00:00:00.25Z".parse().unwrap();
+        let late: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+        let first = Condition::new("Available", false, "A", "a").render(None, Some(1), early);
+        assert_eq!(first["lastTransitionTime"], "2026-01-01T00:00:00Z");
+        let status = json!({ "conditions": [first] });
+        let same = Condition::new("Available", false, "B", "b").render(Some(&status), Some(2), late);
+        assert_eq!(
+            (&same["lastTransitionTime"], &same["reason"]),
+            (&json!("2026-01-01T00:00:00Z"), &json!("B"))
+        );
+        let changed = Condition::new("Available", true, "C", "c").render(Some(&status), None, late);
+        assert_eq!(changed["lastTransitionTime"], "2026-01-01T00:01:00Z");
+        assert!(changed.get("observedGeneration").is_none());
+    }
+}

@@ -1,0 +1,99 @@
+use super::*;
+use popcell_api::kind;
+
+fn object(value: Value) -> Object {
+    serde_json::from_value(value).unwrap()
+}
+
+fn applied(object: &Object, patch: &Patch) -> Value {
+    let mut whole = serde_json::to_value(object).unwrap();
+    json_patch::patch(&mut whole, &patch.patch).unwrap();
+    whole
+}
+
+#[test]
+fn owned_keys_are_merged_and_others_stay() {
+    for metadata in [
+        json!({ "name": "a", "uid": "u", "resourceVersion": "1" }),
+        json!({ "name": "a", "uid": "u", "resourceVersion": "1", "labels": { "x": "y", "k/1": "old" },
+            "annotations": { "gone": "1" }, "finalizers": ["other"], "ownerReferences": [
+            { "apiVersion": "v1", "kind": "K", "name": "n", "uid": "o" }] }),
+    ] {
+        let before = object(json!({ "metadata": metadata, "spec": { "a": 1 } }));
+        let edit = || {
+            Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &before)
+                .label("k/1", "v")
+                .label("k~2", "w")
+                .annotation("note", Some("n"))
+                .annotation("gone", None)
+                .with_finalizer("f")
+                .spec(&json!({ "b": 2 }))
+        };
+        let after = object(applied(&before, &edit().patch().unwrap()));
+        assert_eq!((after.label("k/1"), after.label("k~2")), (Some("v"), Some("w")));
+        assert_eq!(after.label("x"), before.label("x"));
+        assert_eq!((after.annotation("note"), after.annotation("gone")), (Some("n"), None));
+        assert!(after.has_finalizer("f"));
+        assert_eq!(after.has_finalizer("other"), before.has_finalizer("other"));
+        assert_eq!(after.data, json!({ "spec": { "b": 2 } }));
+
+        let again = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &after)
+            .label("k/1", "v")
+            .annotation("gone", None)
+            .with_finalizer("f")
+            .spec(&json!({ "b": 2 }));
+        assert!(again.is_empty() && again.patch().is_none());
+        let without = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &after).without_finalizer("f");
+        let without = object(applied(&after, &without.patch().unwrap()));
+        assert!(!without.has_finalizer("f"));
+        assert_eq!(without.has_finalizer("other"), before.has_finalizer("other"));
+    }
+}
+
+#[test]
+fn a_patch_fails_on_an_object_that_moved() {
+    let before = object(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" } }));
+    let patch = Edit::of(&Plane::Hub, kind::INSTANCE, &before)
+        .label("a", "b")
+        .patch()
+        .unwrap();
+    for moved in [
+        json!({ "uid": "u", "resourceVersion": "2" }),
+        json!({ "uid": "v", "resourceVersion": "1" }),
+    ] {
+        let mut moved = json!({ "metadata": moved });
+        assert!(json_patch::patch(&mut moved, &patch.patch).is_err());
+    }
+}
+
+#[test]
+fn b30_the_first_status_carries_its_zeros() {
+    let bare = object(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" } }));
+    let status = json!({ "replicas": 0, "readyReplicas": 0 });
+    let patch = Edit::status(&Plane::Hub, kind::WORKLOAD, &bare, status.clone()).unwrap();
+    assert!(patch.status);
+    let after = object(applied(&bare, &patch));
+    assert_eq!(after.at("/status"), Some(&status));
+    assert_eq!(Edit::status(&Plane::Hub, kind::WORKLOAD, &after, status), None);
+}
+
+#[test]
+fn an_owner_of_an_earlier_life_is_replaced() {
+    let reference = |uid: &str, name: &str| OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "K".to_owned(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
+        ..OwnerReference::default()
+    };
+    let mut before = object(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" } }));
+    before.metadata.owner_references = Some(vec![reference("old", "n"), reference("other", "m")]);
+    let patch = Edit::of(&Plane::Hub, kind::INSTANCE, &before)
+        .owner(&reference("new", "n"))
+        .patch();
+    let after = object(applied(&before, &patch.unwrap()));
+    assert_eq!(
+        after.metadata.owner_references,
+        Some(vec![reference("other", "m"), reference("new", "n")])
+    );
+}

@@ -1,0 +1,13 @@
+//! What the controller decides: observed state in, plan out (design.md 7.3).
+//!
+//! Nothing here holds a client, reads a clock or waits. Time is an argument, and what a live server must confirm before
+//! a delete is part of the plan ([`plan::Proof`]). Two calls with equal arguments give equal plans, and a plan that was
+//! carried out leaves nothing to do.
+#![forbid(unsafe_code)]
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+pub mod conditions;
+pub mod edit;
+pub mod object;
+pub mod observed;
+pub mod plan;

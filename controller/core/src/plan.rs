@@ -1,0 +1,372 @@
+//! Plans: what a pass does, as data (design.md 7.3, 7.4). Tests assert on them, `--dry-run` prints them.
+//!
+//! Order of carrying out: `actions` one after the other, the first that fails ends the pass; then `status`; then
+//! `events`. Every write names what it was decided on, so that a conflict means "look again, decide again".
+
+use std::fmt;
+use std::time::Duration;
+
+use json_patch::Patch as JsonPatch;
+use popcell_api::kind::{Kind, Scope};
+
+use crate::object::{Fields, Object};
+
+/// The kind Namespace.
+pub const NAMESPACE: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "Namespace",
+    plural: "namespaces",
+    scope: Scope::Cluster,
+};
+
+/// One API server (design.md 7.1).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Plane {
+    /// A project's control plane, by project id.
+    Project(String),
+    /// Karmada.
+    Hub,
+    /// The cell that the process runs in.
+    Cell,
+}
+
+impl fmt::Display for Plane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Project(id) => write!(f, "project {id}"),
+            Self::Hub => f.write_str("hub"),
+            Self::Cell => f.write_str("cell"),
+        }
+    }
+}
+
+/// One object by address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The server.
+    pub plane: Plane,
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace; `None` for objects of the cluster.
+    pub namespace: Option<String>,
+    /// The name.
+    pub name: String,
+}
+
+impl Target {
+    /// An object in a namespace.
+    pub fn namespaced(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Self {
+        Self {
+            plane: plane.clone(),
+            kind,
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        }
+    }
+
+    /// An object of the cluster.
+    pub fn cluster(plane: &Plane, kind: Kind, name: &str) -> Self {
+        Self {
+            plane: plane.clone(),
+            kind,
+            namespace: None,
+            name: name.to_owned(),
+        }
+    }
+
+    /// The address of an object that was observed.
+    pub fn of(plane: &Plane, kind: Kind, object: &Object) -> Self {
+        Self {
+            plane: plane.clone(),
+            kind,
+            namespace: object.metadata.namespace.clone(),
+            name: object.name().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind.kind)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        write!(f, "{} in {}", self.name, self.plane)
+    }
+}
+
+/// The object as it was when the plan was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Precondition {
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub resource_version: String,
+}
+
+impl Precondition {
+    /// "Exactly as observed".
+    pub fn of(object: &Object) -> Self {
+        Self {
+            uid: object.uid().to_owned(),
+            resource_version: object.resource_version().to_owned(),
+        }
+    }
+}
+
+/// A change of an object that exists: a JSON patch of owned paths that begins with `test`s of the precondition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// The object.
+    pub target: Target,
+    /// What the patch tests; given apart so that it can be shown and checked.
+    pub on: Precondition,
+    /// Whether it goes to the status subresource.
+    pub status: bool,
+    /// The patch, tests included: send it as it is.
+    pub patch: JsonPatch,
+}
+
+/// What a live server must confirm right before a delete is sent (design.md 7.4).
+///
+/// Any other answer, an error included, means that the delete is left out of this pass and counted as suppressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A live GET of `source` answers NotFound, another uid, or this uid with a deletionTimestamp.
+    Gone {
+        /// The object that the doomed one was made for.
+        source: Target,
+        /// The uid that it had.
+        uid: String,
+    },
+    /// A live GET of `source` answers this uid, without a deletionTimestamp.
+    Lives {
+        /// The object that takes the doomed one's place.
+        source: Target,
+        /// Its uid.
+        uid: String,
+    },
+    /// A live LIST of `kind` in `namespace` by `selector` (`key=value`; empty = all) has no items.
+    NoneLeft {
+        /// The server.
+        plane: Plane,
+        /// The kind.
+        kind: Kind,
+        /// The namespace.
+        namespace: String,
+        /// The label selector.
+        selector: String,
+    },
+    /// The discovery server answers NotFound for the Project, or another uid. Never true in mode `single`.
+    ProjectGone {
+        /// The project id.
+        project: String,
+        /// The uid that it had.
+        uid: String,
+    },
+}
+
+/// Whether the brake on mass deletion (design.md 7.4) counts a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Brake {
+    /// It counts.
+    Applies,
+    /// Project gone, source gone, explicit command, or an owner's own deletion: it does not.
+    Exempt,
+}
+
+/// A removal, by uid and resourceVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delete {
+    /// The object.
+    pub target: Target,
+    /// Preconditions of the request.
+    pub on: Precondition,
+    /// All must hold; empty where the pass's own plane is proof enough.
+    pub proofs: Vec<Proof>,
+    /// Whether the brake counts it.
+    pub brake: Brake,
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A POST of a whole object, never an apply. "Already exists" means: look again, decide again.
+    Create {
+        /// Where it goes.
+        target: Target,
+        /// The body; boxed because it is by far the largest.
+        object: Box<Object>,
+    },
+    /// A JSON patch. NotFound or a failed test means: look again, decide again.
+    Patch(Patch),
+    /// A DELETE. NotFound is success (domain.md G37).
+    Delete(Delete),
+}
+
+impl Action {
+    /// The object that is written.
+    pub fn target(&self) -> &Target {
+        match self {
+            Self::Create { target, .. } => target,
+            Self::Patch(patch) => &patch.target,
+            Self::Delete(delete) => &delete.target,
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create { target, .. } => write!(f, "create {target}"),
+            Self::Patch(patch) => patch.fmt(f),
+            Self::Delete(delete) => write!(f, "delete {} (uid {})", delete.target, delete.on.uid),
+        }
+    }
+}
+
+impl fmt::Display for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = if self.status { "status of " } else { "" };
+        write!(f, "patch {of}{}: {}", self.target, self.patch)
+    }
+}
+
+/// Longest note of an Event that every API server takes, in bytes.
+pub const EVENT_NOTE_BYTES: usize = 1024;
+
+/// Normal or Warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// For the record.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+/// A Kubernetes Event. Core gives one on transitions only: an unchanged world has no events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The object that it is about.
+    pub about: Target,
+    /// The uid of that object.
+    pub uid: String,
+    /// Normal or Warning.
+    pub severity: Severity,
+    /// A reason: one word for programs.
+    pub reason: String,
+    /// For people; at most [`EVENT_NOTE_BYTES`].
+    pub note: String,
+}
+
+impl Event {
+    /// A Warning about an observed object; a note that is too long is cut at a character.
+    pub fn warning(plane: &Plane, kind: Kind, object: &Object, reason: &str, note: &str) -> Self {
+        Self {
+            about: Target::of(plane, kind, object),
+            uid: object.uid().to_owned(),
+            severity: Severity::Warning,
+            reason: reason.to_owned(),
+            note: cut(note, EVENT_NOTE_BYTES).to_owned(),
+        }
+    }
+}
+
+/// The longest start of a text that is at most `bytes` long and ends at a character.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
+/// What only a change of the object can end: reported on it once, not tried again until it changes (design.md 7.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// The reason of the condition.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// What is counted and logged, but is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The object is paused by annotation: `actions` and `status` are what a pass would have done without it, and empty.
+    Paused,
+    /// A remote plane is unknown: what concerns it was left out.
+    Unknown(Plane),
+    /// An object of another owner holds the name; it was left alone.
+    Foreign(Target),
+    /// The server keeps another spec than the one that was sent: CRDs of different versions.
+    Skew(Target),
+    /// A field that is needed cannot be read.
+    Undecodable {
+        /// The object.
+        target: Target,
+        /// JSON pointer of the field.
+        path: String,
+    },
+    /// A terminating object must go first.
+    WaitsFor(Target),
+    /// An orphan was found and not deleted (design.md 7.5-14).
+    Orphan(Target),
+    /// Dropped without error (domain.md B5, B5b); the text says why.
+    Dropped(&'static str),
+}
+
+/// What a pass does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Writes, in order.
+    pub actions: Vec<Action>,
+    /// The write of the object's own status, after all actions.
+    pub status: Option<Patch>,
+    /// Events.
+    pub events: Vec<Event>,
+    /// Look again after this time at the latest; `None` waits for events only.
+    pub requeue: Option<Duration>,
+    /// Nothing more can be done until the object changes.
+    pub terminal: Option<Terminal>,
+    /// What is counted and logged.
+    pub notes: Vec<Note>,
+}
+
+impl Plan {
+    /// Whether carrying it out sends nothing.
+    pub fn is_quiet(&self) -> bool {
+        self.actions.is_empty() && self.status.is_none() && self.events.is_empty()
+    }
+
+    /// A plan that only says why there is nothing to do.
+    pub fn dropped(why: &'static str) -> Self {
+        Self {
+            notes: vec![Note::Dropped(why)],
+            ..Self::default()
+        }
+    }
+
+    /// Asks for a look after `delay`, unless an earlier one is asked for.
+    pub fn requeue_within(&mut self, delay: Duration) {
+        self.requeue = Some(self.requeue.map_or(delay, |earlier| earlier.min(delay)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_cut_at_a_character() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut("aé", 3), "aé");
+        assert_eq!(cut("", 3), "");
+    }
+
+    #[test]
+    fn the_earliest_look_counts() {
+        let mut plan = Plan::default();
+        for seconds in [5, 2, 9] {
+            plan.requeue_within(Duration::from_secs(seconds));
+        }
+        assert_eq!(plan.requeue, Some(Duration::from_secs(2)));
+    }
+}
