@@ -28,9 +28,11 @@ const VOLUME_SECRETS: [&str; 10] = [
 /// As in Kubernetes, the amount of a resource is the sum over the containers or the largest init container, whichever is
 /// more, plus the overhead; a container's limit stands in for a request that it does not make.
 pub fn requirements(object: &Object, template: &str) -> Result<Option<Requirements>> {
-    let spec = format!("{template}/spec");
-    let node_claim = node_claim(object, &spec)?;
-    let resource_request = resource_request(object, &spec)?;
+    let Some(spec) = pod_spec(object, template)? else {
+        return Ok(None);
+    };
+    let node_claim = node_claim(spec)?;
+    let resource_request = resource_request(spec)?;
     if node_claim.is_none() && resource_request.is_empty() {
         return Ok(None);
     }
@@ -45,18 +47,22 @@ pub fn requirements(object: &Object, template: &str) -> Result<Option<Requiremen
 /// What has to go wherever pods of the template go: the ConfigMaps, Secrets, PersistentVolumeClaims and the
 /// ServiceAccount that it names, each once, ordered by kind and name, in the object's namespace.
 pub fn dependencies(object: &Object, template: &str) -> Result<Vec<Dependency>> {
-    let spec = format!("{template}/spec");
-    let mut found = BTreeSet::new();
-    for container in containers(object, &spec, &["containers", "initContainers", "ephemeralContainers"])? {
-        container_dependencies(object, &container, &mut found)?;
+    let Some(spec) = pod_spec(object, template)? else {
+        return Ok(Vec::new());
+    };
+    let mut found = Found::new();
+    for list in ["/containers", "/initContainers", "/ephemeralContainers"] {
+        for container in items(spec, list)? {
+            container_dependencies(container, &mut found)?;
+        }
     }
-    for secret in places(object, &format!("{spec}/imagePullSecrets"))? {
-        add(object, "Secret", &format!("{secret}/name"), &mut found)?;
+    for secret in items(spec, "/imagePullSecrets")? {
+        add(secret, "Secret", "/name", &mut found)?;
     }
-    for volume in places(object, &format!("{spec}/volumes"))? {
-        volume_dependencies(object, &volume, &mut found)?;
+    for volume in items(spec, "/volumes")? {
+        volume_dependencies(volume, &mut found)?;
     }
-    let account = object.text(&format!("{spec}/serviceAccountName"))?;
+    let account = spec.text("/serviceAccountName")?;
     if let Some(account) = account.filter(|account| !account.is_empty() && *account != "default") {
         found.insert(("ServiceAccount", account.to_owned()));
     }
@@ -72,20 +78,23 @@ pub fn dependencies(object: &Object, template: &str) -> Result<Vec<Dependency>> 
         .collect())
 }
 
-fn node_claim(object: &Object, spec: &str) -> Result<Option<NodeClaim>> {
-    let affinity = format!("{spec}/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
-    let hard_node_affinity = object.get(&affinity).filter(|affinity| !affinity.is_null()).cloned();
+/// The pods' spec in the template; `None` where there is none. Its parts are read relative to it, and errors still name
+/// the place from the object's root.
+fn pod_spec<'a>(object: &'a Object, template: &str) -> Result<Option<&'a Json>> {
+    let pointer = format!("{template}/spec");
+    Ok(object.fields(&pointer)?.and_then(|_| object.get(&pointer)))
+}
+
+fn node_claim(spec: &Json) -> Result<Option<NodeClaim>> {
+    let affinity = spec.get("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution");
+    let hard_node_affinity = affinity.filter(|affinity| !affinity.is_null()).cloned();
     let mut node_selector = BTreeMap::new();
-    let pointer = format!("{spec}/nodeSelector");
-    for (key, _) in object.fields(&pointer)?.into_iter().flatten() {
-        if let Some(value) = object.text(&below(&pointer, key))? {
+    for (key, value) in spec.fields("/nodeSelector")?.into_iter().flatten() {
+        if let Some(value) = value.text("")? {
             node_selector.insert(key.to_owned(), value.to_owned());
         }
     }
-    let tolerations: Vec<Json> = object
-        .items(&format!("{spec}/tolerations"))?
-        .unwrap_or_default()
-        .to_vec();
+    let tolerations = items(spec, "/tolerations")?.to_vec();
     let claims = hard_node_affinity.is_some() || !node_selector.is_empty() || !tolerations.is_empty();
     Ok(claims.then_some(NodeClaim {
         hard_node_affinity,
@@ -96,34 +105,34 @@ fn node_claim(object: &Object, spec: &str) -> Result<Option<NodeClaim>> {
 
 type Amounts = BTreeMap<String, Quantity>;
 
-fn resource_request(object: &Object, spec: &str) -> Result<Amounts> {
+fn resource_request(spec: &Json) -> Result<Amounts> {
     let mut total = Amounts::new();
-    for container in containers(object, spec, &["containers"])? {
-        add_all(&mut total, container_request(object, &container)?);
+    for container in items(spec, "/containers")? {
+        add_all(&mut total, container_request(container)?);
     }
-    for container in containers(object, spec, &["initContainers"])? {
-        for (name, amount) in container_request(object, &container)? {
+    for container in items(spec, "/initContainers")? {
+        for (name, amount) in container_request(container)? {
             let known = total.entry(name).or_default();
             if amount > *known {
                 *known = amount;
             }
         }
     }
-    add_all(&mut total, amounts(object, &format!("{spec}/overhead"))?);
+    add_all(&mut total, amounts(spec, "/overhead")?);
     total.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
     Ok(total)
 }
 
-fn container_request(object: &Object, container: &str) -> Result<Amounts> {
-    let mut request = amounts(object, &format!("{container}/resources/limits"))?;
-    request.append(&mut amounts(object, &format!("{container}/resources/requests"))?);
+fn container_request(container: &Json) -> Result<Amounts> {
+    let mut request = amounts(container, "/resources/limits")?;
+    request.append(&mut amounts(container, "/resources/requests")?);
     Ok(request)
 }
 
-fn amounts(object: &Object, pointer: &str) -> Result<Amounts> {
+fn amounts(value: &Json, pointer: &str) -> Result<Amounts> {
     let mut amounts = Amounts::new();
-    for (name, _) in object.fields(pointer)?.into_iter().flatten() {
-        if let Some(amount) = object.quantity(&below(pointer, name))? {
+    for (name, amount) in value.fields(pointer)?.into_iter().flatten() {
+        if let Some(amount) = amount.quantity("")? {
             amounts.insert(name.to_owned(), amount);
         }
     }
@@ -139,71 +148,45 @@ fn add_all(total: &mut Amounts, more: Amounts) {
 
 type Found = BTreeSet<(&'static str, String)>;
 
-fn container_dependencies(object: &Object, container: &str, found: &mut Found) -> Result<()> {
-    for source in places(object, &format!("{container}/envFrom"))? {
-        add(object, "ConfigMap", &format!("{source}/configMapRef/name"), found)?;
-        add(object, "Secret", &format!("{source}/secretRef/name"), found)?;
+fn container_dependencies(container: &Json, found: &mut Found) -> Result<()> {
+    for source in items(container, "/envFrom")? {
+        add(source, "ConfigMap", "/configMapRef/name", found)?;
+        add(source, "Secret", "/secretRef/name", found)?;
     }
-    for variable in places(object, &format!("{container}/env"))? {
-        add(
-            object,
-            "ConfigMap",
-            &format!("{variable}/valueFrom/configMapKeyRef/name"),
-            found,
-        )?;
-        add(
-            object,
-            "Secret",
-            &format!("{variable}/valueFrom/secretKeyRef/name"),
-            found,
-        )?;
+    for variable in items(container, "/env")? {
+        add(variable, "ConfigMap", "/valueFrom/configMapKeyRef/name", found)?;
+        add(variable, "Secret", "/valueFrom/secretKeyRef/name", found)?;
     }
     Ok(())
 }
 
-fn volume_dependencies(object: &Object, volume: &str, found: &mut Found) -> Result<()> {
+fn volume_dependencies(volume: &Json, found: &mut Found) -> Result<()> {
     for secret in VOLUME_SECRETS {
-        add(object, "Secret", &format!("{volume}{secret}"), found)?;
+        add(volume, "Secret", secret, found)?;
     }
-    add(object, "ConfigMap", &format!("{volume}/configMap/name"), found)?;
+    add(volume, "ConfigMap", "/configMap/name", found)?;
     add(
-        object,
+        volume,
         "PersistentVolumeClaim",
-        &format!("{volume}/persistentVolumeClaim/claimName"),
+        "/persistentVolumeClaim/claimName",
         found,
     )?;
-    for source in places(object, &format!("{volume}/projected/sources"))? {
-        add(object, "ConfigMap", &format!("{source}/configMap/name"), found)?;
-        add(object, "Secret", &format!("{source}/secret/name"), found)?;
+    for source in items(volume, "/projected/sources")? {
+        add(source, "ConfigMap", "/configMap/name", found)?;
+        add(source, "Secret", "/secret/name", found)?;
     }
     Ok(())
 }
 
-fn add(object: &Object, kind: &'static str, pointer: &str, found: &mut Found) -> Result<()> {
-    if let Some(name) = object.text(pointer)?.filter(|name| !name.is_empty()) {
+fn add(value: &Json, kind: &'static str, pointer: &str, found: &mut Found) -> Result<()> {
+    if let Some(name) = value.text(pointer)?.filter(|name| !name.is_empty()) {
         found.insert((kind, name.to_owned()));
     }
     Ok(())
 }
 
-/// Pointers of the containers in these lists.
-fn containers(object: &Object, spec: &str, lists: &[&str]) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for list in lists {
-        found.append(&mut places(object, &format!("{spec}/{list}"))?);
-    }
-    Ok(found)
-}
-
-/// Pointers of the items of a list.
-fn places(object: &Object, list: &str) -> Result<Vec<String>> {
-    let items = object.items(list)?.unwrap_or_default();
-    Ok((0..items.len()).map(|index| format!("{list}/{index}")).collect())
-}
-
-/// The pointer of the field `key` of the value at `pointer`.
-fn below(pointer: &str, key: &str) -> String {
-    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+fn items<'a>(value: &'a Json, list: &str) -> Result<&'a [Json]> {
+    Ok(value.items(list)?.unwrap_or_default())
 }
 
 #[cfg(test)]

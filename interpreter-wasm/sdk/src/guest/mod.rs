@@ -1,6 +1,7 @@
 //! The component's exports: a module as the interface text wants it. Only in WebAssembly.
 //!
-//! Nothing is decided here: every function finds the kind, reads the objects and calls what native tests call.
+//! Nothing is decided here: every function finds the kind, reads the objects and calls what native tests call. What was
+//! read is never freed: the instance lives for this one call, and taking an object apart costs as much as reading it.
 
 mod convert;
 
@@ -56,21 +57,21 @@ impl<P: Provider> wit::Guest for P {
     }
 
     fn interpret_replica(kind: wit::Gvk, object: Vec<u8>) -> Result<wit::Replicas, wit::Error> {
-        Ok((functions::<P>(&kind)?.replicas)(&read(object)?)?.into())
+        Ok((functions::<P>(&kind)?.replicas)(read(object)?)?.into())
     }
 
     fn interpret_component(kind: wit::Gvk, object: Vec<u8>) -> Result<Vec<wit::Component>, wit::Error> {
-        let components = (functions::<P>(&kind)?.components)(&read(object)?)?;
+        let components = (functions::<P>(&kind)?.components)(read(object)?)?;
         Ok(components.into_iter().map(Into::into).collect())
     }
 
     fn revise_replica(kind: wit::Gvk, object: Vec<u8>, replicas: i32) -> Result<wit::Change, wit::Error> {
-        Ok(functions::<P>(&kind)?.revised(&read(object)?, replicas)?.into())
+        Ok(functions::<P>(&kind)?.revised(read(object)?, replicas)?.into())
     }
 
     fn retain(kind: wit::Gvk, desired: Vec<u8>, observed: Vec<u8>) -> Result<wit::Change, wit::Error> {
-        let observed = Json::parse_at(observed, OBSERVED_BASE)?.try_into()?;
-        Ok(functions::<P>(&kind)?.retained(&read(desired)?, &observed)?.into())
+        let observed = read_at(observed, OBSERVED_BASE)?;
+        Ok(functions::<P>(&kind)?.retained(read(desired)?, observed)?.into())
     }
 
     fn aggregate_status(
@@ -79,20 +80,20 @@ impl<P: Provider> wit::Guest for P {
         items: Vec<wit::StatusItem>,
     ) -> Result<wit::Change, wit::Error> {
         let items: Vec<_> = items.into_iter().enumerate().map(status_item).collect::<Result<_>>()?;
-        Ok(functions::<P>(&kind)?.aggregated(&read(object)?, &items)?.into())
+        Ok(functions::<P>(&kind)?.aggregated(read(object)?, items.leak())?.into())
     }
 
     fn interpret_status(kind: wit::Gvk, object: Vec<u8>) -> Result<Vec<u8>, wit::Error> {
-        let status = (functions::<P>(&kind)?.status)(&read(object)?)?;
+        let status = (functions::<P>(&kind)?.status)(read(object)?)?;
         Ok(status.to_text().into_bytes())
     }
 
     fn interpret_health(kind: wit::Gvk, object: Vec<u8>) -> Result<bool, wit::Error> {
-        Ok((functions::<P>(&kind)?.health)(&read(object)?)?)
+        Ok((functions::<P>(&kind)?.health)(read(object)?)?)
     }
 
     fn interpret_dependency(kind: wit::Gvk, object: Vec<u8>) -> Result<Vec<wit::Dependency>, wit::Error> {
-        let dependencies = (functions::<P>(&kind)?.dependencies)(&read(object)?)?;
+        let dependencies = (functions::<P>(&kind)?.dependencies)(read(object)?)?;
         Ok(dependencies.into_iter().map(Into::into).collect())
     }
 }
@@ -104,8 +105,12 @@ fn functions<P: Provider>(kind: &wit::Gvk) -> Result<Functions> {
     Ok(target.functions)
 }
 
-fn read(object: Vec<u8>) -> Result<Object> {
-    Json::parse_at(object, "")?.try_into()
+fn read(object: Vec<u8>) -> Result<&'static Object> {
+    read_at(object, "")
+}
+
+fn read_at(object: Vec<u8>, base: &str) -> Result<&'static Object> {
+    Ok(Box::leak(Box::new(Json::parse_at(object, base)?.try_into()?)))
 }
 
 fn status_item((position, item): (usize, wit::StatusItem)) -> Result<StatusItem> {

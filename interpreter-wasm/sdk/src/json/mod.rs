@@ -301,11 +301,8 @@ impl Key {
     }
 }
 
-/// Number of fields up to which every pair is compared; beyond it a set is cheaper.
-const FEW: usize = 12;
-
 fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
-    if fields.len() <= FEW && !has_twins(&fields) {
+    if all_differ(&fields) {
         return fields;
     }
     let mut later = BTreeSet::new();
@@ -317,14 +314,17 @@ fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
     fields.into_iter().filter(|_| is_last.pop().unwrap_or(true)).collect()
 }
 
-fn has_twins(mut fields: &[(Key, Json)]) -> bool {
-    while let Some(((key, _), rest)) = fields.split_first() {
-        if rest.iter().any(|(later, _)| later.as_str() == key.as_str()) {
-            return true;
-        }
-        fields = rest;
-    }
-    false
+/// Whether the lengths and the first and last letters alone tell all keys apart; `false` says nothing.
+fn all_differ(fields: &[(Key, Json)]) -> bool {
+    let mut seen = 0_u128;
+    fields.iter().all(|(key, _)| {
+        let key = key.as_str().as_bytes();
+        let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));
+        let mark = 1 << ((usize::from(first) * 31 + usize::from(last) * 7 + key.len()) % 128);
+        let is_new = seen & mark == 0;
+        seen |= mark;
+        is_new
+    })
 }
 
 impl fmt::Debug for Json {

@@ -17,6 +17,31 @@ pub(super) struct Entry {
     pub(super) escaped: bool,
 }
 
+/// Bytes up to the first that means something in a string: its end, an escape, or a control character, which is none.
+fn plain(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let special = special(u64::from_le_bytes(*word));
+        if special != 0 {
+            return index * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let tail = rest
+        .iter()
+        .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20);
+    words.len() * 8 + tail.unwrap_or(rest.len())
+}
+
+/// The lowest bit that is set lies in the lowest of the eight bytes that is a quote, a backslash or a control character;
+/// none is set where there is none. (Higher bits may be wrong: subtracting borrows from the next byte.)
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH
+}
+
 /// The tape of one JSON text: the root first; the entries of an object are key, value, key, value. The error is a message
 /// that names the byte.
 pub(super) fn scan(text: &str) -> Result<Vec<Entry>, String> {
@@ -126,10 +151,7 @@ impl Scanner<'_> {
         self.at += 1;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let plain = rest
-                .iter()
-                .position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)
-                .unwrap_or(rest.len());
+            let plain = plain(rest);
             self.at += plain;
             match rest.get(plain) {
                 Some(b'"') => break,

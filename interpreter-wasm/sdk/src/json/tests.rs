@@ -54,6 +54,19 @@ proptest! {
     }
 
     #[test]
+    fn long_strings_end_where_the_reference_parser_says(inside in "[a-c\u{1}-\u{23}\u{5b}-\u{5d}\u{7f}-\u{1ff}]{0,40}", rest in "[\"a]{0,3}") {
+        let text = format!("\"{inside}\"{rest}");
+        let reference = serde_json::from_str::<&serde_json::value::RawValue>(&text);
+        prop_assert_eq!(Json::parse(&text).is_ok(), reference.is_ok(), "{}", text);
+    }
+
+    #[test]
+    fn strings_without_escapes_are_accepted_whatever_their_bytes(inside in "[ !#-\u{5b}\u{5d}-\u{2ff}]{0,40}") {
+        let value = json(&format!("\"{inside}\""));
+        prop_assert_eq!(value.as_text(), Some(inside.as_str()));
+    }
+
+    #[test]
     fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = Json::parse(bytes);
     }
