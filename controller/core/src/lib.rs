@@ -8,6 +8,8 @@
 
 pub mod conditions;
 pub mod edit;
+pub mod ledger;
+pub mod names;
 pub mod object;
 pub mod observed;
 pub mod plan;

@@ -130,15 +130,17 @@ pub struct Patch {
 
 /// What a live server must confirm right before a delete is sent (design.md 7.4).
 ///
-/// Any other answer, an error included, means that the delete is left out of this pass and counted as suppressed.
+/// Any other answer, an error included, ends the pass as a failed write does, and is counted as a suppressed delete: what
+/// follows in the plan may rest on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// A live GET of `source` answers NotFound, another uid, or this uid with a deletionTimestamp.
+    /// A live GET of `source` answers NotFound; or, where its uid was known, another uid, or this uid with a
+    /// deletionTimestamp.
     Gone {
         /// The object that the doomed one was made for.
         source: Target,
-        /// The uid that it had.
-        uid: String,
+        /// The uid that it had; `None` where nobody knows, and then only NotFound counts.
+        uid: Option<String>,
     },
     /// A live GET of `source` answers this uid, without a deletionTimestamp.
     Lives {

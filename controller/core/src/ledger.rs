@@ -1,0 +1,92 @@
+//! What a server made of the specs that it was sent (design.md 7.3, "Writing").
+//!
+//! A server whose CRD is older or newer prunes or defaults a spec. Comparing desired with stored would then find a
+//! difference for ever. The runtime records each answer here; after that, "stored is still what became of desired" is no
+//! difference, but a skew to report. It is memory of the process: after a restart one write is sent again.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::plan::{Plane, Target};
+
+type Key = (Plane, &'static str, Option<String>, String);
+
+/// Specs as sent and as stored, by object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ledger {
+    written: HashMap<Key, Written>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Written {
+    sent: Value,
+    stored: Value,
+}
+
+impl Ledger {
+    /// Notes what a server answered to a create or patch. Equal specs are forgotten: nothing was changed on the way.
+    pub fn record(&mut self, target: &Target, sent: &Value, stored: &Value) {
+        if sent == stored {
+            self.written.remove(&key(target));
+        } else {
+            let written = Written {
+                sent: sent.clone(),
+                stored: stored.clone(),
+            };
+            self.written.insert(key(target), written);
+        }
+    }
+
+    /// Forgets an object that is gone, or all of a plane that left.
+    pub fn forget(&mut self, target: &Target) {
+        self.written.remove(&key(target));
+    }
+
+    /// Forgets all objects of a plane.
+    pub fn forget_plane(&mut self, plane: &Plane) {
+        self.written.retain(|(one, ..), _| one != plane);
+    }
+
+    /// Whether `stored` is what the server made of `desired` when it was last sent.
+    pub fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
+        self.written
+            .get(&key(target))
+            .is_some_and(|written| written.sent == *desired && Some(&written.stored) == stored)
+    }
+}
+
+fn key(target: &Target) -> Key {
+    (
+        target.plane.clone(),
+        target.kind.kind,
+        target.namespace.clone(),
+        target.name.clone(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use popcell_api::kind;
+    use serde_json::json;
+
+    #[test]
+    fn a_pruned_spec_is_explained_until_either_side_changes() {
+        let target = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "a");
+        let (sent, stored) = (json!({ "a": 1, "new": 2 }), json!({ "a": 1 }));
+        let mut ledger = Ledger::default();
+        assert!(!ledger.explains(&target, &sent, Some(&stored)));
+        ledger.record(&target, &sent, &stored);
+        assert!(ledger.explains(&target, &sent, Some(&stored)));
+        assert!(!ledger.explains(&target, &json!({ "a": 2 }), Some(&stored)));
+        assert!(!ledger.explains(&target, &sent, Some(&json!({ "a": 3 }))));
+        ledger.record(&target, &sent, &sent);
+        assert_eq!(ledger, Ledger::default());
+        ledger.record(&target, &sent, &stored);
+        ledger.forget_plane(&Plane::Cell);
+        assert!(ledger.explains(&target, &sent, Some(&stored)));
+        ledger.forget_plane(&Plane::Hub);
+        assert_eq!(ledger, Ledger::default());
+    }
+}

@@ -1,0 +1,187 @@
+//! Derived names, their syntax and their limits (domain.md 2.7, 2.9; design.md 7.1, 7.5-2).
+
+use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
+use thiserror::Error;
+
+/// Longest value of a label, and of the names that are used as one.
+pub const LABEL_LENGTH: usize = 63;
+/// Longest city code.
+pub const CITY_CODE_LENGTH: usize = 32;
+/// What the highest ordinal adds to the name of a WorkloadDeployment: `-999` (minReplicas is at most 1000).
+const ORDINAL_LENGTH: usize = 4;
+/// Longest name of a WorkloadDeployment whose Instances all have names that fit a label.
+pub const DEPLOYMENT_LENGTH: usize = LABEL_LENGTH - ORDINAL_LENGTH;
+/// Longest project id whose label value fits.
+pub const PROJECT_LENGTH: usize = LABEL_LENGTH - PROJECT_LABEL_PREFIX.len();
+/// Longest DNS-1123 subdomain.
+const SUBDOMAIN_LENGTH: usize = 253;
+
+/// Reason of a condition: a derived name does not fit. Only a change of the object ends it.
+pub const INVALID_NAME: &str = "InvalidName";
+
+/// What is wrong with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NameError {
+    /// Not `[A-Za-z0-9]([-A-Za-z0-9]{0,30}[A-Za-z0-9])?`.
+    #[error("city code \"{0}\" must be 1 to 32 letters, digits and '-', and begin and end with a letter or digit")]
+    CityCode(String),
+    /// The names of the Instances would not fit a label.
+    #[error("name \"{name}\" of the WorkloadDeployment has {} characters, at most {DEPLOYMENT_LENGTH} fit", name.len())]
+    DeploymentLength {
+        /// The derived name.
+        name: String,
+    },
+    /// Not a DNS-1123 subdomain.
+    #[error("project id \"{0}\" is not a DNS-1123 subdomain")]
+    ProjectId(String),
+    /// The label value would not fit.
+    #[error("project id \"{0}\" is too long: {PROJECT_LENGTH} characters at most")]
+    ProjectLength(String),
+}
+
+/// The namespace of the hub, and of the cell, for a project Namespace of this uid.
+pub fn hub_namespace(uid: &str) -> String {
+    format!("{HUB_NAMESPACE_PREFIX}{uid}")
+}
+
+/// The WorkloadDeployment of a placement in a city.
+pub fn workload_deployment(workload: &str, placement: &str, city: &str) -> String {
+    format!("{workload}-{placement}-{}", city.to_lowercase())
+}
+
+/// Refuses a WorkloadDeployment whose Instances could not be named.
+pub fn check_deployment(name: &str) -> Result<(), NameError> {
+    if name.len() > DEPLOYMENT_LENGTH {
+        return Err(NameError::DeploymentLength { name: name.to_owned() });
+    }
+    Ok(())
+}
+
+/// The policy of a city (domain.md F4).
+pub fn city_policy(city: &str) -> String {
+    format!("{CITY_POLICY_PREFIX}{}", city.to_lowercase().replace(' ', "-"))
+}
+
+/// Checks the syntax of a city code.
+pub fn check_city(code: &str) -> Result<(), NameError> {
+    let bytes = code.as_bytes();
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let good = bytes.len() <= CITY_CODE_LENGTH
+        && ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+    if good {
+        Ok(())
+    } else {
+        Err(NameError::CityCode(code.to_owned()))
+    }
+}
+
+/// A project id as a label value (domain.md 2.9).
+pub fn project_label(project: &str) -> String {
+    format!("{PROJECT_LABEL_PREFIX}{}", project.replace('/', "_"))
+}
+
+/// The project id in a label value: the last segment, so that `cluster-org_project` is `project` (domain.md B2).
+/// `None` where nothing is left.
+pub fn project_of_label(label: &str) -> Option<&str> {
+    let encoded = label.strip_prefix(PROJECT_LABEL_PREFIX).unwrap_or(label);
+    encoded.rsplit(['_', '/']).next().filter(|id| !id.is_empty())
+}
+
+/// Refuses a project before any URL or label is made from its id.
+pub fn check_project(id: &str) -> Result<(), NameError> {
+    if !is_subdomain(id) {
+        return Err(NameError::ProjectId(id.to_owned()));
+    }
+    if project_label(id).len() > LABEL_LENGTH {
+        return Err(NameError::ProjectLength(id.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether a text is a DNS-1123 label.
+pub fn is_dns_label(text: &str) -> bool {
+    text.len() <= LABEL_LENGTH && is_dns_part(text)
+}
+
+fn is_dns_part(text: &str) -> bool {
+    let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    bytes.first().copied().is_some_and(alphanumeric)
+        && bytes.last().copied().is_some_and(alphanumeric)
+        && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f4_policy_names() {
+        for (city, name) in [("DFW", "city-dfw"), ("LAX", "city-lax"), ("New York", "city-new-york")] {
+            assert_eq!(city_policy(city), name);
+        }
+    }
+
+    #[test]
+    fn b2_labels_name_the_bare_project() {
+        for (label, project) in [
+            ("cluster-org_project", Some("project")),
+            ("cluster-_test-project-abc", Some("test-project-abc")),
+            ("cluster-datum-cloud", Some("datum-cloud")),
+            ("cluster-single", Some("single")),
+            ("cluster-", None),
+            ("cluster-a_", None),
+            ("", None),
+        ] {
+            assert_eq!(project_of_label(label), project, "{label}");
+        }
+        assert_eq!(project_label("org/project"), "cluster-org_project");
+    }
+
+    #[test]
+    fn c31_city_codes() {
+        let longest = "a".repeat(32);
+        for good in ["DFW", "dfw", "a", "7", "new-york", "a--b", &longest] {
+            assert_eq!(check_city(good), Ok(()), "{good}");
+        }
+        let too_long = "a".repeat(33);
+        for bad in [
+            "", "nyc_1", "DFW.1", "-dfw", "dfw-", "İST", "New York", "a/b", &too_long,
+        ] {
+            assert!(check_city(bad).is_err(), "{bad}");
+        }
+        // Every good code gives a policy name that fits an object and a label.
+        assert!(city_policy(&longest).len() <= LABEL_LENGTH);
+    }
+
+    #[test]
+    fn c31_derived_names_fit_with_the_highest_ordinal() {
+        let name = workload_deployment("web", "us", "DFW");
+        assert_eq!(name, "web-us-dfw");
+        assert_eq!(check_deployment(&"a".repeat(59)), Ok(()));
+        let error = check_deployment(&"a".repeat(60)).unwrap_err();
+        assert!(
+            error.to_string().contains("has 60 characters, at most 59 fit"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn c31_project_ids() {
+        let fits = "p".repeat(55);
+        for good in ["p1", "a.b-c.d", &fits] {
+            assert_eq!(check_project(good), Ok(()), "{good}");
+        }
+        let long = "p".repeat(56);
+        assert_eq!(check_project(&long), Err(NameError::ProjectLength(long.clone())));
+        for bad in ["", "..", "a/b", "A", "a_b", "a..b", "-a", "a b", "../../x", "a%2f"] {
+            assert_eq!(check_project(bad), Err(NameError::ProjectId(bad.to_owned())), "{bad}");
+        }
+    }
+}
