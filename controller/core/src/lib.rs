@@ -4,12 +4,27 @@
 //! a delete is part of the plan ([`plan::Proof`]). Two calls with equal arguments give equal plans, and a plan that was
 //! carried out leaves nothing to do.
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::needless_pass_by_value,
+        clippy::semicolon_if_nothing_returned,
+        reason = "builders take json!(..) as it is written; closures that change one field read as one line"
+    )
+)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod bindings;
 pub mod conditions;
 pub mod edit;
 pub mod ledger;
 pub mod names;
 pub mod object;
 pub mod observed;
+pub mod paused;
 pub mod plan;
+pub mod priority;
+pub mod workload;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,195 @@
+//! A world in memory that carries out plans as API servers would: for tests of convergence.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use popcell_api::kind::Kind;
+use serde_json::Value;
+
+use crate::object::{Fields, Object};
+use crate::plan::{Action, Delete, Patch, Plan, Plane, Proof, Target};
+
+type Key = (Plane, &'static str, String, String);
+
+/// Objects of all planes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct World {
+    objects: BTreeMap<Key, Object>,
+    version: u64,
+    /// Projects that the discovery server does not know.
+    pub(crate) gone_projects: Vec<String>,
+    /// Writes so far.
+    pub(crate) writes: usize,
+}
+
+/// The time of every pass.
+pub(crate) fn now() -> Timestamp {
+    "2026-01-01T00:10:00Z".parse().unwrap()
+}
+
+pub(crate) fn object(value: Value) -> Object {
+    serde_json::from_value(value).unwrap()
+}
+
+fn key(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Key {
+    (plane.clone(), kind.kind, namespace.to_owned(), name.to_owned())
+}
+
+impl World {
+    pub(crate) fn put(&mut self, plane: &Plane, kind: Kind, object: Object) {
+        let key = key(plane, kind, object.namespace(), object.name());
+        self.objects.insert(key, object);
+    }
+
+    pub(crate) fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<&Object> {
+        self.objects.get(&key(plane, kind, namespace, name))
+    }
+
+    pub(crate) fn list(&self, plane: &Plane, kind: Kind) -> Vec<&Object> {
+        let matches = |key: &Key| key.0 == *plane && key.1 == kind.kind;
+        self.objects
+            .iter()
+            .filter(|(key, _)| matches(key))
+            .map(|(_, object)| object)
+            .collect()
+    }
+
+    pub(crate) fn change(&mut self, plane: &Plane, kind: Kind, ns: &str, name: &str, change: impl FnOnce(&mut Object)) {
+        let key = key(plane, kind, ns, name);
+        let mut object = self.objects.get(&key).unwrap_or_else(|| panic!("no {key:?}")).clone();
+        change(&mut object);
+        self.store(key, object);
+    }
+
+    pub(crate) fn remove(&mut self, plane: &Plane, kind: Kind, namespace: &str, name: &str) {
+        self.objects.remove(&key(plane, kind, namespace, name)).unwrap();
+    }
+
+    /// As a DELETE request: finalizers hold the object.
+    pub(crate) fn delete(&mut self, plane: &Plane, kind: Kind, namespace: &str, name: &str) {
+        let key = key(plane, kind, namespace, name);
+        if let Some(mut object) = self.objects.get(&key).cloned() {
+            object.metadata.deletion_timestamp.get_or_insert(Time(now()));
+            self.store(key, object);
+        }
+    }
+
+    /// Carries out a plan; panics where a server would answer an error that a converged pass never meets.
+    pub(crate) fn apply(&mut self, plan: &Plan) {
+        for action in &plan.actions {
+            self.writes += 1;
+            match action {
+                Action::Create { target, object } => self.create(target, object),
+                Action::Patch(patch) => self.patch(patch),
+                Action::Delete(delete) if delete.proofs.iter().all(|proof| self.holds(proof)) => self.end(delete),
+                Action::Delete(_) => return,
+            }
+        }
+        if let Some(patch) = &plan.status {
+            self.writes += 1;
+            self.patch(patch);
+        }
+    }
+
+    /// Passes until nothing more is decided. Ten are far more than any change needs.
+    pub(crate) fn settle(&mut self, decide: impl Fn(&World) -> Plan) {
+        for _ in 0..10 {
+            let plan = decide(self);
+            if plan.is_quiet() {
+                return;
+            }
+            self.apply(&plan);
+        }
+        panic!("not settled: {:#?}", decide(self));
+    }
+
+    fn create(&mut self, target: &Target, object: &Object) {
+        let key = key_of(target);
+        assert_eq!(object.metadata.name.as_deref(), Some(target.name.as_str()));
+        assert_eq!(object.metadata.namespace, target.namespace);
+        assert!(!self.objects.contains_key(&key), "{target} exists");
+        let mut object = object.clone();
+        object.metadata.uid = Some(format!("made-{}", self.version + 1));
+        object.metadata.creation_timestamp = Some(Time(now()));
+        object.metadata.generation = Some(1);
+        // Servers drop the status of a create where there is a subresource.
+        if let Some(fields) = object.data.as_object_mut() {
+            fields.remove("status");
+        }
+        self.store(key, object);
+    }
+
+    fn patch(&mut self, patch: &Patch) {
+        let key = key_of(&patch.target);
+        let old = self
+            .objects
+            .get(&key)
+            .unwrap_or_else(|| panic!("no {}", patch.target))
+            .clone();
+        let mut whole = serde_json::to_value(&old).unwrap();
+        json_patch::patch(&mut whole, &patch.patch).unwrap_or_else(|error| panic!("{patch}: {error}"));
+        let mut new: Object = serde_json::from_value(whole).unwrap();
+        if patch.status {
+            assert_eq!(new.metadata, old.metadata);
+            assert_eq!(new.at("/spec"), old.at("/spec"));
+        } else {
+            assert_eq!(new.at("/status"), old.at("/status"));
+            if new.at("/spec") != old.at("/spec") {
+                new.metadata.generation = Some(old.generation().unwrap_or(0) + 1);
+            }
+        }
+        assert_ne!(new, old, "an empty patch of {}", patch.target);
+        self.store(key, new);
+    }
+
+    fn end(&mut self, delete: &Delete) {
+        let key = key_of(&delete.target);
+        let object = self.objects.get(&key).unwrap_or_else(|| panic!("no {}", delete.target));
+        assert_eq!(object.uid(), delete.on.uid);
+        assert_eq!(object.resource_version(), delete.on.resource_version);
+        let (plane, namespace, name) = (key.0.clone(), key.2.clone(), key.3.clone());
+        self.delete(&plane, delete.target.kind, &namespace, &name);
+    }
+
+    fn holds(&self, proof: &Proof) -> bool {
+        let live = |source: &Target| self.objects.get(&key_of(source));
+        match proof {
+            Proof::Gone { source, uid } => match (live(source), uid) {
+                (None, _) => true,
+                (Some(object), Some(uid)) => object.uid() != uid || object.deleting(),
+                (Some(_), None) => false,
+            },
+            Proof::Lives { source, uid } => live(source).is_some_and(|one| one.uid() == uid && !one.deleting()),
+            Proof::NoneLeft {
+                plane,
+                kind,
+                namespace,
+                selector,
+            } => {
+                let (label, value) = selector.split_once('=').unwrap_or_default();
+                let selected = |one: &&Object| {
+                    one.namespace() == namespace && (selector.is_empty() || one.label(label) == Some(value))
+                };
+                !self.list(plane, *kind).iter().any(selected)
+            }
+            Proof::ProjectGone { project, .. } => self.gone_projects.contains(project),
+        }
+    }
+
+    fn store(&mut self, key: Key, mut object: Object) {
+        let held = object.metadata.finalizers.iter().flatten().next().is_some();
+        if object.deleting() && !held {
+            self.objects.remove(&key);
+            return;
+        }
+        self.version += 1;
+        object.metadata.resource_version = Some(format!("v{}", self.version));
+        self.objects.insert(key, object);
+    }
+}
+
+fn key_of(target: &Target) -> Key {
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    key(&target.plane, target.kind, namespace, &target.name)
+}

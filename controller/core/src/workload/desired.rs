@@ -1,0 +1,174 @@
+//! The WorkloadDeployments that a Workload asks for: one for each placement and city.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use popcell_api::conditions::reasons;
+use popcell_api::kind::{self, Kind};
+use popcell_api::{API_VERSION, labels};
+use serde_json::{Value, json};
+
+use crate::names;
+use crate::object::{Fields, Object};
+
+/// One placement in one city.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slot<'a> {
+    pub(super) placement: &'a str,
+    pub(super) city: &'a str,
+    /// Name of the WorkloadDeployment.
+    pub(super) name: String,
+    /// Its whole spec.
+    pub(super) spec: Value,
+    /// Why it can never be made from this Workload.
+    pub(super) trouble: Option<Trouble>,
+}
+
+/// Why a city of a placement does not have what was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trouble {
+    pub(super) placement: String,
+    pub(super) city: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// Where a field that is needed cannot be read.
+pub(super) struct Unreadable(pub(super) String);
+
+/// All slots, in the order of the spec; the same city twice in one placement is one slot.
+pub(super) fn slots(workload: &Object) -> Result<Vec<Slot<'_>>, Unreadable> {
+    let template = workload
+        .at("/spec/template")
+        .ok_or_else(|| Unreadable("/spec/template".to_owned()))?;
+    let mut slots: Vec<Slot<'_>> = Vec::new();
+    let mut taken: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+    for (index, placement) in workload.items("/spec/placements").iter().enumerate() {
+        let unreadable = |field: &str| Unreadable(format!("/spec/placements/{index}/{field}"));
+        let name = text(placement, "name").ok_or_else(|| unreadable("name"))?;
+        let settings = placement
+            .get("scaleSettings")
+            .ok_or_else(|| unreadable("scaleSettings"))?;
+        let cities = placement
+            .get("cityCodes")
+            .and_then(Value::as_array)
+            .ok_or_else(|| unreadable("cityCodes"))?;
+        for city in cities {
+            let city = city.as_str().ok_or_else(|| unreadable("cityCodes"))?;
+            let derived = names::workload_deployment(workload.name(), name, city);
+            let holder = taken.get(&derived).copied();
+            if holder == Some((name, city)) {
+                continue;
+            }
+            let trouble = why_never(name, city, &derived, holder);
+            taken.entry(derived.clone()).or_insert((name, city));
+            slots.push(Slot {
+                placement: name,
+                city,
+                name: derived,
+                spec: json!({
+                    "workloadRef": { "name": workload.name(), "uid": workload.uid() },
+                    "placementName": name,
+                    "cityCode": city,
+                    "template": template,
+                    "scaleSettings": settings,
+                }),
+                trouble,
+            });
+        }
+    }
+    Ok(slots)
+}
+
+fn why_never(placement: &str, city: &str, derived: &str, holder: Option<(&str, &str)>) -> Option<Trouble> {
+    let trouble = |reason, message| {
+        Some(Trouble {
+            placement: placement.to_owned(),
+            city: city.to_owned(),
+            reason,
+            message,
+        })
+    };
+    if let Err(error) = names::check_city(city) {
+        return trouble(reasons::INVALID_CITY_CODE, error.to_string());
+    }
+    if let Err(error) = names::check_deployment(derived) {
+        return trouble(names::INVALID_NAME, error.to_string());
+    }
+    let (other_placement, other_city) = holder?;
+    trouble(
+        reasons::NAME_CONFLICT,
+        format!("city {other_city} of placement {other_placement} has the same WorkloadDeployment {derived}"),
+    )
+}
+
+/// The object to create for a slot.
+pub(super) fn deployment(workload: &Object, slot: &Slot<'_>) -> Object {
+    let mut object = Object::new(&slot.name, &kind::WORKLOAD_DEPLOYMENT.resource())
+        .within(workload.namespace())
+        .data(json!({ "spec": slot.spec }));
+    object.metadata.labels = Some(BTreeMap::from([(
+        labels::WORKLOAD_UID.to_owned(),
+        workload.uid().to_owned(),
+    )]));
+    object.metadata.owner_references = Some(vec![owner(kind::WORKLOAD, workload, true)]);
+    object
+}
+
+/// A reference to an owner; `controller` also blocks its deletion in the foreground.
+pub(crate) fn owner(kind: Kind, owner: &Object, controller: bool) -> OwnerReference {
+    OwnerReference {
+        api_version: API_VERSION.to_owned(),
+        kind: kind.kind.to_owned(),
+        name: owner.name().to_owned(),
+        uid: owner.uid().to_owned(),
+        controller: controller.then_some(true),
+        block_owner_deletion: controller.then_some(true),
+    }
+}
+
+/// The spec of a city whose binding is lost (design.md 7.5-11): as it is, but for fewer replicas.
+pub(super) fn lowered(stored: &Value, desired: &Value) -> Value {
+    const PATH: &str = "/scaleSettings/minReplicas";
+    let count = |spec: &Value| spec.pointer(PATH).and_then(Value::as_i64);
+    let mut spec = stored.clone();
+    if let (Some(old), Some(new)) = (count(stored), count(desired))
+        && new < old
+        && let Some(place) = spec.pointer_mut(PATH)
+    {
+        *place = json!(new);
+    }
+    spec
+}
+
+/// Networks that the template names, as (namespace, name); the namespace is the Workload's own where none is given
+/// (domain.md G18).
+pub fn networks(workload: &Object) -> BTreeSet<(String, String)> {
+    workload
+        .items("/spec/template/spec/networkInterfaces")
+        .iter()
+        .filter_map(|interface| interface.get("network"))
+        .filter_map(|network| {
+            let namespace = text(network, "namespace").filter(|namespace| !namespace.is_empty());
+            Some((
+                namespace.unwrap_or(workload.namespace()).to_owned(),
+                text(network, "name")?.to_owned(),
+            ))
+        })
+        .collect()
+}
+
+/// Cities of the Workload: what wakes it when a LocationBinding comes or goes (domain.md G11).
+pub fn cities(workload: &Object) -> BTreeSet<&str> {
+    workload
+        .items("/spec/placements")
+        .iter()
+        .filter_map(|placement| placement.get("cityCodes")?.as_array())
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field).and_then(Value::as_str)
+}

@@ -1,0 +1,361 @@
+//! `workload`: a Workload becomes WorkloadDeployments in the same project, and their status comes up
+//! (domain.md 3.2; design.md 7.5-1, -2, -11, -12).
+//!
+//! - Only WorkloadDeployments whose `workloadRef.uid` is this Workload's are changed or deleted; a predecessor of the
+//!   same name only on proof that this one lives.
+//! - A binding that is lost tears nothing down: only the user's edit removes a city.
+//!
+//! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
+//! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
+
+mod desired;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use popcell_api::conditions::{messages, reasons};
+use popcell_api::{finalizers, kind, labels};
+
+use crate::bindings::usable_cities;
+use crate::edit::Edit;
+use crate::ledger::Ledger;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::paused;
+use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target, Terminal};
+use crate::priority;
+pub(crate) use desired::owner;
+use desired::{Slot, Trouble, Unreadable};
+pub use desired::{cities, networks};
+
+/// What a pass looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The project id; empty is dropped (domain.md B4).
+    pub project: &'a str,
+    /// The Workload.
+    pub workload: &'a Object,
+    /// All WorkloadDeployments of its namespace.
+    pub deployments: &'a [&'a Object],
+    /// All LocationBindings of the project.
+    pub bindings: Observed<&'a [&'a Object]>,
+    /// All Networks of the project, in all namespaces; metadata is enough.
+    pub networks: Observed<&'a [&'a Object]>,
+    /// What the project's server made of earlier writes.
+    pub ledger: &'a Ledger,
+    /// The time of the pass.
+    pub now: Timestamp,
+}
+
+/// Decides one pass.
+pub fn decide(observation: &Observation<'_>) -> Plan {
+    if observation.project.is_empty() {
+        return Plan::dropped("no project");
+    }
+    Pass::new(observation).decide()
+}
+
+/// What became of one slot.
+#[derive(Default)]
+struct Settled {
+    /// It is, or is being, written as asked for; or it must not be, and `trouble` says so.
+    done: bool,
+    /// This plan creates it.
+    created: bool,
+    /// What is shown.
+    trouble: Option<Trouble>,
+}
+
+impl Settled {
+    /// Something must come first.
+    fn not_yet() -> Self {
+        Self::default()
+    }
+
+    fn yes() -> Self {
+        Self {
+            done: true,
+            ..Self::default()
+        }
+    }
+
+    fn trouble(done: bool, trouble: Trouble) -> Self {
+        Self {
+            done,
+            created: false,
+            trouble: Some(trouble),
+        }
+    }
+}
+
+struct Pass<'a> {
+    seen: &'a Observation<'a>,
+    plane: Plane,
+    ours: Vec<&'a Object>,
+    plan: Plan,
+}
+
+impl<'a> Pass<'a> {
+    fn new(seen: &'a Observation<'a>) -> Self {
+        let uid = seen.workload.uid();
+        Self {
+            seen,
+            plane: Plane::Project(seen.project.to_owned()),
+            ours: seen
+                .deployments
+                .iter()
+                .copied()
+                .filter(|deployment| deployment.text("/spec/workloadRef/uid") == Some(uid))
+                .collect(),
+            plan: Plan::default(),
+        }
+    }
+
+    fn decide(mut self) -> Plan {
+        let workload = self.seen.workload;
+        if paused::is_paused(workload) {
+            return paused::plan(&self.plane, kind::WORKLOAD, workload, self.seen.now);
+        }
+        if workload.deleting() {
+            return self.finalise();
+        }
+        if !workload.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
+            let edit = Edit::of(&self.plane, kind::WORKLOAD, workload).with_finalizer(finalizers::WORKLOAD_CONTROLLER);
+            self.plan.actions.extend(edit.action());
+            return self.plan;
+        }
+        let slots = match desired::slots(workload) {
+            Ok(slots) => slots,
+            Err(unreadable) => return self.unreadable(unreadable),
+        };
+        let Observed::Known(networks) = self.seen.networks else {
+            self.plan.notes.push(Note::Unknown(self.plane.clone()));
+            return self.plan;
+        };
+        let missing = self.missing_networks(networks);
+        if !missing.is_empty() {
+            let report = status::Report::blocked(reasons::NETWORK_NOT_FOUND, missing_message(workload, &missing));
+            return self.report(&slots, &report);
+        }
+        self.delete_orphans(&slots);
+        let usable = self.seen.bindings.map(usable_cities);
+        let mut report = status::Report::default();
+        for slot in &slots {
+            let settled = self.settle(slot, &usable);
+            report.settled &= settled.done;
+            report.created += u32::from(settled.created);
+            report.troubles.extend(settled.trouble);
+        }
+        self.report(&slots, &report)
+    }
+
+    fn finalise(mut self) -> Plan {
+        for deployment in self.ours.iter().filter(|deployment| !deployment.deleting()) {
+            let delete = self.delete(deployment, Vec::new(), Brake::Exempt);
+            self.plan.actions.push(delete);
+        }
+        if self.ours.is_empty() {
+            let edit = Edit::of(&self.plane, kind::WORKLOAD, self.seen.workload)
+                .without_finalizer(finalizers::WORKLOAD_CONTROLLER);
+            self.plan.actions.extend(edit.action());
+        }
+        self.plan
+    }
+
+    fn unreadable(mut self, unreadable: Unreadable) -> Plan {
+        let target = Target::of(&self.plane, kind::WORKLOAD, self.seen.workload);
+        self.plan.terminal = Some(Terminal {
+            reason: "Unreadable".to_owned(),
+            message: format!("{} cannot be read", unreadable.0),
+        });
+        self.plan.notes.push(Note::Undecodable {
+            target,
+            path: unreadable.0,
+        });
+        self.plan
+    }
+
+    fn missing_networks(&self, networks: &[&Object]) -> BTreeSet<(String, String)> {
+        let exists = |(namespace, name): &(String, String)| {
+            networks
+                .iter()
+                .any(|network| network.namespace() == namespace && network.name() == name)
+        };
+        let mut needed = desired::networks(self.seen.workload);
+        needed.retain(|network| !exists(network));
+        needed
+    }
+
+    fn delete_orphans(&mut self, slots: &[Slot<'_>]) {
+        let wanted: BTreeSet<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
+        for deployment in &self.ours {
+            if !deployment.deleting() && !wanted.contains(deployment.name()) {
+                let delete = self.delete(deployment, Vec::new(), Brake::Applies);
+                self.plan.actions.push(delete);
+            }
+        }
+    }
+
+    fn settle(&mut self, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
+        if let Some(trouble) = &slot.trouble {
+            return Settled::trouble(true, trouble.clone());
+        }
+        match self.holder(slot) {
+            None => self.create(slot, usable),
+            Some(holder) if holder.deleting() => {
+                let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
+                self.plan.notes.push(Note::WaitsFor(target));
+                Settled::not_yet()
+            }
+            Some(holder) if holder.text("/spec/workloadRef/uid") == Some(self.seen.workload.uid()) => {
+                self.update(holder, slot, usable)
+            }
+            Some(holder) if self.is_predecessor(holder) => {
+                let lives = Proof::Lives {
+                    source: Target::of(&self.plane, kind::WORKLOAD, self.seen.workload),
+                    uid: self.seen.workload.uid().to_owned(),
+                };
+                let delete = self.delete(holder, vec![lives], Brake::Applies);
+                self.plan.actions.push(delete);
+                Settled::not_yet()
+            }
+            Some(holder) => {
+                self.plan.notes.push(Note::Foreign(Target::of(
+                    &self.plane,
+                    kind::WORKLOAD_DEPLOYMENT,
+                    holder,
+                )));
+                Settled::trouble(false, trouble(slot, reasons::NAME_CONFLICT, held(holder)))
+            }
+        }
+    }
+
+    fn create(&mut self, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
+        match usable {
+            Observed::Unknown => Settled::not_yet(),
+            Observed::Known(cities) if !cities.contains(slot.city) => Settled::trouble(true, unserved(slot)),
+            Observed::Known(_) => {
+                let object = Box::new(desired::deployment(self.seen.workload, slot));
+                let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &object);
+                self.plan.actions.push(Action::Create { target, object });
+                Settled {
+                    created: true,
+                    ..Settled::yes()
+                }
+            }
+        }
+    }
+
+    fn update(&mut self, holder: &Object, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
+        // Immutable in the API: another spelling of a city, or another split of one name, is another object.
+        if holder.text("/spec/cityCode") != Some(slot.city)
+            || holder.text("/spec/placementName") != Some(slot.placement)
+        {
+            let delete = self.delete(holder, Vec::new(), Brake::Applies);
+            self.plan.actions.push(delete);
+            return Settled::not_yet();
+        }
+        let lost = usable.as_ref().map(|cities| !cities.contains(slot.city));
+        let stored = holder.at("/spec");
+        let desired = match (lost, stored) {
+            (Observed::Known(false), _) | (_, None) => slot.spec.clone(),
+            (_, Some(stored)) => desired::lowered(stored, &slot.spec),
+        };
+        let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
+        let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder)
+            .label(labels::WORKLOAD_UID, self.seen.workload.uid())
+            .owner(&owner(kind::WORKLOAD, self.seen.workload, true));
+        if self.seen.ledger.explains(&target, &desired, stored) {
+            self.plan.notes.push(Note::Skew(target));
+        } else {
+            edit = edit.spec(&desired);
+        }
+        self.plan.actions.extend(edit.action());
+        let fits = desired == slot.spec;
+        match lost {
+            Observed::Known(true) => Settled::trouble(fits, unserved(slot)),
+            _ if fits => Settled::yes(),
+            _ => Settled::not_yet(),
+        }
+    }
+
+    /// Made by us for an earlier Workload of this name.
+    fn is_predecessor(&self, holder: &Object) -> bool {
+        let uid = holder.text("/spec/workloadRef/uid");
+        holder.text("/spec/workloadRef/name") == Some(self.seen.workload.name())
+            && uid.is_some()
+            && holder.label(labels::WORKLOAD_UID) == uid
+    }
+
+    fn holder(&self, slot: &Slot<'_>) -> Option<&'a Object> {
+        self.seen
+            .deployments
+            .iter()
+            .copied()
+            .find(|deployment| deployment.name() == slot.name)
+    }
+
+    fn delete(&self, deployment: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
+        Action::Delete(Delete {
+            target: Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment),
+            on: Precondition::of(deployment),
+            proofs,
+            brake,
+        })
+    }
+
+    fn report(mut self, slots: &[Slot<'_>], report: &status::Report) -> Plan {
+        let workload = self.seen.workload;
+        let rendered = status::render(workload, slots, &self.ours, report, self.seen.now);
+        self.plan.events.extend(status::event(&self.plane, workload, &rendered));
+        self.plan.status = Edit::status(&self.plane, kind::WORKLOAD, workload, rendered);
+        self.plan.terminal = report
+            .troubles
+            .iter()
+            .find(|trouble| priority::needs_an_edit(trouble.reason))
+            .map(|trouble| Terminal {
+                reason: trouble.reason.to_owned(),
+                message: trouble.message.clone(),
+            });
+        self.plan
+    }
+}
+
+fn missing_message(workload: &Object, missing: &BTreeSet<(String, String)>) -> String {
+    let names: Vec<String> = missing
+        .iter()
+        .map(|(namespace, name)| {
+            if namespace == workload.namespace() {
+                name.clone()
+            } else {
+                format!("{namespace}/{name}")
+            }
+        })
+        .collect();
+    messages::networks_not_found(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn held(holder: &Object) -> String {
+    let owner = holder.text("/spec/workloadRef/name").unwrap_or("nobody");
+    format!("WorkloadDeployment {} belongs to Workload {owner}", holder.name())
+}
+
+fn trouble(slot: &Slot<'_>, reason: &'static str, message: String) -> Trouble {
+    Trouble {
+        placement: slot.placement.to_owned(),
+        city: slot.city.to_owned(),
+        reason,
+        message,
+    }
+}
+
+fn unserved(slot: &Slot<'_>) -> Trouble {
+    trouble(
+        slot,
+        reasons::NO_MATCHING_LOCATION,
+        messages::no_matching_location(slot.city),
+    )
+}

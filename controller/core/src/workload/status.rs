@@ -1,0 +1,250 @@
+//! Status of a Workload: sums over its WorkloadDeployments, by placement and in all (domain.md 2.6, 3.2 step 7, K6).
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::kind;
+use serde_json::{Map, Value, json};
+
+use super::desired::{Slot, Trouble};
+use crate::conditions::{self, Condition};
+use crate::object::{Fields, Object};
+use crate::paused;
+use crate::plan::{Event, Plane};
+use crate::priority;
+
+const COUNTS: [&str; 5] = [
+    "replicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "desiredReplicas",
+    "readyReplicas",
+];
+
+/// What the pass found beside the WorkloadDeployments.
+#[derive(Debug)]
+pub(super) struct Report {
+    /// Every WorkloadDeployment is, or is being, written as this generation asks for.
+    pub(super) settled: bool,
+    /// WorkloadDeployments that this plan creates.
+    pub(super) created: u32,
+    pub(super) troubles: Vec<Trouble>,
+    /// Nothing goes on before this is solved.
+    pub(super) blocked: Option<(&'static str, String)>,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self {
+            settled: true,
+            created: 0,
+            troubles: Vec::new(),
+            blocked: None,
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn blocked(reason: &'static str, message: String) -> Self {
+        Self {
+            settled: false,
+            blocked: Some((reason, message)),
+            ..Self::default()
+        }
+    }
+}
+
+/// The whole status; fields and conditions of others stay as they are.
+pub(super) fn render(
+    workload: &Object,
+    slots: &[Slot<'_>],
+    deployments: &[&Object],
+    report: &Report,
+    now: Timestamp,
+) -> Value {
+    let old = workload.at("/status");
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let observed = if report.settled {
+        workload.generation()
+    } else {
+        workload.int("/status/observedGeneration")
+    };
+    put_counts(&mut status, deployments);
+    let count = deployments.len().saturating_add(report.created as usize);
+    status.insert(
+        "deployments".to_owned(),
+        json!(i32::try_from(count).unwrap_or(i32::MAX)),
+    );
+    if let Some(observed) = observed {
+        status.insert("observedGeneration".to_owned(), json!(observed));
+    }
+
+    let names: BTreeSet<&str> = slots
+        .iter()
+        .map(|slot| slot.placement)
+        .chain(deployments.iter().filter_map(|one| one.text("/spec/placementName")))
+        .collect();
+    let mut available = false;
+    let placements: Vec<Value> = names
+        .into_iter()
+        .map(|name| {
+            let members: Vec<&Object> = deployments
+                .iter()
+                .copied()
+                .filter(|one| one.text("/spec/placementName") == Some(name))
+                .collect();
+            let serves = members.iter().any(|one| is_available(one));
+            available |= serves;
+            let troubles: Vec<_> = report.troubles.iter().filter(|one| one.placement == name).collect();
+            let old = old_placement(workload, name);
+            let condition = placement_condition(serves, &troubles).render(old, observed, now);
+            let mut placement = old.and_then(Value::as_object).cloned().unwrap_or_default();
+            placement.insert("name".to_owned(), json!(name));
+            put_counts(&mut placement, &members);
+            put_condition(&mut placement, condition);
+            Value::Object(placement)
+        })
+        .collect();
+    status.insert("placements".to_owned(), json!(placements));
+
+    let condition = workload_condition(available, deployments, report).render(old, observed, now);
+    put_condition(&mut status, condition);
+    Value::Object(status)
+}
+
+/// A Warning when the Workload gets to a reason that somebody must act on.
+pub(super) fn event(plane: &Plane, workload: &Object, status: &Value) -> Option<Event> {
+    let new = conditions::find(status, types::AVAILABLE)?;
+    let reason = conditions::text(new, "reason");
+    let old = workload
+        .at("/status")
+        .and_then(|status| conditions::find(status, types::AVAILABLE));
+    let same = old.is_some_and(|old| conditions::text(old, "reason") == reason);
+    (!same && priority::of(reason) > priority::BLOCKING).then(|| {
+        Event::warning(
+            plane,
+            kind::WORKLOAD,
+            workload,
+            reason,
+            conditions::text(new, "message"),
+        )
+    })
+}
+
+fn placement_condition(serves: bool, troubles: &[&Trouble]) -> Condition {
+    let mut told: Vec<&str> = troubles.iter().map(|one| one.message.as_str()).collect();
+    if serves {
+        told.insert(0, messages::AVAILABLE_DEPLOYMENT_FOUND);
+        return Condition::new(
+            types::AVAILABLE,
+            true,
+            reasons::AVAILABLE_DEPLOYMENT_FOUND,
+            told.join(". "),
+        );
+    }
+    match troubles.iter().max_by_key(|one| priority::of(one.reason)) {
+        Some(worst) => Condition::new(types::AVAILABLE, false, worst.reason, told.join(". ")),
+        None => Condition::new(
+            types::AVAILABLE,
+            false,
+            reasons::NO_AVAILABLE_DEPLOYMENTS,
+            messages::NO_AVAILABLE_DEPLOYMENTS,
+        ),
+    }
+}
+
+fn workload_condition(available: bool, deployments: &[&Object], report: &Report) -> Condition {
+    if let Some((reason, message)) = &report.blocked {
+        return Condition::new(types::AVAILABLE, false, reason, message.clone());
+    }
+    if available {
+        return Condition::new(
+            types::AVAILABLE,
+            true,
+            reasons::AVAILABLE_PLACEMENT_FOUND,
+            messages::AVAILABLE_PLACEMENT_FOUND,
+        );
+    }
+    let mut worst: Vec<(u8, &str, &str, &str)> = report
+        .troubles
+        .iter()
+        .map(|one| {
+            (
+                priority::of(one.reason),
+                one.city.as_str(),
+                one.reason,
+                one.message.as_str(),
+            )
+        })
+        .chain(deployments.iter().copied().filter_map(why_not))
+        .collect();
+    // The highest priority; among equals the first city by name, so that the message stands still.
+    worst.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.cmp(right)));
+    match worst.first() {
+        Some((_, city, reason, message)) if priority::needs_an_edit(reason) => {
+            Condition::new(types::AVAILABLE, false, reason, format!("City {city}: {message}"))
+        }
+        Some((_, city, _, message)) => Condition::new(
+            types::AVAILABLE,
+            false,
+            reasons::NO_AVAILABLE_PLACEMENTS,
+            format!("{}: city {city}: {message}", messages::NO_AVAILABLE_PLACEMENTS),
+        ),
+        None => Condition::new(
+            types::AVAILABLE,
+            false,
+            reasons::NO_AVAILABLE_PLACEMENTS,
+            messages::NO_AVAILABLE_PLACEMENTS,
+        ),
+    }
+}
+
+fn why_not(deployment: &Object) -> Option<(u8, &str, &str, &str)> {
+    let condition = conditions::find(deployment.at("/status")?, types::AVAILABLE)?;
+    let reason = conditions::text(condition, "reason");
+    let city = deployment.text("/spec/cityCode")?;
+    Some((
+        priority::of(reason),
+        city,
+        reason,
+        conditions::text(condition, "message"),
+    ))
+}
+
+fn is_available(deployment: &Object) -> bool {
+    deployment
+        .at("/status")
+        .and_then(|status| conditions::find(status, types::AVAILABLE))
+        .is_some_and(|condition| conditions::text(condition, "status") == "True")
+}
+
+fn put_counts(fields: &mut Map<String, Value>, deployments: &[&Object]) {
+    for count in COUNTS {
+        let pointer = format!("/status/{count}");
+        let sum = deployments
+            .iter()
+            .filter_map(|one| one.int(&pointer))
+            .fold(0_i64, i64::saturating_add)
+            .clamp(0, i64::from(i32::MAX));
+        fields.insert(count.to_owned(), json!(sum));
+    }
+}
+
+fn put_condition(fields: &mut Map<String, Value>, condition: Value) {
+    let mut list = fields
+        .get("conditions")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    paused::lift(&mut list);
+    conditions::put(&mut list, condition);
+    fields.insert("conditions".to_owned(), json!(list));
+}
+
+fn old_placement<'a>(workload: &'a Object, name: &str) -> Option<&'a Value> {
+    workload
+        .items("/status/placements")
+        .iter()
+        .find(|placement| placement.get("name").and_then(Value::as_str) == Some(name))
+}

@@ -1,0 +1,382 @@
+mod conflicts;
+
+use super::*;
+use crate::conditions;
+use crate::testing::{self, World, object};
+use popcell_api::conditions as types;
+use serde_json::{Value, json};
+
+fn workload(placements: Value) -> Object {
+    object(json!({
+        "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Workload",
+        "metadata": { "name": "web", "namespace": "default", "uid": "w1", "resourceVersion": "1", "generation": 3,
+            "finalizers": ["compute.datumapis.com/workload-controller"] },
+        "spec": {
+            "template": { "spec": { "networkInterfaces": [{ "network": { "name": "default" } }] } },
+            "placements": placements,
+        },
+    }))
+}
+
+fn placement(name: &str, cities: &[&str]) -> Value {
+    json!({ "name": name, "cityCodes": cities, "scaleSettings": { "minReplicas": 2 } })
+}
+
+fn binding(city: &str) -> Object {
+    object(json!({ "metadata": { "name": format!("b-{}", city.to_lowercase()) },
+        "spec": { "topology": { "topology.datum.net/city-code": city } } }))
+}
+
+fn network(namespace: &str, name: &str) -> Object {
+    object(json!({ "metadata": { "name": name, "namespace": namespace } }))
+}
+
+/// A world with one Workload, bindings for these cities, and the network `default`.
+fn world(placements: Value, cities: &[&str]) -> World {
+    let mut world = World::default();
+    let plane = Plane::Project("p".to_owned());
+    world.put(&plane, kind::WORKLOAD, workload(placements));
+    for city in cities {
+        world.put(&plane, kind::LOCATION_BINDING, binding(city));
+    }
+    world.put(&plane, kind::NETWORK, network("default", "default"));
+    world
+}
+
+fn decide_in(world: &World) -> Plan {
+    let plane = Plane::Project("p".to_owned());
+    let Some(workload) = world.get(&plane, kind::WORKLOAD, "default", "web") else {
+        return Plan::default();
+    };
+    decide(&Observation {
+        project: "p",
+        workload,
+        deployments: &world.list(&plane, kind::WORKLOAD_DEPLOYMENT),
+        bindings: Observed::Known(&world.list(&plane, kind::LOCATION_BINDING)),
+        networks: Observed::Known(&world.list(&plane, kind::NETWORK)),
+        ledger: &Ledger::default(),
+        now: testing::now(),
+    })
+}
+
+fn names(world: &World) -> Vec<&str> {
+    let plane = Plane::Project("p".to_owned());
+    world
+        .list(&plane, kind::WORKLOAD_DEPLOYMENT)
+        .iter()
+        .map(|one| one.name())
+        .collect()
+}
+
+fn edit(world: &mut World, change: impl FnOnce(&mut Object)) {
+    world.change(
+        &Plane::Project("p".to_owned()),
+        kind::WORKLOAD,
+        "default",
+        "web",
+        change,
+    );
+}
+
+fn edit_deployment(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
+    let plane = Plane::Project("p".to_owned());
+    world.change(&plane, kind::WORKLOAD_DEPLOYMENT, "default", name, change);
+}
+
+fn status(world: &World) -> Value {
+    let plane = Plane::Project("p".to_owned());
+    let workload = world.get(&plane, kind::WORKLOAD, "default", "web").unwrap();
+    workload.at("/status").cloned().unwrap_or_default()
+}
+
+fn available(status: &Value) -> (String, String, String) {
+    let condition = conditions::find(status, types::AVAILABLE).cloned().unwrap_or_default();
+    let text = |field| conditions::text(&condition, field).to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn b4_no_project_means_no_work() {
+    let workload = workload(json!([]));
+    let plan = decide(&Observation {
+        project: "",
+        workload: &workload,
+        deployments: &[],
+        bindings: Observed::Unknown,
+        networks: Observed::Unknown,
+        ledger: &Ledger::default(),
+        now: testing::now(),
+    });
+    assert!(plan.is_quiet() && plan.requeue.is_none());
+}
+
+#[test]
+fn the_finalizer_comes_first_and_alone() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    edit(&mut world, |workload| workload.metadata.finalizers = None);
+    let plan = decide_in(&world);
+    assert_eq!(plan.actions.len(), 1);
+    assert!(plan.status.is_none());
+    world.apply(&plan);
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+}
+
+#[test]
+fn k1_two_placements_three_cities() {
+    let mut world = world(
+        json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
+        &["DFW", "ORD", "LHR"],
+    );
+    let plan = decide_in(&world);
+    world.apply(&plan);
+    assert_eq!(names(&world), ["web-eu-lhr", "web-us-dfw", "web-us-ord"]);
+    let plane = Plane::Project("p".to_owned());
+    let made = world
+        .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
+        .unwrap();
+    assert_eq!(made.label(labels::WORKLOAD_UID), Some("w1"));
+    let owner = &made.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.uid.as_str(), owner.controller), ("w1", Some(true)));
+    assert_eq!(
+        made.at("/spec"),
+        Some(&json!({
+            "workloadRef": { "name": "web", "uid": "w1" },
+            "placementName": "us",
+            "cityCode": "DFW",
+            "template": { "spec": { "networkInterfaces": [{ "network": { "name": "default" } }] } },
+            "scaleSettings": { "minReplicas": 2 },
+        }))
+    );
+    // G5: the second pass writes nothing.
+    assert_eq!(decide_in(&world), Plan::default());
+    assert_eq!(status(&world)["observedGeneration"], 3);
+    assert_eq!(status(&world)["deployments"], 3);
+}
+
+#[test]
+fn k2_g11_g12_a_city_without_binding_is_skipped_until_it_has_one() {
+    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW"]);
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+    let placement = conditions::find(&status(&world)["placements"][0], types::AVAILABLE)
+        .cloned()
+        .unwrap();
+    assert_eq!(placement["reason"], reasons::NO_MATCHING_LOCATION);
+    assert_eq!(placement["message"], r#"No Location matches city code "ORD""#);
+    let plane = Plane::Project("p".to_owned());
+    world.put(&plane, kind::LOCATION_BINDING, binding("ORD"));
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);
+    assert!(cities(&workload(json!([{ "cityCodes": ["ORD"] }]))).contains("ORD"));
+
+    let mut none = self::world(json!([self::placement("us", &["DFW"])]), &[]);
+    none.settle(decide_in);
+    assert!(names(&none).is_empty());
+    assert_eq!(available(&status(&none)).1, reasons::NO_AVAILABLE_PLACEMENTS);
+    assert!(available(&status(&none)).2.contains("DFW"));
+}
+
+#[test]
+fn k3_g6_missing_networks_stop_everything_with_a_message_that_stands_still() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let interface =
+        |name: &str, namespace: Option<&str>| json!({ "network": { "name": name, "namespace": namespace } });
+    edit(&mut world, |workload| {
+        workload.data["spec"]["template"]["spec"]["networkInterfaces"] = json!([
+            interface("zz", None),
+            interface("default", None),
+            interface("aa", None),
+            interface("bb", Some("net"))
+        ]);
+    });
+    world.settle(decide_in);
+    assert!(names(&world).is_empty());
+    assert_eq!(
+        available(&status(&world)),
+        (
+            "False".to_owned(),
+            reasons::NETWORK_NOT_FOUND.to_owned(),
+            "Unable to find networks: aa, zz, net/bb".to_owned()
+        )
+    );
+    // G18: the namespace of the interface counts.
+    let plane = Plane::Project("p".to_owned());
+    for (namespace, name) in [("default", "aa"), ("default", "zz"), ("default", "bb")] {
+        world.put(&plane, kind::NETWORK, network(namespace, name));
+    }
+    world.settle(decide_in);
+    assert_eq!(available(&status(&world)).2, "Unable to find networks: net/bb");
+    world.put(&plane, kind::NETWORK, network("net", "bb"));
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+}
+
+#[test]
+fn k4_a_city_that_the_user_removes_goes_and_counts_until_it_is_gone() {
+    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    world.settle(decide_in);
+    edit_deployment(&mut world, "web-us-ord", |one| {
+        one.metadata.finalizers = Some(vec!["compute.datumapis.com/federator".to_owned()]);
+        one.data["status"] = json!({ "replicas": 2 });
+    });
+    edit(&mut world, |workload| {
+        workload.data["spec"]["placements"] = json!([placement("us", &["DFW"])])
+    });
+    world.settle(decide_in);
+    assert_eq!(status(&world)["deployments"], 2);
+    assert_eq!(status(&world)["replicas"], 2);
+    edit_deployment(&mut world, "web-us-ord", |one| one.metadata.finalizers = None);
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+    assert_eq!(status(&world)["deployments"], 1);
+}
+
+#[test]
+fn k5_c36_deletion_waits_for_the_deployments_and_makes_no_new_ones() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW", "ORD"]);
+    world.settle(decide_in);
+    edit_deployment(&mut world, "web-us-dfw", |one| {
+        one.metadata.finalizers = Some(vec!["federator".to_owned()])
+    });
+    let plane = Plane::Project("p".to_owned());
+    world.delete(&plane, kind::WORKLOAD, "default", "web");
+    edit(&mut world, |workload| {
+        workload.data["spec"]["placements"] = json!([placement("us", &["ORD"])]);
+    });
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+    assert!(world.get(&plane, kind::WORKLOAD, "default", "web").is_some());
+    edit_deployment(&mut world, "web-us-dfw", |one| one.metadata.finalizers = None);
+    world.settle(decide_in);
+    assert!(world.get(&plane, kind::WORKLOAD, "default", "web").is_none());
+}
+
+#[test]
+fn k6_counts_are_sums_by_placement_and_in_all() {
+    let mut world = world(
+        json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
+        &["DFW", "ORD", "LHR"],
+    );
+    world.settle(decide_in);
+    for (name, updated) in [("web-us-dfw", 1), ("web-us-ord", 2), ("web-eu-lhr", 4)] {
+        edit_deployment(&mut world, name, |one| {
+            one.data["status"] = json!({ "replicas": 10, "currentReplicas": 1, "updatedReplicas": updated,
+                "desiredReplicas": 3, "readyReplicas": i32::MAX });
+        });
+    }
+    world.settle(decide_in);
+    let status = status(&world);
+    assert_eq!(status["updatedReplicas"], 7);
+    assert_eq!(
+        (&status["replicas"], &status["desiredReplicas"]),
+        (&json!(30), &json!(9))
+    );
+    assert_eq!(status["readyReplicas"], i32::MAX);
+    assert_eq!(status["placements"][0]["name"], "eu");
+    assert_eq!(status["placements"][1]["updatedReplicas"], 3);
+}
+
+#[test]
+fn the_worst_city_is_named_until_one_is_available() {
+    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    world.settle(decide_in);
+    let say = |reason: &str, message: &str| json!({ "conditions": [{ "type": "Available", "status": "False", "reason": reason, "message": message }] });
+    edit_deployment(&mut world, "web-us-dfw", |one| {
+        one.data["status"] = say("ProvisioningInstances", "soon")
+    });
+    edit_deployment(&mut world, "web-us-ord", |one| {
+        one.data["status"] = say("ImageUnavailable", "no such image")
+    });
+    world.settle(decide_in);
+    assert_eq!(
+        available(&status(&world)).2,
+        "No available placements were found for the workload: city ORD: no such image"
+    );
+    edit_deployment(&mut world, "web-us-dfw", |one| {
+        one.data["status"] = json!({ "conditions": [{ "type": "Available", "status": "True" }] });
+    });
+    world.settle(decide_in);
+    assert_eq!(available(&status(&world)).0, "True");
+    assert_eq!(available(&status(&world)).2, messages::AVAILABLE_PLACEMENT_FOUND);
+}
+
+#[test]
+fn g6b_keys_of_other_writers_stay_and_cause_nothing() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    world.settle(decide_in);
+    edit_deployment(&mut world, "web-us-dfw", |one| {
+        one.metadata
+            .labels
+            .as_mut()
+            .unwrap()
+            .insert("other".to_owned(), "1".to_owned());
+        one.metadata.annotations = Some([("other".to_owned(), "2".to_owned())].into());
+    });
+    assert_eq!(decide_in(&world), Plan::default());
+}
+
+#[test]
+fn g39_a_lost_binding_tears_nothing_down() {
+    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    world.settle(decide_in);
+    let plane = Plane::Project("p".to_owned());
+    for lost in ["b-ord", "b-dfw"] {
+        world.remove(&plane, kind::LOCATION_BINDING, "", lost);
+        world.settle(decide_in);
+        assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);
+    }
+    // Only fewer replicas still reach a city without binding.
+    let change = |replicas: i32| {
+        move |workload: &mut Object| {
+            workload.metadata.generation = workload.metadata.generation.map(|old| old + 1);
+            workload.data["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(replicas);
+            workload.data["spec"]["template"]["new"] = json!(replicas);
+        }
+    };
+    edit(&mut world, change(5));
+    world.settle(decide_in);
+    let spec = |world: &World| {
+        let wd = world.get(
+            &Plane::Project("p".to_owned()),
+            kind::WORKLOAD_DEPLOYMENT,
+            "default",
+            "web-us-dfw",
+        );
+        wd.unwrap().at("/spec").cloned().unwrap()
+    };
+    assert_eq!(spec(&world)["scaleSettings"]["minReplicas"], 2);
+    assert_eq!(status(&world)["observedGeneration"], 3);
+    edit(&mut world, change(1));
+    world.settle(decide_in);
+    assert_eq!(spec(&world)["scaleSettings"]["minReplicas"], 1);
+    assert_eq!(spec(&world)["template"].get("new"), None);
+    // The user removes the city: now it goes.
+    edit(&mut world, |workload| {
+        workload.data["spec"]["placements"][0]["cityCodes"] = json!(["ORD"])
+    });
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-ord"]);
+}
+
+#[test]
+fn c24_unknown_stores_stop_new_work_and_delete_nothing() {
+    let world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let networks = world.list(&plane, kind::NETWORK);
+    let seen = Observation {
+        project: "p",
+        workload: world.get(&plane, kind::WORKLOAD, "default", "web").unwrap(),
+        deployments: &[],
+        bindings: Observed::Unknown,
+        networks: Observed::Known(&networks),
+        ledger: &Ledger::default(),
+        now: testing::now(),
+    };
+    assert!(decide(&seen).actions.is_empty());
+    let unknown = decide(&Observation {
+        networks: Observed::Unknown,
+        ..seen
+    });
+    assert!(unknown.is_quiet());
+}

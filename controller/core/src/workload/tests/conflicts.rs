@@ -1,0 +1,88 @@
+//! Names that cannot be, and objects that are to be left alone.
+
+use super::*;
+
+#[test]
+fn c31_two_derivations_of_one_name() {
+    // In one Workload: the first holds it.
+    let mut one = world(
+        json!([placement("us-a", &["b"]), placement("us", &["a-b"])]),
+        &["b", "a-b"],
+    );
+    one.settle(decide_in);
+    assert_eq!(names(&one), ["web-us-a-b"]);
+    assert_eq!(available(&status(&one)).1, reasons::NAME_CONFLICT);
+    assert_eq!(decide_in(&one).terminal.unwrap().reason, reasons::NAME_CONFLICT);
+
+    // In two: nothing is overwritten.
+    let mut two = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let foreign = object(json!({
+        "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9" },
+        "spec": { "workloadRef": { "name": "web-us", "uid": "w9" }, "cityCode": "DFW", "placementName": "" } }));
+    two.put(&plane, kind::WORKLOAD_DEPLOYMENT, foreign.clone());
+    two.settle(decide_in);
+    assert_eq!(two.list(&plane, kind::WORKLOAD_DEPLOYMENT), [&foreign]);
+    assert_eq!(available(&status(&two)).1, reasons::NAME_CONFLICT);
+    two.remove(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw");
+    two.settle(decide_in);
+    assert_eq!(names(&two), ["web-us-dfw"]);
+    assert_eq!(available(&status(&two)).1, reasons::NO_AVAILABLE_PLACEMENTS);
+}
+
+#[test]
+fn d1_a_predecessor_goes_only_on_proof_that_its_successor_lives() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let old = json!({
+        "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9",
+            "labels": { "compute.datumapis.com/workload-uid": "w0" } },
+        "spec": { "workloadRef": { "name": "web", "uid": "w0" }, "cityCode": "DFW", "placementName": "us" } });
+    world.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(old));
+    let plan = decide_in(&world);
+    let [Action::Delete(delete)] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(delete.on.uid, "x");
+    assert!(matches!(&delete.proofs[..], [Proof::Lives { uid, .. }] if uid == "w1"));
+    world.settle(decide_in);
+    let made = world
+        .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
+        .unwrap();
+    assert_eq!(made.text("/spec/workloadRef/uid"), Some("w1"));
+}
+
+#[test]
+fn c31_bad_names_are_told_once_and_the_rest_goes_on() {
+    let long = "p".repeat(60);
+    let mut world = world(
+        json!([placement("us", &["nyc_1", "DFW"]), placement(&long, &["DFW"])]),
+        &["nyc_1", "DFW"],
+    );
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+    let (_, reason, message) = available(&status(&world));
+    assert_eq!(reason, crate::names::INVALID_NAME);
+    assert!(message.contains("68 characters, at most 59 fit"), "{message}");
+    let us = conditions::find(&status(&world)["placements"][1], types::AVAILABLE)
+        .cloned()
+        .unwrap();
+    assert_eq!(us["reason"], reasons::INVALID_CITY_CODE);
+    assert!(us["message"].as_str().unwrap().contains("nyc_1"));
+}
+
+#[test]
+fn a_paused_workload_is_shown_as_paused_and_left_alone() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    world.settle(decide_in);
+    edit(&mut world, |workload| {
+        workload.metadata.annotations = Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());
+        workload.data["spec"]["placements"] = json!([placement("us", &["ORD"])]);
+    });
+    world.settle(decide_in);
+    assert_eq!(names(&world), ["web-us-dfw"]);
+    assert!(conditions::find(&status(&world), "Paused").is_some());
+    edit(&mut world, |workload| workload.metadata.annotations = None);
+    world.settle(decide_in);
+    assert!(conditions::find(&status(&world), "Paused").is_none());
+}
