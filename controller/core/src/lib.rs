@@ -17,13 +17,17 @@
 pub mod bindings;
 pub mod conditions;
 pub mod edit;
+pub mod federation;
+pub mod identity;
 pub mod ledger;
 pub mod names;
 pub mod object;
 pub mod observed;
 pub mod paused;
 pub mod plan;
+pub mod policy;
 pub mod priority;
+mod transitions;
 pub mod workload;
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target, Terminal};
 use crate::priority;
+use crate::transitions;
 pub(crate) use desired::owner;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
@@ -310,7 +311,9 @@ impl<'a> Pass<'a> {
     fn report(mut self, slots: &[Slot<'_>], report: &status::Report) -> Plan {
         let workload = self.seen.workload;
         let rendered = status::render(workload, slots, &self.ours, report, self.seen.now);
-        self.plan.events.extend(status::event(&self.plane, workload, &rendered));
+        self.plan
+            .events
+            .extend(transitions::blocked(&self.plane, kind::WORKLOAD, workload, &rendered));
         self.plan.status = Edit::status(&self.plane, kind::WORKLOAD, workload, rendered);
         self.plan.terminal = report
             .troubles

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{self as types, messages, reasons};
-use popcell_api::kind;
 use serde_json::{Map, Value, json};
 
 use super::desired::{Slot, Trouble};
 use crate::conditions::{self, Condition};
 use crate::object::{Fields, Object};
 use crate::paused;
-use crate::plan::{Event, Plane};
 use crate::priority;
 
 const COUNTS: [&str; 5] = [
@@ -111,25 +109,6 @@ pub(super) fn render(
     let condition = workload_condition(available, deployments, report).render(old, observed, now);
     put_condition(&mut status, condition);
     Value::Object(status)
-}
-
-/// A Warning when the Workload gets to a reason that somebody must act on.
-pub(super) fn event(plane: &Plane, workload: &Object, status: &Value) -> Option<Event> {
-    let new = conditions::find(status, types::AVAILABLE)?;
-    let reason = conditions::text(new, "reason");
-    let old = workload
-        .at("/status")
-        .and_then(|status| conditions::find(status, types::AVAILABLE));
-    let same = old.is_some_and(|old| conditions::text(old, "reason") == reason);
-    (!same && priority::of(reason) > priority::BLOCKING).then(|| {
-        Event::warning(
-            plane,
-            kind::WORKLOAD,
-            workload,
-            reason,
-            conditions::text(new, "message"),
-        )
-    })
 }
 
 fn placement_condition(serves: bool, troubles: &[&Trouble]) -> Condition {

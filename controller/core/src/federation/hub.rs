@@ -1,0 +1,230 @@
+//! Writes to the hub: Namespace and WorkloadDeployment, and their removal.
+
+use popcell_api::{annotations, kind, labels};
+use serde_json::{Value, json};
+
+use super::{Hub, Pass, hub_labels};
+use crate::edit::Edit;
+use crate::identity;
+use crate::object::{Fields, Object};
+use crate::plan::{Action, Brake, Delete, NAMESPACE, Note, Plane, Precondition, Proof, Target};
+
+/// Fields that the API lets nobody change.
+const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
+
+/// Whether a hub WorkloadDeployment was made for this one: by uid, or, left by upstream's operator and unmarked, for the
+/// same Workload (design.md 7.5-7).
+pub(super) fn is_made_for(hub: &Object, deployment: &Object) -> bool {
+    match hub.annotation(annotations::UPSTREAM_UID) {
+        Some(uid) => uid == deployment.uid(),
+        None => same_workload(hub, deployment),
+    }
+}
+
+fn same_workload(hub: &Object, deployment: &Object) -> bool {
+    let uid = deployment.text("/spec/workloadRef/uid");
+    uid.is_some() && hub.text("/spec/workloadRef/uid") == uid
+}
+
+impl<'a> Pass<'a> {
+    /// Plans what brings namespace and WorkloadDeployment to the hub; true when another owner holds a name.
+    pub(super) fn carry(&mut self, hub: &Hub<'a>, namespace: &Object, hub_namespace: &str) -> bool {
+        let existing = hub.namespaces.iter().find(|one| one.name() == hub_namespace);
+        match existing {
+            None => self.create_namespace(hub_namespace),
+            Some(one) if one.deleting() => {
+                self.plan
+                    .notes
+                    .push(Note::WaitsFor(Target::of(&Plane::Hub, NAMESPACE, one)));
+                return false;
+            }
+            Some(one) => {
+                if !self.mend_namespace(one) {
+                    return true;
+                }
+            }
+        }
+        let holder = hub
+            .deployments
+            .iter()
+            .find(|one| one.namespace() == hub_namespace && one.name() == self.seen.deployment.name());
+        match holder {
+            None => self.create_deployment(hub_namespace),
+            Some(one) if one.deleting() => {
+                let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one);
+                self.plan.notes.push(Note::WaitsFor(target));
+            }
+            Some(one) if !is_made_for(one, self.seen.deployment) => {
+                if !one.marked() || one.annotation(annotations::UPSTREAM_UID).is_none() {
+                    let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one);
+                    self.plan.notes.push(Note::Foreign(target));
+                    return true;
+                }
+                self.replace(one, namespace);
+            }
+            Some(one) if one.marked() && self.differs_for_good(one) => self.replace(one, namespace),
+            Some(one) => self.update_deployment(one),
+        }
+        false
+    }
+
+    /// Plans the removal of all that was made for this one; true while the finalizer must stay.
+    pub(super) fn remove_from(&mut self, hub: &Hub<'a>) -> bool {
+        let deployment = self.seen.deployment;
+        let mut held = false;
+        let ours: Vec<&str> = hub
+            .namespaces
+            .iter()
+            .filter(|one| self.belongs(one))
+            .map(|one| one.name())
+            .collect();
+        for one in hub.deployments {
+            let doomed = one.name() == deployment.name()
+                && ours.contains(&one.namespace())
+                && is_made_for(one, deployment)
+                && !one.deleting();
+            if !doomed {
+                continue;
+            }
+            if one.marked() && one.annotation(annotations::UPSTREAM_UID).is_some() {
+                let gone = Proof::Gone {
+                    source: self.target(),
+                    uid: Some(deployment.uid().to_owned()),
+                };
+                self.plan.actions.push(delete(one, vec![gone], Brake::Exempt));
+            } else {
+                // Only what carries our marker is deleted: take it over first.
+                held = true;
+                self.plan.actions.extend(self.stamped(one).action());
+            }
+        }
+        held
+    }
+
+    fn create_namespace(&mut self, name: &str) {
+        let mut object = Object::new(name, &NAMESPACE.resource()).data(json!({}));
+        let labels = identity::namespace_labels(self.seen.project, self.seen.deployment.namespace());
+        object.metadata.labels = Some(labels);
+        object.metadata.annotations = self
+            .seen
+            .project
+            .uid
+            .map(|uid| [(annotations::UPSTREAM_PROJECT_UID.to_owned(), uid.to_owned())].into());
+        self.plan.actions.push(Action::Create {
+            target: Target::cluster(&Plane::Hub, NAMESPACE, name),
+            object: Box::new(object),
+        });
+    }
+
+    /// Adds what is missing; false when the Namespace says that it is another project's.
+    fn mend_namespace(&mut self, existing: &Object) -> bool {
+        let wanted = identity::namespace_labels(self.seen.project, self.seen.deployment.namespace());
+        if identity::contradicts(existing, self.seen.project, self.seen.deployment.namespace()) {
+            let target = Target::of(&Plane::Hub, NAMESPACE, existing);
+            self.plan.notes.push(Note::Foreign(target));
+            return false;
+        }
+        let mut edit = Edit::of(&Plane::Hub, NAMESPACE, existing).annotation(annotations::PROJECT_GONE_SINCE, None);
+        if let Some(uid) = self.seen.project.uid {
+            edit = edit.annotation(annotations::UPSTREAM_PROJECT_UID, Some(uid));
+        }
+        for (key, value) in &wanted {
+            // `cluster-org_p` means the same project as `cluster-p`: what upstream wrote stays.
+            if existing.label(key).is_none_or(str::is_empty) || key == labels::MANAGED_BY {
+                edit = edit.label(key, value);
+            }
+        }
+        self.plan.actions.extend(edit.action());
+        true
+    }
+
+    fn create_deployment(&mut self, hub_namespace: &str) {
+        let deployment = self.seen.deployment;
+        let mut object = Object::new(deployment.name(), &kind::WORKLOAD_DEPLOYMENT.resource())
+            .within(hub_namespace)
+            .data(json!({ "spec": self.spec() }));
+        object.metadata.labels = Some(
+            hub_labels(deployment)
+                .map(|(key, value)| (key.to_owned(), value))
+                .into(),
+        );
+        object.metadata.annotations = Some(
+            self.stamps()
+                .map(|(key, value)| (key.to_owned(), value))
+                .into_iter()
+                .collect(),
+        );
+        self.plan.actions.push(Action::Create {
+            target: Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &object),
+            object: Box::new(object),
+        });
+    }
+
+    fn update_deployment(&mut self, existing: &Object) {
+        let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
+        let mut edit = self.stamped(existing);
+        let spec = self.spec();
+        if self.seen.ledger.explains(&target, &spec, existing.at("/spec")) {
+            self.plan.notes.push(Note::Skew(target));
+        } else {
+            edit = edit.spec(&spec);
+        }
+        self.plan.actions.extend(edit.action());
+    }
+
+    /// Labels and annotations of ours; the generation goes with the spec in one write (design.md 6).
+    fn stamped<'o>(&self, existing: &'o Object) -> Edit<'o> {
+        let mut edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
+        for (key, value) in hub_labels(self.seen.deployment) {
+            edit = edit.label(key, &value);
+        }
+        for (key, value) in self.stamps() {
+            edit = edit.annotation(key, Some(&value));
+        }
+        edit
+    }
+
+    fn stamps(&self) -> [(&'static str, String); 2] {
+        let deployment = self.seen.deployment;
+        let generation = deployment.generation().unwrap_or_default();
+        [
+            (annotations::UPSTREAM_UID, deployment.uid().to_owned()),
+            (annotations::UPSTREAM_GENERATION, generation.to_string()),
+        ]
+    }
+
+    fn spec(&self) -> Value {
+        self.seen.deployment.at("/spec").cloned().unwrap_or_else(|| json!({}))
+    }
+
+    /// The hub's object says another city, placement or Workload: no patch can mend it.
+    fn differs_for_good(&self, existing: &Object) -> bool {
+        IMMUTABLE
+            .iter()
+            .any(|path| existing.at(path).is_some() && existing.at(path) != self.seen.deployment.at(path))
+    }
+
+    /// Deletes what stands in our place; the next pass makes ours.
+    fn replace(&mut self, existing: &Object, namespace: &Object) {
+        let proofs = vec![
+            Proof::Lives {
+                source: self.target(),
+                uid: self.seen.deployment.uid().to_owned(),
+            },
+            Proof::Lives {
+                source: Target::cluster(&self.plane, NAMESPACE, namespace.name()),
+                uid: namespace.uid().to_owned(),
+            },
+        ];
+        self.plan.actions.push(delete(existing, proofs, Brake::Applies));
+    }
+}
+
+fn delete(object: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
+    Action::Delete(Delete {
+        target: Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object),
+        on: Precondition::of(object),
+        proofs,
+        brake,
+    })
+}

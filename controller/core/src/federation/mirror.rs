@@ -1,0 +1,149 @@
+//! Status from the hub to the project: whole, with generations of this plane (design.md 6, 7.5-12).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::{annotations, karmada};
+use serde_json::{Map, Value, json};
+
+use super::{DELETING, unavailable};
+use crate::conditions::{self, Condition};
+use crate::object::{Fields, Object};
+use crate::priority;
+
+/// A city may be without a cluster for so long before the project is told.
+pub(super) const UNPLACED_GRACE: Duration = Duration::from_mins(1);
+
+const COUNTS: [&str; 5] = [
+    "replicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "desiredReplicas",
+    "readyReplicas",
+];
+
+/// The status that the project should show, and when to look again; `None` leaves it as it is.
+pub(super) fn status(
+    project: &Object,
+    hub: Option<&Object>,
+    binding: Option<&Object>,
+    now: Timestamp,
+) -> (Option<Value>, Option<Duration>) {
+    let city = project.text("/spec/cityCode").unwrap_or_default();
+    let mut look_again = None;
+    if let Some(since) = hub.and(binding).and_then(unplaced_since) {
+        // A clock that is behind sees the future: that is no age at all.
+        let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        let left = UNPLACED_GRACE.saturating_sub(age);
+        if left.is_zero() {
+            let told = unavailable(reasons::NO_MATCHING_LOCATION, messages::no_matching_location(city));
+            return (Some(zeros(project, &told, now)), None);
+        }
+        look_again = Some(left);
+    }
+    let mirrored = hub.and_then(|hub| translated(project, hub));
+    let status = mirrored.or_else(|| {
+        let told = Condition::new(
+            types::AVAILABLE,
+            false,
+            reasons::PROVISIONING_INSTANCES,
+            messages::waiting_for_city(city),
+        );
+        says_nothing_of_the_city(project).then(|| zeros(project, &told, now))
+    });
+    (status, look_again)
+}
+
+/// The hub's status with this plane's generations; `None` while the hub has none (domain.md F9).
+fn translated(project: &Object, hub: &Object) -> Option<Value> {
+    let mut status = hub.at("/status")?.as_object()?.clone();
+    if status.is_empty() {
+        return None;
+    }
+    let seen = hub.int("/status/observedGeneration");
+    let observed = if seen.is_some() && seen == hub.generation() {
+        hub.annotation(annotations::UPSTREAM_GENERATION)
+            .and_then(|generation| generation.parse().ok())
+    } else {
+        None
+    };
+    let observed: Option<i64> = observed.or_else(|| project.int("/status/observedGeneration"));
+    put_generation(&mut status, observed);
+    if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        for condition in list.iter_mut().filter_map(Value::as_object_mut) {
+            put_generation(condition, observed);
+        }
+    }
+    // The schema wants every count (domain.md B30).
+    for count in COUNTS {
+        status.entry(count).or_insert_with(|| json!(0));
+    }
+    Some(Value::Object(status))
+}
+
+fn put_generation(fields: &mut Map<String, Value>, generation: Option<i64>) {
+    match generation {
+        Some(generation) => fields.insert("observedGeneration".to_owned(), json!(generation)),
+        None => fields.remove("observedGeneration"),
+    };
+}
+
+/// The project's own status with one condition of ours in it, and every count.
+pub(super) fn overlay(project: &Object, condition: &Condition, now: Timestamp) -> Value {
+    let old = project.at("/status");
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    for count in COUNTS {
+        status.entry(count).or_insert_with(|| json!(0));
+    }
+    let observed = project.int("/status/observedGeneration");
+    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
+    crate::paused::lift(&mut list);
+    conditions::put(&mut list, condition.render(old, observed, now));
+    status.insert("conditions".to_owned(), json!(list));
+    Value::Object(status)
+}
+
+/// Nothing runs: zero counts, and no condition but this one.
+fn zeros(project: &Object, condition: &Condition, now: Timestamp) -> Value {
+    let mut status = Map::new();
+    for count in COUNTS {
+        status.insert(count.to_owned(), json!(0));
+    }
+    let observed = project.int("/status/observedGeneration");
+    put_generation(&mut status, observed);
+    let rendered = condition.render(project.at("/status"), observed, now);
+    status.insert("conditions".to_owned(), json!([rendered]));
+    Value::Object(status)
+}
+
+/// The project has no status, or only one that we wrote before the city spoke.
+fn says_nothing_of_the_city(project: &Object) -> bool {
+    let Some(status) = project.at("/status") else {
+        return true;
+    };
+    let Some(available) = conditions::find(status, types::AVAILABLE) else {
+        return conditions::all(status).is_empty()
+            && COUNTS
+                .iter()
+                .all(|count| project.int(&format!("/status/{count}")).unwrap_or(0) == 0);
+    };
+    let reason = conditions::text(available, "reason");
+    priority::needs_an_edit(reason)
+        || reason == DELETING
+        || reason == reasons::NO_MATCHING_LOCATION
+        || conditions::text(available, "message")
+            == messages::waiting_for_city(project.text("/spec/cityCode").unwrap_or_default())
+}
+
+/// Since when a binding that the scheduler has dealt with has no cluster.
+fn unplaced_since(binding: &Object) -> Option<Timestamp> {
+    let current = binding.int("/status/schedulerObservedGeneration");
+    if current.is_none() || current != binding.generation() || !binding.items("/spec/clusters").is_empty() {
+        return None;
+    }
+    let scheduled = conditions::find(binding.at("/status")?, karmada::SCHEDULED)
+        .map(|condition| conditions::text(condition, "lastTransitionTime"))
+        .and_then(|time| time.parse().ok());
+    scheduled.or_else(|| binding.created())
+}

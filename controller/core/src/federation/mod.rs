@@ -1,0 +1,227 @@
+//! `federation`: a WorkloadDeployment of a project becomes one of the hub, and its status comes back (domain.md 3.4;
+//! design.md 6, 7.5-1, -2, -4, -7, -12).
+//!
+//! - The hub namespace is named by the uid of the project's Namespace; only while that lives is anything written there.
+//! - A hub WorkloadDeployment is changed only when its `upstream-uid` is this one's, or when it has none and was made for
+//!   the same Workload. One of another uid goes only on proof that this one is the living one.
+//! - A WorkloadDeployment that is finalising deletes what was made for its own uid and nothing else.
+//!
+//! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
+//! the hub Namespace, of the ResourceBinding, and of siblings with another spelling of the city.
+
+mod hub;
+mod mirror;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use jiff::Timestamp;
+use popcell_api::conditions::reasons;
+use popcell_api::{finalizers, kind, labels};
+use serde_json::Value;
+
+use crate::conditions::Condition;
+use crate::edit::Edit;
+use crate::identity::{self, Project};
+use crate::ledger::Ledger;
+use crate::names;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Note, Plan, Plane, Target, Terminal};
+use crate::{paused, policy, transitions};
+
+/// Reason of Available=False while a deletion waits for a plane that is away.
+pub const DELETING: &str = "Deleting";
+
+/// What a pass looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The project; an empty id is dropped (domain.md B4).
+    pub project: Project<'a>,
+    /// The WorkloadDeployment in the project.
+    pub deployment: &'a Object,
+    /// All WorkloadDeployments of its namespace in the project, itself included.
+    pub siblings: &'a [&'a Object],
+    /// The project's Namespace, read live; `Known(None)` = NotFound.
+    pub namespace: Observed<Option<&'a Object>>,
+    /// What the hub holds of it.
+    pub hub: Observed<Hub<'a>>,
+    /// What the hub's server made of earlier writes.
+    pub ledger: &'a Ledger,
+    /// The time of the pass.
+    pub now: Timestamp,
+}
+
+/// The hub as far as it concerns one WorkloadDeployment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hub<'a> {
+    /// Namespaces that are labelled with the project and namespace, and the one that is named by the Namespace's uid.
+    pub namespaces: &'a [&'a Object],
+    /// All WorkloadDeployments in those namespaces.
+    pub deployments: &'a [&'a Object],
+    /// The policy of the city ([`names::city_policy`]) in the current one of them.
+    pub policy: Option<&'a Object>,
+    /// The ResourceBinding of the hub WorkloadDeployment.
+    pub binding: Option<&'a Object>,
+}
+
+/// Decides one pass.
+pub fn decide(observation: &Observation<'_>) -> Plan {
+    if observation.project.id.is_empty() {
+        return Plan::dropped("no project");
+    }
+    let pass = Pass {
+        seen: observation,
+        plane: Plane::Project(observation.project.id.to_owned()),
+        plan: Plan::default(),
+    };
+    pass.decide()
+}
+
+struct Pass<'a> {
+    seen: &'a Observation<'a>,
+    plane: Plane,
+    plan: Plan,
+}
+
+impl<'a> Pass<'a> {
+    fn decide(mut self) -> Plan {
+        let deployment = self.seen.deployment;
+        if paused::is_paused(deployment) {
+            return paused::plan(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, self.seen.now);
+        }
+        if deployment.deleting() {
+            return self.finalise();
+        }
+        if !deployment.has_finalizer(finalizers::FEDERATOR) {
+            let edit =
+                Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).with_finalizer(finalizers::FEDERATOR);
+            self.plan.actions.extend(edit.action());
+            return self.plan;
+        }
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        if let Err(error) = names::check_city(city) {
+            return self.terminal(reasons::INVALID_CITY_CODE, error.to_string());
+        }
+        if let Err(error) = names::check_deployment(deployment.name()) {
+            return self.terminal(names::INVALID_NAME, error.to_string());
+        }
+        let namespace = match self.seen.namespace {
+            Observed::Known(Some(namespace)) if !namespace.deleting() => namespace,
+            Observed::Known(_) => return Plan::dropped("the namespace is gone or going"),
+            Observed::Unknown => {
+                self.plan.notes.push(Note::Unknown(self.plane.clone()));
+                return self.plan;
+            }
+        };
+        let Observed::Known(hub) = self.seen.hub else {
+            self.plan.notes.push(Note::Unknown(Plane::Hub));
+            return self.plan;
+        };
+        let hub_namespace = names::hub_namespace(namespace.uid());
+        if let Some(other) = self.other_spelling(&hub, &hub_namespace, city) {
+            let message = format!("City code {city} is in use as {other} in this namespace: use one spelling");
+            let status = mirror::overlay(
+                deployment,
+                &unavailable(reasons::CITY_CODE_CONFLICT, message),
+                self.seen.now,
+            );
+            return self.with_status(status);
+        }
+        let foreign = self.carry(&hub, namespace, &hub_namespace);
+        let made = self.mine(&hub, &hub_namespace);
+        let status = if foreign {
+            let message = format!("WorkloadDeployment {} is held by another owner", deployment.name());
+            Some(mirror::overlay(
+                deployment,
+                &unavailable(reasons::NAME_CONFLICT, message),
+                self.seen.now,
+            ))
+        } else {
+            let (status, requeue) = mirror::status(deployment, made, hub.binding, self.seen.now);
+            if let Some(delay) = requeue {
+                self.plan.requeue_within(delay);
+            }
+            status
+        };
+        match status {
+            Some(status) => self.with_status(status),
+            None => self.plan,
+        }
+    }
+
+    /// The hub WorkloadDeployment that was made for this one.
+    fn mine(&self, hub: &Hub<'a>, hub_namespace: &str) -> Option<&'a Object> {
+        let deployment = self.seen.deployment;
+        hub.deployments
+            .iter()
+            .copied()
+            .find(|one| one.namespace() == hub_namespace && one.name() == deployment.name())
+            .filter(|one| hub::is_made_for(one, deployment))
+    }
+
+    fn other_spelling(&self, hub: &Hub<'a>, hub_namespace: &str, city: &str) -> Option<&'a str> {
+        let in_hub = hub.deployments.iter().filter(|one| one.namespace() == hub_namespace);
+        let all = self.seen.siblings.iter().chain(in_hub).copied();
+        policy::spelling(&names::city_policy(city), hub.policy, all).filter(|spelling| *spelling != city)
+    }
+
+    fn finalise(mut self) -> Plan {
+        let deployment = self.seen.deployment;
+        if !deployment.has_finalizer(finalizers::FEDERATOR) {
+            return self.plan;
+        }
+        let Observed::Known(hub) = self.seen.hub else {
+            self.plan.notes.push(Note::Unknown(Plane::Hub));
+            let city = deployment.text("/spec/cityCode").unwrap_or_default();
+            let told = unavailable(DELETING, format!("Waiting for the removal in city {city}"));
+            let status = mirror::overlay(deployment, &told, self.seen.now);
+            return self.with_status(status);
+        };
+        let held = self.remove_from(&hub);
+        if !held {
+            let edit =
+                Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).without_finalizer(finalizers::FEDERATOR);
+            self.plan.actions.extend(edit.action());
+        }
+        self.plan
+    }
+
+    fn terminal(mut self, reason: &'static str, message: String) -> Plan {
+        self.plan.terminal = Some(Terminal {
+            reason: reason.to_owned(),
+            message: message.clone(),
+        });
+        let status = mirror::overlay(self.seen.deployment, &unavailable(reason, message), self.seen.now);
+        self.with_status(status)
+    }
+
+    fn with_status(mut self, status: Value) -> Plan {
+        let deployment = self.seen.deployment;
+        let event = transitions::blocked(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, &status);
+        self.plan.events.extend(event);
+        self.plan.status = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
+        self.plan
+    }
+
+    fn target(&self) -> Target {
+        Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, self.seen.deployment)
+    }
+
+    fn belongs(&self, hub_namespace: &Object) -> bool {
+        identity::belongs(hub_namespace, self.seen.project, self.seen.deployment.namespace())
+    }
+}
+
+fn unavailable(reason: &str, message: String) -> Condition {
+    Condition::new(popcell_api::conditions::AVAILABLE, false, reason, message)
+}
+
+/// Labels that the hub WorkloadDeployment carries for us.
+pub(crate) fn hub_labels(deployment: &Object) -> [(&'static str, String); 3] {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    [
+        (labels::CITY_CODE, city.to_owned()),
+        (labels::UPSTREAM_NAMESPACE, deployment.namespace().to_owned()),
+        (labels::MANAGED_BY, labels::MANAGED_BY_POPCELL.to_owned()),
+    ]
+}

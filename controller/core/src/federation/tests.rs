@@ -1,0 +1,406 @@
+mod status;
+
+use super::*;
+use crate::plan::{Action, NAMESPACE, Proof};
+use crate::testing::{self, World, object};
+use popcell_api::annotations;
+use serde_json::json;
+
+const P: Project<'static> = Project {
+    id: "p",
+    uid: Some("project-1"),
+};
+
+fn plane() -> Plane {
+    Plane::Project("p".to_owned())
+}
+
+fn wd(name: &str, city: &str) -> Object {
+    object(json!({
+        "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+        "metadata": { "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": "1",
+            "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": { "workloadRef": { "name": "web", "uid": "w1" }, "placementName": "us", "cityCode": city,
+            "template": { "spec": {} }, "scaleSettings": { "minReplicas": 1 } },
+    }))
+}
+
+/// A world with the Namespace `default` of uid `n1` and these WorkloadDeployments.
+pub(crate) fn world(deployments: &[(&str, &str)]) -> World {
+    let mut world = World::default();
+    let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
+    world.put(&plane(), NAMESPACE, object(namespace));
+    for (name, city) in deployments {
+        world.put(&plane(), kind::WORKLOAD_DEPLOYMENT, wd(name, city));
+    }
+    world
+}
+
+pub(crate) fn pass(world: &World, name: &str) -> Plan {
+    pass_of(world, name, P)
+}
+
+fn pass_of(world: &World, name: &str, project: Project<'_>) -> Plan {
+    let Some(deployment) = world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", name) else {
+        return Plan::default();
+    };
+    let policy_name = names::city_policy(deployment.text("/spec/cityCode").unwrap());
+    decide(&Observation {
+        project,
+        deployment,
+        siblings: &world.list(&plane(), kind::WORKLOAD_DEPLOYMENT),
+        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
+        hub: Observed::Known(Hub {
+            namespaces: &world.list(&Plane::Hub, NAMESPACE),
+            deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+            policy: world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", &policy_name),
+            binding: world.get(&Plane::Hub, kind::RESOURCE_BINDING, "ns-n1", name),
+        }),
+        ledger: &Ledger::default(),
+        now: testing::now(),
+    })
+}
+
+fn settle(world: &mut World, name: &str) {
+    world.settle(|world| pass(world, name));
+}
+
+fn in_hub<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
+    world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name)
+}
+
+fn in_project<'w>(world: &'w World, name: &str) -> &'w Object {
+    world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", name).unwrap()
+}
+
+fn change(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
+    world.change(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", name, change);
+}
+
+fn change_hub(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
+    world.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name, change);
+}
+
+fn available(object: &Object) -> (String, String) {
+    let condition = crate::conditions::find(object.at("/status").unwrap(), "Available").unwrap();
+    let text = |field| crate::conditions::text(condition, field).to_owned();
+    (text("reason"), text("message"))
+}
+
+#[test]
+fn b4_no_project_means_no_work() {
+    let world = world(&[("web", "DFW")]);
+    let plan = pass_of(&world, "web", Project { id: "", uid: None });
+    assert!(plan.is_quiet() && plan.requeue.is_none());
+}
+
+#[test]
+fn f1_f2_first_the_finalizer_then_the_hub() {
+    let mut world = world(&[("web", "DFW")]);
+    world.apply(&pass(&world.clone(), "web"));
+    assert!(world.list(&Plane::Hub, NAMESPACE).is_empty());
+    assert!(in_project(&world, "web").has_finalizer(finalizers::FEDERATOR));
+    world.apply(&pass(&world.clone(), "web"));
+    let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+    assert_eq!(namespace.label(labels::UPSTREAM_CLUSTER_NAME), Some("cluster-p"));
+    assert_eq!(namespace.label(labels::UPSTREAM_NAMESPACE), Some("default"));
+    assert_eq!(
+        namespace.annotation(annotations::UPSTREAM_PROJECT_UID),
+        Some("project-1")
+    );
+    let made = in_hub(&world, "web").unwrap();
+    assert_eq!(made.at("/spec"), in_project(&world, "web").at("/spec"));
+    assert_eq!(made.label(labels::CITY_CODE), Some("DFW"));
+    assert_eq!(made.label(labels::UPSTREAM_NAMESPACE), Some("default"));
+    assert_eq!(made.annotation(annotations::UPSTREAM_UID), Some("uid-web"));
+    assert_eq!(made.annotation(annotations::UPSTREAM_GENERATION), Some("1"));
+    assert!(made.marked() && namespace.marked());
+    assert!(pass(&world, "web").is_quiet());
+}
+
+#[test]
+fn f3_f8_g6b_the_spec_follows_and_keys_of_others_stay() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    change_hub(&mut world, "web", |one| {
+        one.metadata
+            .labels
+            .as_mut()
+            .unwrap()
+            .insert("karmada.io/x".to_owned(), "1".to_owned());
+        one.data["status"] = json!({ "replicas": 1 });
+    });
+    settle(&mut world, "web");
+    change(&mut world, "web", |one| {
+        one.metadata.generation = Some(2);
+        one.data["spec"]["template"]["of"] = json!({ "a": "later release" });
+    });
+    settle(&mut world, "web");
+    let made = in_hub(&world, "web").unwrap();
+    assert_eq!(made.at("/spec/template/of/a"), Some(&json!("later release")));
+    assert_eq!(made.annotation(annotations::UPSTREAM_GENERATION), Some("2"));
+    assert_eq!(made.label("karmada.io/x"), Some("1"));
+    assert_eq!(made.at("/status"), Some(&json!({ "replicas": 1 })));
+}
+
+#[test]
+fn f7_g15_deletion_finds_the_hub_by_its_labels_and_needs_nothing_else() {
+    let mut world = world(&[("web", "DFW"), ("other", "DFW")]);
+    for name in ["web", "other"] {
+        settle(&mut world, name);
+    }
+    // The Namespace is gone already.
+    world.remove(&plane(), NAMESPACE, "", "default");
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let plan = pass(&world, "web");
+    let [Action::Delete(delete), Action::Patch(_)] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert!(matches!(&delete.proofs[..], [Proof::Gone { uid: Some(uid), .. }] if uid == "uid-web"));
+    settle(&mut world, "web");
+    assert!(in_hub(&world, "web").is_none() && in_hub(&world, "other").is_some());
+    assert!(
+        world
+            .get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web")
+            .is_none()
+    );
+
+    world.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "other");
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "other");
+    settle(&mut world, "other");
+    assert!(
+        world
+            .get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "other")
+            .is_none()
+    );
+}
+
+#[test]
+fn g35_the_project_side_does_not_wait_for_the_cell() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    change_hub(&mut world, "web", |one| {
+        one.metadata.finalizers = Some(vec!["karmada.io/binding".to_owned()])
+    });
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    settle(&mut world, "web");
+    assert!(
+        world
+            .get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web")
+            .is_none()
+    );
+    assert!(in_hub(&world, "web").unwrap().deleting());
+}
+
+#[test]
+fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let away = |world: &World| {
+        let Some(deployment) = world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web") else {
+            return Plan::default();
+        };
+        decide(&Observation {
+            project: P,
+            deployment,
+            siblings: &[],
+            namespace: Observed::Unknown,
+            hub: Observed::Unknown,
+            ledger: &Ledger::default(),
+            now: testing::now(),
+        })
+    };
+    world.settle(away);
+    let left = in_project(&world, "web");
+    assert!(left.has_finalizer(finalizers::FEDERATOR) && in_hub(&world, "web").is_some());
+    assert_eq!(
+        available(left),
+        (DELETING.to_owned(), "Waiting for the removal in city DFW".to_owned())
+    );
+}
+
+#[test]
+fn c22_a_namespace_of_the_same_name_and_a_project_of_the_same_name_inherit_nothing() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    world.change(&plane(), NAMESPACE, "", "default", |one| {
+        one.metadata.uid = Some("n2".to_owned())
+    });
+    change(&mut world, "web", |one| one.metadata.uid = Some("uid-2".to_owned()));
+    change_hub(&mut world, "web", |one| {
+        one.data["status"] = json!({ "replicas": 9, "readyReplicas": 9 })
+    });
+    settle(&mut world, "web");
+    assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(0));
+    assert!(
+        world
+            .get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n2", "web")
+            .is_some()
+    );
+    assert_eq!(
+        in_hub(&world, "web").unwrap().annotation(annotations::UPSTREAM_UID),
+        Some("uid-web")
+    );
+
+    // Another Project of the same id does not touch the Namespace of the first.
+    let mut next = self::world(&[("web", "DFW")]);
+    settle(&mut next, "web");
+    let before = next
+        .list(&Plane::Hub, NAMESPACE)
+        .into_iter()
+        .cloned()
+        .collect::<Vec<_>>();
+    let second = Project {
+        id: "p",
+        uid: Some("project-2"),
+    };
+    next.settle(|world| pass_of(world, "web", second));
+    assert_eq!(next.list(&Plane::Hub, NAMESPACE), before.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn d1_a_hub_object_of_another_uid_goes_on_proof_that_ours_lives() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    let old = in_hub(&world, "web").unwrap().uid().to_owned();
+    change(&mut world, "web", |one| one.metadata.uid = Some("uid-2".to_owned()));
+    let plan = pass(&world, "web");
+    let [Action::Delete(delete)] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(delete.proofs.len(), 2);
+    assert!(delete.proofs.iter().all(|proof| matches!(proof, Proof::Lives { .. })));
+    settle(&mut world, "web");
+    let made = in_hub(&world, "web").unwrap();
+    assert_ne!(made.uid(), old);
+    assert_eq!(made.annotation(annotations::UPSTREAM_UID), Some("uid-2"));
+
+    // One that is finalising leaves it alone.
+    change(&mut world, "web", |one| one.metadata.uid = Some("uid-3".to_owned()));
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    settle(&mut world, "web");
+    assert!(in_hub(&world, "web").is_some());
+}
+
+#[test]
+fn d7_what_upstream_left_is_stamped_and_kept() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    let uid = in_hub(&world, "web").unwrap().uid().to_owned();
+    for (kind, namespace, name) in [(kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"), (NAMESPACE, "", "ns-n1")] {
+        world.change(&Plane::Hub, kind, namespace, name, |one| {
+            one.metadata.annotations = None;
+            one.metadata.labels.as_mut().unwrap().remove(labels::MANAGED_BY);
+        });
+    }
+    world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", |one| {
+        let labels = one.metadata.labels.as_mut().unwrap();
+        labels.insert(labels::UPSTREAM_CLUSTER_NAME.to_owned(), "cluster-org_p".to_owned());
+    });
+    let before = world.clone();
+    settle(&mut world, "web");
+    let made = in_hub(&world, "web").unwrap();
+    assert_eq!((made.uid(), made.marked()), (uid.as_str(), true));
+    let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+    assert_eq!(namespace.label(labels::UPSTREAM_CLUSTER_NAME), Some("cluster-org_p"));
+
+    // Deleted before it was stamped: stamped first, then deleted.
+    let mut deleted = before;
+    deleted.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    settle(&mut deleted, "web");
+    assert!(in_hub(&deleted, "web").is_none());
+
+    // Of another Workload: foreign, and left alone.
+    let mut foreign = world;
+    change_hub(&mut foreign, "web", |one| {
+        one.metadata.annotations = None;
+        one.data["spec"]["workloadRef"]["uid"] = json!("w9");
+    });
+    let kept = in_hub(&foreign, "web").unwrap().clone();
+    settle(&mut foreign, "web");
+    assert_eq!(in_hub(&foreign, "web"), Some(&kept));
+    assert_eq!(available(in_project(&foreign, "web")).0, reasons::NAME_CONFLICT);
+}
+
+#[test]
+fn c31_a_deployment_made_directly_runs_under_the_same_rules() {
+    for (name, city, reason) in [
+        ("web", "nyc_1", reasons::INVALID_CITY_CODE),
+        ("web", "İST", reasons::INVALID_CITY_CODE),
+        (&*"w".repeat(60), "DFW", names::INVALID_NAME),
+    ] {
+        let mut world = world(&[(name, city)]);
+        settle(&mut world, name);
+        assert!(world.list(&Plane::Hub, NAMESPACE).is_empty());
+        assert_eq!(available(in_project(&world, name)).0, reason);
+        let again = pass(&world, name);
+        assert!(again.is_quiet() && again.requeue.is_none());
+        assert_eq!(again.terminal.unwrap().reason, reason);
+    }
+}
+
+#[test]
+fn d2_of_two_spellings_the_first_holds_the_city_and_the_second_wakes_when_it_goes() {
+    let mut world = world(&[("a", "DFW"), ("b", "dfw")]);
+    change(&mut world, "b", |one| {
+        one.metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();
+    });
+    for name in ["b", "a", "b"] {
+        settle(&mut world, name);
+    }
+    assert!(in_hub(&world, "b").is_none() && in_hub(&world, "a").is_some());
+    assert_eq!(available(in_project(&world, "b")).0, reasons::CITY_CODE_CONFLICT);
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "a");
+    settle(&mut world, "a");
+    settle(&mut world, "b");
+    assert!(in_hub(&world, "b").is_some());
+    assert_eq!(available(in_project(&world, "b")).0, reasons::PROVISIONING_INSTANCES);
+}
+
+#[test]
+fn a_paused_deployment_is_not_carried_on() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    change(&mut world, "web", |one| {
+        one.metadata.annotations = Some([(annotations::PAUSED.to_owned(), "true".to_owned())].into());
+        one.data["spec"]["template"]["x"] = json!(1);
+    });
+    settle(&mut world, "web");
+    assert_eq!(in_hub(&world, "web").unwrap().at("/spec/template/x"), None);
+    change(&mut world, "web", |one| one.metadata.annotations = None);
+    settle(&mut world, "web");
+    assert_eq!(in_hub(&world, "web").unwrap().at("/spec/template/x"), Some(&json!(1)));
+    assert!(crate::conditions::find(in_project(&world, "web").at("/status").unwrap(), "Paused").is_none());
+}
+
+#[test]
+fn a_server_that_prunes_is_written_to_once() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    change_hub(&mut world, "web", |one| {
+        one.data["spec"].as_object_mut().unwrap().remove("template");
+    });
+    let mut ledger = Ledger::default();
+    let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, in_hub(&world, "web").unwrap());
+    let (sent, stored) = (
+        in_project(&world, "web").at("/spec"),
+        in_hub(&world, "web").unwrap().at("/spec"),
+    );
+    ledger.record(&target, sent.unwrap(), stored.unwrap());
+    let plan = decide(&Observation {
+        project: P,
+        deployment: in_project(&world, "web"),
+        siblings: &[],
+        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
+        hub: Observed::Known(Hub {
+            namespaces: &world.list(&Plane::Hub, NAMESPACE),
+            deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+            ..Hub::default()
+        }),
+        ledger: &ledger,
+        now: testing::now(),
+    });
+    assert!(plan.is_quiet(), "{plan:?}");
+    assert_eq!(plan.notes, [Note::Skew(target)]);
+}

@@ -1,0 +1,181 @@
+//! Status from the hub to the project.
+
+use super::*;
+
+fn with_status(status: Value) -> World {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    change_hub(&mut world, "web", |one| one.data["status"] = status);
+    world
+}
+
+fn hub_status(replicas: i64, observed: i64) -> Value {
+    json!({ "replicas": replicas, "currentReplicas": 0, "updatedReplicas": 0, "desiredReplicas": 1,
+        "readyReplicas": 0, "observedGeneration": observed, "conditions": [
+        { "type": "Available", "status": "True", "reason": "StableInstanceFound", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 77 }] })
+}
+
+fn binding(clusters: Value, since: &str) -> Object {
+    object(
+        json!({ "metadata": { "name": "web", "namespace": "ns-n1", "generation": 4, "uid": "b", "resourceVersion": "1" },
+        "spec": { "clusters": clusters },
+        "status": { "schedulerObservedGeneration": 4,
+            "conditions": [{ "type": "Scheduled", "status": "False", "lastTransitionTime": since }] } }),
+    )
+}
+
+#[test]
+fn b1_a_change_in_the_hub_is_one_write_and_no_change_is_none() {
+    let mut world = with_status(hub_status(1, 1));
+    let plan = pass(&world, "web");
+    assert!(plan.actions.is_empty() && plan.status.is_some());
+    world.apply(&plan);
+    assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(1));
+    let writes = world.writes;
+    settle(&mut world, "web");
+    assert_eq!(world.writes, writes);
+}
+
+#[test]
+fn c13_fields_that_nobody_knows_arrive_and_leave() {
+    let mut status = hub_status(1, 1);
+    status["suspended"] = json!(true);
+    status["location"] = json!({ "name": "dfw-a", "more": [1] });
+    status["conditions"][0]["extra"] = json!("x");
+    let mut world = with_status(status);
+    settle(&mut world, "web");
+    let arrived = in_project(&world, "web");
+    assert_eq!(
+        arrived.at("/status/location"),
+        Some(&json!({ "name": "dfw-a", "more": [1] }))
+    );
+    assert_eq!(arrived.at("/status/conditions/0/extra"), Some(&json!("x")));
+    change_hub(&mut world, "web", |one| one.data["status"] = hub_status(1, 1));
+    settle(&mut world, "web");
+    assert_eq!(in_project(&world, "web").at("/status/suspended"), None);
+}
+
+#[test]
+fn generations_are_translated_and_never_copied() {
+    let mut world = with_status(hub_status(1, 1));
+    // The hub's generation runs ahead of the project's.
+    change_hub(&mut world, "web", |one| {
+        one.metadata.generation = Some(7);
+        one.data["status"]["observedGeneration"] = json!(7);
+    });
+    settle(&mut world, "web");
+    let observed = |world: &World| {
+        let one = in_project(world, "web");
+        (
+            one.int("/status/observedGeneration"),
+            one.int("/status/conditions/0/observedGeneration"),
+        )
+    };
+    assert_eq!(observed(&world), (Some(1), Some(1)));
+    // The project has moved on; the cell has not seen it: the number stays.
+    change(&mut world, "web", |one| {
+        one.metadata.generation = Some(2);
+        one.data["spec"]["template"]["x"] = json!(1);
+    });
+    settle(&mut world, "web");
+    assert_eq!(in_hub(&world, "web").unwrap().generation(), Some(8));
+    assert_eq!(observed(&world), (Some(1), Some(1)));
+    change_hub(&mut world, "web", |one| {
+        one.data["status"]["observedGeneration"] = json!(8)
+    });
+    settle(&mut world, "web");
+    assert_eq!(observed(&world), (Some(2), Some(2)));
+    // Seen nothing at all: no number is made up.
+    let mut unseen = with_status(json!({ "replicas": 0, "conditions": [{ "type": "A", "observedGeneration": 5 }] }));
+    settle(&mut unseen, "web");
+    assert_eq!(observed(&unseen), (None, None));
+}
+
+#[test]
+fn b30_every_count_is_given() {
+    let mut world = with_status(json!({ "replicas": 1 }));
+    settle(&mut world, "web");
+    for count in [
+        "replicas",
+        "currentReplicas",
+        "updatedReplicas",
+        "desiredReplicas",
+        "readyReplicas",
+    ] {
+        assert!(
+            in_project(&world, "web").int(&format!("/status/{count}")).is_some(),
+            "{count}"
+        );
+    }
+}
+
+#[test]
+fn f9_an_empty_status_in_the_hub_blanks_nothing() {
+    let mut world = with_status(hub_status(3, 1));
+    settle(&mut world, "web");
+    for empty in [json!({}), json!(null)] {
+        change_hub(&mut world, "web", |one| one.data["status"] = empty);
+        settle(&mut world, "web");
+        assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(3));
+    }
+}
+
+#[test]
+fn d12_a_new_deployment_says_that_it_waits() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    let one = in_project(&world, "web");
+    assert_eq!(
+        available(one),
+        (
+            reasons::PROVISIONING_INSTANCES.to_owned(),
+            "Waiting for city DFW".to_owned()
+        )
+    );
+    assert_eq!(one.int("/status/desiredReplicas"), Some(0));
+    assert_eq!(one.at("/status/observedGeneration"), None);
+}
+
+#[test]
+fn c37_d12_a_city_without_a_cell_shows_it_after_a_minute_and_minds_its_counts() {
+    let mut world = with_status(hub_status(3, 1));
+    settle(&mut world, "web");
+    // now is 00:10:00.
+    world.put(
+        &Plane::Hub,
+        kind::RESOURCE_BINDING,
+        binding(json!([]), "2026-01-01T00:09:30Z"),
+    );
+    let early = pass(&world, "web");
+    assert!(early.is_quiet());
+    assert_eq!(early.requeue, Some(std::time::Duration::from_secs(30)));
+    world.put(
+        &Plane::Hub,
+        kind::RESOURCE_BINDING,
+        binding(json!([]), "2026-01-01T00:09:00Z"),
+    );
+    settle(&mut world, "web");
+    let one = in_project(&world, "web");
+    assert_eq!(one.int("/status/replicas"), Some(0));
+    assert_eq!(
+        available(one),
+        (
+            reasons::NO_MATCHING_LOCATION.to_owned(),
+            r#"No Location matches city code "DFW""#.to_owned()
+        )
+    );
+    // A clock that is behind, a scheduler that has not looked, and a placed binding change nothing.
+    let mut old = binding(json!([]), "2026-01-01T00:00:00Z");
+    old.metadata.generation = Some(5);
+    for other in [
+        old,
+        binding(json!([{ "name": "dfw" }]), "2026-01-01T00:00:00Z"),
+        binding(json!([]), "2026-01-01T09:00:00Z"),
+    ] {
+        let mut world = with_status(hub_status(3, 1));
+        world.put(&Plane::Hub, kind::RESOURCE_BINDING, other);
+        settle(&mut world, "web");
+        assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(3));
+    }
+}

@@ -1,0 +1,159 @@
+//! Whose a hub namespace is (design.md 7.5-4): said by the labels of the Namespace only, never by an object in it.
+
+use std::collections::BTreeMap;
+
+use popcell_api::{annotations, labels};
+
+use crate::names;
+use crate::object::{Fields, Object};
+
+/// A project that is engaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Project<'a> {
+    /// Its id; `single` in that mode, empty is nobody.
+    pub id: &'a str,
+    /// The uid of the Project object; only in mode `milo`.
+    pub uid: Option<&'a str>,
+}
+
+/// The object of a project that a hub object stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// The project id.
+    pub project: &'a str,
+    /// The namespace in the project.
+    pub namespace: &'a str,
+    /// The name.
+    pub name: &'a str,
+}
+
+/// Project and namespace that a hub Namespace is for; `None` where its labels do not say.
+pub fn of_namespace(hub_namespace: &Object) -> Option<(&str, &str)> {
+    let project = names::project_of_label(hub_namespace.label(labels::UPSTREAM_CLUSTER_NAME)?)?;
+    let namespace = hub_namespace.label(labels::UPSTREAM_NAMESPACE)?;
+    (!namespace.is_empty()).then_some((project, namespace))
+}
+
+/// Maps a hub WorkloadDeployment to the one in the project (domain.md 3.4.2, B2, B5b).
+///
+/// # Errors
+/// Why the event is dropped; it is none that anybody could act on.
+pub fn of_deployment<'a>(
+    deployment: &'a Object,
+    hub_namespace: Option<&'a Object>,
+) -> Result<Origin<'a>, &'static str> {
+    if deployment.label(labels::UPSTREAM_NAMESPACE).is_none() {
+        return Err("the WorkloadDeployment has no upstream namespace");
+    }
+    let hub_namespace = hub_namespace.ok_or("the hub namespace is gone")?;
+    let (project, namespace) = of_namespace(hub_namespace).ok_or("the hub namespace does not say whose it is")?;
+    Ok(Origin {
+        project,
+        namespace,
+        name: deployment.name(),
+    })
+}
+
+/// Whether a hub Namespace belongs to this project and namespace. One of an earlier Project of the same id does not.
+pub fn belongs(hub_namespace: &Object, project: Project<'_>, namespace: &str) -> bool {
+    of_namespace(hub_namespace) == Some((project.id, namespace)) && same_project(hub_namespace, project)
+}
+
+/// Whether a hub Namespace says that it is for another project or namespace; saying nothing is no contradiction.
+pub(crate) fn contradicts(hub_namespace: &Object, project: Project<'_>, namespace: &str) -> bool {
+    let says = |key: &str| hub_namespace.label(key).filter(|value| !value.is_empty());
+    says(labels::UPSTREAM_CLUSTER_NAME).is_some_and(|label| names::project_of_label(label) != Some(project.id))
+        || says(labels::UPSTREAM_NAMESPACE).is_some_and(|label| label != namespace)
+        || !same_project(hub_namespace, project)
+}
+
+/// Whether a hub Namespace is not another Project's by uid.
+pub fn same_project(hub_namespace: &Object, project: Project<'_>) -> bool {
+    match (hub_namespace.annotation(annotations::UPSTREAM_PROJECT_UID), project.uid) {
+        (Some(stamped), Some(uid)) => stamped == uid,
+        _ => true,
+    }
+}
+
+/// Whether a hub Namespace is the one of the project's Namespace as it lives now.
+pub fn is_current(hub_namespace: &Object, project_namespace: Option<&Object>) -> bool {
+    project_namespace.is_some_and(|one| hub_namespace.name() == names::hub_namespace(one.uid()))
+}
+
+/// Labels of a hub Namespace.
+pub(crate) fn namespace_labels(project: Project<'_>, namespace: &str) -> BTreeMap<String, String> {
+    [
+        (labels::UPSTREAM_CLUSTER_NAME, names::project_label(project.id)),
+        (labels::UPSTREAM_NAMESPACE, namespace.to_owned()),
+        (labels::MANAGED_BY, labels::MANAGED_BY_POPCELL.to_owned()),
+    ]
+    .map(|(key, value)| (key.to_owned(), value))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::object;
+    use serde_json::json;
+
+    fn namespace(labels: serde_json::Value) -> Object {
+        object(json!({ "metadata": { "name": "ns-1", "labels": labels } }))
+    }
+
+    fn deployment(labels: serde_json::Value) -> Object {
+        object(json!({ "metadata": { "name": "web", "namespace": "ns-1", "labels": labels } }))
+    }
+
+    #[test]
+    fn b2_b3_a_hub_object_leads_to_its_project() {
+        let wd = deployment(json!({ "meta.datumapis.com/upstream-namespace": "default" }));
+        for (label, project) in [
+            ("cluster-org_project", "project"),
+            ("cluster-_test-project-abc", "test-project-abc"),
+            ("cluster-datum-cloud", "datum-cloud"),
+        ] {
+            let ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": label,
+                "meta.datumapis.com/upstream-namespace": "default" }));
+            let origin = of_deployment(&wd, Some(&ns)).unwrap();
+            assert_eq!(
+                (origin.project, origin.namespace, origin.name),
+                (project, "default", "web")
+            );
+        }
+    }
+
+    #[test]
+    fn b5b_what_leads_nowhere_is_dropped() {
+        let good = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
+            "meta.datumapis.com/upstream-namespace": "default" });
+        let nameless = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-",
+            "meta.datumapis.com/upstream-namespace": "default" });
+        let wd = deployment(json!({ "meta.datumapis.com/upstream-namespace": "default" }));
+        assert!(of_deployment(&deployment(json!({})), Some(&namespace(good))).is_err());
+        assert!(of_deployment(&wd, None).is_err());
+        assert!(of_deployment(&wd, Some(&namespace(json!({})))).is_err());
+        assert!(of_deployment(&wd, Some(&namespace(nameless))).is_err());
+    }
+
+    #[test]
+    fn d4_the_namespace_says_whose_it_is_whatever_the_object_says() {
+        let ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
+            "meta.datumapis.com/upstream-namespace": "default" }));
+        let liar = deployment(json!({ "meta.datumapis.com/upstream-namespace": "victim",
+            "meta.datumapis.com/upstream-cluster-name": "cluster-victim" }));
+        let origin = of_deployment(&liar, Some(&ns)).unwrap();
+        assert_eq!((origin.project, origin.namespace), ("p", "default"));
+    }
+
+    #[test]
+    fn c22_a_project_of_the_same_name_inherits_nothing() {
+        let mut ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
+            "meta.datumapis.com/upstream-namespace": "default" }));
+        ns.metadata.annotations =
+            Some([("compute.datumapis.com/upstream-project-uid".to_owned(), "u1".to_owned())].into());
+        let project = |uid| Project { id: "p", uid };
+        assert!(belongs(&ns, project(Some("u1")), "default") && belongs(&ns, project(None), "default"));
+        assert!(!belongs(&ns, project(Some("u2")), "default") && !belongs(&ns, project(Some("u1")), "other"));
+    }
+}

@@ -1,0 +1,228 @@
+use super::*;
+use crate::federation::tests as federation;
+use crate::plan::NAMESPACE;
+use crate::testing::{World, object};
+
+fn pass(world: &World, name: &str) -> Plan {
+    let project = Plane::Project("p".to_owned());
+    decide(&Observation {
+        namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1"),
+        namespace_name: "ns-n1",
+        name,
+        policy: world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name),
+        hub_deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+        project_deployments: Observed::Known(&world.list(&project, kind::WORKLOAD_DEPLOYMENT)),
+    })
+}
+
+fn settle(world: &mut World, names: &[&str]) {
+    for _ in 0..3 {
+        for name in names {
+            world.settle(|world| federation::pass(world, name));
+        }
+        for policy in ["city-dfw", "city-ord"] {
+            world.settle(|world| pass(world, policy));
+        }
+    }
+}
+
+fn policies(world: &World) -> Vec<&str> {
+    world
+        .list(&Plane::Hub, kind::PROPAGATION_POLICY)
+        .iter()
+        .map(|one| one.name())
+        .collect()
+}
+
+fn finalise(world: &mut World, name: &str) {
+    world.delete(
+        &Plane::Project("p".to_owned()),
+        kind::WORKLOAD_DEPLOYMENT,
+        "default",
+        name,
+    );
+    settle(world, &[name]);
+}
+
+fn change(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
+    world.change(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name, change);
+}
+
+/// As Karmada's webhook and CRD fill it in (v1.18.2; the e2e suite sees the same on a real one).
+fn defaulted(policy: &mut Object) {
+    let spec = policy.data["spec"].as_object_mut().unwrap();
+    spec.insert("priority".to_owned(), json!(0));
+    spec.insert("preemption".to_owned(), json!("Never"));
+    spec.insert("schedulerName".to_owned(), json!("default-scheduler"));
+    spec["resourceSelectors"][0]["namespace"] = json!("ns-n1");
+    policy.metadata.finalizers = Some(vec!["karmada.io/propagation-policy-controller".to_owned()]);
+    let labels = policy.metadata.labels.as_mut().unwrap();
+    labels.insert(labels::PROPAGATION_POLICY_PERMANENT_ID.to_owned(), "id".to_owned());
+}
+
+#[test]
+fn f2_g32_a_citys_policy_is_whole() {
+    let mut world = federation::world(&[("web", "DFW")]);
+    settle(&mut world, &["web"]);
+    let policy = world
+        .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
+        .unwrap();
+    assert!(policy.marked());
+    let by_city = json!({ "matchLabels": { "topology.datum.net/city-code": "DFW" } });
+    assert_eq!(
+        policy.at("/spec"),
+        Some(&json!({
+            "resourceSelectors": [{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+                "labelSelector": by_city }],
+            "conflictResolution": "Abort",
+            "placement": {
+                "clusterAffinity": { "labelSelector": by_city },
+                "clusterTolerations": [{ "operator": "Exists", "effect": "NoExecute" }],
+                "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
+            },
+        }))
+    );
+}
+
+#[test]
+fn f5_f6_g14_a_policy_stays_while_anybody_names_the_city() {
+    let mut world = federation::world(&[("alpha", "DFW"), ("beta", "DFW"), ("gamma", "ORD")]);
+    settle(&mut world, &["alpha", "gamma"]);
+    assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
+    // G14: beta was never federated, and counts all the same.
+    finalise(&mut world, "alpha");
+    assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
+    settle(&mut world, &["beta"]);
+    finalise(&mut world, "beta");
+    assert_eq!(policies(&world), ["city-ord"]);
+    finalise(&mut world, "gamma");
+    assert!(policies(&world).is_empty());
+}
+
+#[test]
+fn d3_a_policy_goes_only_after_an_empty_live_list_and_never_while_the_project_is_away() {
+    let mut world = federation::world(&[("web", "DFW")]);
+    settle(&mut world, &["web"]);
+    let policy = world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    let seen = |deployments| Observation {
+        namespace: None,
+        namespace_name: "ns-n1",
+        name: "city-dfw",
+        policy,
+        hub_deployments: &[],
+        project_deployments: deployments,
+    };
+    assert!(decide(&seen(Observed::Unknown)).is_quiet());
+    let plan = decide(&seen(Observed::Known(&[])));
+    let [Action::Delete(delete)] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(
+        delete.proofs,
+        [Proof::NoneLeft {
+            plane: Plane::Hub,
+            kind: kind::WORKLOAD_DEPLOYMENT,
+            namespace: "ns-n1".to_owned(),
+            selector: "topology.datum.net/city-code=DFW".to_owned(),
+        }]
+    );
+    // The store was stale: the hub still has one, so nothing is deleted.
+    let before = world.clone();
+    world.apply(&plan);
+    assert_eq!(policies(&world), policies(&before));
+}
+
+#[test]
+fn defaults_of_karmada_are_no_difference_and_an_edit_by_hand_heals() {
+    let mut world = federation::world(&[("web", "DFW")]);
+    settle(&mut world, &["web"]);
+    change(&mut world, "city-dfw", defaulted);
+    assert!(pass(&world, "city-dfw").is_quiet());
+    for (path, value) in [
+        ("/spec/placement/clusterTolerations", json!([])),
+        ("/spec/placement/spreadConstraints/0/maxGroups", json!(2)),
+        (
+            "/spec/resourceSelectors/0/labelSelector/matchLabels",
+            json!({ "a": "b" }),
+        ),
+        ("/spec/priority", json!(5)),
+        ("/spec/conflictResolution", json!("Overwrite")),
+    ] {
+        change(&mut world, "city-dfw", |one| {
+            *one.data.pointer_mut(path).unwrap() = value.clone()
+        });
+        world.settle(|world| pass(world, "city-dfw"));
+        let policy = world
+            .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
+            .unwrap();
+        let (said, _) = without_defaults(policy.at("/spec").unwrap(), "ns-n1");
+        assert_eq!(said, spec("DFW"), "{path}");
+        // Karmada's own keys are not ours to write.
+        assert_eq!(policy.label(labels::PROPAGATION_POLICY_PERMANENT_ID), Some("id"));
+        assert_eq!(policy.text("/spec/schedulerName"), Some("default-scheduler"));
+        change(&mut world, "city-dfw", defaulted);
+    }
+}
+
+#[test]
+fn a_policy_that_is_terminating_is_absent_and_made_again_once_it_is_gone() {
+    let mut world = federation::world(&[("web", "DFW")]);
+    settle(&mut world, &["web"]);
+    change(&mut world, "city-dfw", defaulted);
+    world.delete(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    let plan = pass(&world, "city-dfw");
+    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::WaitsFor(_)]));
+    world.remove(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    world.settle(|world| pass(world, "city-dfw"));
+    assert_eq!(policies(&world), ["city-dfw"]);
+}
+
+#[test]
+fn d7_upstreams_policy_is_taken_over_and_a_foreign_one_left_alone() {
+    let mut world = federation::world(&[("web", "DFW")]);
+    settle(&mut world, &["web"]);
+    let uid = world
+        .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
+        .unwrap()
+        .uid()
+        .to_owned();
+    change(&mut world, "city-dfw", |one| {
+        one.metadata.labels = None;
+        one.data["spec"]["placement"]
+            .as_object_mut()
+            .unwrap()
+            .remove("clusterTolerations");
+    });
+    world.settle(|world| pass(world, "city-dfw"));
+    let policy = world
+        .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
+        .unwrap();
+    assert_eq!((policy.uid(), policy.marked()), (uid.as_str(), true));
+    assert_eq!(policy.at("/spec"), Some(&spec("DFW")));
+
+    change(&mut world, "city-dfw", |one| {
+        one.metadata.labels = None;
+        one.data["spec"]["resourceSelectors"] = json!([{ "apiVersion": "v1", "kind": "ConfigMap" }]);
+    });
+    let plan = pass(&world, "city-dfw");
+    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]));
+}
+
+#[test]
+fn d2_the_spelling_in_use_holds_the_name() {
+    let wd = |name: &str, city: &str, created: &str| {
+        object(json!({ "metadata": { "name": name, "creationTimestamp": created }, "spec": { "cityCode": city } }))
+    };
+    let (old, new) = (
+        wd("a", "dfw", "2026-01-01T00:00:00Z"),
+        wd("b", "DFW", "2026-01-02T00:00:00Z"),
+    );
+    let policy = |city: &str| object(json!({ "metadata": { "name": "city-dfw" }, "spec": spec(city) }));
+    let spell = |policy: Option<&Object>, users: &[&Object]| {
+        spelling("city-dfw", policy, users.iter().copied()).map(str::to_owned)
+    };
+    assert_eq!(spell(None, &[&new, &old]).as_deref(), Some("dfw"));
+    assert_eq!(spell(Some(&policy("DFW")), &[&new, &old]).as_deref(), Some("DFW"));
+    assert_eq!(spell(Some(&policy("Dfw")), &[&new, &old]).as_deref(), Some("dfw"));
+    assert_eq!(spell(None, &[&wd("c", "ORD", "2026-01-01T00:00:00Z")]), None);
+}
