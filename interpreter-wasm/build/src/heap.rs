@@ -23,7 +23,7 @@ use crate::componentize::refused;
 
 /// Pages of 64 KiB that are there from the start. Objects of Kubernetes have a few KiB, and what a call allocates is a
 /// small multiple of that.
-const PAGES: u64 = 8;
+const PAGES: u64 = 4;
 
 /// The module with its heap. One that never grows its memory, and one whose memory is not of the common kind (shared, of
 /// 64 bits, or with a maximum that leaves no room), stays as it is.
