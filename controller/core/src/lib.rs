@@ -15,6 +15,7 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 pub mod bindings;
+pub mod brake;
 pub mod conditions;
 pub mod edit;
 pub mod federation;
@@ -23,10 +24,12 @@ pub mod ledger;
 pub mod names;
 pub mod object;
 pub mod observed;
+pub mod orphans;
 pub mod paused;
 pub mod plan;
 pub mod policy;
 pub mod priority;
+pub mod projection;
 mod transitions;
 pub mod workload;
 

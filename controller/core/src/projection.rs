@@ -1,0 +1,305 @@
+//! `projection`: hub copies of Instances are shown in the project (domain.md 3.9 as design.md 7.5-4, -12, -13, -15
+//! replaces it).
+//!
+//! - Whose a copy is, is said by the labels of its hub Namespace, and only the *current* one is shown.
+//! - Only projections that carry our marker, or are owned by the same WorkloadDeployment, are written; only marked ones
+//!   are deleted.
+//! - A projection always has an owner: the WorkloadDeployment of the project.
+//!
+//! The project's Instances are watched as metadata only. The runtime remembers the resourceVersion that it last wrote or
+//! compared, and gives a projection read live when that moved.
+
+use std::collections::BTreeMap;
+
+use popcell_api::conditions as types;
+use popcell_api::{events, kind, labels};
+use serde_json::{Value, json};
+
+use crate::conditions;
+use crate::edit::Edit;
+use crate::identity::{self, Project};
+use crate::ledger::Ledger;
+use crate::names;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, Brake, Delete, Event, NAMESPACE, Note, Plan, Plane, Precondition, Proof, Severity, Target};
+use crate::workload::owner;
+
+#[cfg(test)]
+mod tests;
+
+/// Reason of the event when a projection that was deleted by hand is made again.
+pub const PROJECTION_RESTORED: &str = "ProjectionRestored";
+const HOW_TO_RESTART: &str = "An Instance in the project only shows what runs in its city: deleting it restarts nothing. \
+     To restart, set annotation compute.datumapis.com/restartedAt in the template of the Workload";
+
+/// What passes of one project namespace look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The project.
+    pub project: Project<'a>,
+    /// The project's Namespace; `Known(None)` = NotFound.
+    pub namespace: Observed<Option<&'a Object>>,
+    /// The hub Namespace that the copies are in.
+    pub hub_namespace: &'a Object,
+    /// All WorkloadDeployments of the project's namespace.
+    pub deployments: Observed<&'a [&'a Object]>,
+    /// All Karmada Clusters.
+    pub clusters: Observed<&'a [&'a Object]>,
+    /// What the project's server made of earlier writes.
+    pub ledger: &'a Ledger,
+}
+
+/// Whether a copy is shown.
+enum Verdict<'a> {
+    Shown { owner: &'a Object, namespace: &'a Object },
+    Dropped(&'static str),
+    Unknown,
+}
+
+/// Shows one copy. `projection` is the project's Instance of that name, read live; `removed` says that it was deleted
+/// without our doing.
+pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, removed: bool) -> Plan {
+    let plane = Plane::Project(seen.project.id.to_owned());
+    let (owner, namespace) = match judge(seen, copy) {
+        Verdict::Shown { owner, namespace } => (owner, namespace),
+        Verdict::Dropped(why) => return Plan::dropped(why),
+        Verdict::Unknown => {
+            return Plan {
+                notes: vec![Note::Unknown(plane)],
+                ..Plan::default()
+            };
+        }
+    };
+    let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
+    match projection {
+        None => create(&plane, target, copy, owner, removed),
+        Some(existing) if existing.deleting() => noted(Note::WaitsFor(target)),
+        Some(existing) if !existing.marked() && !owned_by(existing, owner) => noted(Note::Foreign(target)),
+        Some(existing) => update(seen, &plane, copy, existing, owner),
+    }
+}
+
+/// Deletes projections that no copy stands behind. `copies` are all of the hub namespace, `projections` all Instances of
+/// the project's namespace; metadata is enough of these.
+pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: &[&Object]) -> Plan {
+    let plane = Plane::Project(seen.project.id.to_owned());
+    let (Observed::Known(copies), Observed::Known(Some(namespace))) = (copies, seen.namespace) else {
+        return noted(Note::Unknown(Plane::Hub));
+    };
+    if !ours_and_current(seen, namespace) {
+        return Plan::dropped("the hub namespace is not the current one");
+    }
+    let mut plan = Plan::default();
+    for projection in projections.iter().filter(|one| one.marked() && !one.deleting()) {
+        let copy = copies
+            .iter()
+            .find(|copy| copy.name() == projection.name() && !copy.deleting());
+        let source = Target::namespaced(
+            &Plane::Hub,
+            kind::INSTANCE,
+            seen.hub_namespace.name(),
+            projection.name(),
+        );
+        let proof = match copy {
+            None => Proof::Gone { source, uid: None },
+            // The live copy is the one that was judged: its source does not serve the city.
+            Some(copy) if serves_another_city(seen, copy) => Proof::Lives {
+                source,
+                uid: copy.uid().to_owned(),
+            },
+            Some(_) => continue,
+        };
+        plan.actions.push(Action::Delete(Delete {
+            target: Target::of(&plane, kind::INSTANCE, projection),
+            on: Precondition::of(projection),
+            proofs: vec![proof],
+            brake: Brake::Applies,
+        }));
+    }
+    plan
+}
+
+fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> Verdict<'a> {
+    if seen.project.id.is_empty() {
+        return Verdict::Dropped("no project");
+    }
+    let namespace = match seen.namespace {
+        Observed::Known(Some(namespace)) if !namespace.deleting() => namespace,
+        Observed::Known(_) => return Verdict::Dropped("the namespace is gone or going"),
+        Observed::Unknown => return Verdict::Unknown,
+    };
+    if !ours_and_current(seen, namespace) {
+        return Verdict::Dropped("the hub namespace is not the current one");
+    }
+    if copy.deleting() {
+        return Verdict::Dropped("the copy is going");
+    }
+    let (Observed::Known(deployments), Observed::Known(_)) = (seen.deployments, seen.clusters) else {
+        return Verdict::Unknown;
+    };
+    match owner_of(copy, deployments) {
+        None => Verdict::Dropped("its WorkloadDeployment is not there"),
+        Some(_) if serves_another_city(seen, copy) => Verdict::Dropped("its source does not serve the city"),
+        Some(owner) => Verdict::Shown { owner, namespace },
+    }
+}
+
+fn ours_and_current(seen: &Observation<'_>, namespace: &Object) -> bool {
+    identity::belongs(seen.hub_namespace, seen.project, namespace.name())
+        && identity::is_current(seen.hub_namespace, Some(namespace))
+}
+
+/// By name, which is the same on every plane; the uid on the copy is the cell's (domain.md G8).
+fn owner_of<'a>(copy: &Object, deployments: &[&'a Object]) -> Option<&'a Object> {
+    let name = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME)?;
+    deployments.iter().copied().find(|one| one.name() == name)
+}
+
+/// Known to come from a Cluster that does not carry the city of its WorkloadDeployment (design.md 7.5-4). A copy that
+/// names no source is upstream's, or was written by hand: it does not.
+fn serves_another_city(seen: &Observation<'_>, copy: &Object) -> bool {
+    let (Some(source), Observed::Known(deployments), Observed::Known(clusters)) =
+        (copy.label(labels::SOURCE_CLUSTER), seen.deployments, seen.clusters)
+    else {
+        return false;
+    };
+    let Some(owner) = owner_of(copy, deployments) else {
+        return false;
+    };
+    let city = owner.text("/spec/cityCode");
+    !clusters
+        .iter()
+        .any(|cluster| cluster.name() == source && city.is_some() && cluster.label(labels::CITY_CODE) == city)
+}
+
+fn owned_by(projection: &Object, owner: &Object) -> bool {
+    let owners = projection.metadata.owner_references.iter().flatten();
+    owners
+        .into_iter()
+        .any(|one| one.uid == owner.uid() && one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
+}
+
+/// Labels of the copy but Karmada's, and our marker.
+fn shown_labels(copy: &Object) -> BTreeMap<String, String> {
+    let karmadas = |key: &str| {
+        key.split_once('/')
+            .is_some_and(|(domain, _)| domain == "karmada.io" || domain.ends_with(".karmada.io"))
+    };
+    let mut shown = copy.metadata.labels.clone().unwrap_or_default();
+    shown.retain(|key, _| !karmadas(key));
+    shown.insert(labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_POPCELL.to_owned());
+    shown
+}
+
+fn create(plane: &Plane, target: Target, copy: &Object, deployment: &Object, removed: bool) -> Plan {
+    let mut object = Object::new(&target.name, &kind::INSTANCE.resource())
+        .within(target.namespace.as_deref().unwrap_or_default())
+        .data(json!({ "spec": copy.at("/spec").cloned().unwrap_or_else(|| json!({})) }));
+    object.metadata.labels = Some(shown_labels(copy));
+    object.metadata.owner_references = Some(vec![owner(kind::WORKLOAD_DEPLOYMENT, deployment, false)]);
+    let events = removed.then(|| Event {
+        severity: Severity::Normal,
+        ..Event::warning(
+            plane,
+            kind::WORKLOAD_DEPLOYMENT,
+            deployment,
+            PROJECTION_RESTORED,
+            HOW_TO_RESTART,
+        )
+    });
+    Plan {
+        actions: vec![Action::Create {
+            target,
+            object: Box::new(object),
+        }],
+        events: events.into_iter().collect(),
+        ..Plan::default()
+    }
+}
+
+fn update(seen: &Observation<'_>, plane: &Plane, copy: &Object, existing: &Object, deployment: &Object) -> Plan {
+    let mut plan = Plan::default();
+    let mut edit = Edit::of(plane, kind::INSTANCE, existing);
+    for (key, value) in shown_labels(copy) {
+        edit = edit.label(&key, &value);
+    }
+    edit = edit.owner(&owner(kind::WORKLOAD_DEPLOYMENT, deployment, false));
+    if let Some(spec) = copy.at("/spec") {
+        let target = Target::of(plane, kind::INSTANCE, existing);
+        if seen.ledger.explains(&target, spec, existing.at("/spec")) {
+            plan.notes.push(Note::Skew(target));
+        } else {
+            edit = edit.spec(spec);
+        }
+    }
+    if let Some(action) = edit.action() {
+        // Its status speaks of a generation: that is known once the spec is stored, so the next pass writes it.
+        plan.actions.push(action);
+        return plan;
+    }
+    if let Some(status) = shown_status(copy, existing) {
+        plan.events = warnings(plane, existing, &status);
+        plan.status = Edit::status(plane, kind::INSTANCE, existing, status);
+    }
+    plan
+}
+
+/// The copy's status with this plane's generations (design.md 7.5-13).
+fn shown_status(copy: &Object, existing: &Object) -> Option<Value> {
+    let mut status = copy.at("/status").filter(|status| status.is_object())?.clone();
+    let own = existing.generation().unwrap_or_default();
+    if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        for condition in list.iter_mut().filter_map(Value::as_object_mut) {
+            let Some(seen) = condition.get("observedGeneration").and_then(Value::as_i64) else {
+                condition.remove("observedGeneration");
+                continue;
+            };
+            let current = Some(seen) == copy.generation();
+            let shown = if current { own } else { (own - 1).max(0) };
+            condition.insert("observedGeneration".to_owned(), json!(shown));
+        }
+    }
+    Some(status)
+}
+
+/// Warnings that the cell raises too, repeated where the user looks (design.md 7.5-12).
+fn warnings(plane: &Plane, existing: &Object, status: &Value) -> Vec<Event> {
+    let watched: [(&str, &[&str]); 2] = [
+        (types::READY, &events::STUCK),
+        (types::QUOTA_GRANTED, &events::QUOTA_FAILURES),
+    ];
+    let old = existing.at("/status");
+    watched
+        .iter()
+        .filter_map(|(type_, named)| {
+            let condition = conditions::find(status, type_)?;
+            let reason = conditions::text(condition, "reason");
+            let before = old
+                .and_then(|old| conditions::find(old, type_))
+                .map(|old| conditions::text(old, "reason"));
+            let told = named.contains(&reason) && before != Some(reason);
+            told.then(|| {
+                Event::warning(
+                    plane,
+                    kind::INSTANCE,
+                    existing,
+                    reason,
+                    conditions::text(condition, "message"),
+                )
+            })
+        })
+        .collect()
+}
+
+fn noted(note: Note) -> Plan {
+    Plan {
+        notes: vec![note],
+        ..Plan::default()
+    }
+}
+
+/// The hub namespace that projections of a project Namespace come from.
+pub fn source_namespace(namespace: &Object) -> Target {
+    Target::cluster(&Plane::Hub, NAMESPACE, &names::hub_namespace(namespace.uid()))
+}

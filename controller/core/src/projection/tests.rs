@@ -1,0 +1,251 @@
+use super::*;
+use crate::testing::{World, object};
+
+fn plane() -> Plane {
+    Plane::Project("p".to_owned())
+}
+
+fn copy(name: &str, labels: Value) -> Object {
+    let mut all = json!({ "compute.datumapis.com/workload-deployment-name": "web",
+        "meta.datumapis.com/upstream-cluster-name": "cluster-p",
+        "compute.datumapis.com/workload-deployment-uid": "uid-in-the-cell",
+        "compute.datumapis.com/source-cluster": "dfw-01",
+        "resourcetemplate.karmada.io/claimed-by": "popcell" });
+    for (key, value) in labels.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    all.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+    object(
+        json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance",
+        "metadata": { "name": name, "namespace": "ns-n1", "uid": format!("copy-{name}"), "resourceVersion": "1",
+            "generation": 3, "labels": all },
+        "spec": { "runtime": { "of": "cell" } },
+        "status": { "networkInterfaces": [{ "assignments": { "networkIP": "10.0.0.1" } }], "conditions": [
+            { "type": "Ready", "status": "False", "reason": "Pending", "message": "m", "observedGeneration": 3 },
+            { "type": "Available", "status": "False", "reason": "Pending", "message": "m", "observedGeneration": 2 },
+            { "type": "Programmed", "status": "Unknown", "reason": "Pending", "message": "m" }] } }),
+    )
+}
+
+fn world(copies: &[&str]) -> World {
+    let mut world = World::default();
+    world.put(
+        &plane(),
+        NAMESPACE,
+        object(json!({ "metadata": { "name": "default", "uid": "n1" } })),
+    );
+    world.put(
+        &Plane::Hub,
+        NAMESPACE,
+        object(json!({ "metadata": { "name": "ns-n1", "labels": {
+            "meta.datumapis.com/upstream-cluster-name": "cluster-org_p",
+            "meta.datumapis.com/upstream-namespace": "default" } } })),
+    );
+    world.put(
+        &plane(),
+        kind::WORKLOAD_DEPLOYMENT,
+        object(json!({ "metadata": { "name": "web", "namespace": "default", "uid": "wd" }, "spec": { "cityCode": "DFW" } })),
+    );
+    for (name, city) in [("dfw-01", "DFW"), ("ord-01", "ORD")] {
+        let labels = json!({ "topology.datum.net/city-code": city });
+        world.put(
+            &Plane::Hub,
+            kind::CLUSTER,
+            object(json!({ "metadata": { "name": name, "labels": labels } })),
+        );
+    }
+    for name in copies {
+        world.put(&Plane::Hub, kind::INSTANCE, copy(name, json!({})));
+    }
+    world
+}
+
+fn with<T>(world: &World, use_it: impl FnOnce(&Observation<'_>) -> T) -> T {
+    use_it(&Observation {
+        project: Project { id: "p", uid: None },
+        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
+        hub_namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+        deployments: Observed::Known(&world.list(&plane(), kind::WORKLOAD_DEPLOYMENT)),
+        clusters: Observed::Known(&world.list(&Plane::Hub, kind::CLUSTER)),
+        ledger: &Ledger::default(),
+    })
+}
+
+fn pass(world: &World, name: &str) -> Plan {
+    let Some(copy) = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name) else {
+        return Plan::default();
+    };
+    with(world, |seen| show(seen, copy, shown(world, name), false))
+}
+
+fn shown<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
+    world.get(&plane(), kind::INSTANCE, "default", name)
+}
+
+fn sweeping(world: &World) -> Plan {
+    let copies = world.list(&Plane::Hub, kind::INSTANCE);
+    with(world, |seen| {
+        sweep(seen, Observed::Known(&copies), &world.list(&plane(), kind::INSTANCE))
+    })
+}
+
+#[test]
+fn g8_g9_a_copy_is_shown_under_the_deployment_of_that_name() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    let one = shown(&world, "web-0").unwrap();
+    let owners = one.metadata.owner_references.as_ref().unwrap();
+    assert_eq!(
+        (owners.len(), owners[0].uid.as_str(), owners[0].controller),
+        (1, "wd", None)
+    );
+    assert!(one.marked());
+    assert_eq!(one.label(labels::UPSTREAM_CLUSTER_NAME), Some("cluster-p"));
+    assert_eq!(one.label(labels::CLAIMED_BY), None);
+    assert_eq!(one.at("/spec"), Some(&json!({ "runtime": { "of": "cell" } })));
+    assert_eq!(
+        one.text("/status/networkInterfaces/0/assignments/networkIP"),
+        Some("10.0.0.1")
+    );
+    // d13: current, older, and none.
+    let of = |type_| {
+        conditions::find(one.at("/status").unwrap(), type_)
+            .unwrap()
+            .get("observedGeneration")
+            .cloned()
+    };
+    assert_eq!(
+        (of("Ready"), of("Available"), of("Programmed")),
+        (Some(json!(1)), Some(json!(0)), None)
+    );
+
+    // Nothing without an owner.
+    world.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    world.remove(&plane(), kind::INSTANCE, "default", "web-0");
+    assert!(pass(&world, "web-0").is_quiet());
+}
+
+#[test]
+fn d15_an_edit_by_a_user_is_reverted() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    world.change(&plane(), kind::INSTANCE, "default", "web-0", |one| {
+        one.data["spec"] = json!({ "runtime": { "of": "user" } });
+        one.metadata.generation = Some(2);
+        one.metadata
+            .labels
+            .as_mut()
+            .unwrap()
+            .remove(labels::WORKLOAD_DEPLOYMENT_NAME);
+        one.data["status"]["conditions"][0]["status"] = json!("True");
+    });
+    world.settle(|world| pass(world, "web-0"));
+    let one = shown(&world, "web-0").unwrap();
+    assert_eq!(one.text("/spec/runtime/of"), Some("cell"));
+    assert_eq!(one.label(labels::WORKLOAD_DEPLOYMENT_NAME), Some("web"));
+    assert_eq!(one.text("/status/conditions/0/status"), Some("False"));
+    assert_eq!(one.int("/status/conditions/0/observedGeneration"), one.generation());
+}
+
+#[test]
+fn g7_a_projection_without_copy_goes_and_others_stay() {
+    let mut world = world(&["web-0", "web-1", "web-2"]);
+    for name in ["web-0", "web-1", "web-2"] {
+        world.settle(|world| pass(world, name));
+    }
+    let foreign =
+        object(json!({ "metadata": { "name": "mine", "namespace": "default", "uid": "m", "resourceVersion": "1" } }));
+    world.put(&plane(), kind::INSTANCE, foreign);
+    assert!(sweeping(&world).is_quiet());
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
+    let plan = sweeping(&world);
+    let [Action::Delete(delete)] = plan.actions.as_slice() else {
+        panic!("{plan:?}");
+    };
+    assert!(matches!(&delete.proofs[..], [Proof::Gone { uid: None, .. }]));
+    world.settle(sweeping);
+    let left: Vec<_> = world
+        .list(&plane(), kind::INSTANCE)
+        .iter()
+        .map(|one| one.name().to_owned())
+        .collect();
+    assert_eq!(left, ["mine", "web-0", "web-1"]);
+    // c24: an unknown hub sweeps nothing.
+    let mine = world.list(&plane(), kind::INSTANCE);
+    assert!(with(&world, |seen| sweep(seen, Observed::Unknown, &mine)).is_quiet());
+}
+
+#[test]
+fn d4_a_copy_from_a_cell_of_another_city_is_not_shown() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    let label = |source: Value| json!({ "compute.datumapis.com/source-cluster": source });
+    world.put(&Plane::Hub, kind::INSTANCE, copy("web-0", label(json!("ord-01"))));
+    world.put(&Plane::Hub, kind::INSTANCE, copy("web-1", label(json!("nobody"))));
+    assert!(pass(&world, "web-1").is_quiet());
+    world.settle(sweeping);
+    assert!(shown(&world, "web-0").is_none());
+    // E4: one that names no source is shown.
+    world.put(&Plane::Hub, kind::INSTANCE, copy("web-2", label(json!(null))));
+    world.settle(|world| pass(world, "web-2"));
+    assert!(shown(&world, "web-2").is_some());
+}
+
+#[test]
+fn c22_only_the_current_namespace_is_shown() {
+    let mut world = world(&["web-0"]);
+    world.put(
+        &plane(),
+        NAMESPACE,
+        object(json!({ "metadata": { "name": "default", "uid": "n2" } })),
+    );
+    assert!(pass(&world, "web-0").is_quiet());
+    assert!(sweeping(&world).is_quiet());
+    world.remove(&plane(), NAMESPACE, "", "default");
+    assert!(pass(&world, "web-0").is_quiet());
+}
+
+#[test]
+fn d7_an_unmarked_projection_is_taken_over_by_its_owner_and_a_foreign_one_left_alone() {
+    let unmarked = |owners: Value| {
+        object(
+            json!({ "metadata": { "name": "web-0", "namespace": "default", "uid": "i", "resourceVersion": "1",
+            "generation": 1, "ownerReferences": owners }, "spec": {} }),
+        )
+    };
+    let owner = json!([{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "name": "web",
+        "uid": "wd" }]);
+    let mut ours = world(&["web-0"]);
+    ours.put(&plane(), kind::INSTANCE, unmarked(owner));
+    ours.settle(|world| pass(world, "web-0"));
+    let one = shown(&ours, "web-0").unwrap();
+    assert_eq!((one.uid(), one.marked()), ("i", true));
+
+    let mut foreign = world(&["web-0"]);
+    foreign.put(&plane(), kind::INSTANCE, unmarked(json!([])));
+    let plan = pass(&foreign, "web-0");
+    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]));
+    assert!(sweeping(&foreign).is_quiet());
+}
+
+#[test]
+fn d12_warnings_are_repeated_at_transitions_only() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["status"]["conditions"][0]["reason"] = json!("ImageUnavailable");
+        one.data["status"]["conditions"][0]["message"] = json!("é".repeat(2000));
+    });
+    let plan = pass(&world, "web-0");
+    assert_eq!(plan.events.len(), 1);
+    assert_eq!(plan.events[0].reason, "ImageUnavailable");
+    assert!(plan.events[0].note.len() <= 1024);
+    world.apply(&plan);
+    assert!(pass(&world, "web-0").is_quiet());
+
+    // One that a user deleted comes back with the way to restart.
+    world.remove(&plane(), kind::INSTANCE, "default", "web-0");
+    let copy = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap();
+    let plan = with(&world, |seen| show(seen, copy, None, true));
+    assert!(plan.events[0].note.contains("restartedAt"));
+}
