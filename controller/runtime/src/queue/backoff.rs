@@ -1,0 +1,65 @@
+//! How long a key rests after a pass that failed (design.md 7.3).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// Delays that double from `first` up to `cap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Duration,
+    /// Never longer.
+    pub cap: Duration,
+}
+
+impl Backoff {
+    /// What passes by itself: 429, 5xx, timeouts, a conflict that came three times.
+    pub const TRANSIENT: Self = Self {
+        first: Duration::from_millis(250),
+        cap: Duration::from_mins(1),
+    };
+    /// What somebody must change first: 401, 403, 404 on the kind, 422 of our own making.
+    pub const REFUSED: Self = Self {
+        first: Duration::from_secs(1),
+        cap: Duration::from_mins(15),
+    };
+
+    /// The delay after this many failures in a row, the last one counted; at least 1.
+    pub(super) fn delay(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        self.first.saturating_mul(1 << doublings).min(self.cap)
+    }
+
+    /// [`Self::delay`], shortened by up to a quarter that depends on the subject: keys that failed together, as when a
+    /// server went away, do not come back together.
+    pub(super) fn spread_delay(&self, failures: u32, subject: &impl Hash) -> Duration {
+        let mut hasher = DefaultHasher::new();
+        (subject, failures).hash(&mut hasher);
+        let part = u32::from(hasher.finish().to_le_bytes()[0]);
+        let delay = self.delay(failures);
+        delay.saturating_sub(delay * part / (4 * 255))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_cap() {
+        let seconds = |failures| Backoff::REFUSED.delay(failures).as_secs();
+        assert_eq!([1, 2, 3, 4, 10, 11, 12].map(seconds), [1, 2, 4, 8, 512, 900, 900]);
+        assert_eq!(Backoff::TRANSIENT.delay(u32::MAX), Duration::from_mins(1));
+    }
+
+    #[test]
+    fn keys_that_failed_together_come_back_apart() {
+        let delays: Vec<Duration> = (0..100)
+            .map(|subject| Backoff::TRANSIENT.spread_delay(20, &subject))
+            .collect();
+        let (least, most) = (Duration::from_secs(45), Duration::from_mins(1));
+        assert!(delays.iter().all(|delay| (least..=most).contains(delay)));
+        let distinct: std::collections::HashSet<_> = delays.iter().collect();
+        assert!(distinct.len() > 50, "{}", distinct.len());
+    }
+}

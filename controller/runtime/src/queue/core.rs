@@ -1,0 +1,248 @@
+//! The queue without threads or clock: time is an argument.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_core::plan::Plane;
+use tokio::time::Instant;
+
+use super::backoff::Backoff;
+use super::key::Key;
+use super::turns::{Place, Turns};
+
+/// How many passes may run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// In all.
+    pub total: usize,
+    /// For one tenant: whose server hangs must not hold every worker. `total` where there is one project only.
+    pub share: usize,
+}
+
+/// What a pass says about its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Wait for events.
+    Done,
+    /// Look again after this time, or at an event.
+    After(Duration),
+    /// Failed: look again after a delay that grows with each failure in a row, or at an event.
+    Failed(Backoff),
+}
+
+/// Where a key is. One that waits for events only is not held.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Ready(Place),
+    Waiting(Place),
+    /// `again`: it was asked for during its pass, for this time. `retired`: its plane went away during its pass.
+    Running {
+        again: Option<Instant>,
+        retired: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Arc<Key>,
+    state: State,
+    failures: u32,
+}
+
+/// Figures for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Keys that are ready and not running.
+    pub depth: usize,
+    /// How long the oldest of them has waited.
+    pub oldest: Duration,
+    /// Keys that wait for their time.
+    pub waiting: usize,
+    /// Passes that run.
+    pub running: usize,
+}
+
+/// The queue. See the module's head for what it promises.
+#[derive(Debug)]
+pub struct Queue {
+    workers: Workers,
+    entries: HashMap<Arc<Key>, Entry>,
+    turns: Turns,
+    waiting: BTreeMap<Place, Arc<Key>>,
+    places: u64,
+    running: usize,
+}
+
+impl Queue {
+    /// An empty queue; less than one worker counts as one.
+    pub fn new(workers: Workers) -> Self {
+        let total = workers.total.max(1);
+        Self {
+            workers: Workers {
+                total,
+                share: workers.share.clamp(1, total),
+            },
+            entries: HashMap::new(),
+            turns: Turns::default(),
+            waiting: BTreeMap::new(),
+            places: 0,
+            running: 0,
+        }
+    }
+
+    /// Something happened to the key: a pass as soon as it is its turn, also where it waits after failures.
+    pub fn add(&mut self, key: Key, now: Instant) {
+        self.add_at(key, now, now);
+    }
+
+    /// A pass at this time at the latest.
+    pub fn add_at(&mut self, key: Key, at: Instant, now: Instant) {
+        let (key, failures) = match self.entries.get_mut(&key) {
+            Some(entry) => match &mut entry.state {
+                State::Running { again, .. } => {
+                    *again = Some(again.map_or(at, |earlier| earlier.min(at)));
+                    return;
+                }
+                State::Ready(_) => return,
+                State::Waiting((due, _)) if *due <= at => return,
+                State::Waiting(place) => {
+                    self.waiting.remove(place);
+                    (Arc::clone(&entry.key), entry.failures)
+                }
+            },
+            None => (Arc::new(key), 0),
+        };
+        self.place(key, failures, at, now);
+    }
+
+    /// Ready or waiting, by the time.
+    fn place(&mut self, key: Arc<Key>, failures: u32, at: Instant, now: Instant) {
+        let state = if at <= now {
+            State::Ready(self.turns.push(Arc::clone(&key), now))
+        } else {
+            self.places += 1;
+            let place = (at, self.places);
+            self.waiting.insert(place, Arc::clone(&key));
+            State::Waiting(place)
+        };
+        let entry = Entry {
+            key: Arc::clone(&key),
+            state,
+            failures,
+        };
+        self.entries.insert(key, entry);
+    }
+
+    /// The key of the next pass, which then runs until [`Queue::done`]; `None` where all workers are busy, nothing is
+    /// ready, or what is ready belongs to tenants that use their whole share.
+    pub fn pop(&mut self, now: Instant) -> Option<Arc<Key>> {
+        self.wake(now);
+        if self.running >= self.workers.total {
+            return None;
+        }
+        let key = self.turns.pop(self.workers.share)?;
+        self.running += 1;
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.state = State::Running {
+                again: None,
+                retired: false,
+            };
+        }
+        Some(key)
+    }
+
+    /// Makes those ready whose time has come.
+    fn wake(&mut self, now: Instant) {
+        while let Some(first) = self.waiting.first_entry() {
+            if first.key().0 > now {
+                break;
+            }
+            let key = first.remove();
+            let place = self.turns.push(Arc::clone(&key), now);
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.state = State::Ready(place);
+            }
+        }
+    }
+
+    /// The pass of this key has ended. Ignored for a key that does not run.
+    pub fn done(&mut self, key: &Key, verdict: Verdict, now: Instant) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let State::Running { again, retired } = entry.state else {
+            return;
+        };
+        let failures = match verdict {
+            Verdict::Failed(_) if !retired => entry.failures.saturating_add(1),
+            _ => 0,
+        };
+        let key = Arc::clone(&entry.key);
+        self.running -= 1;
+        self.turns.ended(&key.tenant());
+        let wanted = if retired {
+            None
+        } else {
+            wanted(verdict, failures, &key, now)
+        };
+        // What was asked for during a pass that failed comes a moment later: a pass that fails after a write of its own
+        // would otherwise wake itself for ever without a rest.
+        let again = again.map(|at| match verdict {
+            Verdict::Failed(backoff) => at.max(now + backoff.first),
+            Verdict::Done | Verdict::After(_) => at,
+        });
+        match [wanted, again].into_iter().flatten().min() {
+            Some(at) => self.place(key, failures, at, now),
+            None => {
+                self.entries.remove(&key);
+            }
+        }
+    }
+
+    /// Forgets all keys of a plane. A pass of one that runs ends as it would; what it says is not followed.
+    pub fn retire(&mut self, gone: &Plane) {
+        let (turns, waiting) = (&mut self.turns, &mut self.waiting);
+        self.entries.retain(|key, entry| {
+            if key.plane != *gone {
+                return true;
+            }
+            match &mut entry.state {
+                State::Ready(place) => {
+                    turns.remove(*place);
+                    false
+                }
+                State::Waiting(place) => {
+                    waiting.remove(place);
+                    false
+                }
+                State::Running { again, retired } => {
+                    (*again, *retired) = (None, true);
+                    true
+                }
+            }
+        });
+    }
+
+    /// When a waiting key becomes ready next.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Figures for metrics.
+    pub fn stats(&self, now: Instant) -> Stats {
+        Stats {
+            depth: self.turns.len(),
+            oldest: self.turns.oldest(now),
+            waiting: self.waiting.len(),
+            running: self.running,
+        }
+    }
+}
+
+/// When the verdict wants another pass.
+fn wanted(verdict: Verdict, failures: u32, key: &Key, now: Instant) -> Option<Instant> {
+    match verdict {
+        Verdict::Done => None,
+        Verdict::After(delay) => Some(now + delay),
+        Verdict::Failed(backoff) => Some(now + backoff.spread_delay(failures, key)),
+    }
+}

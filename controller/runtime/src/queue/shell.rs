@@ -1,0 +1,221 @@
+//! The queue with tasks and a clock.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use popcell_core::plan::Plane;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use super::backoff::Backoff;
+use super::core::{Queue, Stats, Verdict, Workers};
+use super::key::Key;
+
+/// A handle on one queue: clones share it. Keys may be added before and while it runs.
+#[derive(Clone, Debug)]
+pub struct WorkQueue {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Notify,
+}
+
+impl WorkQueue {
+    /// An empty queue.
+    pub fn new(workers: Workers) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                queue: Mutex::new(Queue::new(workers)),
+                changed: Notify::new(),
+            }),
+        }
+    }
+
+    /// Something happened to the key. Never blocks for long: fit for a watch's own task.
+    pub fn add(&self, key: Key) {
+        self.queue().add(key, Instant::now());
+        self.shared.changed.notify_one();
+    }
+
+    /// A pass after this time at the latest.
+    pub fn add_after(&self, key: Key, delay: Duration) {
+        let now = Instant::now();
+        self.queue().add_at(key, now + delay, now);
+        self.shared.changed.notify_one();
+    }
+
+    /// Forgets all keys of a plane that is disengaged.
+    pub fn retire(&self, plane: &Plane) {
+        self.queue().retire(plane);
+    }
+
+    /// Figures for metrics.
+    pub fn stats(&self) -> Stats {
+        self.queue().stats(Instant::now())
+    }
+
+    /// Runs passes until `stop`, then waits for those that run. Call it once.
+    ///
+    /// A pass that panics counts as failed, and is told to the log: one object must not end the process for the others.
+    pub async fn run<P, F>(&self, pass: P, stop: CancellationToken)
+    where
+        P: Fn(Arc<Key>) -> F + Send + Sync + 'static,
+        F: Future<Output = Verdict> + Send + 'static,
+    {
+        let pass = Arc::new(pass);
+        let mut passes = JoinSet::new();
+        while !stop.is_cancelled() {
+            while let Some(key) = self.next() {
+                passes.spawn(self.clone().work(Arc::clone(&pass), key));
+            }
+            let due = self.queue().next_due();
+            tokio::select! {
+                () = self.shared.changed.notified() => {}
+                () = wait_until(due) => {}
+                () = stop.cancelled() => {}
+                Some(_) = passes.join_next() => {}
+            }
+        }
+        while passes.join_next().await.is_some() {}
+    }
+
+    async fn work<P, F>(self, pass: Arc<P>, key: Arc<Key>)
+    where
+        P: Fn(Arc<Key>) -> F,
+        F: Future<Output = Verdict>,
+    {
+        let guarded = AssertUnwindSafe(async { pass(Arc::clone(&key)).await }).catch_unwind();
+        let verdict = guarded.await.unwrap_or_else(|_| {
+            error!(%key, "a pass panicked");
+            Verdict::Failed(Backoff::TRANSIENT)
+        });
+        self.queue().done(&key, verdict, Instant::now());
+        self.shared.changed.notify_one();
+    }
+
+    fn next(&self) -> Option<Arc<Key>> {
+        self.queue().pop(Instant::now())
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Nothing between lock and unlock can stop half way but by a panic of the queue itself.
+        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn wait_until(due: Option<Instant>) {
+    match due {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::new(&Plane::Project("p".to_owned()), "default", name)
+    }
+
+    fn queue(total: usize) -> WorkQueue {
+        WorkQueue::new(Workers { total, share: total })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pass_comes_back_after_its_time_and_stops_with_the_queue() {
+        let queue = queue(2);
+        queue.add(key("a"));
+        let (start, stop) = (Instant::now(), CancellationToken::new());
+        let (seen, stopper) = (Arc::new(Mutex::new(Vec::new())), stop.clone());
+        let log = Arc::clone(&seen);
+        let pass = move |_| {
+            let mut seen = log.lock().unwrap();
+            seen.push(start.elapsed().as_secs());
+            if seen.len() == 3 {
+                stopper.cancel();
+            }
+            async { Verdict::After(Duration::from_secs(5)) }
+        };
+        queue.run(pass, stop).await;
+        assert_eq!(*seen.lock().unwrap(), [0, 5, 10]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_a_failure_of_its_key_only() {
+        let queue = queue(1);
+        queue.add(key("bad"));
+        queue.add(key("good"));
+        let stop = CancellationToken::new();
+        let (passes, stopper) = (Arc::new(AtomicUsize::new(0)), stop.clone());
+        let count = Arc::clone(&passes);
+        let pass = move |key: Arc<Key>| {
+            let (count, stopper) = (Arc::clone(&count), stopper.clone());
+            async move {
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                assert!(number > 0, "the first pass of {key} panics");
+                if number == 2 {
+                    stopper.cancel();
+                }
+                Verdict::Done
+            }
+        };
+        queue.run(pass, stop).await;
+        assert_eq!(passes.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_waits_for_passes_that_run() {
+        let queue = queue(1);
+        queue.add(key("a"));
+        queue.add(key("b"));
+        let stop = CancellationToken::new();
+        let (ended, stopper) = (Arc::new(AtomicUsize::new(0)), stop.clone());
+        let count = Arc::clone(&ended);
+        let pass = move |_| {
+            let (count, stopper) = (Arc::clone(&count), stopper.clone());
+            async move {
+                stopper.cancel();
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                count.fetch_add(1, Ordering::Relaxed);
+                Verdict::Done
+            }
+        };
+        queue.run(pass, stop).await;
+        assert_eq!(ended.load(Ordering::Relaxed), 1);
+        assert_eq!(queue.stats().depth, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_during_the_rest_after_a_failure_is_heard_at_once() {
+        let queue = queue(1);
+        queue.add(key("a"));
+        let stop = CancellationToken::new();
+        let (start, seen, stopper) = (Instant::now(), Arc::new(Mutex::new(Vec::new())), stop.clone());
+        let log = Arc::clone(&seen);
+        let pass = move |_| {
+            let mut seen = log.lock().unwrap();
+            seen.push(start.elapsed());
+            if seen.len() == 2 {
+                stopper.cancel();
+            }
+            async { Verdict::Failed(Backoff::REFUSED) }
+        };
+        let events = async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            queue.add(key("a"));
+        };
+        tokio::join!(queue.run(pass, stop), events);
+        assert_eq!(*seen.lock().unwrap(), [Duration::ZERO, Duration::from_millis(10)]);
+    }
+}

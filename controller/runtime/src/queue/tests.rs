@@ -1,0 +1,229 @@
+//! What the queue does, case by case. Times are in seconds from the start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_core::plan::Plane;
+use tokio::time::Instant;
+
+use super::{Backoff, Key, Queue, Verdict, Workers};
+
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(4),
+    cap: Duration::from_secs(16),
+};
+
+/// A queue with a clock that the test moves.
+struct Bench {
+    queue: Queue,
+    start: Instant,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(total: usize, share: usize) -> Self {
+        let start = Instant::now();
+        Self {
+            queue: Queue::new(Workers { total, share }),
+            start,
+            now: start,
+        }
+    }
+
+    fn at(&mut self, seconds: u64) -> &mut Self {
+        self.now = self.start + Duration::from_secs(seconds);
+        self
+    }
+
+    fn add(&mut self, key: &str) -> &mut Self {
+        self.queue.add(parse(key), self.now);
+        self
+    }
+
+    fn add_after(&mut self, key: &str, seconds: u64) -> &mut Self {
+        self.queue
+            .add_at(parse(key), self.now + Duration::from_secs(seconds), self.now);
+        self
+    }
+
+    fn pop(&mut self) -> Option<String> {
+        self.queue.pop(self.now).as_deref().map(show)
+    }
+
+    fn done(&mut self, key: &str, verdict: Verdict) -> &mut Self {
+        self.queue.done(&parse(key), verdict, self.now);
+        self
+    }
+
+    /// Passes one after the other, each of which is satisfied at once.
+    fn drain(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| {
+            let key = self.queue.pop(self.now)?;
+            self.queue.done(&key, Verdict::Done, self.now);
+            Some(show(&key))
+        })
+        .collect()
+    }
+}
+
+/// `p/a`: object a of project p; `@n/a`: object a of namespace n of the hub.
+fn parse(text: &str) -> Key {
+    let (tenant, name) = text.split_once('/').unwrap();
+    match tenant.strip_prefix('@') {
+        Some(namespace) => Key::new(&Plane::Hub, namespace, name),
+        None => Key::new(&Plane::Project(tenant.to_owned()), "default", name),
+    }
+}
+
+fn show(key: &Key) -> String {
+    match &key.plane {
+        Plane::Project(id) => format!("{id}/{}", key.name),
+        _ => format!("@{}/{}", key.namespace, key.name),
+    }
+}
+
+#[test]
+fn a_key_is_held_once() {
+    let mut bench = Bench::new(2, 2);
+    bench.add("p/a").add("p/a").add_after("p/a", 5);
+    assert_eq!(bench.drain(), ["p/a"]);
+    assert_eq!(bench.at(10).pop(), None);
+}
+
+#[test]
+fn a_key_that_is_asked_for_during_its_pass_gets_one_more_afterwards() {
+    let mut bench = Bench::new(2, 2);
+    bench.add("p/a");
+    assert_eq!(bench.pop().as_deref(), Some("p/a"));
+    bench.add("p/a").add("p/a");
+    assert_eq!(bench.pop(), None, "two passes of one key at once");
+    bench.done("p/a", Verdict::Done);
+    assert_eq!(bench.drain(), ["p/a"]);
+}
+
+#[test]
+fn the_earliest_time_counts() {
+    let mut bench = Bench::new(1, 1);
+    bench.add_after("p/a", 9).add_after("p/a", 5).add_after("p/a", 7);
+    assert_eq!(bench.at(4).pop(), None);
+    assert_eq!(bench.queue.next_due(), Some(bench.start + Duration::from_secs(5)));
+    assert_eq!(bench.at(5).pop().as_deref(), Some("p/a"));
+    // What was asked for during the pass counts as well.
+    bench.add_after("p/a", 3);
+    bench.done("p/a", Verdict::After(Duration::from_secs(6)));
+    assert_eq!(bench.at(7).pop(), None);
+    assert_eq!(bench.at(8).pop().as_deref(), Some("p/a"));
+    bench.done("p/a", Verdict::Done);
+    assert_eq!(bench.at(60).pop(), None, "the later time is forgotten");
+}
+
+#[test]
+fn failures_in_a_row_double_the_rest_and_success_ends_it() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/a");
+    let mut last = Duration::ZERO;
+    for (failure, most) in [4, 8, 16, 16].into_iter().enumerate() {
+        assert_eq!(bench.pop().as_deref(), Some("p/a"), "failure {failure}");
+        bench.done("p/a", Verdict::Failed(BACKOFF));
+        let rest = bench.queue.next_due().unwrap() - bench.now;
+        let most = Duration::from_secs(most);
+        assert!(rest <= most && rest >= most * 3 / 4, "failure {failure}: {rest:?}");
+        assert!(rest > last * 5 / 8);
+        last = rest;
+        bench.now += rest;
+    }
+    bench.pop();
+    bench.done("p/a", Verdict::Done).add("p/a").pop();
+    bench.done("p/a", Verdict::Failed(BACKOFF));
+    assert!(bench.queue.next_due().unwrap() - bench.now <= BACKOFF.first);
+}
+
+#[test]
+fn an_event_ends_the_rest_but_not_the_count_of_failures() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/a").pop();
+    bench.done("p/a", Verdict::Failed(BACKOFF)).add("p/a");
+    assert_eq!(bench.pop().as_deref(), Some("p/a"));
+    bench.done("p/a", Verdict::Failed(BACKOFF));
+    assert!(bench.queue.next_due().unwrap() - bench.now > BACKOFF.first);
+}
+
+#[test]
+fn a_failing_pass_that_wakes_itself_rests() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/a").pop();
+    bench.add("p/a").done("p/a", Verdict::Failed(BACKOFF));
+    assert_eq!(bench.pop(), None);
+    assert_eq!(bench.at(4).pop().as_deref(), Some("p/a"));
+}
+
+#[test]
+fn turns_go_round_between_projects_and_namespaces_of_the_hub() {
+    let mut bench = Bench::new(1, 1);
+    for key in ["p/1", "p/2", "p/3", "@n/1", "@n/2", "q/1"] {
+        bench.add(key);
+    }
+    // The fourth pass is for the oldest key, whoever's it is.
+    assert_eq!(bench.drain(), ["p/1", "@n/1", "q/1", "p/2", "p/3", "@n/2"]);
+}
+
+#[test]
+fn a_tenant_whose_passes_hang_leaves_workers_to_others() {
+    let mut bench = Bench::new(4, 2);
+    bench.add("hung/1").add("hung/2").add("hung/3").add("hung/4");
+    assert_eq!(bench.pop().as_deref(), Some("hung/1"));
+    assert_eq!(bench.pop().as_deref(), Some("hung/2"));
+    assert_eq!(bench.pop(), None);
+    bench.add("p/1").add("q/1").add("r/1");
+    assert_eq!(bench.pop().as_deref(), Some("p/1"));
+    assert_eq!(bench.pop().as_deref(), Some("q/1"));
+    assert_eq!(bench.pop(), None, "four workers");
+    bench.done("hung/1", Verdict::Done);
+    assert!(bench.pop().is_some());
+}
+
+#[test]
+fn a_plane_that_goes_takes_its_keys_along() {
+    let mut bench = Bench::new(2, 2);
+    bench.add("p/running").pop();
+    bench.add("p/ready").add_after("p/waiting", 5).add("q/1");
+    bench.queue.retire(&Plane::Project("p".to_owned()));
+    bench.done("p/running", Verdict::Failed(BACKOFF));
+    assert_eq!(bench.at(60).drain(), ["q/1"]);
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!((stats.depth, stats.waiting, stats.running), (0, 0, 0));
+}
+
+#[test]
+fn a_plane_that_comes_back_during_a_pass_waits_for_its_end() {
+    let mut bench = Bench::new(2, 2);
+    bench.add("p/a").pop();
+    bench.queue.retire(&Plane::Project("p".to_owned()));
+    bench.add("p/a");
+    assert_eq!(bench.pop(), None, "two passes of one key at once");
+    bench.done("p/a", Verdict::Done);
+    assert_eq!(bench.drain(), ["p/a"]);
+}
+
+#[test]
+fn figures_say_how_long_the_line_is() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/1").at(3).add("p/2").add_after("p/3", 9);
+    bench.at(5);
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!((stats.depth, stats.waiting, stats.running), (2, 1, 0));
+    assert_eq!(stats.oldest, Duration::from_secs(5));
+    bench.pop();
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!((stats.depth, stats.waiting, stats.running), (1, 1, 1));
+    assert_eq!(stats.oldest, Duration::from_secs(2));
+}
+
+#[test]
+fn no_workers_means_one() {
+    let mut bench = Bench::new(0, 0);
+    assert_eq!(bench.add("p/1").drain(), ["p/1"]);
+    let idle = Arc::new(parse("p/1"));
+    bench.done(&show(&idle), Verdict::Done);
+    assert_eq!(bench.queue.stats(bench.now).running, 0);
+}
