@@ -14,6 +14,7 @@
 )]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod admission;
 pub mod bindings;
 pub mod brake;
 pub mod conditions;
@@ -21,6 +22,7 @@ pub mod edit;
 pub mod federation;
 pub mod identity;
 pub mod ledger;
+pub mod metrics;
 pub mod names;
 pub mod object;
 pub mod observed;
@@ -30,6 +32,7 @@ pub mod plan;
 pub mod policy;
 pub mod priority;
 pub mod projection;
+pub mod quantity;
 mod transitions;
 pub mod workload;
 

@@ -1,0 +1,112 @@
+//! Whether the user may use the networks, and which project a request is about.
+
+use std::collections::BTreeSet;
+
+use popcell_api::{admission, networking};
+use serde_json::{Value, json};
+
+use super::field::{Fault, FieldError};
+use crate::names::{self, NameError};
+use crate::object::{Fields, Object};
+use crate::workload;
+
+/// A network that an interface names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkUse {
+    /// Path of the reference.
+    pub path: String,
+    /// Namespace of the network.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Networks to ask for: those of the new Workload that the old one did not name, each once.
+pub fn networks_to_review(old: Option<&Object>, new: &Object) -> Vec<NetworkUse> {
+    if !super::is_reviewed(old, new) {
+        return Vec::new();
+    }
+    let mut asked: BTreeSet<(String, String)> = old.map(workload::networks).unwrap_or_default();
+    let mut uses = Vec::new();
+    for (index, interface) in new.items("/spec/template/spec/networkInterfaces").iter().enumerate() {
+        let text = |field: &str| {
+            interface
+                .get("network")
+                .and_then(|network| network.get(field)?.as_str())
+        };
+        let Some(name) = text("name") else {
+            continue;
+        };
+        let namespace = text("namespace")
+            .filter(|one| !one.is_empty())
+            .unwrap_or(new.namespace());
+        if asked.insert((namespace.to_owned(), name.to_owned())) {
+            uses.push(NetworkUse {
+                path: format!("{}.networkInterfaces[{index}].network", super::INSTANCE),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            });
+        }
+    }
+    uses
+}
+
+/// The SubjectAccessReview for one network. `user_info` is that of the request: every key of its `extra` goes along
+/// (domain.md B15), since the project's authorizer decides by them.
+pub fn access_review(user_info: &Value, network: &NetworkUse) -> Value {
+    let mut spec = json!({
+        "resourceAttributes": {
+            "verb": admission::NETWORK_VERB,
+            "group": networking::GROUP,
+            "version": networking::VERSION,
+            "resource": "networks",
+            "name": network.name,
+            "namespace": network.namespace,
+        },
+    });
+    for (from, to) in [
+        ("username", "user"),
+        ("groups", "groups"),
+        ("uid", "uid"),
+        ("extra", "extra"),
+    ] {
+        if let (Some(value), Some(fields)) = (user_info.get(from), spec.as_object_mut())
+            && !value.is_null()
+        {
+            fields.insert(to.to_owned(), value.clone());
+        }
+    }
+    json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec })
+}
+
+/// The user may not use the network.
+pub fn access_denied(network: &NetworkUse) -> FieldError {
+    FieldError {
+        path: network.path.clone(),
+        fault: Fault::Forbidden("permission to use the network was denied".to_owned()),
+    }
+}
+
+/// Nobody could say whether the user may.
+pub fn access_failed(network: &NetworkUse, error: &str) -> FieldError {
+    FieldError {
+        path: network.path.clone(),
+        fault: Fault::Internal(error.to_owned()),
+    }
+}
+
+/// The project of a request in mode `milo`, from `userInfo.extra`.
+///
+/// # Errors
+/// Text for the refusal: a request that names no project is denied (design.md 7.5-17).
+pub fn project_of(user_info: &Value) -> Result<&str, String> {
+    let key = admission::EXTRA_PARENT_NAME;
+    let named = user_info
+        .get("extra")
+        .and_then(|extra| extra.get(key)?.get(0)?.as_str());
+    let project = named
+        .filter(|project| !project.is_empty())
+        .ok_or_else(|| format!("the request names no project: userInfo.extra[{key}] is empty"))?;
+    names::check_project(project).map_err(|error: NameError| error.to_string())?;
+    Ok(project)
+}

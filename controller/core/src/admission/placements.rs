@@ -1,0 +1,107 @@
+//! Placements, cities and scale.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use popcell_api::{HorizontalScaleSettings, MetricTarget, WorkloadPlacement};
+
+use super::field::Faults;
+use crate::{names, quantity};
+
+/// Most instances that a placement may ask for in one city.
+const MAX_REPLICAS: i32 = 1000;
+
+pub(super) fn check(
+    workload: &str,
+    placements: &[WorkloadPlacement],
+    valid: &BTreeSet<&str>,
+    known: &BTreeSet<&str>,
+    faults: &mut Faults,
+) {
+    if placements.is_empty() {
+        faults.required("spec.placements", "");
+    }
+    let supported: Vec<&str> = valid.iter().copied().collect();
+    let mut derived: BTreeMap<String, String> = BTreeMap::new();
+    for (index, placement) in placements.iter().enumerate() {
+        let path = format!("spec.placements[{index}]");
+        faults.dns_label(format!("{path}.name"), &placement.name);
+        if placement.city_codes.is_empty() {
+            faults.required(format!("{path}.cityCodes"), "");
+        }
+        for (number, city) in placement.city_codes.iter().enumerate() {
+            let path = format!("{path}.cityCodes[{number}]");
+            if let Err(error) = names::check_city(city) {
+                faults.invalid(path, city.as_str(), &error.to_string());
+                continue;
+            }
+            if !valid.contains(city.as_str()) && !known.contains(city.as_str()) {
+                faults.not_supported(path.as_str(), city, &supported);
+            }
+            let name = names::workload_deployment(workload, &placement.name, city);
+            if let Err(error) = names::check_deployment(&name) {
+                faults.invalid(path.as_str(), city.as_str(), &error.to_string());
+            }
+            match derived.get(&name) {
+                Some(other) => {
+                    let rule = format!("has the same WorkloadDeployment \"{name}\" as {other}");
+                    faults.invalid(path, city.as_str(), &rule);
+                }
+                None => {
+                    derived.insert(name, path);
+                }
+            }
+        }
+        scale(&format!("{path}.scaleSettings"), &placement.scale_settings, faults);
+    }
+}
+
+fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut Faults) {
+    let replicas = settings.min_replicas;
+    if replicas < 1 {
+        faults.invalid(format!("{path}.minReplicas"), replicas, "must be greater than 0");
+    }
+    if replicas > MAX_REPLICAS {
+        faults.invalid(
+            format!("{path}.minReplicas"),
+            replicas,
+            "must be less than or equal to 1000",
+        );
+    }
+    if settings.max_replicas.is_some() && settings.metrics.is_empty() {
+        faults.required(format!("{path}.metrics"), "must be given with maxReplicas");
+    }
+    for (index, metric) in settings.metrics.iter().enumerate() {
+        let path = format!("{path}.metrics[{index}].resource");
+        match &metric.resource {
+            None => faults.required(path, ""),
+            Some(resource) => target(&format!("{path}.target"), &resource.target, faults),
+        }
+    }
+}
+
+fn target(path: &str, target: &MetricTarget, faults: &mut Faults) {
+    const CHOICE: &str = "exactly one of value, averageValue and averageUtilization";
+    let given = [
+        target.value.is_some(),
+        target.average_value.is_some(),
+        target.average_utilization.is_some(),
+    ];
+    match given.into_iter().filter(|given| *given).count() {
+        0 => faults.required(path, CHOICE),
+        1 => {}
+        _ => faults.forbidden(path, CHOICE),
+    }
+    for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
+        if let Some(value) = value
+            && quantity::parse(&value.0).is_none_or(|number| number <= 0)
+        {
+            faults.invalid(format!("{path}.{name}"), value.0.as_str(), "must be greater than 0");
+        }
+    }
+    if let Some(percent) = target.average_utilization
+        && percent < 1
+    {
+        let path = format!("{path}.averageUtilization");
+        faults.invalid(path, percent, "must be greater than or equal to 1");
+    }
+}

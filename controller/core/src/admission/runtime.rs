@@ -1,0 +1,150 @@
+//! What runs: sandbox or virtual machine, ports, attachments, network interfaces.
+
+use std::collections::BTreeSet;
+
+use popcell_api::{
+    InstanceRuntime, NamedPort, NetworkInterface, SandboxRuntime, VirtualMachineRuntime, Volume, VolumeAttachment,
+    catalogue,
+};
+
+use super::field::Faults;
+use super::{INSTANCE, NOT_IMPLEMENTED};
+
+const CHOICE: &str = "exactly one of sandbox and virtualMachine";
+
+pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut Faults) {
+    let path = format!("{INSTANCE}.runtime");
+    let instance_type = runtime.resources.instance_type.as_str();
+    if instance_type != catalogue::D1_STANDARD_2 {
+        let path = format!("{path}.resources.instanceType");
+        faults.not_supported(path, instance_type, &[catalogue::D1_STANDARD_2]);
+    }
+    if !runtime.resources.requests.is_empty() {
+        faults.forbidden(format!("{path}.resources.requests"), NOT_IMPLEMENTED);
+    }
+    match (&runtime.sandbox, &runtime.virtual_machine) {
+        (None, None) => faults.required(path.as_str(), CHOICE),
+        (Some(_), Some(_)) => faults.forbidden(path.as_str(), CHOICE),
+        _ => {}
+    }
+    if let Some(sandbox) = &runtime.sandbox {
+        check_sandbox(&format!("{path}.sandbox"), sandbox, volumes, faults);
+    }
+    if let Some(machine) = &runtime.virtual_machine {
+        check_machine(&format!("{path}.virtualMachine"), machine, volumes, faults);
+    }
+}
+
+fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &[Volume], faults: &mut Faults) {
+    if sandbox.containers.is_empty() {
+        faults.required(format!("{path}.containers"), "");
+    }
+    let mut names = BTreeSet::new();
+    for (index, container) in sandbox.containers.iter().enumerate() {
+        let path = format!("{path}.containers[{index}]");
+        faults.dns_label(format!("{path}.name"), &container.name);
+        if !names.insert(container.name.as_str()) {
+            faults.duplicate(format!("{path}.name"), &container.name);
+        }
+        if container.image.is_empty() {
+            faults.required(format!("{path}.image"), "");
+        }
+        if container.resources.is_some() {
+            faults.forbidden(format!("{path}.resources"), NOT_IMPLEMENTED);
+        }
+        attachments(&path, &container.volume_attachments, volumes, faults);
+        ports(&path, &container.ports, faults);
+    }
+    for (index, secret) in sandbox.image_pull_secrets.iter().enumerate() {
+        if secret.name.is_empty() {
+            faults.required(format!("{path}.imagePullSecrets[{index}].name"), "");
+        }
+    }
+}
+
+fn check_machine(path: &str, machine: &VirtualMachineRuntime, volumes: &[Volume], faults: &mut Faults) {
+    match machine.volume_attachments.first() {
+        None => faults.required(format!("{path}.volumeAttachments"), ""),
+        Some(first) => {
+            let volume = volumes.iter().find(|volume| volume.name == first.name);
+            let boots = volume.and_then(|volume| volume.disk.as_ref()).is_some_and(|disk| {
+                let populator = disk.template.spec.populator.as_ref();
+                populator.is_some_and(|populator| populator.image.is_some())
+            });
+            if volume.is_some() && !boots {
+                let path = format!("{path}.volumeAttachments[0].name");
+                let rule = "the first must be a disk with an image populator";
+                faults.invalid(path, first.name.as_str(), rule);
+            }
+        }
+    }
+    attachments(path, &machine.volume_attachments, volumes, faults);
+    ports(path, &machine.ports, faults);
+}
+
+fn attachments(path: &str, attachments: &[VolumeAttachment], volumes: &[Volume], faults: &mut Faults) {
+    let mut mounted = BTreeSet::new();
+    for (index, attachment) in attachments.iter().enumerate() {
+        let path = format!("{path}.volumeAttachments[{index}]");
+        let volume = volumes.iter().find(|volume| volume.name == attachment.name);
+        if volume.is_none() {
+            faults.not_found(format!("{path}.name"), &attachment.name);
+        }
+        let Some(mount) = &attachment.mount_path else {
+            continue;
+        };
+        if !mounted.insert(mount.as_str()) {
+            faults.duplicate(format!("{path}.mountPath"), mount);
+        }
+        let bare = volume
+            .and_then(|volume| volume.disk.as_ref())
+            .is_some_and(|disk| disk.template.spec.populator.is_none());
+        if bare {
+            faults.forbidden(format!("{path}.mountPath"), "mounting a disk needs a populator");
+        }
+    }
+}
+
+fn ports(path: &str, ports: &[NamedPort], faults: &mut Faults) {
+    let mut names = BTreeSet::new();
+    for (index, port) in ports.iter().enumerate() {
+        let path = format!("{path}.ports[{index}]");
+        if port.name.is_empty() {
+            faults.required(format!("{path}.name"), "");
+        } else if !is_port_name(&port.name) {
+            let rule = "must be at most 15 lower case letters, digits and single '-', with one letter or more";
+            faults.invalid(format!("{path}.name"), port.name.as_str(), rule);
+        } else if !names.insert(port.name.as_str()) {
+            faults.duplicate(format!("{path}.name"), &port.name);
+        }
+        if !(1..=65535).contains(&port.port) {
+            faults.invalid(
+                format!("{path}.port"),
+                port.port,
+                "must be between 1 and 65535, inclusive",
+            );
+        }
+    }
+}
+
+/// An IANA service name (RFC 6335, section 5.1), in lower case as Kubernetes wants it.
+fn is_port_name(name: &str) -> bool {
+    name.len() <= 15
+        && crate::names::is_dns_label(name)
+        && !name.contains("--")
+        && name.bytes().any(|byte| byte.is_ascii_lowercase())
+}
+
+pub(super) fn check_interfaces(interfaces: &[NetworkInterface], faults: &mut Faults) {
+    let path = format!("{INSTANCE}.networkInterfaces");
+    if interfaces.is_empty() {
+        faults.required(path.as_str(), "");
+    }
+    for (index, interface) in interfaces.iter().enumerate() {
+        let path = format!("{path}[{index}].network");
+        faults.dns_label(format!("{path}.name"), &interface.network.name);
+        if let Some(namespace) = interface.network.namespace.as_deref().filter(|one| !one.is_empty()) {
+            faults.dns_label(format!("{path}.namespace"), namespace);
+        }
+    }
+}

@@ -1,0 +1,486 @@
+mod access;
+
+use super::*;
+use crate::testing::object;
+use serde_json::{Value, json};
+
+const KEY: &str = "me:ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f me@host";
+
+pub(super) fn workload() -> Value {
+    json!({
+        "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Workload",
+        "metadata": { "name": "web", "namespace": "default", "uid": "u" },
+        "spec": {
+            "placements": [{ "name": "us", "cityCodes": ["DFW"], "scaleSettings": { "minReplicas": 1 } }],
+            "template": { "spec": {
+                "runtime": {
+                    "resources": { "instanceType": "datumcloud/d1-standard-2" },
+                    "sandbox": { "containers": [{ "name": "web", "image": "i",
+                        "ports": [{ "name": "http", "port": 80 }],
+                        "volumeAttachments": [{ "name": "data", "mountPath": "/data" }] }] },
+                },
+                "networkInterfaces": [{ "network": { "name": "default" } }],
+                "volumes": [{ "name": "data", "disk": { "template": { "spec": { "type": "pd-standard",
+                    "resources": { "requests": { "storage": "10Gi" } },
+                    "populator": { "filesystem": { "type": "ext4" } } } } } }],
+            } },
+        },
+    })
+}
+
+fn machine() -> Value {
+    let mut whole = workload();
+    whole["spec"]["template"]["metadata"] = json!({ "annotations": { "compute.datumapis.com/ssh-keys": KEY } });
+    let instance = &mut whole["spec"]["template"]["spec"];
+    instance["runtime"] = json!({ "resources": { "instanceType": "datumcloud/d1-standard-2" },
+        "virtualMachine": { "volumeAttachments": [{ "name": "boot" }] } });
+    instance["volumes"] = json!([{ "name": "boot", "disk": { "template": { "spec": { "type": "pd-standard",
+        "populator": { "image": { "name": "datumcloud/ubuntu-2204-lts" } } } } } }]);
+    whole
+}
+
+fn faults(old: Option<Value>, new: Value) -> Vec<String> {
+    let old = old.map(object);
+    let cities = ["DFW", "ORD"].into();
+    let errors = validate(old.as_ref(), &object(new), &cities);
+    errors.iter().map(ToString::to_string).collect()
+}
+
+/// Sets or removes (null) a value by pointer; the last segment may be new.
+fn set(whole: &mut Value, pointer: &str, value: Value) {
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    let last = last.replace("~1", "/");
+    match whole.pointer_mut(parent).unwrap_or_else(|| panic!("no {parent}")) {
+        Value::Array(list) => list[last.parse::<usize>().unwrap()] = value,
+        Value::Object(fields) if value.is_null() => drop(fields.remove(&last)),
+        parent => parent[last] = value,
+    }
+}
+
+fn table(base: fn() -> Value, rows: &[(&str, Value, &str)]) {
+    assert_eq!(faults(None, base()), Vec::<String>::new());
+    for (pointer, value, expected) in rows {
+        let mut whole = base();
+        set(&mut whole, pointer, value.clone());
+        let found = faults(None, whole.clone());
+        assert!(
+            found.iter().any(|one| one.contains(expected)),
+            "{pointer} = {value}: {found:#?} lacks {expected}"
+        );
+        // G1: an update keeps the same rules.
+        let mut other = base();
+        other["spec"]["template"]["spec"]["other"] = json!(1);
+        assert_eq!(faults(Some(other), whole), found, "{pointer} = {value}");
+    }
+}
+
+#[test]
+fn placements_and_scale() {
+    let at = |rest: &str| format!("/spec/placements/0{rest}");
+    let (min, max, metrics) = (
+        at("/scaleSettings/minReplicas"),
+        at("/scaleSettings/maxReplicas"),
+        at("/scaleSettings/metrics"),
+    );
+    let (name, codes, city) = (at("/name"), at("/cityCodes"), at("/cityCodes/0"));
+    let metric = |target: Value| json!([{ "resource": { "name": "cpu", "target": target } }]);
+    table(
+        workload,
+        &[
+            ("/spec/placements", json!([]), "spec.placements: Required value"),
+            (&name, json!(""), "spec.placements[0].name: Required value"),
+            (
+                &name,
+                json!("A_b"),
+                "spec.placements[0].name: Invalid value: \"A_b\": a lowercase RFC 1123 label must consist",
+            ),
+            (&codes, json!([]), "spec.placements[0].cityCodes: Required value"),
+            (
+                &city,
+                json!("LHR"),
+                r#"spec.placements[0].cityCodes[0]: Unsupported value: "LHR": supported values: "DFW", "ORD""#,
+            ),
+            (
+                &city,
+                json!("nyc_1"),
+                "spec.placements[0].cityCodes[0]: Invalid value: \"nyc_1\"",
+            ),
+            (
+                &codes,
+                json!(["DFW", "DFW"]),
+                "spec.placements[0].cityCodes[1]: Invalid value: \"DFW\": has the same WorkloadDeployment \"web-us-dfw\" as spec.placements[0].cityCodes[0]",
+            ),
+            (&name, json!("p".repeat(63)), "at most 59 fit"),
+            (
+                &min,
+                json!(0),
+                "spec.placements[0].scaleSettings.minReplicas: Invalid value: 0: must be greater than 0",
+            ),
+            (
+                &min,
+                json!(1001),
+                "minReplicas: Invalid value: 1001: must be less than or equal to 1000",
+            ),
+            (
+                &max,
+                json!(2),
+                "spec.placements[0].scaleSettings.metrics: Required value",
+            ),
+            (
+                &metrics,
+                json!([{}]),
+                "scaleSettings.metrics[0].resource: Required value",
+            ),
+            (
+                &metrics,
+                metric(json!({})),
+                "metrics[0].resource.target: Required value",
+            ),
+            (
+                &metrics,
+                metric(json!({ "value": "1", "averageValue": "1" })),
+                "metrics[0].resource.target: Forbidden",
+            ),
+            (
+                &metrics,
+                metric(json!({ "averageValue": "0" })),
+                "target.averageValue: Invalid value: \"0\": must be greater than 0",
+            ),
+            (
+                &metrics,
+                metric(json!({ "averageUtilization": 0 })),
+                "target.averageUtilization: Invalid value: 0",
+            ),
+            (
+                &metrics,
+                json!([{ "resource": { "name": "memory", "target": {} } }]),
+                "spec: Invalid value",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn containers_ports_and_attachments() {
+    let container = "/spec/template/spec/runtime/sandbox/containers/0";
+    let at = |rest: &str| format!("{container}/{rest}");
+    let (name, image, resources) = (at("name"), at("image"), at("resources"));
+    let (port, port_name, ports) = (at("ports/0/port"), at("ports/0/name"), at("ports"));
+    let (attachments, attached) = (at("volumeAttachments"), at("volumeAttachments/0/name"));
+    let runtime = "/spec/template/spec/runtime";
+    let (kind, requests) = (
+        format!("{runtime}/resources/instanceType"),
+        format!("{runtime}/resources/requests"),
+    );
+    let (sandbox, machine) = (format!("{runtime}/sandbox"), format!("{runtime}/virtualMachine"));
+    let (containers, secrets) = (format!("{sandbox}/containers"), format!("{sandbox}/imagePullSecrets"));
+    let two = json!([{ "name": "a", "image": "i" }, { "name": "a", "image": "i" }]);
+    table(
+        workload,
+        &[
+            (
+                &kind,
+                json!("x"),
+                r#"runtime.resources.instanceType: Unsupported value: "x": supported values: "datumcloud/d1-standard-2""#,
+            ),
+            (
+                &requests,
+                json!({ "cpu": "1" }),
+                "spec.template.spec.runtime.resources.requests: Forbidden: not implemented",
+            ),
+            (&sandbox, json!(null), "spec.template.spec.runtime: Required value"),
+            (
+                &machine,
+                json!({ "volumeAttachments": [{ "name": "data" }] }),
+                "spec.template.spec.runtime: Forbidden",
+            ),
+            (&containers, json!([]), "sandbox.containers: Required value"),
+            (&containers, two, r#"containers[1].name: Duplicate value: "a""#),
+            (&name, json!(""), "sandbox.containers[0].name: Required value"),
+            (&image, json!(""), "sandbox.containers[0].image: Required value"),
+            (
+                &resources,
+                json!({ "limits": { "cpu": "1" } }),
+                "containers[0].resources: Forbidden: not implemented",
+            ),
+            (
+                &secrets,
+                json!([{ "name": "" }]),
+                "sandbox.imagePullSecrets[0].name: Required value",
+            ),
+            (&port_name, json!(""), "ports[0].name: Required value"),
+            (&port_name, json!("9090"), "ports[0].name: Invalid value: \"9090\""),
+            (&port_name, json!("a--b"), "ports[0].name: Invalid value"),
+            (
+                &ports,
+                json!([{ "name": "a", "port": 1 }, { "name": "a", "port": 2 }]),
+                r#"ports[1].name: Duplicate value: "a""#,
+            ),
+            (
+                &port,
+                json!(0),
+                "ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+            ),
+            (&port, json!(65536), "ports[0].port: Invalid value: 65536"),
+            (
+                &attached,
+                json!("none"),
+                r#"volumeAttachments[0].name: Not found: "none""#,
+            ),
+            (
+                &attachments,
+                json!([{ "name": "data", "mountPath": "/a" }, { "name": "data", "mountPath": "/a" }]),
+                r#"volumeAttachments[1].mountPath: Duplicate value: "/a""#,
+            ),
+            (
+                "/spec/template/spec/networkInterfaces",
+                json!([]),
+                "spec.template.spec.networkInterfaces: Required value",
+            ),
+            (
+                "/spec/template/spec/networkInterfaces/0/network/name",
+                json!("A"),
+                "networkInterfaces[0].network.name: Invalid value",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn volumes_and_disks() {
+    let at = |rest: &str| format!("/spec/template/spec/volumes/0{rest}");
+    let (disk, config, secret, name) = (at("/disk"), at("/configMap"), at("/secret"), at("/name"));
+    let spec = at("/disk/template/spec");
+    let (class, storage) = (format!("{spec}/type"), format!("{spec}/resources/requests/storage"));
+    let (populator, resources) = (format!("{spec}/populator"), format!("{spec}/resources"));
+    let image = json!({ "image": { "name": "datumcloud/ubuntu-2204-lts" } });
+    let list = "/spec/template/spec/volumes";
+    let volume = workload().pointer(&format!("{list}/0")).unwrap().clone();
+    let mut second = volume.clone();
+    second["disk"]["deviceName"] = json!("persistent-disk-0");
+    table(
+        workload,
+        &[
+            (&name, json!("A"), "spec.template.spec.volumes[0].name: Invalid value"),
+            (
+                &name,
+                json!("other"),
+                "volumes[0].name: Invalid value: \"other\": must be attached at least once",
+            ),
+            (
+                list,
+                json!([volume.clone(), volume.clone()]),
+                r#"volumes[1].name: Duplicate value: "data""#,
+            ),
+            (
+                list,
+                json!([volume, second]),
+                r#"volumes[1].disk.deviceName: Duplicate value: "persistent-disk-0""#,
+            ),
+            (&disk, json!(null), "volumes[0]: Required value"),
+            (&config, json!({ "name": "c" }), "volumes[0]: Forbidden"),
+            (
+                &config,
+                json!({ "name": "" }),
+                "volumes[0].configMap.name: Required value",
+            ),
+            (
+                &config,
+                json!({ "name": "c", "defaultMode": 512 }),
+                "configMap.defaultMode: Invalid value: 512",
+            ),
+            (
+                &config,
+                json!({ "name": "c", "items": [] }),
+                "configMap.items: Forbidden: not implemented",
+            ),
+            (&secret, json!({}), "volumes[0].secret.secretName: Required value"),
+            (
+                &class,
+                json!("pd-ssd"),
+                r#"disk.template.spec.type: Unsupported value: "pd-ssd": supported values: "pd-standard""#,
+            ),
+            (
+                &storage,
+                json!("9Gi"),
+                "resources.requests[storage]: Invalid value: \"9Gi\": must be greater than or equal to 10Gi",
+            ),
+            (&storage, json!("101Gi"), "must be less than or equal to 100Gi"),
+            (&storage, json!("10.5Gi"), "must be a multiple of 1Gi"),
+            (&storage, json!("lots"), "must be a quantity"),
+            (&resources, json!(null), "resources.requests[storage]: Required value"),
+            (
+                &populator,
+                json!(null),
+                "volumeAttachments[0].mountPath: Forbidden: mounting a disk needs a populator",
+            ),
+            (&populator, json!({}), "disk.template.spec.populator: Required value"),
+            (
+                &populator,
+                image,
+                "must be greater than or equal to the 25Gi of the image",
+            ),
+            (
+                &populator,
+                json!({ "image": { "name": "x" } }),
+                r#"populator.image.name: Unsupported value: "x""#,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn virtual_machines_and_their_keys() {
+    let keys = "/spec/template/metadata/annotations/compute.datumapis.com~1ssh-keys";
+    let attachments = "/spec/template/spec/runtime/virtualMachine/volumeAttachments";
+    let boot = "/spec/template/spec/volumes/0/disk/template/spec";
+    let path = "spec.template.metadata.annotations[compute.datumapis.com/ssh-keys]";
+    let at = |rule: &str| format!("{path}: {rule}");
+    table(
+        machine,
+        &[
+            (keys, json!(null), &at("Required value")),
+            (keys, json!("\n \n"), &at("Required value")),
+            (keys, json!("ssh-ed25519 AAAA"), "line 1: must be user:key"),
+            (
+                keys,
+                json!(format!("{KEY}\n:{KEY}")),
+                "line 2: the user must not be empty",
+            ),
+            (
+                keys,
+                json!("me:ssh-ed25519 AAAA"),
+                "line 1: the key must be one of authorized_keys",
+            ),
+            (
+                keys,
+                json!("me:ssh-rsa AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"),
+                "authorized_keys",
+            ),
+            (
+                attachments,
+                json!([]),
+                "virtualMachine.volumeAttachments: Required value",
+            ),
+            (
+                boot,
+                json!({ "type": "pd-standard", "resources": { "requests": { "storage": "10Gi" } } }),
+                "volumeAttachments[0].name: Invalid value: \"boot\": the first must be a disk with an image populator",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn reserved_and_unreadable_template_keys() {
+    let metadata = "/spec/template/metadata";
+    let forbidden =
+        |kind: &str, key: &str| format!("spec.template.metadata.{kind}[{key}]: Forbidden: the key is reserved");
+    for key in [
+        "karmada.io/managed",
+        "work.karmada.io/name",
+        "compute.datumapis.com/workload-uid",
+        "quota.compute.datumapis.com/x",
+        "quota.miloapis.com/x",
+        "meta.datumapis.com/upstream-namespace",
+        "topology.datum.net/city-code",
+    ] {
+        let value = json!({ key: "x" });
+        let rows = [
+            (metadata, json!({ "labels": value }), forbidden("labels", key)),
+            (metadata, json!({ "annotations": value }), forbidden("annotations", key)),
+        ];
+        for (pointer, value, expected) in rows {
+            table(workload, &[(pointer, value, &expected)]);
+        }
+    }
+    // The two that are made for users are annotations, not labels.
+    let restarted = json!({ "compute.datumapis.com/restartedAt": "2026" });
+    table(
+        workload,
+        &[
+            (
+                metadata,
+                json!({ "labels": restarted }),
+                "Forbidden: the key is reserved",
+            ),
+            (
+                metadata,
+                json!({ "labels": { "a b": "x" } }),
+                "spec.template.metadata.labels: Invalid value: \"a b\"",
+            ),
+            (
+                metadata,
+                json!({ "labels": { "a": "x".repeat(64) } }),
+                "spec.template.metadata.labels[a]: Invalid value",
+            ),
+        ],
+    );
+    let mut good = workload();
+    set(
+        &mut good,
+        metadata,
+        json!({ "annotations": restarted, "labels": { "app": "web", "example.com/a": "" } }),
+    );
+    assert_eq!(faults(None, good), Vec::<String>::new());
+}
+
+#[test]
+fn d17_what_needs_no_look_is_admitted_unread() {
+    let mut bad = workload();
+    bad["spec"]["placements"] = json!([]);
+    assert!(!faults(None, bad.clone()).is_empty());
+    // Unchanged spec: a finalizer write.
+    let mut finalized = bad.clone();
+    finalized["metadata"]["finalizers"] = json!(["x"]);
+    assert!(faults(Some(bad.clone()), finalized).is_empty());
+    // Being deleted.
+    let mut deleting = bad.clone();
+    deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(faults(Some(workload()), deleting).is_empty());
+    // G1: a changed spec is read.
+    assert!(!faults(Some(workload()), bad).is_empty());
+}
+
+#[test]
+fn g1_a_city_that_was_there_and_lost_its_binding_may_stay() {
+    let mut old = workload();
+    old["spec"]["placements"][0]["cityCodes"] = json!(["LHR"]);
+    let mut new = old.clone();
+    new["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(2);
+    assert!(faults(Some(old.clone()), new.clone()).is_empty());
+    new["spec"]["placements"][0]["cityCodes"] = json!(["LHR", "CDG"]);
+    let found = faults(Some(old), new);
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("spec.placements[0].cityCodes[1]: Unsupported value: \"CDG\""),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn c22_what_cannot_be_read_is_refused_with_a_reason() {
+    for spec in [json!(null), json!([]), json!({}), json!({ "placements": "x" })] {
+        let found = faults(None, json!({ "metadata": { "name": "a" }, "spec": spec }));
+        assert!(
+            found[0].starts_with("spec: Invalid value: \"...\": cannot be read: "),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn refusals_read_as_those_of_api_servers() {
+    let error = |path: &str| FieldError {
+        path: path.to_owned(),
+        fault: Fault::Required(String::new()),
+    };
+    assert_eq!(
+        refusal("web", &[error("spec.a")]),
+        r#"Workload.compute.datumapis.com "web" is invalid: spec.a: Required value"#
+    );
+    assert_eq!(
+        refusal("web", &[error("a"), error("b")]),
+        r#"Workload.compute.datumapis.com "web" is invalid: [a: Required value, b: Required value]"#
+    );
+}

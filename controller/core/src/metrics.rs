@@ -1,0 +1,272 @@
+//! Every metric of the controller, as data: name, kind, labels, help (design.md 7; issue B item 7).
+//!
+//! The runtime registers from this table, the documentation is written from it, and a test holds it to its rules: labels of
+//! bounded cardinality only, no project on a histogram, and names of controller-runtime beside ours, so that existing
+//! dashboards work. A series ends with its subject: labels in [`PER_SUBJECT`] name one.
+
+use popcell_api::metrics as upstream;
+
+#[cfg(test)]
+mod tests;
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Times, in seconds.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// The whole name, `_total` of counters included.
+    pub name: &'static str,
+    /// What it is.
+    pub type_: Type,
+    /// Names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// Labels that name something that comes and goes: its series end with it.
+pub const PER_SUBJECT: [&str; 2] = ["plane", "source_cluster"];
+
+const RECONCILER: &[&str] = &["reconciler"];
+const QUEUE: &[&str] = &["name", "controller"];
+const PLANE_KIND: &[&str] = &["plane", "kind"];
+
+const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    metric(name, Type::Counter, labels, help)
+}
+
+const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    metric(name, Type::Gauge, labels, help)
+}
+
+const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
+    metric(name, Type::Histogram, labels, help)
+}
+
+const fn metric(name: &'static str, type_: Type, labels: &'static [&'static str], help: &'static str) -> Metric {
+    Metric {
+        name,
+        type_,
+        labels,
+        help,
+    }
+}
+
+/// Passes by outcome: `quiet`, `written`, `conflict`, `terminal`, `error`, `suppressed`, `dropped`, `paused`.
+pub const PASSES: Metric = counter("popcell_passes_total", &["reconciler", "outcome"], "Passes by outcome.");
+/// Duration of a pass.
+pub const PASS_SECONDS: Metric = histogram("popcell_pass_duration_seconds", RECONCILER, "How long passes take.");
+/// Keys that wait.
+pub const QUEUE_DEPTH: Metric = gauge("popcell_queue_depth", RECONCILER, "Keys that wait for a pass.");
+/// Age of the oldest key.
+pub const QUEUE_AGE: Metric = gauge(
+    "popcell_queue_oldest_seconds",
+    RECONCILER,
+    "How long the oldest key has waited.",
+);
+/// Writes by kind of plane, kind and verb.
+pub const WRITES: Metric = counter(
+    "popcell_writes_total",
+    &["plane_kind", "kind", "verb", "code"],
+    "Writes that were sent.",
+);
+/// Time from an event to the write that follows from it.
+pub const EVENT_TO_WRITE: Metric = histogram(
+    "popcell_event_to_write_seconds",
+    RECONCILER,
+    "From an event to the last write that it caused.",
+);
+/// Engaged projects.
+pub const ENGAGED: Metric = gauge("popcell_projects_engaged", &[], "Projects that are engaged.");
+/// Projects that cannot be engaged.
+pub const REFUSED: Metric = gauge(
+    "popcell_projects_refused",
+    &["reason"],
+    "Projects that are not engaged, by reason.",
+);
+/// Watch streams.
+pub const STREAMS: Metric = gauge(
+    "popcell_watch_streams",
+    &["plane_kind", "kind"],
+    "Watch streams that are open.",
+);
+/// Connections.
+pub const LANES: Metric = gauge(
+    "popcell_connections",
+    &["plane_kind"],
+    "Connections to API servers that are open.",
+);
+/// Planes that are not known.
+pub const UNKNOWN: Metric = gauge(
+    "popcell_planes_unknown",
+    &["plane_kind"],
+    "Planes whose stores are not fully listed since their last reconnect.",
+);
+/// Orphans.
+pub const ORPHANS: Metric = gauge(
+    "popcell_orphans",
+    &["kind"],
+    "Objects in the hub that nobody stands behind.",
+);
+/// Conflicts with what others own.
+pub const FOREIGN: Metric = gauge(
+    "popcell_conflicts",
+    &["kind", "reason"],
+    "Objects that hold a name of ours and are left alone.",
+);
+/// Deletes without proof.
+pub const SUPPRESSED: Metric = counter(
+    "popcell_deletes_suppressed_total",
+    &["plane_kind", "kind", "reason"],
+    "Deletes that were left out: no proof, or the brake.",
+);
+/// Brakes that hold.
+pub const BRAKE: Metric = gauge(
+    "popcell_brake_held",
+    PLANE_KIND,
+    "1 while the brake on mass deletion holds.",
+);
+/// Objects that cannot be read.
+pub const UNDECODABLE: Metric = gauge(
+    "popcell_objects_undecodable",
+    &["plane_kind", "kind"],
+    "Objects with a field that is needed and cannot be read.",
+);
+/// CRDs of other versions.
+pub const SKEW: Metric = gauge(
+    "popcell_crd_skew",
+    PLANE_KIND,
+    "Objects whose spec a server stores otherwise than it was sent.",
+);
+/// Age of what a cell last said.
+pub const STATUS_AGE: Metric = gauge(
+    "popcell_status_age_seconds",
+    &["source_cluster"],
+    "How old the newest status from a cell is while it is not ready.",
+);
+/// Cities with more than one cluster.
+pub const CITY_CLUSTERS: Metric = gauge(
+    "popcell_cities_with_several_clusters",
+    &[],
+    "Cities that more than one Cluster carries: each object goes to one of them.",
+);
+/// Deletions that do not end.
+pub const OLDEST_DELETION: Metric = gauge(
+    "popcell_oldest_deletion_seconds",
+    &["plane_kind", "kind"],
+    "Age of the oldest deletion that has not ended.",
+);
+/// Lease.
+pub const LEADER: Metric = gauge("popcell_leader", &[], "1 while this process may write.");
+/// Reviews at admission.
+pub const ADMISSION: Metric = counter(
+    "popcell_admission_reviews_total",
+    &["outcome"],
+    "Reviews at admission: allowed, unread, denied, error.",
+);
+/// Time of a review.
+pub const ADMISSION_SECONDS: Metric = histogram("popcell_admission_duration_seconds", &[], "How long reviews take.");
+
+/// All metrics.
+pub const ALL: &[Metric] = &[
+    PASSES,
+    PASS_SECONDS,
+    QUEUE_DEPTH,
+    QUEUE_AGE,
+    WRITES,
+    EVENT_TO_WRITE,
+    ENGAGED,
+    REFUSED,
+    STREAMS,
+    LANES,
+    UNKNOWN,
+    ORPHANS,
+    FOREIGN,
+    SUPPRESSED,
+    BRAKE,
+    UNDECODABLE,
+    SKEW,
+    STATUS_AGE,
+    CITY_CLUSTERS,
+    OLDEST_DELETION,
+    LEADER,
+    ADMISSION,
+    ADMISSION_SECONDS,
+    // As controller-runtime names them.
+    counter(
+        "controller_runtime_reconcile_total",
+        &["controller", "result"],
+        "Passes by result: success, error, requeue, requeue_after.",
+    ),
+    counter(
+        "controller_runtime_reconcile_errors_total",
+        &["controller"],
+        "Passes that ended in an error.",
+    ),
+    counter(
+        "controller_runtime_terminal_reconcile_errors_total",
+        &["controller"],
+        "Passes that only a change of the object can help.",
+    ),
+    histogram(
+        "controller_runtime_reconcile_time_seconds",
+        &["controller"],
+        "How long passes take.",
+    ),
+    gauge(
+        "controller_runtime_max_concurrent_reconciles",
+        &["controller"],
+        "Workers.",
+    ),
+    gauge(
+        "controller_runtime_active_workers",
+        &["controller"],
+        "Workers that are busy.",
+    ),
+    gauge("workqueue_depth", QUEUE, "Keys that wait."),
+    counter("workqueue_adds_total", QUEUE, "Keys that were added."),
+    counter(
+        "workqueue_retries_total",
+        QUEUE,
+        "Keys that were added again after an error.",
+    ),
+    histogram("workqueue_queue_duration_seconds", QUEUE, "How long keys wait."),
+    histogram("workqueue_work_duration_seconds", QUEUE, "How long passes take."),
+    gauge(
+        "workqueue_unfinished_work_seconds",
+        QUEUE,
+        "Time spent in passes that go on.",
+    ),
+    gauge(
+        "workqueue_longest_running_processor_seconds",
+        QUEUE,
+        "Age of the longest pass that goes on.",
+    ),
+    // As client-go names it.
+    gauge(
+        "leader_election_master_status",
+        &["name"],
+        "1 while this process leads.",
+    ),
+    // As upstream names them.
+    gauge(upstream::QUOTA_ENFORCEMENT_ENABLED, &[], "1 while quota is enforced."),
+    counter(
+        upstream::QUOTA_EVAL_FAILURES,
+        &["reason"],
+        "Evaluations of quota that failed.",
+    ),
+    counter(
+        upstream::QUOTA_CLAIM_ORPHANED,
+        &[],
+        "Claims that could not be found to be deleted.",
+    ),
+];
