@@ -4,4 +4,8 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod error;
+pub mod planes;
 pub mod queue;
+
+pub use error::Error;

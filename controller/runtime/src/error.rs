@@ -1,0 +1,57 @@
+//! What can go wrong between a plane and us.
+
+use popcell_core::names::NameError;
+use popcell_core::plan::Plane;
+use thiserror::Error;
+
+/// Everything that planes answer instead of what was asked.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The project cannot be addressed. Nothing but another id ends it.
+    #[error("failed to address a project")]
+    Name(#[from] NameError),
+    /// The id has a dot: as part of a host name it would name somebody else's service.
+    #[error("failed to address project {0} by the name of its service: an id with dots has none")]
+    NoService(String),
+    /// The result is no URL.
+    #[error("failed to make the URL of project {project}")]
+    Url {
+        /// The project id.
+        project: String,
+        /// Why.
+        source: http::uri::InvalidUri,
+    },
+    /// The process was not told where the plane is.
+    #[error("failed to reach the {0}: no kubeconfig was given for it")]
+    NotConfigured(Plane),
+    /// A client could not be made; mostly certificates or keys that cannot be read.
+    #[error("failed to make a client for the {plane}")]
+    Client {
+        /// The plane.
+        plane: Plane,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// The server refused or broke a list or watch.
+    #[error("failed to watch {kind}")]
+    Watch {
+        /// The kind.
+        kind: &'static str,
+        /// Why.
+        source: Box<kube::runtime::watcher::Error>,
+    },
+    /// The server took a list and does not answer.
+    #[error("failed to list {kind}: no answer for {seconds} s")]
+    Silent {
+        /// The kind.
+        kind: &'static str,
+        /// How long.
+        seconds: u64,
+    },
+}
+
+/// An error with its causes in one line.
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

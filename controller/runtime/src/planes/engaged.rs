@@ -1,0 +1,112 @@
+//! One engaged plane: its client, its stores and the tasks that fill them.
+
+use std::sync::Arc;
+
+use kube::Client;
+use popcell_api::kind::Kind;
+use popcell_core::plan::Plane;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Listener;
+use super::follow::{Streams, follow};
+use super::interest::{Interest, When};
+use super::store::{Change, Store};
+
+/// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
+pub struct Engaged {
+    plane: Plane,
+    uid: Option<String>,
+    client: Client,
+    stores: Vec<(Kind, Arc<Store>)>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Engaged {
+    /// Begins to watch.
+    pub(super) fn start(
+        plane: Plane,
+        uid: Option<String>,
+        client: Client,
+        interests: &[Interest],
+        streams: &Streams,
+        listener: &Arc<dyn Listener>,
+    ) -> Self {
+        let stores = interests.iter().map(|interest| (interest.kind, Arc::default()));
+        let engaged = Self {
+            plane,
+            uid,
+            client,
+            stores: stores.collect(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        for interest in interests {
+            engaged.keep(*interest, streams.clone(), Arc::clone(listener));
+        }
+        engaged
+    }
+
+    fn keep(&self, interest: Interest, streams: Streams, listener: Arc<dyn Listener>) {
+        let Some(store) = self.store(interest.kind).cloned() else {
+            return;
+        };
+        let occupied = match interest.when {
+            When::Engaged => None,
+            When::Any(trigger) => self.store(trigger).map(|store| store.occupied()),
+        };
+        let (client, plane) = (self.client.clone(), self.plane.clone());
+        let keep = async move {
+            let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
+            let Some(mut occupied) = occupied else {
+                return follow(&client, &interest, &store, &streams, &tell).await;
+            };
+            // The trigger's store lives as long as this plane: its end is the end of both.
+            while occupied.wait_for(|is| *is).await.is_ok() {
+                tokio::select! {
+                    () = follow(&client, &interest, &store, &streams, &tell) => {}
+                    _ = occupied.wait_for(|is| !*is) => {}
+                }
+                store.clear().into_iter().for_each(tell);
+            }
+        };
+        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(keep));
+    }
+
+    /// The plane.
+    pub fn plane(&self) -> &Plane {
+        &self.plane
+    }
+
+    /// The uid of the Project, in mode `milo`.
+    pub fn uid(&self) -> Option<&str> {
+        self.uid.as_deref()
+    }
+
+    /// A client for short requests.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The store of a kind; `None` where it is never watched on this plane. A kind whose time has not come is Unknown.
+    pub fn store(&self, kind: Kind) -> Option<&Arc<Store>> {
+        let found = self.stores.iter().find(|(each, _)| *each == kind);
+        found.map(|(_, store)| store)
+    }
+
+    /// All stores, by kind.
+    pub fn stores(&self) -> impl Iterator<Item = (Kind, &Arc<Store>)> {
+        self.stores.iter().map(|(kind, store)| (*kind, store))
+    }
+
+    /// Frees every watch, and returns when nothing more will be told.
+    pub(super) async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        for (_, store) in &self.stores {
+            store.clear();
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Planes: API servers that are engaged, and what is known of each (design.md 7.1).
+//!
+//! Invariants: a plane is engaged once; after [`Planes::disengage`] has returned, its watches are closed and nothing more
+//! is told about it; one plane that is away costs the others nothing.
+
+mod address;
+mod discovery;
+mod engaged;
+mod follow;
+mod interest;
+mod raw;
+mod store;
+mod transport;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use popcell_api::kind::Kind;
+use popcell_core::plan::Plane;
+use tokio::sync::Mutex;
+
+pub use address::{Addressing, project_url};
+pub use discovery::{Discovery, SINGLE};
+pub use engaged::Engaged;
+pub use interest::{HUB, Interest, PROJECT, View, When};
+pub use store::{Change, Store};
+pub use transport::{Direct, Projects, Transport, tuned};
+
+use crate::error::Error;
+use follow::Streams;
+
+/// Who is told what happens on planes. Called from the watches' own tasks: it must not wait.
+pub trait Listener: Send + Sync {
+    /// A store changed.
+    fn changed(&self, plane: &Plane, kind: Kind, change: &Change);
+    /// A plane was disengaged; nothing more is told about it until it is engaged again.
+    fn disengaged(&self, plane: &Plane);
+}
+
+/// Figures for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Engaged planes.
+    pub engaged: usize,
+    /// Watches, counted here; a server counts those that are established.
+    pub streams: usize,
+    /// Stores that are unknown although they are watched or wait for their time.
+    pub unknown: usize,
+    /// Objects that cannot be read.
+    pub unreadable: usize,
+}
+
+/// All engaged planes. Clones share them.
+#[derive(Clone)]
+pub struct Planes {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    transport: Box<dyn Transport>,
+    interests: fn(&Plane) -> &'static [Interest],
+    listener: Arc<dyn Listener>,
+    streams: Streams,
+    engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
+    /// One transition at a time: otherwise a plane that comes back while it goes would be watched twice.
+    transitions: Mutex<()>,
+}
+
+impl Planes {
+    /// No plane yet. `interests` says what is watched on a plane.
+    pub fn new(
+        transport: Box<dyn Transport>,
+        interests: fn(&Plane) -> &'static [Interest],
+        listener: Arc<dyn Listener>,
+    ) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                transport,
+                interests,
+                listener,
+                streams: Streams::default(),
+                engaged: RwLock::default(),
+                transitions: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Begins to watch a plane. Nothing happens where it is engaged already; one of another uid is disengaged first.
+    ///
+    /// # Errors
+    /// The plane has no address, or no client can be made; a server that is away is no error.
+    pub async fn engage(&self, plane: &Plane, uid: Option<&str>) -> Result<(), Error> {
+        let _turn = self.inner.transitions.lock().await;
+        match self.get(plane) {
+            Some(engaged) if engaged.uid() == uid => return Ok(()),
+            Some(_) => self.end(plane).await,
+            None => {}
+        }
+        let client = self.inner.transport.client(plane)?;
+        let engaged = Engaged::start(
+            plane.clone(),
+            uid.map(str::to_owned),
+            client,
+            (self.inner.interests)(plane),
+            &self.inner.streams,
+            &self.inner.listener,
+        );
+        self.write().insert(plane.clone(), Arc::new(engaged));
+        Ok(())
+    }
+
+    /// Frees all watches of a plane and forgets it.
+    pub async fn disengage(&self, plane: &Plane) {
+        let _turn = self.inner.transitions.lock().await;
+        self.end(plane).await;
+    }
+
+    /// Frees all watches of all planes.
+    pub async fn disengage_all(&self) {
+        for plane in self.planes() {
+            self.disengage(&plane).await;
+        }
+    }
+
+    async fn end(&self, plane: &Plane) {
+        let gone = self.write().remove(plane);
+        if let Some(engaged) = gone {
+            engaged.end().await;
+            self.inner.listener.disengaged(plane);
+        }
+    }
+
+    /// A plane, while it is engaged.
+    pub fn get(&self, plane: &Plane) -> Option<Arc<Engaged>> {
+        self.read().get(plane).cloned()
+    }
+
+    /// All engaged planes.
+    pub fn planes(&self) -> Vec<Plane> {
+        self.read().keys().cloned().collect()
+    }
+
+    /// Figures for metrics.
+    pub fn stats(&self) -> Stats {
+        let engaged = self.read();
+        let stores = || engaged.values().flat_map(|plane| plane.stores());
+        Stats {
+            engaged: engaged.len(),
+            streams: self.inner.streams.count(),
+            unknown: stores().filter(|(_, store)| !store.is_known()).count(),
+            unreadable: stores().map(|(_, store)| store.unreadable().len()).sum(),
+        }
+    }
+
+    // Each access is one step of a map: there is no half-done state that a panic could leave.
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Plane, Arc<Engaged>>> {
+        self.inner.engaged.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Plane, Arc<Engaged>>> {
+        self.inner.engaged.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

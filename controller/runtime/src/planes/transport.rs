@@ -1,0 +1,108 @@
+//! The seam between planes and connections (design.md 7.1).
+//!
+//! kube's own client speaks HTTP/1.1: each watch holds a connection. Shared HTTP/2 lanes can take its place behind
+//! [`Transport`] without anybody noticing.
+
+use std::time::Duration;
+
+use kube::{Client, Config};
+use popcell_core::plan::Plane;
+
+use super::address::{Addressing, project_url};
+use crate::error::Error;
+
+/// A server that does not take a connection within this time is away.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Makes clients. Each is used by one engagement of one plane and dropped at its end.
+pub trait Transport: Send + Sync {
+    /// A client of the plane. No request is sent.
+    ///
+    /// # Errors
+    /// The plane has no address, or its credentials cannot be used.
+    fn client(&self, plane: &Plane) -> Result<Client, Error>;
+}
+
+/// Where projects are.
+#[derive(Clone, Debug)]
+pub enum Projects {
+    /// Mode `single`: the one project is on the server that the process runs on.
+    Local,
+    /// Mode `milo`: each has a server of its own, reached with milo's credentials.
+    Milo {
+        /// How their servers are addressed.
+        addressing: Addressing,
+        /// Milo's API server.
+        config: Box<Config>,
+    },
+}
+
+/// kube's own client, one for each engagement.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// The server that the process runs on; a cell, or that of mode `single`.
+    pub local: Config,
+    /// Karmada.
+    pub hub: Option<Config>,
+    /// Projects.
+    pub projects: Projects,
+}
+
+impl Direct {
+    fn config(&self, plane: &Plane) -> Result<Config, Error> {
+        match (plane, &self.projects) {
+            (Plane::Cell, _) | (Plane::Project(_), Projects::Local) => Ok(self.local.clone()),
+            (Plane::Hub, _) => self.hub.clone().ok_or(Error::NotConfigured(Plane::Hub)),
+            (Plane::Project(id), Projects::Milo { addressing, config }) => {
+                let mut config = config.as_ref().clone();
+                config.cluster_url = project_url(*addressing, &config.cluster_url, id)?;
+                Ok(config)
+            }
+        }
+    }
+}
+
+impl Transport for Direct {
+    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+        Client::try_from(tuned(self.config(plane)?)).map_err(|source| Error::Client {
+            plane: plane.clone(),
+            source: Box::new(source),
+        })
+    }
+}
+
+/// What our own layers need of a client: they repeat by themselves what failed, at a pace of their own, so the client must
+/// not (design.md 7.3); and a server that is away must be noticed.
+pub fn tuned(mut config: Config) -> Config {
+    config.default_retry = false;
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direct(projects: Projects) -> Direct {
+        Direct {
+            local: Config::new("https://local".parse().unwrap()),
+            hub: None,
+            projects,
+        }
+    }
+
+    #[test]
+    fn each_plane_has_its_server() {
+        let milo = Projects::Milo {
+            addressing: Addressing::Path,
+            config: Box::new(Config::new("https://milo".parse().unwrap())),
+        };
+        let project = Plane::Project("p".to_owned());
+        let url = |direct: &Direct, plane: &Plane| direct.config(plane).unwrap().cluster_url.to_string();
+        assert_eq!(url(&direct(Projects::Local), &project), "https://local/");
+        assert!(url(&direct(milo.clone()), &project).starts_with("https://milo/apis/"));
+        assert_eq!(url(&direct(milo.clone()), &Plane::Cell), "https://local/");
+        let hubless = direct(milo).config(&Plane::Hub);
+        assert!(matches!(hubless, Err(Error::NotConfigured(Plane::Hub))));
+    }
+}
