@@ -1,8 +1,9 @@
 //! Interpreter of Karmada's example kind, workload.example.io/v1alpha1 Workload.
 //!
 //! Does what Karmada's own example webhook does (examples/customresourceinterpreter/webhook/app/workloadwebhook.go), and
-//! differs where that one is wrong: absent replicas mean 1 for every operation, a template without `envFrom` has no
-//! dependency, and every error names the place in the object. It also says what a pod of the template needs.
+//! differs where that one is wrong: absent replicas mean 1 for every operation, every object that the template names is a
+//! dependency (there only the first container's `envFrom`, which has to be one), and every error names the place in the
+//! object. It also says what a pod of the template needs.
 
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
