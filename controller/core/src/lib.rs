@@ -37,4 +37,6 @@ mod transitions;
 pub mod workload;
 
 #[cfg(test)]
+mod laws;
+#[cfg(test)]
 mod testing;

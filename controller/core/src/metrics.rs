@@ -38,7 +38,6 @@ pub const PER_SUBJECT: [&str; 2] = ["plane", "source_cluster"];
 
 const RECONCILER: &[&str] = &["reconciler"];
 const QUEUE: &[&str] = &["name", "controller"];
-const PLANE_KIND: &[&str] = &["plane", "kind"];
 
 const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
     metric(name, Type::Counter, labels, help)
@@ -132,7 +131,7 @@ pub const SUPPRESSED: Metric = counter(
 /// Brakes that hold.
 pub const BRAKE: Metric = gauge(
     "popcell_brake_held",
-    PLANE_KIND,
+    &["plane", "kind"],
     "1 while the brake on mass deletion holds.",
 );
 /// Objects that cannot be read.
@@ -144,7 +143,7 @@ pub const UNDECODABLE: Metric = gauge(
 /// CRDs of other versions.
 pub const SKEW: Metric = gauge(
     "popcell_crd_skew",
-    PLANE_KIND,
+    &["plane_kind", "kind"],
     "Objects whose spec a server stores otherwise than it was sent.",
 );
 /// Age of what a cell last said.

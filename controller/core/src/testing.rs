@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Delete, Patch, Plan, Plane, Proof, Target};
 
-type Key = (Plane, &'static str, String, String);
+pub(crate) type Key = (Plane, &'static str, String, String);
 
 /// Objects of all planes.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,10 @@ impl World {
             .collect()
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Key, &Object)> {
+        self.objects.iter()
+    }
+
     pub(crate) fn change(&mut self, plane: &Plane, kind: Kind, ns: &str, name: &str, change: impl FnOnce(&mut Object)) {
         let key = key(plane, kind, ns, name);
         let mut object = self.objects.get(&key).unwrap_or_else(|| panic!("no {key:?}")).clone();
@@ -73,6 +77,16 @@ impl World {
             object.metadata.deletion_timestamp.get_or_insert(Time(now()));
             self.store(key, object);
         }
+    }
+
+    /// The start of a plan, as if the process died after so many writes.
+    pub(crate) fn apply_start(&mut self, plan: &Plan, writes: usize) {
+        let mut start = plan.clone();
+        if writes < plan.actions.len() {
+            start.actions.truncate(writes);
+            start.status = None;
+        }
+        self.apply(&start);
     }
 
     /// Carries out a plan; panics where a server would answer an error that a converged pass never meets.

@@ -1,0 +1,137 @@
+//! Every key of every reconciler, and its pass.
+
+use std::collections::BTreeSet;
+
+use popcell_api::kind;
+
+use super::{CITIES, Driver, HUB_NAMESPACE, P, project};
+use crate::ledger::Ledger;
+use crate::object::Fields;
+use crate::observed::Observed;
+use crate::plan::{NAMESPACE, Plan, Plane};
+use crate::{federation, names, policy, projection, testing, workload};
+
+/// One key of one reconciler.
+#[derive(Clone, Debug)]
+pub(super) enum Job {
+    Workload(String),
+    Federation(String),
+    Policy(String),
+    Show(String),
+    Sweep,
+}
+
+impl Driver {
+    pub(super) fn jobs(&self) -> Vec<Job> {
+        let names = |plane: &Plane, kind| -> Vec<String> {
+            self.world
+                .list(plane, kind)
+                .iter()
+                .map(|one| one.name().to_owned())
+                .collect()
+        };
+        let project = project();
+        let mut jobs: Vec<Job> = names(&project, kind::WORKLOAD).into_iter().map(Job::Workload).collect();
+        jobs.extend(
+            names(&project, kind::WORKLOAD_DEPLOYMENT)
+                .into_iter()
+                .map(Job::Federation),
+        );
+        if !self.hub_away {
+            let mut policies: BTreeSet<String> = CITIES.iter().map(|city| names::city_policy(city)).collect();
+            policies.extend(names(&Plane::Hub, kind::PROPAGATION_POLICY));
+            jobs.extend(policies.into_iter().map(Job::Policy));
+            jobs.extend(names(&Plane::Hub, kind::INSTANCE).into_iter().map(Job::Show));
+            jobs.push(Job::Sweep);
+        }
+        jobs
+    }
+
+    pub(super) fn decide(&self, job: &Job) -> Plan {
+        let (world, project) = (&self.world, project());
+        let deployments = world.list(&project, kind::WORKLOAD_DEPLOYMENT);
+        let in_hub = world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+        let namespace = world.get(&project, NAMESPACE, "", "default");
+        let ledger = Ledger::default();
+        match job {
+            Job::Workload(name) => world.get(&project, kind::WORKLOAD, "default", name).map(|one| {
+                workload::decide(&workload::Observation {
+                    project: P.id,
+                    workload: one,
+                    deployments: &deployments,
+                    bindings: Observed::Known(&world.list(&project, kind::LOCATION_BINDING)),
+                    networks: Observed::Known(&world.list(&project, kind::NETWORK)),
+                    ledger: &ledger,
+                    now: testing::now(),
+                })
+            }),
+            Job::Federation(name) => world
+                .get(&project, kind::WORKLOAD_DEPLOYMENT, "default", name)
+                .map(|one| {
+                    let city = one.text("/spec/cityCode").unwrap_or_default();
+                    let policy = world.get(
+                        &Plane::Hub,
+                        kind::PROPAGATION_POLICY,
+                        HUB_NAMESPACE,
+                        &names::city_policy(city),
+                    );
+                    let namespaces = world.list(&Plane::Hub, NAMESPACE);
+                    let hub = federation::Hub {
+                        namespaces: &namespaces,
+                        deployments: &in_hub,
+                        policy,
+                        binding: None,
+                    };
+                    federation::decide(&federation::Observation {
+                        project: P,
+                        deployment: one,
+                        siblings: &deployments,
+                        namespace: Observed::Known(namespace),
+                        hub: if self.hub_away {
+                            Observed::Unknown
+                        } else {
+                            Observed::Known(hub)
+                        },
+                        ledger: &ledger,
+                        now: testing::now(),
+                    })
+                }),
+            Job::Policy(name) => Some(policy::decide(&policy::Observation {
+                namespace: world.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE),
+                namespace_name: HUB_NAMESPACE,
+                name,
+                policy: world.get(&Plane::Hub, kind::PROPAGATION_POLICY, HUB_NAMESPACE, name),
+                hub_deployments: &in_hub,
+                project_deployments: Observed::Known(&deployments),
+            })),
+            Job::Show(_) | Job::Sweep => {
+                world
+                    .get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE)
+                    .and_then(|hub_namespace| {
+                        let clusters = world.list(&Plane::Hub, kind::CLUSTER);
+                        let seen = projection::Observation {
+                            project: P,
+                            namespace: Observed::Known(namespace),
+                            hub_namespace,
+                            deployments: Observed::Known(&deployments),
+                            clusters: Observed::Known(&clusters),
+                            ledger: &ledger,
+                        };
+                        let Job::Show(name) = job else {
+                            let copies = world.list(&Plane::Hub, kind::INSTANCE);
+                            let shown = world.list(&project, kind::INSTANCE);
+                            return Some(projection::sweep(&seen, Observed::Known(&copies), &shown));
+                        };
+                        let copy = world.get(&Plane::Hub, kind::INSTANCE, HUB_NAMESPACE, name)?;
+                        Some(projection::show(
+                            &seen,
+                            copy,
+                            world.get(&project, kind::INSTANCE, "default", name),
+                            false,
+                        ))
+                    })
+            }
+        }
+        .unwrap_or_default()
+    }
+}
