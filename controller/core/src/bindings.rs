@@ -45,7 +45,10 @@ mod tests {
             .unwrap()
         };
         let available = |status: &str| json!({ "conditions": [{ "type": "Available", "status": status }] });
+        let mut going = binding("EEE", json!(null));
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         let bindings = [
+            going,
             binding("AAA", json!(null)),
             binding("BBB", available("True")),
             binding("CCC", available("Unknown")),

@@ -73,7 +73,8 @@ proptest! {
         driver.converge();
         for (key, object) in foreign {
             let now = driver.world.all().find(|(one, _)| **one == key).map(|(_, object)| object);
-            prop_assert_eq!(now, Some(&object));
+            let now = now.cloned().map(|one| driver::as_its_owner_made_it(&key, one));
+            prop_assert_eq!(now, Some(object));
         }
     }
 

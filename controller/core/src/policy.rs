@@ -36,8 +36,8 @@ pub struct Observation<'a> {
     pub policy: Option<&'a Object>,
     /// All WorkloadDeployments of the hub namespace.
     pub hub_deployments: &'a [&'a Object],
-    /// All WorkloadDeployments of the project's namespace, if the hub namespace is its current one; Unknown while the
-    /// project is not engaged.
+    /// All WorkloadDeployments of the project's namespace; none where the hub namespace is not the current one of it.
+    /// Unknown while the project is not engaged.
     pub project_deployments: Observed<&'a [&'a Object]>,
 }
 

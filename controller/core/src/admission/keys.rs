@@ -49,7 +49,10 @@ fn key_is_good(path: &str, key: &str, exempt: &[&str], faults: &mut Faults) {
         return;
     }
     if domain.is_some_and(is_reserved) && !exempt.contains(&key) {
-        faults.forbidden(format!("{path}[{key}]"), "the key is reserved");
+        faults.forbidden(
+            format!("{path}[{key}]"),
+            "the key is reserved: use a domain of your own",
+        );
     }
 }
 

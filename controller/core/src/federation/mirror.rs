@@ -32,7 +32,11 @@ pub(super) fn status(
 ) -> (Option<Value>, Option<Duration>) {
     let city = project.text("/spec/cityCode").unwrap_or_default();
     let mut look_again = None;
-    if let Some(since) = hub.and(binding).and_then(unplaced_since) {
+    let about_it = |binding: &&Object| {
+        let about = binding.text("/spec/resource/uid");
+        hub.is_some_and(|hub| about.is_none_or(|uid| uid == hub.uid()))
+    };
+    if let Some(since) = binding.filter(about_it).and_then(unplaced_since) {
         // A clock that is behind sees the future: that is no age at all.
         let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
         let left = UNPLACED_GRACE.saturating_sub(age);

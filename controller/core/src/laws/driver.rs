@@ -180,11 +180,7 @@ impl Driver {
                 one.name().to_owned(),
             );
             self.world.put(&plane, kind, one.clone());
-            // A WorkloadDeployment that a tenant makes is federated under its own rules: its city is none, so it is only
-            // told so. What is compared is what nobody but its owner may touch.
-            if bit != 3 {
-                foreign.push((key, one));
-            }
+            foreign.push((key, one));
         }
         foreign
     }
@@ -291,6 +287,19 @@ fn project() -> Plane {
 
 fn cluster(city: &str) -> String {
     format!("{}-01", city.to_lowercase())
+}
+
+/// A WorkloadDeployment that a tenant makes is federated under its own rules: it may get our finalizer and a status, and
+/// nothing else. Any other object of others is to stay as it is.
+pub(super) fn as_its_owner_made_it(key: &Key, mut object: Object) -> Object {
+    if key.0 != Plane::Hub && key.1 == kind::WORKLOAD_DEPLOYMENT.kind {
+        object.metadata.finalizers = None;
+        object.metadata.resource_version = Some("1".to_owned());
+        if let Some(fields) = object.data.as_object_mut() {
+            fields.remove("status");
+        }
+    }
+    object
 }
 
 /// An object without uids, versions and generations.

@@ -66,6 +66,9 @@ fn c22_a_project_that_is_gone_is_cleaned_after_the_grace() {
     assert!(early.is_quiet());
     assert_eq!(early.requeue, Some(Duration::from_mins(1)));
     let due = pass(&world, ProjectState::Gone, false, LATER);
+    // Copies and policies wait until no WorkloadDeployment is left that could bring them back.
+    assert_eq!(due.actions.len(), 1);
+    assert_eq!(due.actions[0].target().kind, kind::WORKLOAD_DEPLOYMENT);
     assert!(due.actions.iter().all(|action| matches!(action, Action::Delete(one)
         if one.brake == Brake::Exempt && matches!(one.proofs[0], Proof::ProjectGone { .. }))));
     world.settle(|world| pass(world, ProjectState::Gone, false, LATER));

@@ -23,7 +23,7 @@ fn placement(name: &str, cities: &[&str]) -> Value {
 }
 
 fn binding(city: &str) -> Object {
-    object(json!({ "metadata": { "name": format!("b-{}", city.to_lowercase()) },
+    object(json!({ "metadata": { "name": format!("b-{city}") },
         "spec": { "topology": { "topology.datum.net/city-code": city } } }))
 }
 
@@ -321,7 +321,7 @@ fn g39_a_lost_binding_tears_nothing_down() {
     let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
     world.settle(decide_in);
     let plane = Plane::Project("p".to_owned());
-    for lost in ["b-ord", "b-dfw"] {
+    for lost in ["b-ORD", "b-DFW"] {
         world.remove(&plane, kind::LOCATION_BINDING, "", lost);
         world.settle(decide_in);
         assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);

@@ -104,3 +104,74 @@ fn d7_what_upstream_left_is_stamped_and_kept() {
     assert_eq!(in_hub(&foreign, "web"), Some(&kept));
     assert_eq!(available(in_project(&foreign, "web")).0, reasons::NAME_CONFLICT);
 }
+
+#[test]
+fn d7_a_finalising_one_leaves_its_siblings_of_the_same_workload_and_other_projects_alone() {
+    let mut world = world(&[("web", "DFW"), ("web-2", "ORD")]);
+    for name in ["web", "web-2"] {
+        settle(&mut world, name);
+    }
+    // As upstream's operator left them: nothing but the Workload says whose they are.
+    for name in ["web", "web-2"] {
+        change_hub(&mut world, name, |one| one.metadata.annotations = None);
+    }
+    let mut elsewhere = in_hub(&world, "web").unwrap().clone();
+    elsewhere.metadata.namespace = Some("ns-other".to_owned());
+    world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, elsewhere.clone());
+    world.put(
+        &Plane::Hub,
+        NAMESPACE,
+        object(json!({ "metadata": { "name": "ns-other", "labels": {
+            "meta.datumapis.com/upstream-cluster-name": "cluster-q",
+            "meta.datumapis.com/upstream-namespace": "default" } } })),
+    );
+    let sibling = in_hub(&world, "web-2").unwrap().clone();
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    settle(&mut world, "web");
+    assert!(in_hub(&world, "web").is_none());
+    assert_eq!(in_hub(&world, "web-2"), Some(&sibling));
+    let kept = world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-other", "web");
+    assert_eq!(kept, Some(&elsewhere));
+}
+
+#[test]
+fn d1_what_no_patch_can_mend_is_made_anew() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    let old = in_hub(&world, "web").unwrap().uid().to_owned();
+    // A hub that was restored: the same uid upstream, another city.
+    change_hub(&mut world, "web", |one| one.data["spec"]["cityCode"] = json!("ORD"));
+    settle(&mut world, "web");
+    let made = in_hub(&world, "web").unwrap();
+    assert_ne!(made.uid(), old);
+    assert_eq!(made.text("/spec/cityCode"), Some("DFW"));
+}
+
+#[test]
+fn d14_a_project_that_is_back_is_not_gone() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", |one| {
+        let annotations = one.metadata.annotations.as_mut().unwrap();
+        annotations.insert(
+            annotations::PROJECT_GONE_SINCE.to_owned(),
+            "2026-01-01T00:00:00Z".to_owned(),
+        );
+    });
+    settle(&mut world, "web");
+    let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+    assert_eq!(namespace.annotation(annotations::PROJECT_GONE_SINCE), None);
+}
+
+#[test]
+fn c36_nothing_is_carried_from_a_namespace_that_is_going() {
+    let mut world = world(&[("web", "DFW")]);
+    change(&mut world, "web", |one| {
+        one.metadata.finalizers = Some(vec![finalizers::FEDERATOR.to_owned()])
+    });
+    world.change(&plane(), NAMESPACE, "", "default", |one| {
+        one.metadata.finalizers = Some(vec!["kubernetes".to_owned()]);
+        one.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    });
+    assert!(pass(&world, "web").is_quiet());
+}

@@ -179,3 +179,28 @@ fn c37_d12_a_city_without_a_cell_shows_it_after_a_minute_and_minds_its_counts() 
         assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(3));
     }
 }
+
+#[test]
+fn c37_a_city_that_gets_its_cell_waits_for_it_to_speak() {
+    let mut world = world(&[("web", "DFW")]);
+    settle(&mut world, "web");
+    world.put(
+        &Plane::Hub,
+        kind::RESOURCE_BINDING,
+        binding(json!([]), "2026-01-01T00:00:00Z"),
+    );
+    settle(&mut world, "web");
+    assert_eq!(available(in_project(&world, "web")).0, reasons::NO_MATCHING_LOCATION);
+    world.put(
+        &Plane::Hub,
+        kind::RESOURCE_BINDING,
+        binding(json!([{ "name": "dfw" }]), "2026-01-01T00:00:00Z"),
+    );
+    settle(&mut world, "web");
+    assert_eq!(available(in_project(&world, "web")).0, reasons::PROVISIONING_INSTANCES);
+    // A binding about an earlier object of the name says nothing.
+    let mut old = binding(json!([]), "2026-01-01T00:00:00Z");
+    old.data["spec"]["resource"] = json!({ "uid": "earlier" });
+    world.put(&Plane::Hub, kind::RESOURCE_BINDING, old);
+    assert!(pass(&world, "web").is_quiet());
+}

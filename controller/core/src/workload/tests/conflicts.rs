@@ -86,3 +86,37 @@ fn a_paused_workload_is_shown_as_paused_and_left_alone() {
     world.settle(decide_in);
     assert!(conditions::find(&status(&world), "Paused").is_none());
 }
+
+#[test]
+fn d16_a_deployment_that_a_tenant_made_for_another_life_of_the_workload_is_left_alone() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let plane = Plane::Project("p".to_owned());
+    let theirs = object(json!({
+        "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9" },
+        "spec": { "workloadRef": { "name": "web", "uid": "w0" }, "cityCode": "DFW", "placementName": "us" } }));
+    world.put(&plane, kind::WORKLOAD_DEPLOYMENT, theirs.clone());
+    world.settle(decide_in);
+    assert_eq!(world.list(&plane, kind::WORKLOAD_DEPLOYMENT), [&theirs]);
+    assert_eq!(available(&status(&world)).1, reasons::NAME_CONFLICT);
+}
+
+#[test]
+fn d1_another_spelling_or_split_of_one_name_is_another_object() {
+    for (before, after) in [
+        (json!([placement("us", &["DFW"])]), json!([placement("us", &["dfw"])])),
+        (json!([placement("us-a", &["b"])]), json!([placement("us", &["a-b"])])),
+    ] {
+        let mut world = world(before, &["DFW", "dfw", "b", "a-b"]);
+        world.settle(decide_in);
+        let plane = Plane::Project("p".to_owned());
+        let old = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].uid().to_owned();
+        edit(&mut world, |workload| {
+            workload.data["spec"]["placements"] = after.clone()
+        });
+        world.settle(decide_in);
+        let made = world.list(&plane, kind::WORKLOAD_DEPLOYMENT);
+        assert_eq!(made.len(), 1);
+        assert_ne!(made[0].uid(), old);
+        assert_eq!(made[0].text("/spec/cityCode"), after[0]["cityCodes"][0].as_str());
+    }
+}
