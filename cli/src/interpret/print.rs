@@ -14,7 +14,7 @@ pub(super) fn answer(answer: &Answer, format: DataFormat, out: &mut dyn Write) -
     if format == DataFormat::Json {
         return writeln!(out, "{}", answer.to_node().to_json());
     }
-    let mut parts = answer.parts.clone();
+    let mut parts = answer.shown();
     // karmadactl says it when there are no requirements.
     if parts.first().is_some_and(|(name, _)| *name == "replica") && parts.len() == 1 {
         parts.push(("requires", Node::made(Value::Null)));

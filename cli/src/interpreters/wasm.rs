@@ -6,7 +6,7 @@ use popcell_engine::{Call, CallError, Cause, Engine, Module, Settings};
 use popcell_protocol::{Health, Operation, StatusItem};
 use popcell_sdk::{
     Error, Health as SdkHealth,
-    module::{Input, Output, Run},
+    module::{Aggregation, Input, Output, Run},
     types,
 };
 use serde_json::value::RawValue;
@@ -85,14 +85,23 @@ impl Wasm {
         };
         match self.module.call(&call, self.timeout) {
             Ok(given) => {
-                // Through the wire, so that an answer means the same from a module as from a webhook.
+                let left_out = match &given {
+                    popcell_protocol::Answer::Aggregation { left_out, .. } => Some(*left_out),
+                    _ => None,
+                };
+                // Through the wire, so that an answer means the same from a module as from a webhook. What was left out
+                // is the one thing that it does not carry.
                 let text = popcell_protocol::encode("u", &Ok(given));
                 let broken = |message: String| Unanswered::Broken {
                     message,
                     frames: Vec::new(),
                 };
                 let answer = wire::decode(&text, "u", operation).map_err(|reason| broken(reason.to_string()))?;
-                answer::output(operation, &answer).map_err(broken)
+                let output = answer::output(operation, &answer).map_err(broken)?;
+                Ok(match (output, left_out) {
+                    (Output::Change(change), Some(left_out)) => Output::Aggregation(Aggregation { change, left_out }),
+                    (output, _) => output,
+                })
             }
             Err(error) => Err(unanswered(error)),
         }

@@ -64,7 +64,12 @@ fn wanted(case: &Case, outcome: &Result<Answer, Error>) -> Option<Node> {
         Err(Error::Undecided(reason)) => return Some(text("undecided", reason)),
         Err(Error::Unsupported | Error::Failed(_)) => return None,
     };
-    let Expected::Answer { parts, unchanged } = &case.expected else {
+    let Expected::Answer {
+        parts,
+        unchanged,
+        left_out,
+    } = &case.expected
+    else {
         return Some(answer.to_node());
     };
     let mut fields: Vec<(&str, Node)> = Vec::new();
@@ -78,6 +83,9 @@ fn wanted(case: &Case, outcome: &Result<Answer, Error>) -> Option<Node> {
     }
     if let (Some(_), Some(got)) = (unchanged, answer.unchanged) {
         fields.push(("unchanged", Node::made(Value::Bool(got))));
+    }
+    if let (Some(_), Some(got)) = (left_out, answer.left_out) {
+        fields.push(("leftOut", Node::made(Value::Number(got.to_string()))));
     }
     Some(Node::made_fields(fields))
 }

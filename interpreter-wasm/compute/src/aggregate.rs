@@ -37,7 +37,10 @@ pub(crate) fn aggregate(object: &mut Object, items: &[StatusItem]) -> Result<()>
         return Ok(());
     }
     let generation = translated_generation(object, items);
-    object.set(fields::STATUS, merge(&reports, generation)?)
+    let mut left_out = 0;
+    object.set(fields::STATUS, merge(&reports, generation, &mut left_out)?)?;
+    object.leave_out(u32::try_from(left_out).unwrap_or(u32::MAX));
+    Ok(())
 }
 
 /// What one cluster said: the fields of its status that hold something.
@@ -117,7 +120,7 @@ fn reports(items: &[StatusItem]) -> Result<Vec<Report<'_>>> {
 }
 
 /// One status made of the reports. Fields stand in the order in which the first cluster that has them gave them.
-fn merge(reports: &[Report<'_>], generation: Option<i64>) -> Result<Json> {
+fn merge(reports: &[Report<'_>], generation: Option<i64>, left_out: &mut usize) -> Result<Json> {
     let mut merged: Vec<(String, Json)> = Vec::new();
     for report in reports {
         for (name, value) in &report.fields {
@@ -127,7 +130,8 @@ fn merge(reports: &[Report<'_>], generation: Option<i64>) -> Result<Json> {
             let value = match *name {
                 OBSERVED_GENERATION => generation.map(Json::from),
                 CONDITIONS => {
-                    conditions::merge(reports.iter().filter_map(|report| report.field(CONDITIONS)), generation)?
+                    let lists = reports.iter().filter_map(|report| report.field(CONDITIONS));
+                    conditions::merge(lists, generation, left_out)?
                 }
                 count if COUNTS.contains(&count) && reports.len() > 1 => Some(Json::from(sum(reports, count)?)),
                 _ => Some((*value).clone()),

@@ -1,10 +1,9 @@
 //! Conditions of several members as one list.
 //!
 //! A condition that breaks the schema of `metav1.Condition` is left out, since the API server would refuse the whole
-//! status for it, at every try; so is all but the first of one type. How many were left out stands nowhere in the answer:
-//! a field for the number would be pruned by the CRD, so that the answer would never equal what is stored and be written
-//! for ever, and a mark in a message would change a condition that is copied whole. The member's own API server refuses
-//! such conditions, so none is expected here.
+//! status for it, at every try; so is all but the first of one type, and a `conditions` that is no list. How many were left
+//! out is told to the host, which counts them; the answer is not the place: a field for the number would be pruned by the
+//! CRD and be written for ever. The member's own API server refuses such conditions, so none is expected here.
 //!
 //! Messages are cut to [`MESSAGE_LIMIT`] bytes between two characters. `observedGeneration` is the translated number of
 //! the whole status, or absent.
@@ -55,15 +54,23 @@ struct Condition<'a> {
     json: &'a Json,
 }
 
-/// Merges the `conditions` fields of the members, given by cluster name. `None` when none of them is a list.
-pub(crate) fn merge<'a>(lists: impl Iterator<Item = &'a Json>, generation: Option<i64>) -> Result<Option<Json>> {
+/// Merges the `conditions` fields of the members, given by cluster name, and adds to `left_out` what cannot go upward.
+/// `None` when none of them is a list.
+pub(crate) fn merge<'a>(
+    lists: impl Iterator<Item = &'a Json>,
+    generation: Option<i64>,
+    left_out: &mut usize,
+) -> Result<Option<Json>> {
     let mut deciding: Option<Vec<Condition<'a>>> = None;
     for list in lists {
         let Ok(Some(entries)) = list.items("") else {
+            *left_out += 1;
             continue;
         };
         let deciding = deciding.get_or_insert_default();
-        for condition in readable(entries) {
+        let readable = readable(entries);
+        *left_out += entries.len() - readable.len();
+        for condition in readable {
             match deciding.iter_mut().find(|known| known.kind == condition.kind) {
                 None => deciding.push(condition),
                 Some(known) => {

@@ -87,9 +87,15 @@ impl Functions {
         change(desired, |desired| (self.retain)(desired, observed))
     }
 
-    /// The patch that AggregateStatus makes of `object`.
-    pub fn aggregated(&self, object: &Object, items: &[StatusItem]) -> Result<Change> {
-        change(object, |object| (self.aggregate)(object, items))
+    /// The patch that AggregateStatus makes of `object`, and what it says to have left out.
+    pub fn aggregated(&self, object: &Object, items: &[StatusItem]) -> Result<Aggregation> {
+        let mut left_out = 0;
+        let change = change(object, |object| {
+            (self.aggregate)(object, items)?;
+            left_out = object.left_out();
+            Ok(())
+        })?;
+        Ok(Aggregation { change, left_out })
     }
 }
 
@@ -100,6 +106,15 @@ pub enum Change {
     Unchanged,
     /// These steps, in this order. Never empty.
     Patch(Vec<PatchOp>),
+}
+
+/// What AggregateStatus makes of the object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregation {
+    /// What to do with the object.
+    pub change: Change,
+    /// How many parts of the reported statuses were left out ([`Object::leave_out`]).
+    pub left_out: u32,
 }
 
 /// One question to a module.
@@ -124,14 +139,27 @@ pub enum Output {
     Replicas(Replicas),
     /// InterpretComponent.
     Components(Vec<Component>),
-    /// ReviseReplica, Retain, AggregateStatus.
+    /// ReviseReplica and Retain. Also AggregateStatus, from somebody who cannot say what was left out: Karmada's protocol
+    /// has no place for it.
     Change(Change),
+    /// AggregateStatus.
+    Aggregation(Aggregation),
     /// InterpretStatus.
     Status(Json),
     /// InterpretHealth.
     Health(bool),
     /// InterpretDependency.
     Dependencies(Vec<Dependency>),
+}
+
+impl Output {
+    /// What to do with the object, where the operation may change it.
+    pub fn change(&self) -> Option<&Change> {
+        match self {
+            Self::Change(change) | Self::Aggregation(Aggregation { change, .. }) => Some(change),
+            _ => None,
+        }
+    }
 }
 
 /// A module that can be asked: the native one here, the WebAssembly one in the command line.
@@ -197,7 +225,7 @@ impl Run for ModuleDef {
             }
             Operation::AggregateStatus => {
                 let items: Vec<_> = items.iter().enumerate().map(rebased_item).collect::<Result<_>>()?;
-                functions.aggregated(object, &items).map(Output::Change)
+                functions.aggregated(object, &items).map(Output::Aggregation)
             }
             Operation::InterpretStatus => (functions.status)(object).map(Output::Status),
             Operation::InterpretHealth => (functions.health)(object).map(Output::Health),

@@ -7,8 +7,11 @@ use crate::{Error, Json, Result};
 /// A whole Kubernetes object: a [`Json`] object with short ways to what every object has.
 ///
 /// The readers of names are lenient (absent or of another type = empty): the API server has checked them already.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Object(Json);
+#[derive(Debug, Clone)]
+pub struct Object {
+    json: Json,
+    left_out: u32,
+}
 
 impl Object {
     /// Reads an object from JSON text.
@@ -54,13 +57,32 @@ impl Object {
         self.get("/metadata/annotations")?.member(key)?.as_text()
     }
 
+    /// Says, in AggregateStatus, that so many more parts of the reported statuses were left out of the object, since the
+    /// API server would refuse them. The webhook counts them (`popcell_status_parts_left_out_total`), so that what
+    /// vanishes on the way up is seen; the answer is the same. Other operations ignore it.
+    pub fn leave_out(&mut self, parts: u32) {
+        self.left_out = self.left_out.saturating_add(parts);
+    }
+
+    /// How many parts [`Object::leave_out`] was told of.
+    pub(crate) fn left_out(&self) -> u32 {
+        self.left_out
+    }
+
     /// The object as plain JSON.
     pub fn into_json(self) -> Json {
-        self.0
+        self.json
     }
 
     fn lenient(&self, pointer: &str) -> Option<&str> {
         self.get(pointer)?.as_text()
+    }
+}
+
+impl PartialEq for Object {
+    /// Whether the JSON is equal.
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json
     }
 }
 
@@ -69,7 +91,10 @@ impl TryFrom<Json> for Object {
 
     fn try_from(value: Json) -> Result<Self> {
         if value.is_object() {
-            Ok(Self(value))
+            Ok(Self {
+                json: value,
+                left_out: 0,
+            })
         } else {
             Err(Error::invalid(
                 "",
@@ -83,13 +108,13 @@ impl Deref for Object {
     type Target = Json;
 
     fn deref(&self) -> &Json {
-        &self.0
+        &self.json
     }
 }
 
 impl DerefMut for Object {
     fn deref_mut(&mut self) -> &mut Json {
-        &mut self.0
+        &mut self.json
     }
 }
 

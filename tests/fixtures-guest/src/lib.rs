@@ -13,12 +13,15 @@ mod description;
 wit_bindgen::generate!({ path: "../../wit", world: "interpreter" });
 
 use exports::popcell::interpreter::operations::{
-    Change, Component, Dependency, Description, Error, Guest, Gvk, PatchOp, PathValue, Replicas, Requirements,
-    StatusItem,
+    Aggregation, Change, Component, Dependency, Description, Error, Guest, Gvk, PatchOp, PathValue, Replicas,
+    Requirements, StatusItem,
 };
 
 /// Which description the module gives; a test finds it by its first word and overwrites the rest.
 static SELF: [u8; 48] = *b"popcell-fixture-self:misbehaving                ";
+
+/// Makes every instance start with more than the smallest `--max-memory`, 1 MiB.
+static BALLAST: [u8; 1 << 20] = [0; 1 << 20];
 
 struct Misbehaving;
 
@@ -84,11 +87,14 @@ impl Guest for Misbehaving {
         })
     }
 
-    fn aggregate_status(_: Gvk, object: Vec<u8>, items: Vec<StatusItem>) -> Result<Change, Error> {
+    fn aggregate_status(_: Gvk, object: Vec<u8>, items: Vec<StatusItem>) -> Result<Aggregation, Error> {
         let lie = behaviour::act(&object)?;
         let path = if lie == "lie-spec" { "/spec" } else { "/status" };
         let names: Vec<String> = items.iter().map(|item| format!("\"{}\"", item.cluster_name)).collect();
-        Ok(add(path, format!("{{\"clusters\":[{}]}}", names.join(","))))
+        Ok(Aggregation {
+            change: add(path, format!("{{\"clusters\":[{}]}}", names.join(","))),
+            left_out: if lie == "leave-out" { 3 } else { 0 },
+        })
     }
 
     fn interpret_status(_: Gvk, object: Vec<u8>) -> Result<Vec<u8>, Error> {
@@ -129,6 +135,7 @@ fn add(path: &str, value: String) -> Change {
 
 /// Read where it lies: the compiler must not take it for a constant.
 fn variant() -> &'static str {
+    std::hint::black_box(&BALLAST);
     let text = std::hint::black_box(&SELF);
     let text = std::str::from_utf8(text).unwrap_or_default();
     text.split_once(':').map_or("", |(_, variant)| variant.trim_end())

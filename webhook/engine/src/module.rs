@@ -229,6 +229,7 @@ pub(crate) enum Raw {
     Replicas(wit::Replicas),
     Components(Vec<wit::Component>),
     Change(wit::Change),
+    Aggregation(wit::Aggregation),
     Status(Vec<u8>),
     Health(bool),
     Dependencies(Vec<wit::Dependency>),
@@ -262,7 +263,7 @@ fn ask(
             let items: Vec<_> = call.items.iter().map(item).collect();
             guest
                 .call_aggregate_status(store, kind, call.object, &items)?
-                .map(Raw::Change)
+                .map(Raw::Aggregation)
         }
         Operation::InterpretStatus => guest.call_interpret_status(store, kind, call.object)?.map(Raw::Status),
         Operation::InterpretHealth => guest.call_interpret_health(store, kind, call.object)?.map(Raw::Health),

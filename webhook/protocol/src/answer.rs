@@ -16,8 +16,15 @@ pub enum Answer {
     },
     /// To InterpretComponent.
     Components(Vec<Component>),
-    /// To ReviseReplica, Retain and AggregateStatus. `None` and an empty list both leave the object as it is.
+    /// To ReviseReplica and Retain. `None` and an empty list both leave the object as it is.
     Patch(Option<Vec<PatchOp>>),
+    /// To AggregateStatus.
+    Aggregation {
+        /// As in [`Answer::Patch`].
+        patch: Option<Vec<PatchOp>>,
+        /// How many parts of the reported statuses were left out. Not written: Karmada has no place for it.
+        left_out: u32,
+    },
     /// To InterpretStatus: a JSON object.
     Status(Box<RawValue>),
     /// To InterpretHealth.

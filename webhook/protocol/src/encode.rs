@@ -25,7 +25,7 @@ pub fn encode(uid: &str, answer: &Result<Answer, Refusal>) -> Vec<u8> {
             response.components = Some(components.iter().map(ComponentOut::from).collect());
         }
         // No change is neither patch nor patchType: one without the other is an error.
-        Ok(Answer::Patch(operations)) => {
+        Ok(Answer::Patch(operations) | Answer::Aggregation { patch: operations, .. }) => {
             if let Some(operations) = operations.as_deref().filter(|operations| !operations.is_empty()) {
                 response.patch = Some(Base64Json(operations));
                 response.patch_type = Some("JSONPatch");

@@ -32,6 +32,11 @@ fn response(answer: &Result<Answer, Refusal>) -> Value {
 fn no_change_has_neither_patch_nor_type() {
     assert_eq!(response(&Ok(Answer::Patch(None))), json!({}));
     assert_eq!(response(&Ok(Answer::Patch(Some(Vec::new())))), json!({}));
+    let unchanged = Answer::Aggregation {
+        patch: None,
+        left_out: 3,
+    };
+    assert_eq!(response(&Ok(unchanged)), json!({}), "Karmada has no place for it");
 }
 
 #[test]

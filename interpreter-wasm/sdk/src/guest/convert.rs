@@ -1,7 +1,7 @@
 //! Between the SDK's types and those of the interface text, field by field.
 
 use super::wit;
-use crate::module::{Change, ModuleDef, TargetDef};
+use crate::module::{Aggregation, Change, ModuleDef, TargetDef};
 use crate::types::PatchOp;
 use crate::{Component, Dependency, Error, Health, Json, NodeClaim, Operation, Replicas, Requirements};
 
@@ -131,6 +131,15 @@ impl From<Change> for wit::Change {
         match change {
             Change::Unchanged => Self::Unchanged,
             Change::Patch(patch) => Self::Patch(patch.into_iter().map(Into::into).collect()),
+        }
+    }
+}
+
+impl From<Aggregation> for wit::Aggregation {
+    fn from(aggregation: Aggregation) -> Self {
+        Self {
+            change: aggregation.change.into(),
+            left_out: aggregation.left_out,
         }
     }
 }

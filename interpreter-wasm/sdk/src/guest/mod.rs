@@ -78,7 +78,7 @@ impl<P: Provider> wit::Guest for P {
         kind: wit::Gvk,
         object: Vec<u8>,
         items: Vec<wit::StatusItem>,
-    ) -> Result<wit::Change, wit::Error> {
+    ) -> Result<wit::Aggregation, wit::Error> {
         let items: Vec<_> = items.into_iter().enumerate().map(status_item).collect::<Result<_>>()?;
         Ok(functions::<P>(&kind)?.aggregated(read(object)?, items.leak())?.into())
     }

@@ -82,6 +82,22 @@ fn an_edit_becomes_a_patch_and_no_edit_none() {
 }
 
 #[test]
+fn what_aggregate_leaves_out_is_counted_beside_the_change() {
+    let mut functions = Functions::of::<Widget>();
+    functions.aggregate = |object, items| {
+        object.leave_out(u32::try_from(items.len()).unwrap());
+        object.leave_out(1);
+        Ok(())
+    };
+    let aggregation = functions.aggregated(&Object::parse("{}").unwrap(), &[item("{}"), item("{}")]);
+    let expected = Aggregation {
+        change: Change::Unchanged,
+        left_out: 3,
+    };
+    assert_eq!(aggregation, Ok(expected));
+}
+
+#[test]
 fn c16_what_is_not_written_is_unsupported() {
     for operation in [
         Operation::InterpretReplica,

@@ -14,7 +14,7 @@ mod pointer;
 mod quantity;
 mod replicas;
 
-use popcell_protocol::Answer;
+use popcell_protocol::{Answer, PatchOp};
 
 use crate::bindings::wit;
 use crate::call_error::cut;
@@ -47,15 +47,25 @@ pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, max_answer: 
     let answer = match raw.map_err(error)? {
         Raw::Replicas(answer) => replicas::check(answer),
         Raw::Components(answer) => replicas::check_components(answer),
-        Raw::Change(wit::Change::Unchanged) => Ok(Answer::Patch(None)),
-        Raw::Change(wit::Change::Patch(operations)) => {
-            patch::check(call.operation, call.object, operations, max_answer)
+        Raw::Change(change) => checked(change, call, max_answer).map(Answer::Patch),
+        Raw::Aggregation(aggregation) => {
+            checked(aggregation.change, call, max_answer).map(|patch| Answer::Aggregation {
+                patch,
+                left_out: aggregation.left_out,
+            })
         }
         Raw::Status(answer) => json::object("/rawStatus", answer, max_answer).map(Answer::Status),
         Raw::Health(answer) => Ok(Answer::Health(answer)),
         Raw::Dependencies(answer) => dependency::check(answer),
     };
     Ok(answer?)
+}
+
+fn checked(change: wit::Change, call: &Call<'_>, max: usize) -> Result<Option<Vec<PatchOp>>, Violation> {
+    match change {
+        wit::Change::Unchanged => Ok(None),
+        wit::Change::Patch(steps) => patch::check(call.operation, call.object, steps, max).map(Some),
+    }
 }
 
 fn error(error: wit::Error) -> Cause {

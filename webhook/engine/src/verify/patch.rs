@@ -1,6 +1,6 @@
 //! Patches: they apply, and they touch nothing that is not the operation's.
 
-use popcell_protocol::{Answer, Operation, PatchOp};
+use popcell_protocol::{Operation, PatchOp};
 
 use super::document::{Node, Step};
 use super::metadata::{self, Touch};
@@ -16,7 +16,7 @@ pub(super) fn check(
     object: &[u8],
     steps: Vec<wit::PatchOp>,
     max: usize,
-) -> Result<Answer, Violation> {
+) -> Result<Vec<PatchOp>, Violation> {
     if steps.len() > MAX_STEPS {
         return Err(Violation::new(
             "",
@@ -36,7 +36,7 @@ pub(super) fn check(
     for step in &steps {
         check_step(operation, &mut document, step)?;
     }
-    Ok(Answer::Patch(Some(steps)))
+    Ok(steps)
 }
 
 fn read(step: wit::PatchOp, room: &mut usize) -> Result<PatchOp, Violation> {

@@ -51,12 +51,25 @@ fn status_items_arrive() {
         items: &items,
         ..Call::new(AggregateStatus, &kind, &object)
     };
-    let Ok(Answer::Patch(Some(steps))) = module.call(&call, Duration::from_secs(5)) else {
+    let Ok(Answer::Aggregation {
+        patch: Some(steps),
+        left_out: 0,
+    }) = module.call(&call, Duration::from_secs(5))
+    else {
         panic!("no patch")
     };
     assert!(
         format!("{steps:?}").contains(r#"{\"clusters\":[\"dfw\",\"ord\"]}"#) || format!("{steps:?}").contains("dfw")
     );
+}
+
+#[test]
+fn what_an_aggregation_left_out_is_told() {
+    let module = module(&settings());
+    assert!(matches!(
+        ask(&module, AggregateStatus, "leave-out"),
+        Ok(Answer::Aggregation { left_out: 3, .. })
+    ));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use popcell_engine::{Modules, Outcome, Path};
-use popcell_protocol::{Gvk, Operation, Request};
+use popcell_engine::{Modules, Outcome, Path, Verdict};
+use popcell_protocol::{Answer, Gvk, Operation, Request};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,6 +30,12 @@ struct Call {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Source {
+    module: Arc<str>,
+    kind: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Rejection {
     reason: &'static str,
 }
@@ -43,6 +49,7 @@ pub struct Calls {
     duration: Histograms,
     queue: Histograms,
     rejected: Family<Rejection, Counter>,
+    left_out: Family<Source, Counter>,
     /// The series of what is loaded, found without building labels.
     known: HashMap<Gvk, HashMap<Operation, Series>>,
 }
@@ -62,6 +69,7 @@ impl Calls {
             duration: Family::new_with_constructor(|| buckets(&[10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 1e-3, 10e-3])),
             queue: Family::new_with_constructor(|| buckets(&[100e-6, 1e-3, 10e-3])),
             rejected: Family::default(),
+            left_out: Family::default(),
             known: HashMap::new(),
         };
         for module in modules.iter() {
@@ -75,6 +83,10 @@ impl Calls {
                         kind: Arc::clone(&kind),
                         operation: operation.as_str(),
                     };
+                    if operation == Operation::AggregateStatus {
+                        // So that the series is there, at 0, before anything was left out.
+                        drop(calls.left_out.get_or_create(&question.source()));
+                    }
                     let series = calls.series(question);
                     calls
                         .known
@@ -96,6 +108,11 @@ impl Calls {
             "Time that a call waited for a slot, of those that needed one",
             Unit::Seconds,
             calls.queue.clone(),
+        );
+        registry.register(
+            "status_parts_left_out",
+            "Parts of members' statuses that AggregateStatus left out of its answers",
+            calls.left_out.clone(),
         );
         registry.register(
             "requests_rejected",
@@ -131,6 +148,12 @@ impl Calls {
             self.outcomes.get_or_create(&series.question.with(label)).inc();
         }
         let Some(outcome) = outcome else { return };
+        if let Verdict::Answer(Answer::Aggregation { left_out, .. }) = &outcome.verdict
+            && *left_out > 0
+        {
+            let parts = self.left_out.get_or_create(&series.question.source());
+            parts.inc_by(u64::from(*left_out));
+        }
         series.duration.observe(outcome.ran.as_secs_f64());
         if outcome.path == Path::Slow {
             series.queue.observe(outcome.queued.as_secs_f64());
@@ -157,6 +180,13 @@ impl Calls {
 }
 
 impl Question {
+    fn source(&self) -> Source {
+        Source {
+            module: Arc::clone(&self.module),
+            kind: Arc::clone(&self.kind),
+        }
+    }
+
     fn with(&self, outcome: &'static str) -> Call {
         Call {
             module: Arc::clone(&self.module),

@@ -29,6 +29,21 @@ async fn every_operation_is_answered_over_both_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn parts_of_statuses_that_were_left_out_are_counted() {
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&[]);
+    let client = world.client(&webhook);
+    let series =
+        r#"popcell_status_parts_left_out_total{module="misbehaving@0.1.0",kind="tests.popcell.dev/v1 Misbehaving"}"#;
+    assert_eq!(webhook.metric(series).await, 0, "there before anything is left out");
+    for behaviour in ["leave-out", "", "leave-out"] {
+        let reply = client.post("", request("AggregateStatus", behaviour)).await;
+        assert!(reply.is_successful(), "{reply:?}");
+    }
+    assert_eq!(webhook.metric(series).await, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn c07_five_faults_are_told_apart_and_the_server_goes_on() {
     let world = World::new(&["misbehaving", "other"]);
     let webhook = world.start(&["--call-timeout", "500ms"]);

@@ -1,7 +1,7 @@
 //! An answer in the words of a test file.
 
 use super::patch::apply;
-use crate::module::{Change, Input, Output};
+use crate::module::{Aggregation, Change, Input, Output};
 use crate::test::yaml::{Node, Value};
 use crate::{Component, Dependency, NodeClaim, Operation, Requirements};
 
@@ -12,6 +12,9 @@ pub struct Answer {
     pub parts: Vec<(&'static str, Node)>,
     /// Whether the object is left as it is; only for the operations that may change it.
     pub unchanged: Option<bool>,
+    /// How many parts of the reported statuses AggregateStatus left out; `None` for other operations, and where the one
+    /// who answers cannot say it (a webhook).
+    pub left_out: Option<u32>,
 }
 
 impl Answer {
@@ -22,7 +25,14 @@ impl Answer {
 
     /// The answer as one mapping.
     pub fn to_node(&self) -> Node {
-        Node::made_fields(self.parts.iter().map(|(key, part)| (*key, part.clone())))
+        Node::made_fields(self.shown())
+    }
+
+    /// The parts, and what was left out where there is something.
+    pub fn shown(&self) -> Vec<(&'static str, Node)> {
+        let left_out = self.left_out.filter(|parts| *parts > 0);
+        let left_out = left_out.map(|parts| ("leftOut", number(parts.into())));
+        self.parts.iter().cloned().chain(left_out).collect()
     }
 }
 
@@ -31,7 +41,6 @@ impl Answer {
 /// # Errors
 /// When the output is one of another operation, or its patch does not fit the object.
 pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<Answer, String> {
-    let mut unchanged = None;
     let parts = match (operation, output) {
         (Operation::InterpretReplica, Output::Replicas(found)) => {
             let mut parts = vec![("replica", number(found.replicas))];
@@ -48,7 +57,9 @@ pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<An
         }
         (Operation::ReviseReplica, Output::Change(change)) => vec![("revised", changed(input, change)?)],
         (Operation::Retain, Output::Change(change)) => vec![("retained", changed(input, change)?)],
-        (Operation::AggregateStatus, Output::Change(change)) => vec![("aggregatedStatus", changed(input, change)?)],
+        (Operation::AggregateStatus, Output::Change(change) | Output::Aggregation(Aggregation { change, .. })) => {
+            vec![("aggregatedStatus", changed(input, change)?)]
+        }
         (Operation::InterpretStatus, Output::Status(found)) => vec![("status", Node::of(found))],
         (Operation::InterpretHealth, Output::Health(found)) => vec![("healthy", Node::made(Value::Bool(*found)))],
         (Operation::InterpretDependency, Output::Dependencies(found)) => {
@@ -56,10 +67,14 @@ pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<An
         }
         (operation, other) => return Err(format!("{operation} got the answer of another operation: {other:?}")),
     };
-    if let Output::Change(change) = output {
-        unchanged = Some(matches!(change, Change::Unchanged));
-    }
-    Ok(Answer { parts, unchanged })
+    Ok(Answer {
+        parts,
+        unchanged: output.change().map(|change| matches!(change, Change::Unchanged)),
+        left_out: match output {
+            Output::Aggregation(aggregation) => Some(aggregation.left_out),
+            _ => None,
+        },
+    })
 }
 
 fn changed(input: &Input, change: &Change) -> Result<Node, String> {

@@ -38,11 +38,26 @@ pub fn check(case: &Case, module: &dyn Run) -> (Result<Answer, Error>, Result<()
 
 fn judge(case: &Case, answered: &Result<Answer, Error>) -> Result<(), Failure> {
     match (&case.expected, answered) {
-        (Expected::Answer { parts, unchanged }, Ok(answer)) => {
+        (
+            Expected::Answer {
+                parts,
+                unchanged,
+                left_out,
+            },
+            Ok(answer),
+        ) => {
             if let (Some(expected), Some(got)) = (unchanged, answer.unchanged)
                 && *expected != got
             {
                 return changed(case, answer, got);
+            }
+            if let (Some(expected), Some(got)) = (left_out, answer.left_out)
+                && *expected != got
+            {
+                return fail(
+                    output(case),
+                    format!("leftOut: expected {expected} parts of the statuses to be left out, got {got}"),
+                );
             }
             parts.iter().try_for_each(|part| match answer.part(&part.key) {
                 None => fail(part.at, format!("{}: expected, but the answer has none", part.key)),

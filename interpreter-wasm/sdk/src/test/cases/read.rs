@@ -202,6 +202,7 @@ fn expected(source: &Node, operation: Operation) -> Result<Expected, Wrong> {
         return Ok(Expected::Answer {
             parts: Vec::new(),
             unchanged: None,
+            left_out: None,
         });
     };
     let Some(fields) = output.fields() else {
@@ -209,6 +210,7 @@ fn expected(source: &Node, operation: Operation) -> Result<Expected, Wrong> {
     };
     let mut parts = Vec::new();
     let mut unchanged = None;
+    let mut left_out = None;
     for field in fields {
         match field.key.as_str() {
             "error" | "undecided" if fields.len() > 1 => {
@@ -217,13 +219,14 @@ fn expected(source: &Node, operation: Operation) -> Result<Expected, Wrong> {
             "error" => return fragment(field).map(Expected::Error),
             "undecided" => return fragment(field).map(Expected::Undecided),
             "unchanged" if patches(operation) => unchanged = Some(flag(field)?),
+            "leftOut" if operation == Operation::AggregateStatus => left_out = Some(count(field)?),
             key if keys(operation).contains(&key) => parts.push(field.clone()),
             key => {
                 let known = keys(operation).join(", ");
-                let also = if patches(operation) {
-                    ", error, undecided, unchanged"
-                } else {
-                    ", error, undecided"
+                let also = match operation {
+                    Operation::AggregateStatus => ", error, undecided, unchanged, leftOut",
+                    operation if patches(operation) => ", error, undecided, unchanged",
+                    _ => ", error, undecided",
                 };
                 return wrong(
                     field.at,
@@ -232,7 +235,11 @@ fn expected(source: &Node, operation: Operation) -> Result<Expected, Wrong> {
             }
         }
     }
-    Ok(Expected::Answer { parts, unchanged })
+    Ok(Expected::Answer {
+        parts,
+        unchanged,
+        left_out,
+    })
 }
 
 /// Whether the answer is a change of the object.
@@ -262,6 +269,22 @@ fn flag(field: &Field) -> Result<bool, Wrong> {
             format!("{}: expected true or false, found {}", field.key, field.value),
         ),
     }
+}
+
+fn count(field: &Field) -> Result<u32, Wrong> {
+    let number = match &field.value.value {
+        Value::Number(digits) => digits.parse().ok(),
+        _ => None,
+    };
+    number.map_or_else(
+        || {
+            wrong(
+                field.value.at,
+                format!("{}: expected a number of parts, found {}", field.key, field.value),
+            )
+        },
+        Ok,
+    )
 }
 
 /// A value that is written and not null.

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::module::{Change, Output, Run};
+use crate::module::{Aggregation, Change, Output, Run};
 use crate::test::report;
 use crate::types::{Description, PatchOp};
 use crate::{Error, Json, Replicas, Result};
@@ -224,6 +224,34 @@ fn a_key_that_is_not_produced_fails() {
         failure.contains("requires: expected, but the answer has none"),
         "{failure}"
     );
+}
+
+#[test]
+fn what_was_left_out_is_compared_where_it_is_told() {
+    let aggregate = "name: x\noperation: AggregateStatus\ndesiredObj: {apiVersion: v1, kind: A}\n";
+    let two: fn() -> Result<Output> = || {
+        Ok(Output::Aggregation(Aggregation {
+            change: Change::Unchanged,
+            left_out: 2,
+        }))
+    };
+    let webhook: fn() -> Result<Output> = || Ok(Output::Change(Change::Unchanged));
+    assert_eq!(verdict(&format!("{aggregate}output: {{leftOut: 2}}"), two), Ok(()));
+    assert_eq!(verdict(&format!("{aggregate}output: {{leftOut: 2}}"), webhook), Ok(()));
+    assert!(
+        verdict(&format!("{aggregate}output: {{leftOut: 0}}"), two)
+            .unwrap_err()
+            .contains("leftOut: expected 0 parts of the statuses to be left out, got 2")
+    );
+    let case = read(Path::new("a.yaml"), aggregate).remove(0).unwrap();
+    let shown = |output: fn() -> Result<Output>| {
+        answer(Operation::AggregateStatus, &case.input, &output().unwrap())
+            .unwrap()
+            .to_node()
+            .to_json()
+    };
+    assert!(shown(two).contains("\"leftOut\":2"), "{}", shown(two));
+    assert!(!shown(webhook).contains("leftOut"), "{}", shown(webhook));
 }
 
 #[test]

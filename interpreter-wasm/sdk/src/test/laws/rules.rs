@@ -83,7 +83,8 @@ fn total(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), St
 }
 
 fn allowed(module: &dyn Run, operation: Operation, input: &Input) -> Result<(), String> {
-    let Ok(Output::Change(Change::Patch(steps))) = module.run(operation, input) else {
+    let answered = module.run(operation, input);
+    let Some(Change::Patch(steps)) = answered.as_ref().ok().and_then(Output::change) else {
         return Ok(());
     };
     match steps
@@ -135,7 +136,7 @@ fn revise_then_replicas(module: &dyn Run, operation: Operation, input: &Input) -
 
 /// Whether the answer wrote at, above or below this path. What it did not write was odd before.
 fn touches(output: &Output, path: &str) -> bool {
-    let Output::Change(Change::Patch(steps)) = output else {
+    let Some(Change::Patch(steps)) = output.change() else {
         return false;
     };
     let within = |inner: &str, outer: &str| {
@@ -157,14 +158,16 @@ fn idempotent(module: &dyn Run, operation: Operation, input: &Input) -> Result<(
         object: object_after(&first)?,
         ..input.clone()
     };
-    match module.run(operation, &again) {
-        Ok(Output::Change(Change::Unchanged)) => Ok(()),
-        Ok(Output::Change(Change::Patch(steps))) => {
+    let second = module
+        .run(operation, &again)
+        .map_err(|error| format!("the second {operation} fails: {error}"))?;
+    match second.change() {
+        Some(Change::Unchanged) => Ok(()),
+        Some(Change::Patch(steps)) => {
             let paths: Vec<&str> = steps.iter().map(PatchOp::path).collect();
             Err(format!("the second {operation} still changes {}", paths.join(", ")))
         }
-        Ok(other) => Err(format!("the second {operation} answers {other:?}")),
-        Err(error) => Err(format!("the second {operation} fails: {error}")),
+        None => Err(format!("the second {operation} answers {second:?}")),
     }
 }
 
