@@ -10,6 +10,7 @@
 mod bindings;
 mod call;
 mod call_error;
+mod code;
 mod description;
 mod dispatch;
 mod engine;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use popcell_protocol::{Answer, Gvk, Operation};
 use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 
-use crate::bindings::{Interpreter, InterpreterPre, wit};
+use crate::code::Code;
 use crate::limits::Limits;
 use crate::verify::{self, Violation};
 use crate::{Call, CallError, Cause, Description, Engine, ticker};
@@ -17,7 +17,7 @@ use crate::{Call, CallError, Cause, Description, Engine, ticker};
 /// A module that was compiled, described and self-tested. Calls may run side by side.
 pub struct Module {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) code: InterpreterPre<Limits>,
+    pub(crate) code: Code,
     pub(crate) description: Description,
     pub(crate) label: String,
     pub(crate) kinds: HashMap<Gvk, Vec<Operation>>,
@@ -78,8 +78,8 @@ impl Module {
 
     fn call_measured(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> (Result<Answer, CallError>, usize) {
         let (answer, memory) = if self.implements(call.kind, call.operation) {
-            run_measured(&self.engine, &self.code, stop, budget, |interpreter, store| {
-                ask(interpreter, store, call)
+            run_measured(&self.engine, &self.code, stop, budget, |code, store| {
+                code.ask(store, call)
             })
         } else {
             (Err(Cause::Unsupported), 0)
@@ -133,13 +133,13 @@ fn arm(store: &mut Store<Limits>, stop: &Stop) {
     }
 }
 
-/// Runs `question` in a fresh instance under all limits.
+/// Asks `question`, which makes the instance, under all limits.
 pub(crate) fn run<T>(
     engine: &Engine,
-    code: &InterpreterPre<Limits>,
+    code: &Code,
     stop: &Stop,
     budget: Duration,
-    question: impl FnOnce(&Interpreter, &mut Store<Limits>) -> wasmtime::Result<T>,
+    question: impl FnOnce(&Code, &mut Store<Limits>) -> wasmtime::Result<T>,
 ) -> Result<T, Cause> {
     run_measured(engine, code, stop, budget, question).0
 }
@@ -147,10 +147,10 @@ pub(crate) fn run<T>(
 /// As [`run`], with the peak of linear memory.
 fn run_measured<T>(
     engine: &Engine,
-    code: &InterpreterPre<Limits>,
+    code: &Code,
     stop: &Stop,
     budget: Duration,
-    question: impl FnOnce(&Interpreter, &mut Store<Limits>) -> wasmtime::Result<T>,
+    question: impl FnOnce(&Code, &mut Store<Limits>) -> wasmtime::Result<T>,
 ) -> (Result<T, Cause>, usize) {
     let settings = engine.settings();
     // Before the store, so that its memory is back in the pool when the room is given back.
@@ -160,9 +160,7 @@ fn run_measured<T>(
     // The cap on what the answer makes the host allocate. A record takes more room here than in the guest.
     store.set_hostcall_fuel(settings.max_answer.saturating_mul(4));
     arm(&mut store, stop);
-    let answer = code
-        .instantiate(&mut store)
-        .and_then(|interpreter| question(&interpreter, &mut store));
+    let answer = question(code, &mut store);
     let answer = answer.map_err(|error| cause_of(&error, store.data(), settings.max_memory, budget));
     (answer, store.data().peak_memory())
 }
@@ -222,70 +220,6 @@ fn is_recursion(frames: &[String]) -> bool {
     frames
         .iter()
         .any(|name| frames.iter().filter(|other| *other == name).count() >= SEEN)
-}
-
-/// A module's answer as it came, per operation.
-pub(crate) enum Raw {
-    Replicas(wit::Replicas),
-    Components(Vec<wit::Component>),
-    Change(wit::Change),
-    Aggregation(wit::Aggregation),
-    Status(Vec<u8>),
-    Health(bool),
-    Dependencies(Vec<wit::Dependency>),
-}
-
-fn ask(
-    interpreter: &Interpreter,
-    store: &mut Store<Limits>,
-    call: &Call<'_>,
-) -> wasmtime::Result<Result<Raw, wit::Error>> {
-    let guest = interpreter.popcell_interpreter_operations();
-    let kind = wit::GvkParam {
-        group: &call.kind.group,
-        version: &call.kind.version,
-        kind: &call.kind.kind,
-    };
-    Ok(match call.operation {
-        Operation::InterpretReplica => guest
-            .call_interpret_replica(store, kind, call.object)?
-            .map(Raw::Replicas),
-        Operation::InterpretComponent => guest
-            .call_interpret_component(store, kind, call.object)?
-            .map(Raw::Components),
-        Operation::ReviseReplica => guest
-            .call_revise_replica(store, kind, call.object, call.replicas)?
-            .map(Raw::Change),
-        Operation::Retain => guest
-            .call_retain(store, kind, call.object, call.observed.unwrap_or(b"null"))?
-            .map(Raw::Change),
-        Operation::AggregateStatus => {
-            let items: Vec<_> = call.items.iter().map(item).collect();
-            guest
-                .call_aggregate_status(store, kind, call.object, &items)?
-                .map(Raw::Aggregation)
-        }
-        Operation::InterpretStatus => guest.call_interpret_status(store, kind, call.object)?.map(Raw::Status),
-        Operation::InterpretHealth => guest.call_interpret_health(store, kind, call.object)?.map(Raw::Health),
-        Operation::InterpretDependency => guest
-            .call_interpret_dependency(store, kind, call.object)?
-            .map(Raw::Dependencies),
-    })
-}
-
-fn item<'a>(item: &'a popcell_protocol::StatusItem<'a>) -> wit::StatusItem<'a> {
-    use popcell_protocol::Health;
-    wit::StatusItem {
-        cluster_name: &item.cluster_name,
-        status: item.status.map(|status| status.get().as_bytes()),
-        applied: item.applied,
-        applied_message: &item.applied_message,
-        health: item.health.map(|health| match health {
-            Health::Healthy => wit::Health::Healthy,
-            Health::Unhealthy => wit::Health::Unhealthy,
-            Health::Unknown => wit::Health::Unknown,
-        }),
-    }
 }
 
 impl From<Violation> for Cause {

@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use popcell_protocol::{Gvk, Operation};
 use sha2::{Digest as _, Sha256};
-use wasmtime::component::{Component, Linker};
 
-use crate::bindings::{InterpreterPre, wit};
-use crate::limits::Limits;
+use crate::bindings::wit;
+use crate::code::Code;
 use crate::module::{Stop, run};
 use crate::{Call, Cause, Description, Engine, Implemented, Module, Target, inspect};
 
@@ -36,7 +35,7 @@ impl Engine {
         if let Some(objection) = inspection.objection(self.settings().max_memory) {
             return Err(unfit(objection.to_string()));
         }
-        let code = self.compile(wasm).map_err(|error| unfit(format!("{error:#}")))?;
+        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| unfit(format!("{error:#}")))?;
         let description = self.describe(origin, &code)?;
         let module = Module {
             engine: Arc::clone(self),
@@ -52,22 +51,13 @@ impl Engine {
         Ok(module)
     }
 
-    fn compile(&self, wasm: &[u8]) -> wasmtime::Result<InterpreterPre<Limits>> {
-        let component = Component::from_binary(&self.wasmtime, wasm)?;
-        // Otherwise the first call pays for it.
-        component.initialize_copy_on_write_image()?;
-        InterpreterPre::new(Linker::new(&self.wasmtime).instantiate_pre(&component)?)
-    }
-
-    fn describe(&self, origin: &str, code: &InterpreterPre<Limits>) -> Result<Description, LoadError> {
+    fn describe(&self, origin: &str, code: &Code) -> Result<Description, LoadError> {
         let budget = self.settings().call_timeout;
-        let described = run(self, code, &Stop::After(budget), budget, |interpreter, store| {
-            interpreter.popcell_interpreter_operations().call_describe(store)
-        })
-        .map_err(|cause| LoadError::Describe {
-            origin: origin.to_owned(),
-            cause,
-        })?;
+        let described =
+            run(self, code, &Stop::After(budget), budget, Code::describe).map_err(|cause| LoadError::Describe {
+                origin: origin.to_owned(),
+                cause,
+            })?;
         let description = Description::from(described);
         target::check(&description).map_err(|message| LoadError::Description {
             origin: origin.to_owned(),

@@ -18,7 +18,7 @@ use popcell_protocol::{Answer, PatchOp};
 
 use crate::bindings::wit;
 use crate::call_error::cut;
-use crate::module::Raw;
+use crate::code::Raw;
 use crate::{Call, Cause};
 
 /// The longest text of a module that is kept for messages, in bytes.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends")]
 
 mod client;
+mod clock;
 mod deadlines;
 mod documented;
 mod fixture;
