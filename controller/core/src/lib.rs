@@ -33,6 +33,7 @@ pub mod policy;
 pub mod priority;
 pub mod projection;
 pub mod quantity;
+pub mod sources;
 mod transitions;
 pub mod workload;
 

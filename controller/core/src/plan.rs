@@ -160,6 +160,14 @@ pub enum Proof {
         /// The label selector.
         selector: String,
     },
+    /// A live GET of the Karmada Cluster answers NotFound, or another `spec.id` that is not empty; or the durable record of
+    /// removed cells, read live, has this name and id (design.md 7.5-8).
+    SourceGone {
+        /// Name of the Cluster.
+        cluster: String,
+        /// Uid of the kube-system namespace of the cell.
+        id: String,
+    },
     /// The discovery server answers NotFound for the Project, or another uid. Never true in mode `single`.
     ProjectGone {
         /// The project id.

@@ -19,6 +19,8 @@ pub(crate) struct World {
     version: u64,
     /// Projects that the discovery server does not know.
     pub(crate) gone_projects: Vec<String>,
+    /// The record of removed cells: names and ids.
+    pub(crate) removed_cells: Vec<(String, String)>,
     /// Writes so far.
     pub(crate) writes: usize,
 }
@@ -186,6 +188,11 @@ impl World {
                     one.namespace() == namespace && (selector.is_empty() || one.label(label) == Some(value))
                 };
                 !self.list(plane, *kind).iter().any(selected)
+            }
+            Proof::SourceGone { cluster, id } => {
+                let live = self.get(&Plane::Hub, popcell_api::kind::CLUSTER, "", cluster);
+                let other = |live: &Object| live.text("/spec/id").is_some_and(|one| !one.is_empty() && one != id);
+                live.is_none_or(other) || self.removed_cells.contains(&(cluster.clone(), id.clone()))
             }
             Proof::ProjectGone { project, .. } => self.gone_projects.contains(project),
         }

@@ -47,16 +47,27 @@ pub(super) fn status(
         look_again = Some(left);
     }
     let mirrored = hub.and_then(|hub| translated(project, hub));
-    let status = mirrored.or_else(|| {
-        let told = Condition::new(
-            types::AVAILABLE,
-            false,
-            reasons::PROVISIONING_INSTANCES,
-            messages::waiting_for_city(city),
-        );
-        says_nothing_of_the_city(project).then(|| zeros(project, &told, now))
-    });
+    let status = mirrored.or_else(|| says_nothing_of_the_city(project).then(|| waiting(project, now)));
     (status, look_again)
+}
+
+/// What a project shows before anybody could look at the hub.
+pub(super) fn first(project: &Object, now: Timestamp) -> Option<Value> {
+    let said = project
+        .at("/status")
+        .is_some_and(|status| !conditions::all(status).is_empty());
+    (!said).then(|| waiting(project, now))
+}
+
+fn waiting(project: &Object, now: Timestamp) -> Value {
+    let city = project.text("/spec/cityCode").unwrap_or_default();
+    let told = Condition::new(
+        types::AVAILABLE,
+        false,
+        reasons::PROVISIONING_INSTANCES,
+        messages::waiting_for_city(city),
+    );
+    zeros(project, &told, now)
 }
 
 /// The hub's status with this plane's generations; `None` while the hub has none (domain.md F9).

@@ -115,7 +115,10 @@ impl<'a> Pass<'a> {
         };
         let Observed::Known(hub) = self.seen.hub else {
             self.plan.notes.push(Note::Unknown(Plane::Hub));
-            return self.plan;
+            return match mirror::first(deployment, self.seen.now) {
+                Some(status) => self.with_status(status),
+                None => self.plan,
+            };
         };
         let hub_namespace = names::hub_namespace(namespace.uid());
         if let Some(other) = self.other_spelling(&hub, &hub_namespace, city) {

@@ -204,3 +204,25 @@ fn c37_a_city_that_gets_its_cell_waits_for_it_to_speak() {
     world.put(&Plane::Hub, kind::RESOURCE_BINDING, old);
     assert!(pass(&world, "web").is_quiet());
 }
+
+#[test]
+fn d12_a_new_deployment_waits_in_sight_while_the_hub_is_away_and_an_old_one_keeps_its_status() {
+    let mut deployment = wd("web", "DFW");
+    deployment.metadata.finalizers = Some(vec![finalizers::FEDERATOR.to_owned()]);
+    let namespace = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));
+    let away = |deployment: &Object| {
+        decide(&Observation {
+            project: P,
+            deployment,
+            siblings: &[],
+            namespace: Observed::Known(Some(&namespace)),
+            hub: Observed::Unknown,
+            ledger: &Ledger::default(),
+            now: testing::now(),
+        })
+    };
+    let plan = away(&deployment);
+    assert!(plan.actions.is_empty() && plan.status.is_some());
+    deployment.data["status"] = hub_status(3, 1);
+    assert!(away(&deployment).is_quiet());
+}

@@ -1,0 +1,133 @@
+//! Cells as the hub knows them, and what is left of one that is gone (design.md 7.5-8; domain.md G25, G26, G33; C32).
+//!
+//! A source is (name of the Karmada Cluster, uid of the cell's kube-system). It is *gone* when its Cluster is absent or
+//! has another id, or when `popcell cell remove` recorded it. Unreachable is not gone, and neither is a Cluster whose id
+//! Karmada has not read yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use popcell_api::{annotations, kind, labels};
+
+use crate::conditions;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target};
+
+/// Identity of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source<'a> {
+    /// Name of the Karmada Cluster.
+    pub name: &'a str,
+    /// Uid of the cell's kube-system namespace.
+    pub id: &'a str,
+}
+
+/// What the clean-up after one source looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The source.
+    pub source: Source<'a>,
+    /// All Karmada Clusters.
+    pub clusters: Observed<&'a [&'a Object]>,
+    /// Whether the record of removed cells has it.
+    pub removed: bool,
+    /// ResourceClaims of engaged projects, with the project id.
+    pub claims: &'a [(&'a str, &'a Object)],
+    /// Instances in the hub.
+    pub copies: &'a [&'a Object],
+}
+
+/// The source that wrote a copy or claim; `None` where it does not say.
+pub fn of(object: &Object) -> Option<Source<'_>> {
+    Some(Source {
+        name: object.label(labels::SOURCE_CLUSTER)?,
+        id: object.annotation(annotations::SOURCE_UID)?,
+    })
+}
+
+/// Whether a source is gone; `None` while nobody knows.
+pub fn is_gone(source: Source<'_>, clusters: Observed<&[&Object]>, removed: bool) -> Option<bool> {
+    if removed {
+        return Some(true);
+    }
+    let clusters = clusters.known()?;
+    let Some(cluster) = clusters.iter().find(|one| one.name() == source.name) else {
+        return Some(true);
+    };
+    let id = cluster.text("/spec/id").unwrap_or_default();
+    Some(!id.is_empty() && id != source.id)
+}
+
+/// Deletes what a source that is gone has left: claims first, since they hold a budget; copies once no claim is left.
+pub fn clean(seen: &Observation<'_>) -> Plan {
+    let mut plan = Plan::default();
+    match is_gone(seen.source, seen.clusters, seen.removed) {
+        None => {
+            plan.notes.push(Note::Unknown(Plane::Hub));
+            return plan;
+        }
+        Some(false) => return plan,
+        Some(true) => {}
+    }
+    let proof = Proof::SourceGone {
+        cluster: seen.source.name.to_owned(),
+        id: seen.source.id.to_owned(),
+    };
+    let mut claims = 0_usize;
+    for (project, claim) in seen.claims.iter().filter(|(_, claim)| of(claim) == Some(seen.source)) {
+        claims += 1;
+        if !claim.deleting() {
+            let target = Target::of(&Plane::Project((*project).to_owned()), kind::RESOURCE_CLAIM, claim);
+            plan.actions.push(delete(target, claim, &proof));
+        }
+    }
+    if claims > 0 {
+        return plan;
+    }
+    let ours = |copy: &&&Object| copy.marked() && !copy.deleting() && of(copy) == Some(seen.source);
+    for copy in seen.copies.iter().filter(ours) {
+        let target = Target::of(&Plane::Hub, kind::INSTANCE, copy);
+        plan.actions.push(delete(target, copy, &proof));
+    }
+    plan
+}
+
+fn delete(target: Target, object: &Object, proof: &Proof) -> Action {
+    Action::Delete(Delete {
+        target,
+        on: Precondition::of(object),
+        proofs: vec![proof.clone()],
+        brake: Brake::Exempt,
+    })
+}
+
+/// Cities that more than one Cluster carries: each object goes to one of them, and operators are told.
+pub fn crowded_cities<'a>(clusters: &[&'a Object]) -> BTreeSet<&'a str> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for city in clusters
+        .iter()
+        .filter(|cluster| !cluster.deleting())
+        .filter_map(|cluster| cluster.label(labels::CITY_CODE))
+    {
+        *count.entry(city).or_default() += 1;
+    }
+    count
+        .into_iter()
+        .filter(|(_, count)| *count > 1)
+        .map(|(city, _)| city)
+        .collect()
+}
+
+/// Since when a Cluster does not answer: what its cell last said is at least that old (domain.md G33). `None` while it
+/// answers.
+pub fn silent_since(cluster: &Object) -> Option<Timestamp> {
+    let ready = conditions::find(cluster.at("/status")?, "Ready")?;
+    if conditions::text(ready, "status") == "True" {
+        return None;
+    }
+    conditions::text(ready, "lastTransitionTime").parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use super::*;
+use crate::testing::{World, object};
+use serde_json::json;
+
+const DFW: Source<'static> = Source {
+    name: "dfw-01",
+    id: "k1",
+};
+
+fn cluster(name: &str, id: &str, city: &str) -> Object {
+    object(
+        json!({ "metadata": { "name": name, "labels": { "topology.datum.net/city-code": city } }, "spec": { "id": id } }),
+    )
+}
+
+fn left(name: &str, namespace: &str, source: Source<'_>) -> Object {
+    object(
+        json!({ "metadata": { "name": name, "namespace": namespace, "uid": format!("u-{name}"), "resourceVersion": "1",
+        "labels": { "compute.datumapis.com/source-cluster": source.name, "compute.datumapis.com/managed-by": "popcell" },
+        "annotations": { "compute.datumapis.com/source-uid": source.id } } }),
+    )
+}
+
+fn project() -> Plane {
+    Plane::Project("p".to_owned())
+}
+
+fn world() -> World {
+    let mut world = World::default();
+    let other = Source {
+        name: "dfw-01",
+        id: "k2",
+    };
+    let next = Source {
+        name: "ord-01",
+        id: "k3",
+    };
+    for (name, source) in [("a-0", DFW), ("b-0", other), ("c-0", next)] {
+        world.put(&Plane::Hub, kind::INSTANCE, left(name, "ns-n1", source));
+        let claim = left(&format!("instance-{name}"), "default", source);
+        world.put(&project(), kind::RESOURCE_CLAIM, claim);
+    }
+    world
+}
+
+fn pass(world: &World, removed: bool) -> Plan {
+    let claims: Vec<_> = world
+        .list(&project(), kind::RESOURCE_CLAIM)
+        .into_iter()
+        .map(|one| ("p", one))
+        .collect();
+    clean(&Observation {
+        source: DFW,
+        clusters: Observed::Known(&world.list(&Plane::Hub, kind::CLUSTER)),
+        removed,
+        claims: &claims,
+        copies: &world.list(&Plane::Hub, kind::INSTANCE),
+    })
+}
+
+fn names(world: &World) -> Vec<String> {
+    let all = world.all().filter(|(key, _)| key.1 != kind::CLUSTER.kind);
+    all.map(|(_, one)| one.name().to_owned()).collect()
+}
+
+#[test]
+fn c32_claims_go_first_then_copies_and_of_nobody_else() {
+    let mut world = world();
+    let first = pass(&world, false);
+    assert_eq!(first.actions.len(), 1);
+    assert_eq!(first.actions[0].target().kind, kind::RESOURCE_CLAIM);
+    world.settle(|world| pass(world, false));
+    assert_eq!(names(&world), ["instance-b-0", "instance-c-0", "b-0", "c-0"]);
+}
+
+#[test]
+fn c32_a_cluster_that_is_there_keeps_everything_until_it_is_removed() {
+    for (id, gone) in [("k1", false), ("", false), ("k9", true)] {
+        let mut world = world();
+        world.put(&Plane::Hub, kind::CLUSTER, cluster("dfw-01", id, "DFW"));
+        assert_eq!(!pass(&world, false).is_quiet(), gone, "id {id:?}");
+        // Recorded as removed, while Karmada still has the Cluster.
+        world.removed_cells.push(("dfw-01".to_owned(), "k1".to_owned()));
+        world.settle(|world| pass(world, true));
+        assert!(!names(&world).contains(&"a-0".to_owned()));
+    }
+    let world = world();
+    let unknown = clean(&Observation {
+        source: DFW,
+        clusters: Observed::Unknown,
+        removed: false,
+        claims: &[],
+        copies: &world.list(&Plane::Hub, kind::INSTANCE),
+    });
+    assert!(unknown.is_quiet());
+}
+
+#[test]
+fn c24_a_stale_list_of_clusters_deletes_nothing() {
+    let mut world = world();
+    let plan = pass(&world, false);
+    world.put(&Plane::Hub, kind::CLUSTER, cluster("dfw-01", "k1", "DFW"));
+    let before = names(&world);
+    world.apply(&plan);
+    assert_eq!(names(&world), before);
+}
+
+#[test]
+fn g25_g26_two_clusters_of_one_city_are_seen() {
+    let clusters = [
+        cluster("a", "1", "DFW"),
+        cluster("b", "2", "DFW"),
+        cluster("c", "3", "ORD"),
+    ];
+    let crowded = crowded_cities(&clusters.iter().collect::<Vec<_>>());
+    assert_eq!(crowded.into_iter().collect::<Vec<_>>(), ["DFW"]);
+}
+
+#[test]
+fn g33_a_cluster_that_does_not_answer_says_since_when() {
+    let ready = |status: &str| {
+        let mut one = cluster("a", "1", "DFW");
+        one.data["status"] = json!({ "conditions": [{ "type": "Ready", "status": status,
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+        silent_since(&one).map(|since| since.to_string())
+    };
+    assert_eq!(ready("True"), None);
+    assert_eq!(ready("False").as_deref(), Some("2026-01-01T00:00:00Z"));
+    assert_eq!(ready("Unknown").as_deref(), Some("2026-01-01T00:00:00Z"));
+    assert_eq!(silent_since(&cluster("a", "1", "DFW")), None);
+}
