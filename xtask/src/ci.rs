@@ -26,6 +26,7 @@ impl Ci {
         println!("the lab is built by {}", artifacts::go::version()?);
         install::wasm()?;
         install::deny()?;
+        install::faketime()?;
         if self.prepare { Ok(()) } else { Test {}.run() }
     }
 }

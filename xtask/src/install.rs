@@ -43,6 +43,20 @@ pub(crate) fn deny() -> Result<()> {
     Ok(())
 }
 
+/// libfaketime, with which a test moves the clock of one process.
+pub(crate) fn faketime() -> Result<()> {
+    if has_faketime() {
+        Ok(())
+    } else {
+        packages(&["faketime"])
+    }
+}
+
+/// Whether libfaketime is there.
+pub(crate) fn has_faketime() -> bool {
+    runs(version_of("faketime"))
+}
+
 fn version_of(program: &str) -> Command {
     let mut command = Command::new(program);
     command.arg("--version");
