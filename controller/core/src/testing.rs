@@ -124,6 +124,13 @@ impl World {
         let key = key_of(target);
         assert_eq!(object.metadata.name.as_deref(), Some(target.name.as_str()));
         assert_eq!(object.metadata.namespace, target.namespace);
+        let types = object.types.as_ref().unwrap();
+        let group = Some(target.kind.group).filter(|group| !group.is_empty());
+        let version = group.map_or_else(String::new, |group| format!("{group}/")) + target.kind.version;
+        assert_eq!(
+            (types.api_version.as_str(), types.kind.as_str()),
+            (version.as_str(), target.kind.kind)
+        );
         assert!(!self.objects.contains_key(&key), "{target} exists");
         let mut object = object.clone();
         object.metadata.uid = Some(format!("made-{}", self.version + 1));

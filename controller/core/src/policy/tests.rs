@@ -126,6 +126,16 @@ fn d3_a_policy_goes_only_after_an_empty_live_list_and_never_while_the_project_is
             selector: "topology.datum.net/city-code=DFW".to_owned(),
         }]
     );
+    // A selector that was edited by hand proves nothing of the city: then none at all may be left.
+    let mut edited = policy.unwrap().clone();
+    edited.data["spec"]["resourceSelectors"][0]["labelSelector"] = json!({ "matchLabels": {
+        "topology.datum.net/city-code": "nowhere" } });
+    let edited = decide(&Observation {
+        policy: Some(&edited),
+        ..seen(Observed::Known(&[]))
+    });
+    assert!(matches!(&edited.actions[..], [Action::Delete(one)]
+        if matches!(&one.proofs[..], [Proof::NoneLeft { selector, .. }] if selector.is_empty())));
     // The store was stale: the hub still has one, so nothing is deleted.
     let before = world.clone();
     world.apply(&plan);
@@ -224,5 +234,9 @@ fn d2_the_spelling_in_use_holds_the_name() {
     assert_eq!(spell(None, &[&new, &old]).as_deref(), Some("dfw"));
     assert_eq!(spell(Some(&policy("DFW")), &[&new, &old]).as_deref(), Some("DFW"));
     assert_eq!(spell(Some(&policy("Dfw")), &[&new, &old]).as_deref(), Some("dfw"));
+    // One that is terminating holds nothing.
+    let mut going = policy("DFW");
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    assert_eq!(spell(Some(&going), &[&new, &old]).as_deref(), Some("dfw"));
     assert_eq!(spell(None, &[&wd("c", "ORD", "2026-01-01T00:00:00Z")]), None);
 }

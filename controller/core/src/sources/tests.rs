@@ -69,7 +69,13 @@ fn c32_claims_go_first_then_copies_and_of_nobody_else() {
     let first = pass(&world, false);
     assert_eq!(first.actions.len(), 1);
     assert_eq!(first.actions[0].target().kind, kind::RESOURCE_CLAIM);
+    // One that does not carry our marker is not ours to delete.
+    let mut unmarked = left("d-0", "ns-n1", DFW);
+    unmarked.metadata.labels.as_mut().unwrap().remove(labels::MANAGED_BY);
+    world.put(&Plane::Hub, kind::INSTANCE, unmarked);
     world.settle(|world| pass(world, false));
+    assert_eq!(world.list(&Plane::Hub, kind::INSTANCE).len(), 3);
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "d-0");
     assert_eq!(names(&world), ["instance-b-0", "instance-c-0", "b-0", "c-0"]);
 }
 

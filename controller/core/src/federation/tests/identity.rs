@@ -175,3 +175,19 @@ fn c36_nothing_is_carried_from_a_namespace_that_is_going() {
     });
     assert!(pass(&world, "web").is_quiet());
 }
+
+#[test]
+fn a_hub_namespace_that_says_it_is_for_another_is_never_changed() {
+    for (label, value) in [
+        (labels::UPSTREAM_CLUSTER_NAME, "cluster-q"),
+        (labels::UPSTREAM_NAMESPACE, "other"),
+    ] {
+        let mut world = world(&[("web", "DFW")]);
+        let namespace =
+            json!({ "metadata": { "name": "ns-n1", "uid": "h", "resourceVersion": "1", "labels": { label: value } } });
+        world.put(&Plane::Hub, NAMESPACE, object(namespace.clone()));
+        settle(&mut world, "web");
+        assert_eq!(world.get(&Plane::Hub, NAMESPACE, "", "ns-n1"), Some(&object(namespace)));
+        assert!(in_hub(&world, "web").is_none());
+    }
+}
