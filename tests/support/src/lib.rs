@@ -6,6 +6,7 @@
 pub mod artifacts;
 mod cell;
 mod eventually;
+mod gateway;
 mod guarded;
 pub mod kind;
 pub mod lab;
@@ -18,6 +19,7 @@ pub mod workspace;
 
 pub use cell::CellStandIn;
 pub use eventually::{always, eventually};
+pub use gateway::Gateway;
 pub use guarded::Guarded;
 pub use kind::Kind;
 pub use lab::{Lab, LabSpec, Member};

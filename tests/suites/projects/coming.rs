@@ -1,0 +1,35 @@
+//! Projects that go and come.
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::kind;
+use popcell_core::plan::Plane;
+use popcell_suites::world::SOON;
+use popcell_test_support::eventually;
+
+use crate::watched::Watched;
+use crate::world::{PROJECTS, World, create_project, id, set_ready};
+
+/// A Project that is deleted and made again under its name is another one: its stores start from nothing.
+pub(crate) async fn another_uid(world: &World, _: &str) -> Result<()> {
+    let watched = Watched::start(world, PROJECTS).await?;
+    let (project, plane) = (id(9), Plane::Project(id(9)));
+    let uid = || -> Result<String> {
+        let engaged = watched.planes.get(&plane).context("not engaged")?;
+        Ok(engaged.uid().context("no uid")?.to_owned())
+    };
+    let first = uid()?;
+    let api = kube::Api::<kube::api::DynamicObject>::all_with(world.server.client().clone(), &kind::PROJECT.resource());
+    api.delete(&project, &kube::api::DeleteParams::default()).await?;
+    create_project(&world.server, &project).await?;
+    set_ready(&world.server, &project, "True").await?;
+    eventually("the new Project is engaged", SOON, async || {
+        ensure!(uid()? != first, "it is the old one");
+        Ok(())
+    })
+    .await?;
+    ensure!(watched.heard.count(&format!("{project} disengaged")) == 1);
+    watched.known(PROJECTS).await?;
+    ensure!(watched.heard.count(&format!("{project} WorkloadDeployment listed")) == 2);
+    watched.end().await;
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Streams that an idle project does not cost.
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::kind::{self, Kind};
+use popcell_core::plan;
+use popcell_suites::world::SOON;
+use popcell_test_support::{Plane, eventually, objects, workspace};
+use serde_json::{Value, json};
+
+use crate::watched::Watched;
+use crate::world::{PROJECTS, World, id, of_projects, watches};
+
+/// Networks and LocationBindings are watched while there is a Workload, Instances while there is a WorkloadDeployment.
+pub(crate) async fn on_demand(world: &World, _: &str) -> Result<()> {
+    let watched = Watched::start(world, PROJECTS).await?;
+    let project = id(7);
+    world.server.create(&workload(&project)?, false).await?;
+    watched.hears(&format!("{project} Workload web")).await?;
+    watched.hears(&format!("{project} Network listed")).await?;
+    watched.hears(&format!("{project} LocationBinding listed")).await?;
+    demanded(world, [1, 0]).await?;
+
+    let deployment = objects::workload_deployment(&project, "web-us-dfw", "DFW", 1);
+    world.server.create(&deployment, false).await?;
+    watched.hears(&format!("{project} Instance listed")).await?;
+    demanded(world, [1, 1]).await?;
+    world.server.create(&instance(&project)?, false).await?;
+    watched.hears(&format!("{project} Instance web-us-dfw-0")).await?;
+    let plane = plan::Plane::Project(project.clone());
+    let engaged = watched.planes.get(&plane).context("not engaged")?;
+    let store = engaged.store(kind::INSTANCE).context("no store")?;
+    let seen = store
+        .get(&project, "web-us-dfw-0")
+        .known()
+        .flatten()
+        .context("unknown")?;
+    ensure!(seen.data.get("spec").is_none(), "more than metadata: {}", seen.data);
+
+    for (kind, name) in [
+        (kind::INSTANCE, "web-us-dfw-0"),
+        (kind::WORKLOAD_DEPLOYMENT, "web-us-dfw"),
+        (kind::WORKLOAD, "web"),
+    ] {
+        delete(&world.server, kind, &project, name).await?;
+    }
+    demanded(world, [0, 0]).await?;
+    ensure!(!store.is_known(), "nobody watches");
+    watched.end().await;
+    Ok(())
+}
+
+async fn demanded(world: &World, expected: [usize; 2]) -> Result<()> {
+    eventually(
+        &format!("{expected:?} watches of Networks and Instances"),
+        SOON,
+        async || {
+            let found = watches(&world.server).await?;
+            let count = ["networks", "instances"].map(|each| of_projects(&found, each));
+            ensure!(count == expected, "{count:?}");
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// The example of a kind, under another name.
+fn example(kind: &str, namespace: &str, name: &str) -> Result<Value> {
+    let file = workspace::root().join(format!("controller/api/tests/objects/{kind}.yaml"));
+    let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let mut object: Value = serde_saphyr::from_str(&text)?;
+    object["metadata"] = json!({ "namespace": namespace, "name": name });
+    Ok(object)
+}
+
+pub(crate) fn workload(namespace: &str) -> Result<Value> {
+    example("workload", namespace, "web")
+}
+
+fn instance(namespace: &str) -> Result<Value> {
+    example("instance", namespace, "web-us-dfw-0")
+}
+
+/// Deletes an object of a project.
+pub(crate) async fn delete(server: &Plane, kind: Kind, namespace: &str, name: &str) -> Result<()> {
+    let api =
+        kube::Api::<kube::api::DynamicObject>::namespaced_with(server.client().clone(), namespace, &kind.resource());
+    api.delete(name, &kube::api::DeleteParams::default())
+        .await
+        .map(|_| ())
+        .with_context(|| format!("failed to delete {} {name}", kind.kind))
+}

@@ -1,0 +1,39 @@
+//! Many projects on one real API server, watched by one process (design.md 7.1).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod coming;
+mod demand;
+mod outage;
+mod streams;
+mod watched;
+mod world;
+
+use std::process::ExitCode;
+
+use popcell_suites::suite::Manner::Alone;
+use popcell_suites::suite::Suite;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let suite = Suite::<world::World>::new()?
+        .test(
+            "streams::two_for_each_idle_project_and_none_after_it",
+            Alone,
+            streams::counted,
+        )
+        .test(
+            "demand::others_come_with_the_first_workload_and_go_with_the_last",
+            Alone,
+            demand::on_demand,
+        )
+        .test(
+            "coming::a_project_that_becomes_another_is_watched_anew",
+            Alone,
+            coming::another_uid,
+        )
+        .test(
+            "outage::nothing_is_known_while_the_servers_are_away",
+            Alone,
+            outage::unknown,
+        );
+    Ok(suite.run())
+}
