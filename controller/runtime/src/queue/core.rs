@@ -29,6 +29,9 @@ pub enum Verdict {
     After(Duration),
     /// Failed: look again after a delay that grows with each failure in a row, or at an event.
     Failed(Backoff),
+    /// Not begun, because of its plane (see [`crate::breaker`]): look again after this time, or at an event, and keep the
+    /// count of failures as it is.
+    Postponed(Duration),
 }
 
 /// Where a key is. One that waits for events only is not held.
@@ -173,8 +176,10 @@ impl Queue {
             return;
         };
         let failures = match verdict {
-            Verdict::Failed(_) if !retired => entry.failures.saturating_add(1),
-            _ => 0,
+            _ if retired => 0,
+            Verdict::Failed(_) => entry.failures.saturating_add(1),
+            Verdict::Postponed(_) => entry.failures,
+            Verdict::Done | Verdict::After(_) => 0,
         };
         let key = Arc::clone(&entry.key);
         self.running -= 1;
@@ -188,7 +193,7 @@ impl Queue {
         // would otherwise wake itself for ever without a rest.
         let again = again.map(|at| match verdict {
             Verdict::Failed(backoff) => at.max(now + backoff.first),
-            Verdict::Done | Verdict::After(_) => at,
+            Verdict::Done | Verdict::After(_) | Verdict::Postponed(_) => at,
         });
         match [wanted, again].into_iter().flatten().min() {
             Some(at) => self.place(key, failures, at, now),
@@ -242,7 +247,7 @@ impl Queue {
 fn wanted(verdict: Verdict, failures: u32, key: &Key, now: Instant) -> Option<Instant> {
     match verdict {
         Verdict::Done => None,
-        Verdict::After(delay) => Some(now + delay),
+        Verdict::After(delay) | Verdict::Postponed(delay) => Some(now + delay),
         Verdict::Failed(backoff) => Some(now + backoff.spread_delay(failures, key)),
     }
 }

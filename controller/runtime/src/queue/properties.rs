@@ -41,6 +41,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Verdict::Done),
         (0_u64..9).prop_map(|seconds| Verdict::After(Duration::from_secs(seconds))),
         Just(Verdict::Failed(Backoff::TRANSIENT)),
+        (0_u64..9).prop_map(|seconds| Verdict::Postponed(Duration::from_secs(seconds))),
     ];
     let step = prop_oneof![
         4 => (0..KEYS).prop_map(Step::Add),
@@ -106,7 +107,7 @@ proptest! {
                     model.running.remove(&ended);
                     let retired = model.retired.remove(&ended);
                     match verdict {
-                        Verdict::After(delay) if !retired => model.want(ended, now + delay),
+                        Verdict::After(delay) | Verdict::Postponed(delay) if !retired => model.want(ended, now + delay),
                         // At the latest after the longest rest, also what was asked for during the pass.
                         Verdict::Failed(backoff) => {
                             let asked = model.wanted.remove(&ended).is_some();

@@ -149,6 +149,19 @@ fn an_event_ends_the_rest_but_not_the_count_of_failures() {
 }
 
 #[test]
+fn a_pass_that_was_not_begun_counts_neither_as_failure_nor_as_success() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/a").pop();
+    bench.done("p/a", Verdict::Failed(BACKOFF)).add("p/a").pop();
+    bench.done("p/a", Verdict::Postponed(Duration::from_secs(2)));
+    assert_eq!(bench.at(1).pop(), None);
+    assert_eq!(bench.at(2).pop().as_deref(), Some("p/a"));
+    bench.done("p/a", Verdict::Failed(BACKOFF));
+    let rest = bench.queue.next_due().unwrap() - bench.now;
+    assert!(rest > BACKOFF.first && rest <= BACKOFF.first * 2, "{rest:?}");
+}
+
+#[test]
 fn a_failing_pass_that_wakes_itself_rests() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/a").pop();

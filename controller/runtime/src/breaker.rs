@@ -1,0 +1,151 @@
+//! One circuit breaker for each project (design.md 7.3): a server that is away costs one probe every 15 s, not a timeout
+//! for each of its objects.
+//!
+//! Time is an argument. Planes that answer are not held, so the map is as large as the trouble.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use popcell_core::plan::Plane;
+use tokio::time::Instant;
+
+/// How often a plane that is away is asked whether it is back.
+pub const PROBE: Duration = Duration::from_secs(15);
+/// So many passes in a row that the server let down open the circuit.
+pub const FAILURES: u32 = 5;
+
+/// Whether a pass may send requests to a plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// It may; tell what became of it by [`Breaker::answered`] or [`Breaker::failed`].
+    Go,
+    /// Not before this time: look again then, with the failures of the key as they are.
+    Wait(Duration),
+}
+
+#[derive(Debug)]
+struct Circuit {
+    failures: u32,
+    /// When the next probe may start; a probe that never tells its end is followed by another.
+    probe: Option<Instant>,
+}
+
+/// The breakers of all planes.
+#[derive(Debug, Default)]
+pub struct Breaker {
+    circuits: BTreeMap<Plane, Circuit>,
+}
+
+impl Breaker {
+    /// Asks before a pass. While the circuit is open one pass in [`PROBE`] goes through.
+    pub fn ask(&mut self, plane: &Plane, now: Instant) -> Permit {
+        let probe = self.circuits.get_mut(plane).and_then(|circuit| circuit.probe.as_mut());
+        match probe {
+            Some(at) if *at > now => Permit::Wait(at.saturating_duration_since(now)),
+            Some(at) => {
+                *at = now + PROBE;
+                Permit::Go
+            }
+            None => Permit::Go,
+        }
+    }
+
+    /// The server answered, in whatever sense: refusals come from a server that is there.
+    pub fn answered(&mut self, plane: &Plane) {
+        self.circuits.remove(plane);
+    }
+
+    /// The server did not answer, or answered that it cannot (429, 5xx, a timeout).
+    pub fn failed(&mut self, plane: &Plane, now: Instant) {
+        let circuit = self.circuits.entry(plane.clone()).or_insert(Circuit {
+            failures: 0,
+            probe: None,
+        });
+        circuit.failures = circuit.failures.saturating_add(1);
+        if circuit.failures >= FAILURES {
+            circuit.probe = Some(now + PROBE);
+        }
+    }
+
+    /// Forgets a plane that is disengaged.
+    pub fn retire(&mut self, plane: &Plane) {
+        self.circuits.remove(plane);
+    }
+
+    /// Planes whose circuit is open, for metrics.
+    pub fn open(&self) -> usize {
+        self.circuits.values().filter(|circuit| circuit.probe.is_some()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(id: &str) -> Plane {
+        Plane::Project(id.to_owned())
+    }
+
+    /// A breaker whose circuit to `p` has just opened.
+    fn opened(now: Instant) -> Breaker {
+        let mut breaker = Breaker::default();
+        for _ in 0..FAILURES {
+            assert_eq!(breaker.ask(&project("p"), now), Permit::Go);
+            breaker.failed(&project("p"), now);
+        }
+        breaker
+    }
+
+    #[test]
+    fn failures_in_a_row_open_the_circuit_of_their_plane_only() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        assert_eq!(breaker.ask(&project("p"), now), Permit::Wait(PROBE));
+        assert_eq!(breaker.ask(&project("q"), now), Permit::Go);
+        assert_eq!(breaker.open(), 1);
+    }
+
+    #[test]
+    fn an_answer_between_failures_keeps_it_closed() {
+        let now = Instant::now();
+        let mut breaker = Breaker::default();
+        for _ in 0..3 {
+            for _ in 1..FAILURES {
+                breaker.failed(&project("p"), now);
+            }
+            breaker.answered(&project("p"));
+        }
+        assert_eq!((breaker.ask(&project("p"), now), breaker.open()), (Permit::Go, 0));
+    }
+
+    #[test]
+    fn one_probe_goes_through_in_its_time() {
+        let start = Instant::now();
+        let mut breaker = opened(start);
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let wait = |seconds| Permit::Wait(Duration::from_secs(seconds));
+        for (seconds, permit) in [
+            (14, wait(1)),
+            (15, Permit::Go),
+            (15, wait(15)),
+            (29, wait(1)),
+            (30, Permit::Go),
+        ] {
+            assert_eq!(breaker.ask(&project("p"), at(seconds)), permit, "after {seconds} s");
+        }
+        breaker.failed(&project("p"), at(34));
+        assert_eq!(breaker.ask(&project("p"), at(40)), wait(9));
+        assert_eq!(breaker.ask(&project("p"), at(49)), Permit::Go);
+        breaker.answered(&project("p"));
+        assert_eq!(breaker.ask(&project("p"), at(49)), Permit::Go);
+        assert_eq!(breaker.ask(&project("p"), at(49)), Permit::Go);
+    }
+
+    #[test]
+    fn a_plane_that_comes_back_starts_anew() {
+        let now = Instant::now();
+        let mut breaker = opened(now);
+        breaker.retire(&project("p"));
+        assert_eq!((breaker.ask(&project("p"), now), breaker.open()), (Permit::Go, 0));
+    }
+}
