@@ -14,7 +14,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tracing::{info, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
 use super::follow::{Streams, follow};
@@ -64,11 +64,15 @@ impl Discovery {
             let mut refused = BTreeSet::new();
             loop {
                 changed.notified().await;
+                // What cannot be read is not gone.
+                let doubtful = self.store.unreadable().into_iter().map(|(_, id, _)| id).collect();
                 if let Observed::Known(projects) = self.store.all() {
-                    level(&planes, &ready(&projects, self.condition, &mut refused)).await;
+                    let wanted = ready(&projects, self.condition, &mut refused);
+                    level(&planes, &wanted, &doubtful).await;
                 }
             }
         };
+        let watch = watch.instrument(info_span!("watch", plane = "discovery", kind = self.interest.kind.kind));
         tokio::join!(watch, keep);
     }
 }
@@ -95,15 +99,11 @@ fn is_true(project: &Object, condition: &str) -> bool {
         .is_some_and(|each| text(each, "status").as_deref() == Some("True"))
 }
 
-/// Makes the engaged projects those that are wanted.
-async fn level(planes: &Planes, wanted: &BTreeMap<String, String>) {
-    for plane in planes.planes() {
-        if let Plane::Project(id) = &plane
-            && !wanted.contains_key(id)
-        {
-            info!(%plane, "disengaged");
-            planes.disengage(&plane).await;
-        }
+/// Makes the engaged projects those that are wanted, but leaves those in doubt as they are.
+async fn level(planes: &Planes, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) {
+    for plane in surplus(planes.planes(), wanted, doubtful) {
+        info!(%plane, "disengaged");
+        planes.disengage(&plane).await;
     }
     for (id, uid) in wanted {
         let plane = Plane::Project(id.clone());
@@ -111,6 +111,15 @@ async fn level(planes: &Planes, wanted: &BTreeMap<String, String>) {
             warn!(%plane, error = chain(&error), "a project is not engaged");
         }
     }
+}
+
+/// Projects that are engaged and should not be.
+fn surplus(engaged: Vec<Plane>, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) -> Vec<Plane> {
+    let is_surplus = |plane: &Plane| match plane {
+        Plane::Project(id) => !wanted.contains_key(id) && !doubtful.contains(id),
+        Plane::Hub | Plane::Cell => false,
+    };
+    engaged.into_iter().filter(is_surplus).collect()
 }
 
 #[cfg(test)]
@@ -140,5 +149,14 @@ mod tests {
         let found = ready(&projects, "Ready", &mut refused);
         assert_eq!(found, [("good".to_owned(), "uid-good".to_owned())].into());
         assert_eq!(refused, [long].into());
+    }
+
+    #[test]
+    fn c02_a_project_that_cannot_be_read_stays_as_it_is() {
+        let engaged = ["good", "gone", "odd"].map(|id| Plane::Project(id.to_owned()));
+        let engaged = [engaged.as_slice(), &[Plane::Hub, Plane::Cell]].concat();
+        let wanted = [("good".to_owned(), "u".to_owned())].into();
+        let gone = surplus(engaged, &wanted, &["odd".to_owned()].into());
+        assert_eq!(gone, [Plane::Project("gone".to_owned())]);
     }
 }

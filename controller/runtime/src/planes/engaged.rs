@@ -7,6 +7,7 @@ use popcell_api::kind::Kind;
 use popcell_core::plan::Plane;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument, info_span};
 
 use super::Listener;
 use super::follow::{Streams, follow};
@@ -71,6 +72,8 @@ impl Engaged {
                 store.clear().into_iter().for_each(tell);
             }
         };
+        // Which watch a line of the log is about.
+        let keep = keep.instrument(info_span!("watch", plane = %self.plane, kind = interest.kind.kind));
         self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(keep));
     }
 
