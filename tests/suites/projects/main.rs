@@ -4,6 +4,7 @@
 mod coming;
 mod demand;
 mod outage;
+mod passes;
 mod streams;
 mod watched;
 mod world;
@@ -13,27 +14,13 @@ use std::process::ExitCode;
 use popcell_suites::suite::Manner::Alone;
 use popcell_suites::suite::Suite;
 
+#[rustfmt::skip]
 fn main() -> anyhow::Result<ExitCode> {
     let suite = Suite::<world::World>::new()?
-        .test(
-            "streams::two_for_each_idle_project_and_none_after_it",
-            Alone,
-            streams::counted,
-        )
-        .test(
-            "demand::others_come_with_the_first_workload_and_go_with_the_last",
-            Alone,
-            demand::on_demand,
-        )
-        .test(
-            "coming::a_project_that_becomes_another_is_watched_anew",
-            Alone,
-            coming::another_uid,
-        )
-        .test(
-            "outage::nothing_is_known_while_the_servers_are_away",
-            Alone,
-            outage::unknown,
-        );
+        .test("streams::two_for_each_idle_project_and_none_after_it", Alone, streams::counted)
+        .test("demand::others_come_with_the_first_workload_and_go_with_the_last", Alone, demand::on_demand)
+        .test("coming::a_project_that_becomes_another_is_watched_anew", Alone, coming::another_uid)
+        .test("outage::nothing_is_known_while_the_servers_are_away", Alone, outage::unknown)
+        .test("passes::a_flood_of_one_project_does_not_hold_up_another", Alone, passes::fair);
     Ok(suite.run())
 }

@@ -61,6 +61,13 @@ pub(crate) struct Watched {
 impl Watched {
     /// Engages every Project; returns when `projects` of them are known.
     pub(crate) async fn start(world: &World, projects: usize) -> Result<Self> {
+        let heard = Arc::<Heard>::default();
+        let watched = Self::start_with(world, projects, heard.clone()).await?;
+        Ok(Self { heard, ..watched })
+    }
+
+    /// The same with another listener: nothing is heard by this value.
+    pub(crate) async fn start_with(world: &World, projects: usize, listener: Arc<dyn Listener>) -> Result<Self> {
         let config = tuned(world.gateway.config()?);
         let discovery = Discovery::new(kube::Client::try_from(config.clone())?, kind::PROJECT, "Ready");
         let transport = Direct {
@@ -71,13 +78,12 @@ impl Watched {
                 config: Box::new(config),
             },
         };
-        let heard = Arc::<Heard>::default();
         let interests = |_: &Plane| -> &'static [Interest] { &PROJECT };
-        let planes = Planes::new(Box::new(transport), interests, heard.clone());
+        let planes = Planes::new(Box::new(transport), interests, listener);
         let discovery = tokio::spawn(discovery.run(planes.clone()));
         let watched = Self {
             planes,
-            heard,
+            heard: Arc::default(),
             discovery,
         };
         watched.known(projects).await?;
