@@ -1,0 +1,166 @@
+//! A real Karmada with a Push and a Pull member, and many objects in both.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use popcell_suites::read;
+use popcell_test_support::artifacts::{self, Profile};
+use popcell_test_support::kind::{RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, objects};
+use serde_json::json;
+
+use crate::storm::{self, Storm};
+
+const NAMESPACE: &str = "storm";
+const CITIES: [(&str, &str); 2] = [("DFW", "dfw"), ("ORD", "ord")];
+/// The processes that call the webhook, and the scheduler.
+const RESTARTED: [&str; 3] = ["karmada-controller-manager", "karmada-scheduler", "karmada-agent-ord"];
+/// Requests that we have under way ourselves.
+const AT_ONCE: usize = 32;
+const PATIENCE: Duration = Duration::from_mins(20);
+/// Limits of Karmada's clients that leave the webhook as the narrowest place.
+const UNLIMITED: [&str; 4] = [
+    "--kube-api-qps=2000",
+    "--kube-api-burst=4000",
+    "--cluster-api-qps=2000",
+    "--cluster-api-burst=4000",
+];
+
+/// The planes and what runs in them.
+pub(crate) struct World {
+    lab: Lab,
+    hub: Plane,
+    each: usize,
+}
+
+impl World {
+    /// Starts the lab and brings `each` objects into each cell.
+    pub(crate) async fn start(each: usize) -> Result<Self> {
+        let mut spec = LabSpec::karmada().member(Member::push("dfw").city("DFW"));
+        let mut ord = Member::pull("ord").city("ORD");
+        for flag in UNLIMITED {
+            spec = spec.hub_flag("karmada-controller-manager", flag);
+            ord = ord.flag("karmada-agent", flag);
+        }
+        for flag in UNLIMITED.into_iter().filter(|flag| flag.contains("kube-api")) {
+            spec = spec.hub_flag("karmada-scheduler", flag);
+        }
+        let lab = Lab::start(&spec.member(ord)).await?;
+        let hub = lab.hub().await?;
+        let world = Self { lab, hub, each };
+        let mut webhook = world.webhook(&[]).await?;
+        world.hub.apply(&objects::namespace(NAMESPACE)).await?;
+        let began = Instant::now();
+        for (city, member) in CITIES {
+            world.hub.apply(&objects::city_policy(NAMESPACE, city)).await?;
+            world
+                .for_each(member, async |name| {
+                    let object = objects::workload_deployment(NAMESPACE, name, city, 1);
+                    world.hub.apply(&object).await.map(|_| ())
+                })
+                .await?;
+        }
+        for (_, member) in CITIES {
+            let cell = world.lab.plane(member).await?;
+            eventually("every object is in its cell", PATIENCE, async || {
+                let there = cell.list(WORKLOAD_DEPLOYMENT, Some(NAMESPACE), "").await?.len();
+                ensure!(there == each, "{there} of {each} in {member}");
+                Ok(())
+            })
+            .await?;
+        }
+        println!("{} objects are in their cells after {:.0?}", 2 * each, began.elapsed());
+        webhook.stop()?;
+        Ok(world)
+    }
+
+    /// A fresh webhook in its optimised build, registered in the place of the one before.
+    async fn webhook(&self, flags: &[&str]) -> Result<Webhook> {
+        let mut spec = WebhookSpec::with_modules(&["compute"])?.program(artifacts::programs(Profile::Release)?.webhook);
+        for flag in flags {
+            spec = spec.flag(flag);
+        }
+        let webhook = Webhook::start(spec).await?;
+        webhook
+            .register(self.lab.kubeconfig("hub")?, &[])
+            .context("failed to register the webhook")?;
+        Ok(webhook)
+    }
+
+    /// Changes every status while Karmada stands still, starts Karmada and waits for the hub to show all of it.
+    pub(crate) async fn storm(&self, flags: &[&str], ready: i32) -> Result<Storm> {
+        let mut webhook = self.webhook(flags).await?;
+        for process in RESTARTED {
+            self.lab.stop(process).await?;
+        }
+        for (_, member) in CITIES {
+            let cell = self.lab.plane(member).await?;
+            self.for_each(member, async |name| {
+                let object = cell.expect(WORKLOAD_DEPLOYMENT, Some(NAMESPACE), name).await?;
+                let status = objects::cell_status(object.metadata.generation.unwrap_or(1), ready, ready);
+                cell.set_status(WORKLOAD_DEPLOYMENT, Some(NAMESPACE), name, &status)
+                    .await
+                    .map(|_| ())
+            })
+            .await?;
+        }
+        // What the webhook has seen so far is not the storm's.
+        webhook.stop()?;
+        webhook.start_again().await?;
+        for process in RESTARTED {
+            self.lab.start_process(process).await?;
+        }
+        let began = Instant::now();
+        eventually("every status and health is interpreted", PATIENCE, async || {
+            // Looking costs the hub something too.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            self.interpreted(ready).await
+        })
+        .await?;
+        let storm = storm::measure(&webhook, began.elapsed()).await?;
+        webhook.stop()?;
+        Ok(storm)
+    }
+
+    async fn interpreted(&self, ready: i32) -> Result<()> {
+        let count = 2 * self.each;
+        let deployments = self.hub.list(WORKLOAD_DEPLOYMENT, Some(NAMESPACE), "").await?;
+        let shown = deployments
+            .iter()
+            .filter(|each| *read::at(each, "/status/readyReplicas") == json!(ready))
+            .count();
+        ensure!(shown == count, "{shown} of {count} show their status");
+        let bindings = self.hub.list(RESOURCE_BINDING, Some(NAMESPACE), "").await?;
+        let healthy = bindings
+            .iter()
+            .filter(|binding| {
+                *read::at(binding, "/status/aggregatedStatus/0/health") == json!("Healthy")
+                    && *read::at(binding, "/status/aggregatedStatus/0/status/readyReplicas") == json!(ready)
+            })
+            .count();
+        ensure!(healthy == count, "{healthy} of {count} are healthy");
+        Ok(())
+    }
+
+    async fn for_each(&self, member: &str, act: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
+        let act = &act;
+        stream::iter(0..self.each)
+            .map(|number| async move { act(&format!("{member}-{number:04}")).await })
+            .buffer_unordered(AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// Ends all processes.
+    pub(crate) async fn end(self) -> Result<()> {
+        self.lab.end().await
+    }
+}
+
+/// Of the last minute, as Linux counts it.
+pub(crate) fn load_average() -> Result<String> {
+    let text = fs::read_to_string("/proc/loadavg").context("failed to read /proc/loadavg")?;
+    Ok(text.split(' ').next().unwrap_or_default().to_owned())
+}
