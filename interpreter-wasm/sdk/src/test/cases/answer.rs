@@ -173,3 +173,31 @@ fn dependency(found: &Dependency) -> Node {
     );
     Node::made_fields(fields)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Object;
+    use crate::types::Gvk;
+
+    #[test]
+    fn what_was_left_out_is_shown_where_there_is_something() {
+        let input = Input {
+            kind: Gvk::new("v1", "A"),
+            object: Object::parse("{}").unwrap(),
+            observed: None,
+            replicas: 0,
+            items: Vec::new(),
+        };
+        let shown = |left_out| {
+            let output = Output::Aggregation(Aggregation {
+                change: Change::Unchanged,
+                left_out,
+            });
+            let answer = answer(Operation::AggregateStatus, &input, &output).unwrap();
+            answer.to_node().to_json()
+        };
+        assert_eq!(shown(2), r#"{"aggregatedStatus":{},"leftOut":2}"#);
+        assert_eq!(shown(0), r#"{"aggregatedStatus":{}}"#);
+    }
+}
