@@ -323,8 +323,12 @@ fn free_address() -> Result<Ipv4Addr> {
             .wrapping_mul(64)
             .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
         let [_, second, third, fourth] = number.to_be_bytes();
-        // 127.0.x.y is where others listen; the last byte is kept off 0 and 255.
-        let address = Ipv4Addr::new(127, second | 128, third, fourth.clamp(1, 254));
+        // Numbers of a network and of a broadcast are nobody's address; moving them would give one address twice.
+        if matches!(fourth, 0 | 255) {
+            continue;
+        }
+        // 127.0.x.y is where others listen.
+        let address = Ipv4Addr::new(127, second | 128, third, fourth);
         let free = |port| TcpListener::bind((address, port)).is_ok();
         if free(PORT) && free(HEALTH_PORT) {
             return Ok(address);
