@@ -6,10 +6,8 @@ use wasmtime::component::{Component, ComponentExportIndex, ComponentNamedList, L
 
 use crate::Call;
 use crate::bindings::{InterpreterPre, wit};
+use crate::inspect::{INTERFACE, INTERFACE_VERSION};
 use crate::limits::Limits;
-
-/// The interface that every module exports.
-const INTERFACE: &str = "popcell:interpreter/operations@0.1.0";
 
 /// A compiled module.
 ///
@@ -40,14 +38,15 @@ impl Code {
         // Otherwise the first call pays for it.
         component.initialize_copy_on_write_image()?;
         let all = InterpreterPre::new(Linker::new(engine).instantiate_pre(&component)?)?;
-        let interface = component.get_export_index(None, INTERFACE);
+        let interface = component.get_export_index(None, format!("{INTERFACE}@{INTERFACE_VERSION}"));
         let function = |operation: Operation| {
-            let index = component.get_export_index(interface.as_ref(), name(operation))?;
-            Some((operation, index))
+            let index = component.get_export_index(interface.as_ref(), name(operation));
+            Ok((operation, index.ok_or_else(|| missing(operation))?))
         };
+        let functions = Operation::ALL.into_iter().map(function);
         Ok(Self {
+            functions: functions.collect::<wasmtime::Result<_>>()?,
             all,
-            functions: Operation::ALL.into_iter().filter_map(function).collect(),
         })
     }
 
@@ -102,12 +101,16 @@ impl Asked<'_> {
         T: Lift + Send + Sync + 'static,
     {
         let index = self.code.functions.iter().find(|(of, _)| *of == self.operation);
-        let (_, index) = index.ok_or_else(|| wasmtime::Error::msg(format!("no function {}", name(self.operation))))?;
+        let (_, index) = index.ok_or_else(|| missing(self.operation))?;
         let instance = self.code.all.instance_pre().instantiate(&mut *self.store)?;
         let function = instance.get_typed_func::<P, (Returned<T>,)>(&mut *self.store, index)?;
         let (returned,) = function.call(&mut *self.store, parameters)?;
         Ok(returned)
     }
+}
+
+fn missing(operation: Operation) -> wasmtime::Error {
+    wasmtime::Error::msg(format!("it does not export the function {}", name(operation)))
 }
 
 /// The name of an operation's function in the interface.

@@ -7,7 +7,7 @@ use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TA
 /// The version of `popcell:interpreter` that this host speaks.
 pub const INTERFACE_VERSION: &str = "0.1.0";
 /// The interface that a module exports, without its version.
-const INTERFACE: &str = "popcell:interpreter/operations";
+pub(crate) const INTERFACE: &str = "popcell:interpreter/operations";
 const PAGE: u64 = 64 << 10;
 
 /// What the outside of a WebAssembly file shows.
