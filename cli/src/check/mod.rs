@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use popcell_engine::{LoadError, Modules, inspect};
+use popcell_engine::{LoadError, Modules, inspect, module_files};
 use popcell_protocol::Gvk;
 use popcell_sdk::Object;
 
@@ -106,18 +106,5 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !std::fs::metadata(path).map_err(fail)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        // What the webhook passes over is none of its modules.
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !hidden && entry.path().extension().is_some_and(|extension| extension == "wasm") {
-            files.push(entry.path());
-        }
-    }
-    files.sort();
-    if files.is_empty() {
-        return Err(Failure::of_load(&LoadError::Empty { path: path.to_owned() }));
-    }
-    Ok(files)
+    module_files(path).map_err(|error| Failure::of_load(&error))
 }

@@ -14,15 +14,7 @@ impl Engine {
     /// Loads every `*.wasm` in a directory, in the order of their names. Hidden entries are passed over and links
     /// followed: in a ConfigMap volume every file is a link into `..data`. The first failure in that order is the error.
     pub fn load_dir(self: &Arc<Self>, directory: &Path) -> Result<Modules, LoadError> {
-        let files = files(directory).map_err(|source| LoadError::Directory {
-            path: directory.to_owned(),
-            source,
-        })?;
-        if files.is_empty() {
-            return Err(LoadError::Empty {
-                path: directory.to_owned(),
-            });
-        }
+        let files = module_files(directory)?;
         let loaded = side_by_side(&files, |file| self.load_file(file));
         Modules::new(loaded.into_iter().collect::<Result<Vec<_>, _>>()?)
     }
@@ -35,6 +27,20 @@ impl Engine {
         })?;
         self.load(&path.display().to_string(), &wasm)
     }
+}
+
+/// The files that [`Engine::load_dir`] loads; none is an error.
+pub fn module_files(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let files = files(directory).map_err(|source| LoadError::Directory {
+        path: directory.to_owned(),
+        source,
+    })?;
+    if files.is_empty() {
+        return Err(LoadError::Empty {
+            path: directory.to_owned(),
+        });
+    }
+    Ok(files)
 }
 
 fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {

@@ -15,6 +15,7 @@ use crate::code::Code;
 use crate::module::{Stop, run};
 use crate::{Call, Cause, Description, Engine, Implemented, Module, Target, inspect};
 
+pub use directory::module_files;
 pub use error::{Conflict, LoadError};
 
 /// The largest file that is read, in bytes. A Rust module has some 100 KB.
