@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -218,14 +219,8 @@ impl Accepting {
         };
         let shared = Arc::clone(&self.shared);
         let open = Open::enter(status);
-        let Some(seat) = self.threads.as_ref().and_then(Threads::seat) else {
-            self.tasks.spawn(async move {
-                connection::serve(shared, stream, peer).await;
-                drop(open);
-            });
-            return;
-        };
-        let runtime = seat.runtime.clone();
+        let seat = self.threads.as_ref().and_then(Threads::seat);
+        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         self.tasks.spawn_on(
             async move {
                 match moved(stream) {

@@ -1,10 +1,10 @@
-//! The plain port: `/livez`, `/readyz`, `/metrics`. It runs on a thread and a runtime of its own, so that it answers
+//! The plain port: `/livez`, `/readyz`, `/metrics`. Its connections have a thread of their own, so that it answers
 //! whatever the calls do to the others.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,12 +12,11 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use popcell_https::{Limits, Listener};
-use tokio::sync::oneshot;
+use popcell_https::{Drained, Limits, ListenError, Listener};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
-use crate::run::StartError;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -42,45 +41,23 @@ impl Readiness {
 pub(crate) struct Health {
     pub(crate) address: SocketAddr,
     stop: CancellationToken,
-    thread: JoinHandle<()>,
+    serving: JoinHandle<Drained>,
 }
 
 impl Health {
     /// Binds and serves.
-    pub(crate) async fn start(address: SocketAddr, router: Router) -> Result<Self, StartError> {
-        let stop = CancellationToken::new();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(StartError::System)?;
-        let (bound, wait) = oneshot::channel();
-        let stopped = stop.clone();
-        let serve = async move {
-            match Listener::bind(address, limits()).await {
-                Ok(listener) => {
-                    // The receiver is gone only when the start was given up.
-                    let _ = bound.send(Ok(listener.address()));
-                    listener.serve_plain(router, stopped).await;
-                }
-                Err(error) => drop(bound.send(Err(error))),
-            }
-        };
-        let thread = std::thread::Builder::new()
-            .name("popcell-health".to_owned())
-            .spawn(move || runtime.block_on(serve))
-            .map_err(StartError::System)?;
-        let address = wait
-            .await
-            .map_err(|_| StartError::HealthThread)?
-            .map_err(StartError::Listen)?;
-        Ok(Self { address, stop, thread })
+    pub(crate) async fn start(address: SocketAddr, router: Router) -> Result<Self, ListenError> {
+        let listener = Listener::bind(address, limits()).await?.on_threads(NonZeroUsize::MIN)?;
+        let (address, stop) = (listener.address(), CancellationToken::new());
+        let serving = tokio::spawn(listener.serve_plain(router, stop.clone()));
+        Ok(Self { address, stop, serving })
     }
 
     /// Ends the port after everything else.
-    pub(crate) fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
-        if self.thread.join().is_err() {
-            tracing::error!("the health thread panicked");
+        if self.serving.await.is_err() {
+            tracing::error!("the task of the health port panicked");
         }
     }
 }

@@ -45,9 +45,6 @@ pub enum StartError {
     /// The system refuses a thread or a signal handler.
     #[error("failed to start: {0}")]
     System(std::io::Error),
-    /// The thread of the health port ended.
-    #[error("failed to start: the thread of the health port ended")]
-    HealthThread,
 }
 
 impl StartError {
@@ -208,11 +205,7 @@ impl Running {
     pub async fn finished(self) -> Result<Drained, StartError> {
         let drained = self.serving.await.map_err(|error| StartError::System(error.into()))??;
         self.watching.abort();
-        let health = self.health;
-        // Joining a thread blocks.
-        tokio::task::spawn_blocking(move || health.stop())
-            .await
-            .map_err(|error| StartError::System(error.into()))?;
+        self.health.stop().await;
         Ok(drained)
     }
 }
