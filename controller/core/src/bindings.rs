@@ -20,16 +20,9 @@ pub fn city(binding: &Object) -> Option<&str> {
 pub fn usable_cities<'a>(bindings: &[&'a Object]) -> BTreeSet<&'a str> {
     bindings
         .iter()
-        .filter(|binding| !binding.deleting() && !unavailable(binding))
+        .filter(|binding| !binding.deleting() && !conditions::says(binding, types::AVAILABLE, "False"))
         .filter_map(|binding| city(binding))
         .collect()
-}
-
-fn unavailable(binding: &Object) -> bool {
-    binding
-        .at("/status")
-        .and_then(|status| conditions::find(status, types::AVAILABLE))
-        .is_some_and(|condition| conditions::text(condition, "status") == "False")
 }
 
 #[cfg(test)]

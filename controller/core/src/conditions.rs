@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::object::{Fields, Object};
+
 /// One condition as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -71,6 +73,14 @@ pub fn all(status: &Value) -> &[Value] {
 /// The condition of one type.
 pub fn find<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
     all(status).iter().find(|condition| text(condition, "type") == type_)
+}
+
+/// Whether an object has the condition with this status; without the condition it has not.
+pub fn says(object: &Object, type_: &str, status: &str) -> bool {
+    object
+        .at("/status")
+        .and_then(|all| find(all, type_))
+        .is_some_and(|condition| text(condition, "status") == status)
 }
 
 /// Puts a rendered condition in the place of the one of its type, or behind the others.

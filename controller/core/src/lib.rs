@@ -18,6 +18,7 @@ pub mod admission;
 pub mod bindings;
 pub mod brake;
 pub mod conditions;
+mod counts;
 pub mod edit;
 pub mod federation;
 pub mod identity;

@@ -15,7 +15,7 @@ use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Delete, NAMESPACE, Note, Plan, Plane, Precondition, Proof, Target};
+use crate::plan::{Action, Brake, NAMESPACE, Note, Plan, Plane, Proof, Target};
 
 #[cfg(test)]
 mod tests;
@@ -232,10 +232,5 @@ impl Pass<'_> {
 }
 
 fn delete(kind: Kind, object: &Object, proofs: Vec<Proof>) -> Action {
-    Action::Delete(Delete {
-        target: Target::of(&Plane::Hub, kind, object),
-        on: Precondition::of(object),
-        proofs,
-        brake: Brake::Exempt,
-    })
+    Action::delete(&Plane::Hub, kind, object, proofs, Brake::Exempt)
 }

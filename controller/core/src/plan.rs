@@ -216,6 +216,24 @@ pub enum Action {
 }
 
 impl Action {
+    /// Makes an object at the address that it carries itself.
+    pub fn create(plane: &Plane, kind: Kind, object: Object) -> Self {
+        Self::Create {
+            target: Target::of(plane, kind, &object),
+            object: Box::new(object),
+        }
+    }
+
+    /// Deletes an object exactly as it was observed.
+    pub fn delete(plane: &Plane, kind: Kind, object: &Object, proofs: Vec<Proof>, brake: Brake) -> Self {
+        Self::Delete(Delete {
+            target: Target::of(plane, kind, object),
+            on: Precondition::of(object),
+            proofs,
+            brake,
+        })
+    }
+
     /// The object that is written.
     pub fn target(&self) -> &Target {
         match self {

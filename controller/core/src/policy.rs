@@ -11,7 +11,7 @@ use crate::edit::Edit;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target};
+use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
 
 #[cfg(test)]
 mod tests;
@@ -53,7 +53,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         (_, Some(policy)) if policy.deleting() => plan.notes.push(Note::WaitsFor(target)),
         (Some(city), None) => {
             if seen.namespace.is_some_and(|namespace| !namespace.deleting()) {
-                plan.actions.push(create(target, seen, city));
+                plan.actions.push(create(seen, city));
             }
         }
         (Some(city), Some(policy)) => {
@@ -64,7 +64,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
             }
         }
         (None, Some(policy)) => match seen.project_deployments {
-            Observed::Known(_) if policy.marked() => plan.actions.push(delete(target, policy, seen)),
+            Observed::Known(_) if policy.marked() => plan.actions.push(delete(policy, seen)),
             Observed::Known(_) => plan.notes.push(Note::Foreign(target)),
             Observed::Unknown => {}
         },
@@ -140,15 +140,12 @@ fn without_defaults(stored: &Value, namespace: &str) -> (Value, Map<String, Valu
     (said, defaults)
 }
 
-fn create(target: Target, seen: &Observation<'_>, city: &str) -> Action {
+fn create(seen: &Observation<'_>, city: &str) -> Action {
     let mut object = Object::new(seen.name, &kind::PROPAGATION_POLICY.resource())
         .within(seen.namespace_name)
         .data(json!({ "spec": spec(city) }));
     object.metadata.labels = Some([(labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_POPCELL.to_owned())].into());
-    Action::Create {
-        target,
-        object: Box::new(object),
-    }
+    Action::create(&Plane::Hub, kind::PROPAGATION_POLICY, object)
 }
 
 fn heal(policy: &Object, city: &str) -> Option<Action> {
@@ -165,21 +162,18 @@ fn heal(policy: &Object, city: &str) -> Option<Action> {
     edit.action()
 }
 
-fn delete(target: Target, policy: &Object, seen: &Observation<'_>) -> Action {
+fn delete(policy: &Object, seen: &Observation<'_>) -> Action {
     // A selector that was edited by hand to something else proves nothing: then none at all may be left.
     let city = selected_city(policy).filter(|city| names::city_policy(city) == seen.name);
     let selector = city.map_or_else(String::new, |city| format!("{}={city}", labels::CITY_CODE));
-    Action::Delete(Delete {
-        target,
-        on: Precondition::of(policy),
-        proofs: vec![Proof::NoneLeft {
-            plane: Plane::Hub,
-            kind: kind::WORKLOAD_DEPLOYMENT,
-            namespace: seen.namespace_name.to_owned(),
-            selector,
-        }],
-        brake: Brake::Exempt,
-    })
+    let none_left = Proof::NoneLeft {
+        plane: Plane::Hub,
+        kind: kind::WORKLOAD_DEPLOYMENT,
+        namespace: seen.namespace_name.to_owned(),
+        selector,
+    };
+    let kind = kind::PROPAGATION_POLICY;
+    Action::delete(&Plane::Hub, kind, policy, vec![none_left], Brake::Exempt)
 }
 
 fn selected_city(policy: &Object) -> Option<&str> {

@@ -22,7 +22,7 @@ use crate::ledger::Ledger;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Delete, Event, NAMESPACE, Note, Plan, Plane, Precondition, Proof, Severity, Target};
+use crate::plan::{Action, Brake, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
 use crate::workload::owner;
 
 #[cfg(test)]
@@ -73,7 +73,7 @@ pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, 
     };
     let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
     match projection {
-        None => create(&plane, target, copy, owner, removed),
+        None => create(&plane, namespace.name(), copy, owner, removed),
         Some(existing) if existing.deleting() => noted(Note::WaitsFor(target)),
         Some(existing) if !existing.marked() && !owned_by(existing, owner) => noted(Note::Foreign(target)),
         Some(existing) => update(seen, &plane, copy, existing, owner),
@@ -110,12 +110,8 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
             },
             Some(_) => continue,
         };
-        plan.actions.push(Action::Delete(Delete {
-            target: Target::of(&plane, kind::INSTANCE, projection),
-            on: Precondition::of(projection),
-            proofs: vec![proof],
-            brake: Brake::Applies,
-        }));
+        let delete = Action::delete(&plane, kind::INSTANCE, projection, vec![proof], Brake::Applies);
+        plan.actions.push(delete);
     }
     plan
 }
@@ -192,9 +188,9 @@ fn shown_labels(copy: &Object) -> BTreeMap<String, String> {
     shown
 }
 
-fn create(plane: &Plane, target: Target, copy: &Object, deployment: &Object, removed: bool) -> Plan {
-    let mut object = Object::new(&target.name, &kind::INSTANCE.resource())
-        .within(target.namespace.as_deref().unwrap_or_default())
+fn create(plane: &Plane, namespace: &str, copy: &Object, deployment: &Object, removed: bool) -> Plan {
+    let mut object = Object::new(copy.name(), &kind::INSTANCE.resource())
+        .within(namespace)
         .data(json!({ "spec": copy.at("/spec").cloned().unwrap_or_else(|| json!({})) }));
     object.metadata.labels = Some(shown_labels(copy));
     object.metadata.owner_references = Some(vec![owner(kind::WORKLOAD_DEPLOYMENT, deployment, false)]);
@@ -209,10 +205,7 @@ fn create(plane: &Plane, target: Target, copy: &Object, deployment: &Object, rem
         )
     });
     Plan {
-        actions: vec![Action::Create {
-            target,
-            object: Box::new(object),
-        }],
+        actions: vec![Action::create(plane, kind::INSTANCE, object)],
         events: events.into_iter().collect(),
         ..Plan::default()
     }

@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use popcell_api::{annotations, kind, labels};
+use popcell_api::kind::{self, Kind};
+use popcell_api::{annotations, labels};
 
 use crate::conditions;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target};
+use crate::plan::{Action, Brake, Note, Plan, Plane, Proof};
 
 /// Identity of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +79,8 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
     for (project, claim) in seen.claims.iter().filter(|(_, claim)| of(claim) == Some(seen.source)) {
         claims += 1;
         if !claim.deleting() {
-            let target = Target::of(&Plane::Project((*project).to_owned()), kind::RESOURCE_CLAIM, claim);
-            plan.actions.push(delete(target, claim, &proof));
+            let project = Plane::Project((*project).to_owned());
+            plan.actions.push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof));
         }
     }
     if claims > 0 {
@@ -87,19 +88,13 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
     }
     let ours = |copy: &&&Object| copy.marked() && !copy.deleting() && of(copy) == Some(seen.source);
     for copy in seen.copies.iter().filter(ours) {
-        let target = Target::of(&Plane::Hub, kind::INSTANCE, copy);
-        plan.actions.push(delete(target, copy, &proof));
+        plan.actions.push(delete(&Plane::Hub, kind::INSTANCE, copy, &proof));
     }
     plan
 }
 
-fn delete(target: Target, object: &Object, proof: &Proof) -> Action {
-    Action::Delete(Delete {
-        target,
-        on: Precondition::of(object),
-        proofs: vec![proof.clone()],
-        brake: Brake::Exempt,
-    })
+fn delete(plane: &Plane, kind: Kind, object: &Object, proof: &Proof) -> Action {
+    Action::delete(plane, kind, object, vec![proof.clone()], Brake::Exempt)
 }
 
 /// Cities that more than one Cluster carries: each object goes to one of them, and operators are told.

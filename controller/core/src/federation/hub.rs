@@ -7,7 +7,7 @@ use super::{Hub, Pass, hub_labels};
 use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Brake, Delete, NAMESPACE, Note, Plane, Precondition, Proof, Target};
+use crate::plan::{Action, Brake, NAMESPACE, Note, Plane, Proof, Target};
 
 /// Fields that the API lets nobody change.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
@@ -110,10 +110,7 @@ impl<'a> Pass<'a> {
             .project
             .uid
             .map(|uid| [(annotations::UPSTREAM_PROJECT_UID.to_owned(), uid.to_owned())].into());
-        self.plan.actions.push(Action::Create {
-            target: Target::cluster(&Plane::Hub, NAMESPACE, name),
-            object: Box::new(object),
-        });
+        self.plan.actions.push(Action::create(&Plane::Hub, NAMESPACE, object));
     }
 
     /// Adds what is missing; false when the Namespace says that it is another project's.
@@ -154,10 +151,8 @@ impl<'a> Pass<'a> {
                 .into_iter()
                 .collect(),
         );
-        self.plan.actions.push(Action::Create {
-            target: Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &object),
-            object: Box::new(object),
-        });
+        let create = Action::create(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object);
+        self.plan.actions.push(create);
     }
 
     fn update_deployment(&mut self, existing: &Object) {
@@ -221,10 +216,5 @@ impl<'a> Pass<'a> {
 }
 
 fn delete(object: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
-    Action::Delete(Delete {
-        target: Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object),
-        on: Precondition::of(object),
-        proofs,
-        brake,
-    })
+    Action::delete(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object, proofs, brake)
 }

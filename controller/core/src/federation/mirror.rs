@@ -9,19 +9,12 @@ use serde_json::{Map, Value, json};
 
 use super::{DELETING, unavailable};
 use crate::conditions::{self, Condition};
+use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
 use crate::priority;
 
 /// A city may be without a cluster for so long before the project is told.
 pub(super) const UNPLACED_GRACE: Duration = Duration::from_mins(1);
-
-const COUNTS: [&str; 5] = [
-    "replicas",
-    "currentReplicas",
-    "updatedReplicas",
-    "desiredReplicas",
-    "readyReplicas",
-];
 
 /// The status that the project should show, and when to look again; `None` leaves it as it is.
 pub(super) fn status(

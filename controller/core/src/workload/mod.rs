@@ -25,7 +25,7 @@ use crate::ledger::Ledger;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
-use crate::plan::{Action, Brake, Delete, Note, Plan, Plane, Precondition, Proof, Target, Terminal};
+use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::priority;
 use crate::transitions;
 pub(crate) use desired::owner;
@@ -239,9 +239,9 @@ impl<'a> Pass<'a> {
             Observed::Unknown => Settled::not_yet(),
             Observed::Known(cities) if !cities.contains(slot.city) => Settled::trouble(true, unserved(slot)),
             Observed::Known(_) => {
-                let object = Box::new(desired::deployment(self.seen.workload, slot));
-                let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &object);
-                self.plan.actions.push(Action::Create { target, object });
+                let object = desired::deployment(self.seen.workload, slot);
+                let create = Action::create(&self.plane, kind::WORKLOAD_DEPLOYMENT, object);
+                self.plan.actions.push(create);
                 Settled {
                     created: true,
                     ..Settled::yes()
@@ -300,12 +300,7 @@ impl<'a> Pass<'a> {
     }
 
     fn delete(&self, deployment: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
-        Action::Delete(Delete {
-            target: Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment),
-            on: Precondition::of(deployment),
-            proofs,
-            brake,
-        })
+        Action::delete(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, proofs, brake)
     }
 
     fn report(mut self, slots: &[Slot<'_>], report: &status::Report) -> Plan {

@@ -8,17 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::desired::{Slot, Trouble};
 use crate::conditions::{self, Condition};
+use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
 use crate::paused;
 use crate::priority;
-
-const COUNTS: [&str; 5] = [
-    "replicas",
-    "currentReplicas",
-    "updatedReplicas",
-    "desiredReplicas",
-    "readyReplicas",
-];
 
 /// What the pass found beside the WorkloadDeployments.
 #[derive(Debug)]
@@ -192,10 +185,7 @@ fn why_not(deployment: &Object) -> Option<(u8, &str, &str, &str)> {
 }
 
 fn is_available(deployment: &Object) -> bool {
-    deployment
-        .at("/status")
-        .and_then(|status| conditions::find(status, types::AVAILABLE))
-        .is_some_and(|condition| conditions::text(condition, "status") == "True")
+    conditions::says(deployment, types::AVAILABLE, "True")
 }
 
 fn put_counts(fields: &mut Map<String, Value>, deployments: &[&Object]) {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use kube::Client;
 use popcell_api::kind::Kind;
+use popcell_core::conditions::says;
 use popcell_core::names::check_project;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
-use serde_json::Value;
 use tokio::sync::Notify;
 use tracing::{Instrument, info, info_span, warn};
 
@@ -79,7 +79,7 @@ impl Discovery {
 
 /// Ids and uids of projects that can be engaged. `refused` remembers whom the log knows.
 fn ready(projects: &[Arc<Object>], condition: &str, refused: &mut BTreeSet<String>) -> BTreeMap<String, String> {
-    let ready = projects.iter().filter(|project| is_true(project, condition));
+    let ready = projects.iter().filter(|project| says(project, condition, "True"));
     let named = ready.map(|project| (project.name().to_owned(), project.uid().to_owned()));
     let (good, bad): (BTreeMap<_, _>, BTreeMap<_, _>) = named.partition(|(id, _)| check_project(id).is_ok());
     for id in bad.keys().filter(|id| !refused.contains(*id)) {
@@ -89,14 +89,6 @@ fn ready(projects: &[Arc<Object>], condition: &str, refused: &mut BTreeSet<Strin
     }
     *refused = bad.into_keys().collect();
     good
-}
-
-fn is_true(project: &Object, condition: &str) -> bool {
-    let text = |value: &Value, key| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let mut conditions = project.items("/status/conditions").iter();
-    conditions
-        .find(|each| text(each, "type").as_deref() == Some(condition))
-        .is_some_and(|each| text(each, "status").as_deref() == Some("True"))
 }
 
 /// Makes the engaged projects those that are wanted, but leaves those in doubt as they are.
@@ -124,7 +116,7 @@ fn surplus(engaged: Vec<Plane>, wanted: &BTreeMap<String, String>, doubtful: &BT
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
