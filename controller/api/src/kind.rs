@@ -19,7 +19,7 @@ pub enum Scope {
 /// Group, version, kind, plural and scope: enough to address objects without asking a server what it serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// API group.
+    /// API group; empty for the core group.
     pub group: &'static str,
     /// Version.
     pub version: &'static str,
@@ -40,7 +40,8 @@ impl Kind {
         Self::of(networking::GROUP, networking::VERSION, kind, plural, scope)
     }
 
-    const fn of(
+    /// A kind by its address.
+    pub const fn of(
         group: &'static str,
         version: &'static str,
         kind: &'static str,
@@ -54,6 +55,11 @@ impl Kind {
             plural,
             scope,
         }
+    }
+
+    /// `group/version`, or the version alone in the core group.
+    pub fn api_version(&self) -> String {
+        self.resource().api_version
     }
 
     /// What kube's dynamic API takes.
@@ -132,7 +138,7 @@ mod tests {
             assert_eq!(crd.spec.names.plural, ours.plural);
             assert_eq!(crd.spec.group, ours.group);
             assert_eq!(crd.spec.versions[0].name, ours.version);
-            assert_eq!(ours.resource().api_version, crate::API_VERSION);
+            assert_eq!(ours.api_version(), crate::API_VERSION);
         }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_suites::read;
 use popcell_suites::world::{SOON, World};
-use popcell_test_support::kind::{self, Kind};
+use popcell_test_support::kind::{self, Kind, Scope};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) async fn awaited(
     mut check: impl FnMut(&DynamicObject) -> Result<()>,
 ) -> Result<DynamicObject> {
     let what = format!("{} {namespace}/{name} in {}", kind.kind, plane.name());
-    let scope = kind.namespaced.then_some(namespace);
+    let scope = (kind.scope == Scope::Namespaced).then_some(namespace);
     eventually(&what, SOON, async || {
         let object = plane.expect(kind, scope, name).await?;
         check(&object)?;

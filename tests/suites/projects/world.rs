@@ -81,7 +81,7 @@ async fn project(server: &Plane, number: usize) -> Result<()> {
 
 /// A Project without status.
 pub(crate) async fn create_project(server: &Plane, id: &str) -> Result<()> {
-    let api_version = kind::PROJECT.resource().api_version;
+    let api_version = kind::PROJECT.api_version();
     let project = json!({ "apiVersion": api_version, "kind": kind::PROJECT.kind, "metadata": { "name": id } });
     server.apply(&project).await.map(|_| ())
 }

@@ -10,7 +10,7 @@ use kube::core::{GroupVersionKind, Request};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use crate::kind::Kind;
+use crate::kind::{Kind, Scope};
 
 /// Field manager of everything that tests apply.
 const MANAGER: &str = "popcell-tests";
@@ -67,7 +67,7 @@ impl Plane {
     #[must_use]
     pub fn api(&self, kind: Kind, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
-            Some(namespace) if kind.namespaced => {
+            Some(namespace) if kind.scope == Scope::Namespaced => {
                 Api::namespaced_with(self.client.clone(), namespace, &kind.resource())
             }
             _ => Api::all_with(self.client.clone(), &kind.resource()),

@@ -3,10 +3,23 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use popcell_api::kind::Kind;
+use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
 use crate::workspace;
+
+/// All kinds that have a stand-in.
+pub const ALL: [Kind; 9] = [
+    kind::LOCATION,
+    kind::LOCATION_BINDING,
+    kind::NETWORK,
+    kind::NETWORK_BINDING,
+    kind::NETWORK_CONTEXT,
+    kind::SUBNET_CLAIM,
+    kind::SUBNET,
+    kind::RESOURCE_CLAIM,
+    kind::PROJECT,
+];
 
 /// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
 /// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
@@ -18,24 +31,11 @@ pub fn crd(kind: &Kind) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
-    use popcell_api::kind;
-
     use super::*;
 
     #[test]
     fn every_file_is_the_crd_of_a_kind_that_we_know() {
-        let mut known = 0;
-        for kind in [
-            kind::LOCATION,
-            kind::LOCATION_BINDING,
-            kind::NETWORK,
-            kind::NETWORK_BINDING,
-            kind::NETWORK_CONTEXT,
-            kind::SUBNET_CLAIM,
-            kind::SUBNET,
-            kind::RESOURCE_CLAIM,
-            kind::PROJECT,
-        ] {
+        for kind in ALL {
             let crd = crd(&kind).unwrap();
             assert_eq!(crd["metadata"]["name"], format!("{}.{}", kind.plural, kind.group));
             assert_eq!(crd["spec"]["group"], kind.group);
@@ -45,8 +45,7 @@ mod tests {
             let scope = &crd["spec"]["scope"];
             let namespaced = kind.scope == kind::Scope::Namespaced;
             assert_eq!(scope, if namespaced { "Namespaced" } else { "Cluster" });
-            known += 1;
         }
-        assert_eq!(fs::read_dir(workspace::stand_in_crds_dir()).unwrap().count(), known);
+        assert_eq!(fs::read_dir(workspace::stand_in_crds_dir()).unwrap().count(), ALL.len());
     }
 }

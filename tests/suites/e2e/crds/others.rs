@@ -20,27 +20,15 @@ use serde_json::json;
 use super::plane_with_namespace;
 use crate::planes::{BINDING, deployed};
 
-const STAND_INS: [Kind; 9] = [
-    kind::LOCATION,
-    kind::LOCATION_BINDING,
-    kind::NETWORK,
-    kind::NETWORK_BINDING,
-    kind::NETWORK_CONTEXT,
-    kind::SUBNET_CLAIM,
-    kind::SUBNET,
-    kind::RESOURCE_CLAIM,
-    kind::PROJECT,
-];
-
 /// Our types write what the stand-ins take, and read how new objects are born.
 pub(crate) async fn stand_in(world: &World, namespace: &str) -> Result<()> {
     let plane = plane_with_namespace(world, namespace).await?;
-    for kind in STAND_INS {
+    for kind in stand_ins::ALL {
         plane.apply(&stand_ins::crd(&kind)?).await?;
     }
-    for kind in STAND_INS {
+    for kind in stand_ins::ALL {
         // A new kind is served a moment after its CRD is stored.
-        let group = kind.resource().api_version;
+        let group = kind.api_version();
         eventually(&format!("{} is served", kind.kind), SOON, async || {
             let served = plane.client().list_api_group_resources(&group).await?.resources;
             ensure!(served.iter().any(|resource| resource.name == kind.plural), "{served:?}");

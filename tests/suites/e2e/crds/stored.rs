@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use popcell_suites::read;
 use popcell_suites::world::World;
 use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{objects, workspace};
+use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
 
 use super::{new_object, plane_with_namespace};
@@ -35,13 +35,17 @@ pub(crate) async fn whole(world: &World, namespace: &str) -> Result<()> {
     let plane = plane_with_namespace(world, namespace).await?;
     for kind in OURS {
         let (object, status) = new_object(kind.kind, namespace)?;
-        plane.create(&object, false).await?;
-        plane.set_status(kind, Some(namespace), "whole", &status).await?;
-        let stored = plane.expect(kind, Some(namespace), "whole").await?;
-        read::expect_at(&stored, "/spec", &object["spec"])?;
-        read::expect_at(&stored, "/status", &status)?;
+        stored_whole(&plane, kind, namespace, &object, &status).await?;
     }
     Ok(())
+}
+
+async fn stored_whole(plane: &Plane, kind: Kind, namespace: &str, object: &Value, status: &Value) -> Result<()> {
+    plane.create(object, false).await?;
+    plane.set_status(kind, Some(namespace), "whole", status).await?;
+    let stored = plane.expect(kind, Some(namespace), "whole").await?;
+    read::expect_at(&stored, "/spec", &object["spec"])?;
+    read::expect_at(&stored, "/status", status)
 }
 
 /// What is shipped for people to begin with.
@@ -134,11 +138,7 @@ pub(crate) async fn unknown_fields(world: &World, namespace: &str) -> Result<()>
             parent["newer"] = json!({ "release": [1, "two", null] });
         }
         let status = object["status"].clone();
-        plane.create(&object, false).await?;
-        plane.set_status(kind, Some(namespace), "whole", &status).await?;
-        let stored = plane.expect(kind, Some(namespace), "whole").await?;
-        read::expect_at(&stored, "/spec", &object["spec"])?;
-        read::expect_at(&stored, "/status", &status)?;
+        stored_whole(&plane, kind, namespace, &object, &status).await?;
     }
     Ok(())
 }
