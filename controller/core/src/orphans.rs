@@ -12,7 +12,7 @@ use popcell_api::{annotations, kind};
 
 use crate::conditions::seconds;
 use crate::edit::Edit;
-use crate::identity;
+use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Brake, NAMESPACE, Note, Plan, Plane, Proof, Target};
@@ -79,17 +79,12 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     match seen.project {
         ProjectState::Away => pass.plan,
         ProjectState::Gone => pass.gone(),
-        ProjectState::Engaged { uid, .. } if another(seen.namespace, uid) => pass.gone(),
+        ProjectState::Engaged { uid, .. } if !identity::same_project(seen.namespace, Project { id: project, uid }) => {
+            pass.gone()
+        }
         ProjectState::Engaged {
             namespace, deployments, ..
         } => pass.engaged(namespace, deployments),
-    }
-}
-
-fn another(namespace: &Object, uid: Option<&str>) -> bool {
-    match (namespace.annotation(annotations::UPSTREAM_PROJECT_UID), uid) {
-        (Some(stamped), Some(uid)) => stamped != uid,
-        _ => false,
     }
 }
 

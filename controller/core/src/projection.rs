@@ -180,7 +180,7 @@ fn owned_by(projection: &Object, owner: &Object) -> bool {
 fn shown_labels(copy: &Object) -> BTreeMap<String, String> {
     let karmadas = |key: &str| {
         key.split_once('/')
-            .is_some_and(|(domain, _)| domain == "karmada.io" || domain.ends_with(".karmada.io"))
+            .is_some_and(|(domain, _)| names::is_within(domain, "karmada.io"))
     };
     let mut shown = copy.metadata.labels.clone().unwrap_or_default();
     shown.retain(|key, _| !karmadas(key));

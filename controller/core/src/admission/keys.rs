@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use popcell_api::{InstanceTemplateSpec, annotations};
 
 use super::field::Faults;
-use crate::names::LABEL_LENGTH;
+use crate::names::{LABEL_LENGTH, is_within};
 
 const METADATA: &str = "spec.template.metadata";
 /// Domains of keys that this program, Karmada or the platform write. With sub-domains.
@@ -57,12 +57,7 @@ fn key_is_good(path: &str, key: &str, exempt: &[&str], faults: &mut Faults) {
 }
 
 fn is_reserved(domain: &str) -> bool {
-    let below = |parent: &str| {
-        domain
-            .strip_suffix(parent)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
-    RESERVED.into_iter().any(below) || RESERVED_EXACTLY.contains(&domain)
+    RESERVED.into_iter().any(|parent| is_within(domain, parent)) || RESERVED_EXACTLY.contains(&domain)
 }
 
 fn is_domain(domain: &str) -> bool {
