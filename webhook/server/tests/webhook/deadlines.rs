@@ -64,16 +64,12 @@ async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
         );
         let reply = client.post(query, request("InterpretHealth", "loop")).await;
         let message = reply.refusal();
-        let (_, limit) = message.split_once("its deadline of ").unwrap();
-        if query == "?timeout=1s" {
-            // A tenth is kept back; on a busy machine the way into the module takes some of the rest.
-            let millis = limit
-                .split_once("ms")
-                .and_then(|(millis, _)| millis.parse::<f64>().ok());
-            assert!(millis.is_some_and(|millis| millis <= 900.0), "{query}: {message}");
+        let expected = if query == "?timeout=1s" {
+            "its deadline of 89"
         } else {
-            assert!(limit.starts_with("1.5s"), "{query}: {message}");
-        }
+            "its deadline of 1.5s"
+        };
+        assert!(message.contains(expected), "{query}: {message}");
     }
 }
 
