@@ -107,6 +107,16 @@ pub const PROJECT: Kind = Kind::of(
     Scope::Cluster,
 );
 
+/// What stands for a [`resource_manager::Project`] in milo's own infrastructure cluster, under the project's name (domain.md
+/// 7.3); only name, uid and conditions are read. Its scope is not documented, so both are taken.
+pub const PROJECT_CONTROL_PLANE: Kind = Kind::of(
+    "infrastructure.miloapis.com",
+    "v1alpha1",
+    "ProjectControlPlane",
+    "projectcontrolplanes",
+    Scope::Either,
+);
+
 /// [`crate::karmada::PropagationPolicy`].
 pub const PROPAGATION_POLICY: Kind = Kind::of(
     "policy.karmada.io",
