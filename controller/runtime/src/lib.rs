@@ -5,7 +5,9 @@
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 pub mod breaker;
+pub mod config;
 mod error;
+pub mod flags;
 pub mod planes;
 pub mod queue;
 

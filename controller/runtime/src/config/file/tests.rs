@@ -1,0 +1,177 @@
+use super::*;
+
+const HEAD: &str = "apiVersion: apiserver.config.datumapis.com/v1alpha1\nkind: WorkloadOperator\n";
+
+fn parse(rest: &str) -> Result<ServerConfig, String> {
+    let file = Path::new("/etc/config.yaml");
+    ServerConfig::parse(file, &format!("{HEAD}{rest}")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn d7_2_an_empty_file_of_the_right_kind_is_as_no_file() {
+    for rest in [
+        "",
+        "discovery:\n",
+        "discovery: {}\nmetricsServer: null\n",
+        "discovery: {mode: single, clusterName: \"\"}\n",
+        "metricsServer: {bindAddress: \"0\", secureServing: true, tls: {secretRef: {}, certDir: \"\"}}\n",
+    ] {
+        assert_eq!(parse(rest).unwrap(), ServerConfig::default(), "{rest}");
+    }
+}
+
+#[test]
+fn c80_every_key_is_read() {
+    let config = parse(
+        "metricsServer: {bindAddress: \":8443\", secureServing: false,
+  tls: {certDir: /m, certName: m.crt, keyName: m.key}}
+webhookServer: {host: 127.0.0.1, port: 9444, clientCAName: \"\", tls: {certDir: /w}}
+discovery:
+  mode: milo
+  internalServiceDiscovery: true
+  discoveryKubeconfigPath: /d
+  projectKubeconfigPath: /p
+  clusterName: dfw-01
+  quotaKubeconfigPath: /q
+  projectID: p1
+",
+    )
+    .unwrap();
+    let files = |directory: &str, certificate: &str, key: &str| TlsFiles {
+        directory: Some(directory.to_owned()),
+        certificate: certificate.to_owned(),
+        key: key.to_owned(),
+    };
+    let metrics = MetricsServer {
+        listen: ":8443".parse().unwrap(),
+        secure: false,
+        tls: files("/m", "m.crt", "m.key"),
+    };
+    let webhook = WebhookServer {
+        address: "127.0.0.1:9444".parse().unwrap(),
+        tls: files("/w", "tls.crt", "tls.key"),
+    };
+    let discovery = DiscoveryConfig {
+        mode: Mode::Milo,
+        internal: true,
+        discovery_kubeconfig: Some("/d".to_owned()),
+        project_kubeconfig: Some("/p".to_owned()),
+        cluster_name: Some("dfw-01".to_owned()),
+        quota_kubeconfig: Some("/q".to_owned()),
+        project: Some("p1".to_owned()),
+    };
+    assert_eq!((config.metrics, config.discovery), (metrics, discovery));
+    assert_eq!(config.webhook, Some(webhook));
+    let default = parse("webhookServer: {}\n").unwrap().webhook.unwrap();
+    assert_eq!(default.address, ":9443".parse().unwrap());
+}
+
+#[test]
+fn b32_what_is_not_known_or_of_another_type_is_named() {
+    for (rest, path, problem) in [
+        (
+            "discovry: {}\n",
+            "discovry",
+            "unknown key: remove it; known here: apiVersion, kind, metricsServer",
+        ),
+        ("discovery: {Mode: milo}\n", "discovery.Mode", "unknown key"),
+        (
+            "webhookServer: {tls: {cert: a}}\n",
+            "webhookServer.tls.cert",
+            "known here: secretRef, certDir",
+        ),
+        ("featureFlags: {}\n", "featureFlags", "unknown key"),
+        ("discovery: {mode: kind}\n", "discovery.mode", "use single or milo"),
+        ("discovery: {mode: kcp}\n", "discovery.mode", "must be single or milo"),
+        (
+            "discovery: {mode: 3}\n",
+            "discovery.mode",
+            "must be text; put it in quotes; it is 3",
+        ),
+        ("discovery: [milo]\n", "discovery", "must be a mapping; it is a list"),
+        (
+            "discovery: {internalServiceDiscovery: \"true\"}\n",
+            "discovery.internalServiceDiscovery",
+            "without quotes",
+        ),
+        (
+            "metricsServer: {bindAddress: 0}\n",
+            "metricsServer.bindAddress",
+            "put it in quotes",
+        ),
+        (
+            "metricsServer: {bindAddress: \"8443\"}\n",
+            "metricsServer.bindAddress",
+            "such as :8081",
+        ),
+        (
+            "webhookServer: {port: \"9443\"}\n",
+            "webhookServer.port",
+            "without quotes",
+        ),
+        (
+            "webhookServer: {port: 0}\n",
+            "webhookServer.port",
+            "1 to 65535, without quotes; it is 0",
+        ),
+        ("webhookServer: {port: 65536}\n", "webhookServer.port", "1 to 65535"),
+        (
+            "webhookServer: {host: web}\n",
+            "webhookServer.host",
+            "leave the host out",
+        ),
+        (
+            "webhookServer: {clientCAName: ca.crt}\n",
+            "webhookServer.clientCAName",
+            "is not supported",
+        ),
+        (
+            "webhookServer: {tls: {secretRef: {name: a}}}\n",
+            "webhookServer.tls.secretRef",
+            "name the directory in certDir",
+        ),
+    ] {
+        let message = parse(rest).unwrap_err();
+        let expected = format!("failed to accept /etc/config.yaml: {path}: ");
+        assert!(
+            message.starts_with(&expected) && message.contains(problem),
+            "{rest}: {message}"
+        );
+    }
+}
+
+#[test]
+fn b32_another_version_kind_or_no_yaml_at_all() {
+    let parse = |text: &str| {
+        let refused = ServerConfig::parse(Path::new("c.yaml"), text);
+        refused.unwrap_err().to_string()
+    };
+    for (text, expected) in [
+        (
+            "kind: WorkloadOperator\n",
+            "c.yaml: apiVersion: must be apiserver.config.datumapis.com/v1alpha1",
+        ),
+        (
+            "apiVersion: v1\nkind: WorkloadOperator\n",
+            "c.yaml: apiVersion: must be",
+        ),
+        (
+            "apiVersion: apiserver.config.datumapis.com/v1alpha1\nkind: Operator\n",
+            "c.yaml: kind: must be WorkloadOperator",
+        ),
+        ("", "c.yaml: the file: must be a mapping"),
+        ("- a\n", "c.yaml: the file: must be a mapping, not a list"),
+        ("discovery: {\n", "failed to understand c.yaml: "),
+        ("kind: a\nkind: b\n", "failed to understand c.yaml: "),
+        ("kind: a\n---\nkind: b\n", "failed to understand c.yaml: "),
+    ] {
+        let message = parse(text);
+        assert!(message.contains(expected), "{text}: {message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let missing = ServerConfig::read(Path::new("/no/such/file")).unwrap_err();
+    assert_eq!(
+        missing.to_string(),
+        "failed to read /no/such/file, which --server-config names"
+    );
+}

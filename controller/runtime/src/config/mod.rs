@@ -1,0 +1,22 @@
+//! Configuration (design.md 7, domain.md 7): flags and the file become [`Settings`], or a refusal that names the setting,
+//! the file and the remedy. Nothing is asked of a server here.
+//!
+//! Invariants: what settings say is a function of flags, file and [`Surroundings`] alone; a key, file or combination that
+//! is not understood ends the start, it is never ignored; quota is never asked of the server that the process runs on,
+//! unless a setting names that server.
+
+mod address;
+mod credentials;
+mod error;
+mod file;
+mod refusals;
+mod section;
+mod settings;
+mod surroundings;
+
+pub use address::{Address, Listen};
+pub use credentials::{Connections, Credentials};
+pub use error::ConfigError;
+pub use file::{DiscoveryConfig, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer};
+pub use settings::{Certificate, Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
+pub use surroundings::{Surroundings, System};

@@ -1,0 +1,346 @@
+//! Settings: flags and file, checked against each other, with every default filled in.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use popcell_api::kind::{self, Kind};
+use popcell_api::names::{LEASE, SINGLE};
+
+use super::credentials::Credentials;
+use super::error::ConfigError;
+use super::file::{DiscoveryConfig, Mode, ServerConfig, TlsFiles};
+use super::refusals::{METRICS, WEBHOOK, check};
+use super::surroundings::{Surroundings, System};
+use crate::flags::Flags;
+use crate::planes::Addressing;
+use crate::queue::Workers;
+
+/// Namespace of the program where nothing else says one.
+const NAMESPACE: &str = "compute-system";
+
+/// What the process is to do, and with what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Which controllers run. None: the process serves its ports only.
+    pub controllers: Controllers,
+    /// Nothing is written.
+    pub dry_run: bool,
+    /// Orphans are deleted, not only counted (design.md 7.5-14).
+    pub reclaim_orphans: bool,
+    /// How long a project must have been gone (design.md 7.5-14).
+    pub project_grace: Duration,
+    /// Passes at once, for each queue.
+    pub workers: Workers,
+    /// The program's namespace: its pod's, else `compute-system`.
+    pub namespace: String,
+    /// Name of the cell's Karmada Cluster; `single` where none was given, which only a cell without hub and quota may do.
+    pub cluster_name: String,
+    /// The API server that the process runs on.
+    pub local: Credentials,
+    /// The hub. `None`: nothing is federated, and a cell writes nothing back.
+    pub hub: Option<Credentials>,
+    /// Where projects come from.
+    pub discovery: Discovery,
+    /// `None`: quota is not enforced. Always so without cell controllers, the only ones that claim.
+    pub quota: Option<Quota>,
+    /// The admission webhook. Depends on `webhookServer` in the file only, not on controllers.
+    pub webhook: Option<Webhook>,
+    /// The port of metrics.
+    pub metrics: Option<Metrics>,
+    /// The port of health probes.
+    pub health: Option<SocketAddr>,
+    /// `None`: this process writes without a Lease, because it is told to be the only one or because it writes nothing.
+    pub lease: Option<LeaseSettings>,
+    /// What is odd, but no reason not to start. See [`Settings::tell`].
+    pub warnings: Vec<&'static str>,
+}
+
+/// Groups of controllers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Controllers {
+    /// `workload`, `federation`, `policy`, `projection`, `orphans`.
+    pub management: bool,
+    /// `deployment`, `instance`, `remote`.
+    pub cell: bool,
+}
+
+/// Where projects come from (domain.md 7.3).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Discovery {
+    /// The server that the process runs on is the one project, `single`.
+    Single,
+    /// Projects are listed and engaged as they become ready.
+    Milo(Box<Milo>),
+}
+
+/// Mode `milo`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Milo {
+    /// The server that has the objects that stand for projects.
+    pub projects: Credentials,
+    /// Credentials for the servers of projects; with [`Addressing::Path`] its server is milo's.
+    pub template: Credentials,
+    /// How the servers of projects are addressed.
+    pub addressing: Addressing,
+    /// Which objects stand for projects.
+    pub kind: Kind,
+    /// Their condition that must be True.
+    pub condition: &'static str,
+}
+
+/// Claims in the servers of projects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quota {
+    /// Credentials of milo's server, below which those of projects are ([`Addressing::Path`]).
+    pub credentials: Credentials,
+    /// The project of every namespace, in single-cluster mode only; elsewhere the labels of each namespace name its
+    /// project (design.md 7.5-4).
+    ///
+    /// Single-cluster mode: both groups of controllers on one server in mode `single`. There no federator labels
+    /// namespaces, and the name of a namespace is no project id (design.md 11 strikes the fallback of domain.md 10-5). So
+    /// "no project id" (design.md 7) is this setting left out: without it no claim could ever be made, and every gated
+    /// Instance would wait for ever.
+    pub project: Option<String>,
+}
+
+/// The port of the admission webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// What is bound.
+    pub listen: SocketAddr,
+    /// What is served there.
+    pub certificate: Certificate,
+}
+
+/// The port of metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metrics {
+    /// What is bound.
+    pub listen: SocketAddr,
+    /// `None`: plain HTTP, by `secureServing: false`.
+    pub certificate: Option<Certificate>,
+}
+
+/// Files of a certificate; they were there at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The chain, in PEM.
+    pub certificate: PathBuf,
+    /// Its key, in PEM.
+    pub key: PathBuf,
+}
+
+/// The Lease, on the server that the process runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseSettings {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl Settings {
+    /// From flags, the file that they name, and this machine.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn read(flags: &Flags) -> Result<Self, ConfigError> {
+        let file = flags.server_config.as_deref().map(ServerConfig::read).transpose()?;
+        Self::resolve(flags, &file.unwrap_or_default(), &System)
+    }
+
+    /// The same as a function.
+    ///
+    /// # Errors
+    /// Combinations that are refused, and files that are named and missing.
+    pub fn resolve(flags: &Flags, file: &ServerConfig, around: &dyn Surroundings) -> Result<Self, ConfigError> {
+        let controllers = Controllers {
+            management: flags.enable_management_controllers,
+            cell: flags.enable_cell_controllers,
+        };
+        check(flags, file, around)?;
+        let local = local(flags, around)?;
+        let namespace = around.pod_namespace().unwrap_or_else(|| NAMESPACE.to_owned());
+        let cluster_name = file.discovery.cluster_name.clone();
+        let workers = usize::from(flags.workers);
+        let settings = Self {
+            controllers,
+            dry_run: flags.dry_run,
+            reclaim_orphans: flags.reclaim_orphans,
+            project_grace: flags.project_grace,
+            workers: Workers {
+                total: workers,
+                share: match file.discovery.mode {
+                    Mode::Single => workers,
+                    Mode::Milo => workers.div_ceil(2),
+                },
+            },
+            lease: (flags.leader_elect && !flags.dry_run).then(|| LeaseSettings {
+                namespace: flags
+                    .leader_elect_namespace
+                    .clone()
+                    .unwrap_or_else(|| namespace.clone()),
+                name: LEASE,
+            }),
+            namespace,
+            cluster_name: cluster_name.unwrap_or_else(|| SINGLE.to_owned()),
+            hub: flags.federation_kubeconfig.as_ref().map(|path| Credentials::File {
+                setting: "--federation-kubeconfig",
+                file: path.clone(),
+                context: flags.federation_context.clone(),
+            }),
+            discovery: discovery(&file.discovery, &local),
+            quota: quota_file(&file.discovery)
+                .filter(|_| controllers.cell)
+                .map(|(setting, path)| Quota {
+                    credentials: Credentials::file(setting, path),
+                    project: file.discovery.project.clone(),
+                }),
+            local,
+            webhook: file.webhook.as_ref().map(|server| Webhook {
+                listen: server.address.socket(around.ipv6()),
+                certificate: certificate(&server.tls, WEBHOOK, around),
+            }),
+            metrics: file.metrics.listen.socket(around.ipv6()).map(|listen| Metrics {
+                listen,
+                certificate: file
+                    .metrics
+                    .secure
+                    .then(|| certificate(&file.metrics.tls, METRICS, around)),
+            }),
+            health: flags.health_probe_bind_address.socket(around.ipv6()),
+            warnings: Vec::new(),
+        };
+        let warnings = settings.odd(file);
+        Ok(Self { warnings, ..settings })
+    }
+
+    fn odd(&self, file: &ServerConfig) -> Vec<&'static str> {
+        let single = self.discovery == Discovery::Single;
+        let of_milo = file.discovery.internal || file.discovery.discovery_kubeconfig.is_some();
+        let idle = self.controllers == Controllers::default();
+        let unused_quota = file.discovery.quota_kubeconfig.is_some() && !self.controllers.cell;
+        [
+            (
+                idle && self.webhook.is_none(),
+                "nothing is enabled: see --enable-management-controllers, --enable-cell-controllers and webhookServer",
+            ),
+            (
+                self.controllers.management && self.hub.is_none() && !self.controllers.cell,
+                "nothing is federated: --federation-kubeconfig is not given",
+            ),
+            (
+                self.controllers.cell && self.hub.is_none() && !self.controllers.management,
+                "instances are not written back to the hub: --federation-kubeconfig is not given",
+            ),
+            (
+                single && of_milo,
+                "discovery.internalServiceDiscovery and discovery.discoveryKubeconfigPath count in discovery.mode milo only",
+            ),
+            (
+                unused_quota,
+                "discovery.quotaKubeconfigPath counts with --enable-cell-controllers only",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(holds, warning)| holds.then_some(warning))
+        .collect()
+    }
+
+    /// Whether a cell lets Instances start without asking anybody.
+    pub fn quota_is_off(&self) -> bool {
+        self.controllers.cell && self.quota.is_none()
+    }
+
+    /// Tells the log what holds and what is odd.
+    pub fn tell(&self) {
+        tracing::info!(
+            management = self.controllers.management,
+            cell = self.controllers.cell,
+            hub = self.hub.is_some(),
+            milo = matches!(self.discovery, Discovery::Milo(_)),
+            webhook = self.webhook.is_some(),
+            lease = self.lease.is_some(),
+            dry_run = self.dry_run,
+            "configured"
+        );
+        if self.quota_is_off() {
+            // As domain.md 7.3 has it: a cell that gives away what nobody granted must not go unnoticed.
+            tracing::error!(
+                "quota is not enforced: neither discovery.quotaKubeconfigPath nor discovery.projectKubeconfigPath is set"
+            );
+        }
+        for warning in &self.warnings {
+            tracing::warn!("{warning}");
+        }
+    }
+}
+
+fn local(flags: &Flags, around: &dyn Surroundings) -> Result<Credentials, ConfigError> {
+    if let Some(file) = &flags.kubeconfig {
+        return Ok(Credentials::file("--kubeconfig", file));
+    }
+    if around.in_pod() {
+        return Ok(Credentials::InCluster);
+    }
+    // Never ~/.kube/config: whose current context a person's shell has must not decide where a controller writes.
+    match around.variable("KUBECONFIG") {
+        Some(files) => Ok(Credentials::Variable { files }),
+        None => Err(ConfigError::Nowhere),
+    }
+}
+
+fn discovery(config: &DiscoveryConfig, local: &Credentials) -> Discovery {
+    if config.mode == Mode::Single {
+        return Discovery::Single;
+    }
+    let named = |setting, path: &Option<String>| path.as_ref().map(|path| Credentials::file(setting, path));
+    let projects = named("discovery.discoveryKubeconfigPath", &config.discovery_kubeconfig);
+    let projects = projects.unwrap_or_else(|| local.clone());
+    let template = named("discovery.projectKubeconfigPath", &config.project_kubeconfig);
+    let (addressing, kind, condition) = if config.internal {
+        (Addressing::Service, kind::PROJECT_CONTROL_PLANE, "ControlPlaneReady")
+    } else {
+        (Addressing::Path, kind::PROJECT, "Ready")
+    };
+    Discovery::Milo(Box::new(Milo {
+        template: template.unwrap_or_else(|| projects.clone()),
+        projects,
+        addressing,
+        kind,
+        condition,
+    }))
+}
+
+/// The file with credentials for quota, and the setting that names it. Never the local server's (domain.md 8-73).
+pub(super) fn quota_file(config: &DiscoveryConfig) -> Option<(&'static str, &str)> {
+    let own = config.quota_kubeconfig.as_deref();
+    let own = own.map(|path| ("discovery.quotaKubeconfigPath", path));
+    let fallback = config.project_kubeconfig.as_deref();
+    own.or_else(|| fallback.map(|path| ("discovery.projectKubeconfigPath", path)))
+}
+
+/// What the defaults of a port's `tls` are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TlsDefaults {
+    pub(super) setting: &'static str,
+    pub(super) directory: &'static str,
+}
+
+pub(super) fn certificate(tls: &TlsFiles, defaults: TlsDefaults, around: &dyn Surroundings) -> Certificate {
+    let directory = tls.directory.as_ref().map_or_else(
+        || {
+            let temporary = around.variable("TMPDIR");
+            Path::new(temporary.as_deref().unwrap_or("/tmp")).join(defaults.directory)
+        },
+        PathBuf::from,
+    );
+    Certificate {
+        certificate: directory.join(&tls.certificate),
+        key: directory.join(&tls.key),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Flags of `popcell-controller` (domain.md 7.1, design.md 7). Each is also an environment variable of its name in upper
+//! case, which are the names that upstream's manifests set; a flag wins.
+//!
+//! Invariants: an empty variable or value is as if it were not given, since manifests pass on what may be unset; what is
+//! given twice counts the last time, as in Go, since overlays append.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
+use clap::error::ErrorKind;
+use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use k8s_openapi::jiff::SignedDuration;
+
+use crate::config::Listen;
+
+/// The older name of [`FEDERATION`].
+const UPSTREAM: &str = "UPSTREAM_KUBECONFIG";
+const FEDERATION: &str = "FEDERATION_KUBECONFIG";
+
+/// Carries Workloads to the cells, and runs them there
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[derive(Clone, Debug, Parser)]
+#[command(name = "popcell-controller", version, after_help = EXAMPLES, args_override_self = true)]
+pub struct Flags {
+    /// Run the controllers of the management plane: Workloads to the hub, status and instances back
+    #[arg(long, env = "ENABLE_MANAGEMENT_CONTROLLERS", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub enable_management_controllers: bool,
+
+    /// Run the controllers of a cell: WorkloadDeployments to instances
+    #[arg(long, env = "ENABLE_CELL_CONTROLLERS", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub enable_cell_controllers: bool,
+
+    /// Kubeconfig of the hub, Karmada's API server; also UPSTREAM_KUBECONFIG
+    #[arg(
+        long,
+        visible_alias = "upstream-kubeconfig",
+        env = "FEDERATION_KUBECONFIG",
+        value_name = "FILE"
+    )]
+    pub federation_kubeconfig: Option<PathBuf>,
+
+    /// Context in that kubeconfig [default: its current context]
+    #[arg(long, env = "FEDERATION_CONTEXT", value_name = "NAME")]
+    pub federation_context: Option<String>,
+
+    /// Kubeconfig of the API server that this process runs on [default: the pod's own, else $KUBECONFIG]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The configuration file, of kind WorkloadOperator
+    #[arg(long, env = "SERVER_CONFIG", value_name = "FILE")]
+    pub server_config: Option<PathBuf>,
+
+    /// Log and count what would be written, and write nothing; takes no Lease
+    #[arg(long, env = "DRY_RUN", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub dry_run: bool,
+
+    /// Write only while holding the Lease. With =false this must be the only process that writes
+    #[arg(long, env = "LEADER_ELECT", num_args = 0..=1, require_equals = true, default_value_t = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub leader_elect: bool,
+
+    /// Namespace of the Lease [default: the pod's own, else compute-system]
+    #[arg(long, env = "LEADER_ELECT_NAMESPACE", value_name = "NAME")]
+    pub leader_elect_namespace: Option<String>,
+
+    /// Address of the plain port with /healthz, /livez and /readyz; 0 turns it off
+    #[arg(
+        long,
+        env = "HEALTH_PROBE_BIND_ADDRESS",
+        value_name = "ADDRESS",
+        default_value = ":8081"
+    )]
+    pub health_probe_bind_address: Listen,
+
+    /// How long a project must have been gone before what is left of it in the hub is deleted
+    #[arg(long, env = "PROJECT_GRACE", value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub project_grace: Duration,
+
+    /// Delete from the hub what nobody stands behind, instead of only counting it (see popcell orphans)
+    #[arg(long, env = "RECLAIM_ORPHANS", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub reclaim_orphans: bool,
+
+    /// How many passes of each controller may run at once, 1 to 256
+    #[arg(long, env = "WORKERS", value_name = "NUMBER", default_value_t = 16,
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: u16,
+
+    /// Form of the log lines. What is logged is set by RUST_LOG, such as RUST_LOG=popcell_controller_runtime=debug
+    #[arg(long, env = "LOG_FORMAT", value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  Management plane, projects from milo (discovery.mode in the file):
+    popcell-controller --enable-management-controllers --federation-kubeconfig hub.kubeconfig --server-config config.yaml
+  A cell that reports to the hub (discovery.clusterName in the file):
+    popcell-controller --enable-cell-controllers --federation-kubeconfig hub.kubeconfig --server-config config.yaml
+  Everything on one cluster, without a hub:
+    popcell-controller --enable-management-controllers --enable-cell-controllers";
+
+/// Form of the log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object for each line.
+    Json,
+}
+
+impl Flags {
+    /// From the command line and the environment of the process. Ends it where they are wrong, and for `--help`.
+    pub fn read() -> Self {
+        Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// From a command line, the program's name first, and the environment of the process.
+    ///
+    /// # Errors
+    /// What is wrong, and the remedy; also `--help` and `--version`.
+    pub fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let command = command(|name| std::env::var_os(name))?;
+        let arguments: Vec<_> = arguments
+            .into_iter()
+            .filter(|argument| !is_empty_flag(&command, argument))
+            .collect();
+        let mut command = command;
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// The command, which reads no variable that is empty.
+fn command(variable: impl Fn(&str) -> Option<OsString>) -> Result<Command, clap::Error> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let (older, newer) = (set(UPSTREAM), set(FEDERATION));
+    if older.is_some() && newer.is_some() && older != newer {
+        let message = format!("{UPSTREAM} and {FEDERATION} differ, and they mean the same: unset {UPSTREAM}");
+        return Err(Flags::command().error(ErrorKind::ArgumentConflict, message));
+    }
+    Ok(
+        Flags::command().mut_args(|argument| match argument.get_env().and_then(OsStr::to_str) {
+            Some(FEDERATION) if newer.is_none() && older.is_some() => argument.env(UPSTREAM),
+            Some(name) if variable(name).is_some_and(|value| value.is_empty()) => argument.env(None::<&'static str>),
+            _ => argument,
+        }),
+    )
+}
+
+/// Whether an argument is a flag of ours with an empty value, `--name=`.
+fn is_empty_flag(command: &Command, argument: &OsStr) -> bool {
+    let name = argument
+        .to_str()
+        .and_then(|text| text.strip_prefix("--")?.strip_suffix('='));
+    name.is_some_and(|name| {
+        command
+            .get_arguments()
+            .any(|one| one.get_long() == Some(name) || one.get_all_aliases().is_some_and(|all| all.contains(&name)))
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let read: Option<SignedDuration> = text.parse().ok();
+    read.and_then(|duration| Duration::try_from(duration).ok())
+        .ok_or_else(|| "not a duration such as 90s, 30m or 1h".to_owned())
+}
+
+#[cfg(test)]
+mod tests;
