@@ -8,6 +8,7 @@ pub mod breaker;
 pub mod config;
 mod error;
 pub mod flags;
+pub mod lease;
 pub mod planes;
 pub mod queue;
 

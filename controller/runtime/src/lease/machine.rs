@@ -1,0 +1,255 @@
+//! The Lease without requests or clock: time is an argument.
+//!
+//! [`Machine::step`] says what to do; what came of it is told by [`Machine::read`], [`Machine::written`],
+//! [`Machine::conflict`] or [`Machine::failed`].
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
+use tokio::time::Instant;
+
+use super::error::Loss;
+use super::{DURATION, POLL, RENEW, TERM};
+
+/// So many conflicts in a row are answered at once.
+const CONFLICTS: u32 = 3;
+/// As client-go writes it into a Lease that it releases.
+const RELEASED_SECONDS: i32 = 1;
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Nothing before this time.
+    Sleep(Instant),
+    /// Read the Lease.
+    Read,
+    /// Create it.
+    Create(Box<Lease>),
+    /// Replace it, by its resourceVersion.
+    Replace(Box<Lease>),
+    /// It is lost: end the process.
+    Lost(Loss),
+}
+
+/// What the server has.
+#[derive(Clone, Debug)]
+enum Known {
+    /// Nobody knows.
+    Nothing,
+    /// There is no Lease.
+    Absent,
+    Lease(Box<Lease>),
+}
+
+/// The record of others, and since when it is as it is.
+#[derive(Clone, Debug)]
+struct Seen {
+    /// `None`: there was no Lease.
+    record: Option<LeaseSpec>,
+    since: Instant,
+    /// Whether somebody may still have permission by it.
+    live: bool,
+}
+
+/// One replica.
+#[derive(Debug)]
+pub(super) struct Machine {
+    identity: String,
+    namespace: String,
+    name: String,
+    known: Known,
+    /// End of the permission, while this replica holds the Lease.
+    until: Option<Instant>,
+    seen: Option<Seen>,
+    lost: Option<Loss>,
+    /// Nothing is done before.
+    due: Instant,
+    conflicts: u32,
+}
+
+impl Machine {
+    pub(super) fn new(identity: String, namespace: &str, name: &str, now: Instant) -> Self {
+        Self {
+            identity,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            known: Known::Nothing,
+            until: None,
+            seen: None,
+            lost: None,
+            due: now,
+            conflicts: 0,
+        }
+    }
+
+    /// End of the permission to write; `None` while another replica may write, or nobody.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// What to do. `wall` is the time that people read.
+    pub(super) fn step(&mut self, now: Instant, wall: Timestamp) -> Step {
+        if self.until.is_some_and(|until| until <= now) {
+            self.lose(Loss::Expired);
+        }
+        if let Some(loss) = &self.lost {
+            return Step::Lost(loss.clone());
+        }
+        if now < self.due {
+            return Step::Sleep(self.due);
+        }
+        let free = self.until.is_some() || self.is_free(now);
+        match &self.known {
+            Known::Absent if free => Step::Create(Box::new(self.record(None, wall))),
+            Known::Lease(lease) if free => Step::Replace(Box::new(self.record(Some(lease.as_ref()), wall))),
+            Known::Nothing | Known::Absent | Known::Lease(_) => Step::Read,
+        }
+    }
+
+    /// The server showed what it has.
+    pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
+        self.due = now;
+        let holder = lease.as_ref().and_then(holder).map(str::to_owned);
+        let other = holder.filter(|holder| *holder != self.identity);
+        if self.until.is_some() {
+            if let Some(other) = other {
+                self.lose(Loss::Taken(other));
+            }
+        } else {
+            self.see(lease.as_ref(), other.is_some(), now);
+            if !self.is_free(now) {
+                self.conflicts = 0;
+                let expiry = self.seen.as_ref().map_or(now, |seen| seen.since + DURATION);
+                self.due = expiry.min(now + POLL);
+            }
+        }
+        self.known = lease.map_or(Known::Absent, |lease| Known::Lease(Box::new(lease)));
+    }
+
+    /// The server took what [`Step::Create`] or [`Step::Replace`] said, sent at this time. Whether that took away the
+    /// annotation which releases the brake.
+    pub(super) fn written(&mut self, lease: Lease, sent: Instant) -> bool {
+        let released = matches!(&self.known, Known::Lease(before) if allows(before));
+        self.until = Some(sent + TERM);
+        self.due = sent + RENEW;
+        self.conflicts = 0;
+        self.seen = None;
+        self.known = Known::Lease(Box::new(lease));
+        released
+    }
+
+    /// The server has something else than was thought.
+    pub(super) fn conflict(&mut self, now: Instant) {
+        self.known = Known::Nothing;
+        self.conflicts = self.conflicts.saturating_add(1);
+        self.due = if self.conflicts > CONFLICTS { now + POLL } else { now };
+    }
+
+    /// No answer to what was sent at this time, or none that says anything. It may have been done: then the next write
+    /// conflicts.
+    pub(super) fn failed(&mut self, sent: Instant, now: Instant) {
+        self.due = now.max(sent + POLL);
+    }
+
+    /// Gives the permission up, and says whether there was one: then others need not wait, see [`Self::released`].
+    pub(super) fn give_up(&mut self, now: Instant) -> bool {
+        self.until.take().is_some_and(|until| now < until)
+    }
+
+    /// The Lease as it was known last.
+    pub(super) fn known(&self) -> Option<Lease> {
+        match &self.known {
+            Known::Lease(lease) => Some(lease.as_ref().clone()),
+            Known::Nothing | Known::Absent => None,
+        }
+    }
+
+    /// This Lease without holder, where it is this replica's.
+    pub(super) fn released(&self, mut lease: Lease, wall: Timestamp) -> Option<Lease> {
+        if holder(&lease) != Some(&self.identity) {
+            return None;
+        }
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(String::new());
+        spec.lease_duration_seconds = Some(RELEASED_SECONDS);
+        spec.renew_time = Some(later(spec.renew_time.as_ref(), wall));
+        Some(lease)
+    }
+
+    fn lose(&mut self, loss: Loss) {
+        self.until = None;
+        self.lost = Some(loss);
+    }
+
+    fn see(&mut self, lease: Option<&Lease>, others: bool, now: Instant) {
+        let record = lease.map(|lease| lease.spec.clone().unwrap_or_default());
+        let live = match (&record, &self.seen) {
+            (Some(_), _) => others,
+            // A Lease that was deleted takes no permission away from who held it.
+            (None, Some(seen)) => seen.live,
+            (None, None) => false,
+        };
+        let since = match &self.seen {
+            Some(seen) if seen.record == record => seen.since,
+            _ => now,
+        };
+        self.seen = Some(Seen { record, since, live });
+    }
+
+    /// Whether nobody else can have permission.
+    fn is_free(&self, now: Instant) -> bool {
+        self.seen
+            .as_ref()
+            .is_some_and(|seen| !seen.live || seen.since + DURATION <= now)
+    }
+
+    /// The Lease with this replica as holder.
+    fn record(&self, before: Option<&Lease>, wall: Timestamp) -> Lease {
+        let mut lease = before.cloned().unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                namespace: Some(self.namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        if allows(&lease)
+            && let Some(annotations) = &mut lease.metadata.annotations
+        {
+            annotations.remove(MASS_DELETE);
+        }
+        let spec = lease.spec.get_or_insert_default();
+        let renewed = later(spec.renew_time.as_ref(), wall);
+        if spec.holder_identity.as_deref() != Some(&self.identity) {
+            spec.holder_identity = Some(self.identity.clone());
+            spec.acquire_time = Some(renewed.clone());
+            let transitions = spec.lease_transitions.map_or(0, |number| number.saturating_add(1));
+            spec.lease_transitions = Some(transitions);
+        }
+        spec.lease_duration_seconds = i32::try_from(DURATION.as_secs()).ok();
+        spec.renew_time = Some(renewed);
+        lease
+    }
+}
+
+/// Who the record says holds it; nobody where it was released.
+fn holder(lease: &Lease) -> Option<&str> {
+    let holder = lease.spec.as_ref()?.holder_identity.as_deref();
+    holder.filter(|holder| !holder.is_empty())
+}
+
+fn allows(lease: &Lease) -> bool {
+    let annotations = lease.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(MASS_DELETE)).map(String::as_str) == Some(MASS_DELETE_ALLOW)
+}
+
+/// The time, but later than `before` in any case: others tell by the change that the holder lives, and a server that is
+/// sent what it has changes nothing.
+fn later(before: Option<&MicroTime>, wall: Timestamp) -> MicroTime {
+    let least = before.and_then(|before| before.0.checked_add(SignedDuration::from_micros(1)).ok());
+    MicroTime(least.map_or(wall, |least| least.max(wall)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What the rest of the process knows of the Lease.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Permission to write. Clones share it; to ask is cheap, so ask before every write.
+#[derive(Clone, Debug)]
+pub struct Permit {
+    /// `None`: this process is the only one.
+    until: Option<watch::Receiver<Option<Instant>>>,
+}
+
+impl Permit {
+    /// Of a process that is told to be the only one, or that writes nothing.
+    pub fn sole() -> Self {
+        Self { until: None }
+    }
+
+    pub(super) fn of(until: watch::Receiver<Option<Instant>>) -> Self {
+        Self { until: Some(until) }
+    }
+
+    /// Whether a write may be sent now.
+    pub fn holds(&self) -> bool {
+        let Some(until) = &self.until else { return true };
+        let until = *until.borrow();
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Waits until writes may be sent: true. False: `stop` came first, or nobody keeps the Lease any more.
+    pub async fn wait(&self, stop: &CancellationToken) -> bool {
+        let Some(mut until) = self.until.clone() else {
+            return true;
+        };
+        loop {
+            // Seen before the look, so that no change between the two is lost.
+            until.mark_unchanged();
+            if self.holds() {
+                return true;
+            }
+            tokio::select! {
+                changed = until.changed() => if changed.is_err() { return false },
+                () = stop.cancelled() => return false,
+            }
+        }
+    }
+}
+
+/// Tells that somebody put `compute.datumapis.com/mass-delete: allow` on the Lease (design.md 7.4). Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Releases(Arc<Notify>);
+
+impl Releases {
+    /// Waits for the next one. Each is told once, to one who waits, also when it came before the call; several before
+    /// one call are one.
+    pub async fn next(&self) {
+        self.0.notified().await;
+    }
+
+    pub(super) fn tell(&self) {
+        self.0.notify_one();
+    }
+}
