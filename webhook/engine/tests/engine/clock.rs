@@ -62,7 +62,7 @@ fn c08_a_loop_ends_at_the_shorter_of_budget_and_cap() {
 }
 
 #[test]
-fn c08_a_short_call_never_expires_at_the_smallest_cap() {
+fn c08_a_short_call_never_expires_at_the_largest_cap() {
     let module = module(&Settings {
         call_timeout: Settings::CALL_TIMEOUT.1,
         ..settings()
