@@ -15,7 +15,7 @@ use popcell_test_support::workspace;
 use serde_json::{Value, json};
 
 use crate::objects::{OPERATIONS, item, row, workload};
-use crate::world::World;
+use crate::world::{MODULES, World};
 
 /// Karmada's example webhook is the reference for its kind. It has flaws that ours mends, so the inputs are those on which
 /// it answers at all.
@@ -72,7 +72,7 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
 /// The modules' own test files, asked through Karmada's client.
 pub(crate) async fn cases(world: &World, _: &str) -> Result<()> {
     let (mut asked, mut rewritten_by_the_client, mut wrong) = (0, 0, Vec::new());
-    for module in ["compute", "karmada-example"] {
+    for module in MODULES {
         let folder = workspace::root().join("interpreter-wasm").join(module).join("tests");
         let files = cases::read_folder(&folder, &folder).context("failed to read a module's cases")?;
         let over = OverTheWire {

@@ -12,6 +12,9 @@ use tokio::sync::Mutex;
 /// What a call may take at the most, in whole seconds, as Karmada's configuration says it.
 pub(crate) const TIMEOUT: u32 = 5;
 
+/// Every module of this repository.
+pub(crate) const MODULES: [&str; 3] = ["compute", "karmada-example", "cloneset"];
+
 /// One webhook, reached in two ways.
 pub(crate) struct World {
     pub(crate) webhook: Webhook,
@@ -23,7 +26,7 @@ pub(crate) struct World {
 impl Shared for World {
     async fn start() -> Result<Self> {
         let outer = outer_address()?;
-        let spec = WebhookSpec::with_modules(&["compute", "karmada-example"])?
+        let spec = WebhookSpec::with_modules(&MODULES)?
             .module(misbehaving()?)
             .san(&outer.to_string())
             .flag("--slots=2");
