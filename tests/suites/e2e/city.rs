@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
 use popcell_suites::read;
 use popcell_suites::world::{DFW, ORD, SPARE, World};
 use popcell_test_support::kind::{CLUSTER, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
@@ -73,12 +74,31 @@ pub(crate) async fn not_doubled(world: &World, namespace: &str) -> Result<()> {
     let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
     let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     label(&hub, SPARE, Some("DFW")).await?;
-    let outcome = stays_away(&world.lab.plane(SPARE).await?, namespace).await;
+    let outcome = nothing_is_doubled(world, &hub, namespace).await;
     label(&hub, SPARE, None).await?;
     outcome?;
     let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     ensure!(before == after, "the object in {DFW} was made anew");
     Ok(())
+}
+
+/// The object that is there already, and one that comes while two clusters carry the label.
+async fn nothing_is_doubled(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
+    stays_away(&world.lab.plane(SPARE).await?, namespace).await?;
+    hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
+        .await?;
+    let on_one = |binding: &DynamicObject| {
+        let clusters = read::placed_on(binding);
+        ensure!(clusters.len() == 1, "placed on {clusters:?}");
+        Ok(())
+    };
+    let binding = "late-workloaddeployment";
+    awaited(hub, RESOURCE_BINDING, namespace, binding, on_one).await?;
+    always("the new object is on one cluster", WATCHED, async || {
+        on_one(&hub.expect(RESOURCE_BINDING, Some(namespace), binding).await?)
+    })
+    .await?;
+    hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), "late").await
 }
 
 /// In both orders: the new cell gets the label before the old one loses it, and after.
