@@ -18,14 +18,25 @@ fn a_new_module_passes_its_tests_natively_and_in_webassembly() {
     // One target folder for all runs of this test: only the first one compiles the SDK.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hello");
     let cargo = std::env::var_os("CARGO").unwrap();
-    let native = finish(
-        Command::new(cargo)
-            .arg("test")
-            .current_dir(&package)
-            .env("CARGO_TARGET_DIR", &target),
-    )
-    .expect(0);
+    let natively = || {
+        finish(
+            Command::new(&cargo)
+                .arg("test")
+                .current_dir(&package)
+                .env("CARGO_TARGET_DIR", &target),
+        )
+        .expect(0)
+    };
+    let native = natively();
     assert!(native.out.contains("health.yaml::ready"), "{}", native.out);
+    std::fs::copy(package.join("tests/health.yaml"), package.join("tests/more.yaml")).unwrap();
+    let more = natively();
+    assert!(more.out.contains("more.yaml::ready"), "{}", more.out);
+    assert!(
+        !more.err.contains("Compiling"),
+        "a new file of tests needs no rebuild: {}",
+        more.err
+    );
     let wasm = finish(
         command()
             .arg("test")
