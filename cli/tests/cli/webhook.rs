@@ -161,6 +161,13 @@ fn c16_check_asks_a_webhook_what_it_serves() {
         .expect(0);
     let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(report[0]["targets"][0]["off"].as_array().unwrap().len(), 8);
+    let run = served.run("check", &["--kind", "nobody.io/v1/Nothing"]).expect(0);
+    assert!(
+        run.out
+            .contains("InterpretHealth      absent: application failover is off"),
+        "{}",
+        run.out
+    );
     served.run("check", &["--kind", "Workload"]).expect(2);
 }
 
