@@ -1,0 +1,102 @@
+//! What the shipped manifests promise beyond what an API server checks, and that their programs take their flags.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use popcell_test_support::artifacts::{self, Profile};
+use popcell_test_support::manifests;
+use serde_json::{Value, json};
+
+/// A component of 90 KB has more than so many characters in base64.
+const CHARACTERS_OF_90_KB: usize = 122_880;
+
+fn shipped() -> Result<Vec<Value>> {
+    manifests::build("webhook/overlays/default".as_ref())
+}
+
+fn find<'a>(shipped: &'a [Value], kind: &str, name: &str) -> Result<&'a Value> {
+    let wanted = |object: &&Value| {
+        object["kind"] == kind
+            && object["metadata"]["name"]
+                .as_str()
+                .is_some_and(|found| found.starts_with(name))
+    };
+    let found = shipped.iter().find(wanted);
+    found.with_context(|| format!("no {kind} {name}"))
+}
+
+/// Restricted Pod Security is the API server's to judge (e2e); it does not ask for these.
+#[test]
+fn pods_are_hardened_beyond_what_pod_security_asks() -> Result<()> {
+    let shipped = shipped()?;
+    let deployment = find(&shipped, "Deployment", "popcell-webhook")?;
+    assert_eq!(deployment["spec"]["replicas"], 2);
+    let budget = find(&shipped, "PodDisruptionBudget", "popcell-webhook")?;
+    assert_eq!(budget["spec"]["minAvailable"], 1);
+    for workload in [deployment, find(&shipped, "Job", "popcell-register")?] {
+        let pod = &workload["spec"]["template"]["spec"];
+        assert_eq!(pod["automountServiceAccountToken"], false, "{workload}");
+        let containers = pod["containers"].as_array().context("no containers")?;
+        for container in containers {
+            assert_eq!(
+                container["securityContext"]["readOnlyRootFilesystem"], true,
+                "{container}"
+            );
+            assert!(container["resources"]["limits"]["memory"].is_string(), "{container}");
+        }
+    }
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+        assert_eq!(container[probe]["httpGet"]["port"], "health", "{probe}");
+    }
+    let policy = find(&shipped, "NetworkPolicy", "popcell-webhook")?;
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress", "Egress"]));
+    assert_eq!(policy["spec"]["egress"], json!([]), "the webhook calls nobody");
+    Ok(())
+}
+
+#[test]
+fn a_module_of_90_kb_is_in_the_config_map_that_the_pods_mount() -> Result<()> {
+    let shipped = shipped()?;
+    let modules = find(&shipped, "ConfigMap", "popcell-modules-")?;
+    let module = modules["binaryData"]["compute.wasm"].as_str().context("no module")?;
+    assert!(module.len() > CHARACTERS_OF_90_KB, "{} characters", module.len());
+    for (kind, name) in [("Deployment", "popcell-webhook"), ("Job", "popcell-register")] {
+        let pod = &find(&shipped, kind, name)?["spec"]["template"]["spec"];
+        let volumes = pod["volumes"].as_array().context("no volumes")?;
+        assert!(
+            volumes
+                .iter()
+                .any(|volume| volume["configMap"]["name"] == modules["metadata"]["name"]),
+            "{kind} mounts {volumes:?}"
+        );
+    }
+    Ok(())
+}
+
+/// 2 would be a flag that there is not; 4 is a file that is not there, outside of a Pod.
+#[test]
+fn programs_take_the_flags_of_their_pods() -> Result<()> {
+    let shipped = shipped()?;
+    let programs = artifacts::programs(Profile::Dev)?;
+    for (kind, name, program) in [
+        ("Deployment", "popcell-webhook", &programs.webhook),
+        ("Job", "popcell-register", &programs.popcell),
+    ] {
+        let container = &find(&shipped, kind, name)?["spec"]["template"]["spec"]["containers"][0];
+        let file = program.file_name().context("no name")?.to_string_lossy();
+        assert_eq!(container["command"], json!([format!("/usr/local/bin/{file}")]));
+        let arguments = container["args"].as_array().context("no arguments")?;
+        let output = Command::new(program)
+            .args(arguments.iter().filter_map(Value::as_str))
+            .output()
+            .with_context(|| format!("failed to start {}", program.display()))?;
+        assert_eq!(
+            output.status.code(),
+            Some(4),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(())
+}
