@@ -41,7 +41,7 @@ pub enum ConfigError {
         first: &'static str,
         /// The other.
         second: &'static str,
-        /// `excludes` or `needs`.
+        /// How they go together: `excludes`, `needs`.
         relation: &'static str,
         /// What to do.
         remedy: &'static str,

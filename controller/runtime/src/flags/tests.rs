@@ -1,3 +1,5 @@
+use std::process::Command as Process;
+
 use super::*;
 
 fn flags(line: &str) -> Result<Flags, String> {
@@ -114,5 +116,60 @@ fn values_are_checked_with_the_remedy() {
     for (text, minutes) in [("0s", 0), ("90m", 90), ("1h30m", 90), ("1.5h", 90)] {
         let grace = flags(&format!("--project-grace {text}")).unwrap().project_grace;
         assert_eq!(grace, Duration::from_mins(minutes), "{text}");
+    }
+}
+
+/// Variables of a process can be set from outside only, so the test runs itself.
+#[test]
+fn the_environment_is_read_and_a_flag_wins() {
+    const CHILD: &str = "POPCELL_TEST_FLAGS";
+    if let Ok(line) = std::env::var(CHILD) {
+        println!("{:?}", flags(&line));
+        return;
+    }
+    let read = |line: &str, environment: &[(&str, &str)]| {
+        let mut process = Process::new(std::env::current_exe().unwrap());
+        process.args([
+            "--exact",
+            "--nocapture",
+            "flags::tests::the_environment_is_read_and_a_flag_wins",
+        ]);
+        let output = process
+            .env(CHILD, line)
+            .envs(environment.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (line, environment, expected) in [
+        (
+            "",
+            [("LEADER_ELECT", "false"), ("WORKERS", "3")],
+            ["leader_elect: false", "workers: 3"],
+        ),
+        (
+            "--leader-elect",
+            [("LEADER_ELECT", "false"), ("DRY_RUN", "")],
+            ["leader_elect: true", "dry_run: false"],
+        ),
+        (
+            "",
+            [(UPSTREAM, "/hub"), (FEDERATION, "")],
+            [
+                "federation_kubeconfig: Some(\"/hub\")",
+                "enable_cell_controllers: false",
+            ],
+        ),
+        (
+            "",
+            [("ENABLE_CELL_CONTROLLERS", "true"), ("HEALTH_PROBE_BIND_ADDRESS", "0")],
+            ["enable_cell_controllers: true", "health_probe_bind_address: Off"],
+        ),
+        ("", [("WORKERS", "many"), ("DRY_RUN", "")], ["Err(", "--workers"]),
+    ] {
+        let output = read(line, &environment);
+        for part in expected {
+            assert!(output.contains(part), "{environment:?}: {output}");
+        }
     }
 }

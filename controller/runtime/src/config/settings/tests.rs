@@ -350,3 +350,31 @@ fn one_project_may_have_every_worker_and_one_of_many_half_of_them() {
     assert_eq!(share(""), (9, 9));
     assert_eq!(share("discovery: {mode: milo}"), (9, 5));
 }
+
+#[test]
+fn b32_the_file_that_a_flag_names_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config.yaml");
+    let read = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let words = [
+            "popcell-controller".into(),
+            "--server-config".into(),
+            file.clone().into_os_string(),
+        ];
+        Settings::read(&Flags::read_from(words).unwrap())
+            .unwrap_err()
+            .to_string()
+    };
+    let head = "apiVersion: apiserver.config.datumapis.com/v1alpha1\nkind: WorkloadOperator\n";
+    let unknown = read(&format!("{head}discovery: {{cluster: a}}\n"));
+    assert!(
+        unknown.contains(&format!("{}: discovery.cluster: unknown key", file.display())),
+        "{unknown}"
+    );
+    let missing = read(&format!("{head}discovery: {{quotaKubeconfigPath: /no/such}}\n"));
+    assert!(
+        missing.contains("failed to find /no/such, which discovery.quotaKubeconfigPath names"),
+        "{missing}"
+    );
+}
