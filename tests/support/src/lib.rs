@@ -3,16 +3,19 @@
 //! Nothing here outlives the process that started it: every child holds a pipe that closes with us.
 #![forbid(unsafe_code)]
 
+mod address;
 pub mod artifacts;
 mod cell;
 mod eventually;
 mod gateway;
 mod guarded;
 pub mod kind;
+pub mod kubeconfig;
 pub mod lab;
 pub mod manifests;
 pub mod objects;
 mod plane;
+pub mod probe;
 pub mod stand_ins;
 pub mod webhook;
 pub mod workspace;

@@ -1,19 +1,18 @@
 //! The webhook as a process, on an address of its own.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use crate::address::{free_address, free_ports};
 use crate::artifacts::{self, Profile};
 use crate::eventually;
 use crate::guarded::Guarded;
+use crate::probe::{get, sum_of};
 
 const PORT: u16 = 8443;
 const HEALTH_PORT: u16 = 8080;
@@ -129,7 +128,7 @@ impl Webhook {
                 let [port, health_port] = free_ports(address)?;
                 (address, port, health_port)
             }
-            None => (free_address()?, PORT, HEALTH_PORT),
+            None => (free_address(&[PORT, HEALTH_PORT])?, PORT, HEALTH_PORT),
         };
         Ok(Self {
             spec,
@@ -277,90 +276,5 @@ impl Webhook {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(())
-    }
-}
-
-fn sum_of(metrics: &str, name: &str, with: &[&str]) -> f64 {
-    let samples = metrics.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        let (labels, value) = rest.rsplit_once(' ')?;
-        let whole_name = labels.is_empty() || labels.starts_with('{');
-        (whole_name && with.iter().all(|label| labels.contains(label))).then(|| value.parse::<f64>().ok())?
-    });
-    samples.sum()
-}
-
-/// One request over HTTP/1.0.
-async fn get(endpoint: (Ipv4Addr, u16), path: &str) -> Result<(u16, String)> {
-    let exchange = async {
-        let mut stream = TcpStream::connect(endpoint).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
-            .await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        std::io::Result::Ok(answer)
-    };
-    let answer = tokio::time::timeout(Duration::from_secs(10), exchange).await;
-    let answer = answer.with_context(|| format!("no answer from {path} within 10 s"))?;
-    let answer = answer.with_context(|| format!("failed to get {path} from {}:{}", endpoint.0, endpoint.1))?;
-    let text = String::from_utf8_lossy(&answer);
-    let (head, body) = text.split_once("\r\n\r\n").context("not an HTTP answer")?;
-    let code = head
-        .split(' ')
-        .nth(1)
-        .and_then(|code| code.parse().ok())
-        .context("not an HTTP answer")?;
-    Ok((code, body.to_owned()))
-}
-
-/// A loopback address on which nobody listens on our ports. All of 127.0.0.0/8 is ours on Linux, so ports can be fixed
-/// and stay the same over restarts.
-fn free_address() -> Result<Ipv4Addr> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    for _ in 0..100 {
-        let number = std::process::id()
-            .wrapping_mul(64)
-            .wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
-        let [_, second, third, fourth] = number.to_be_bytes();
-        // Numbers of a network and of a broadcast are nobody's address; moving them would give one address twice.
-        if matches!(fourth, 0 | 255) {
-            continue;
-        }
-        // 127.0.x.y is where others listen.
-        let address = Ipv4Addr::new(127, second | 128, third, fourth);
-        let free = |port| TcpListener::bind((address, port)).is_ok();
-        if free(PORT) && free(HEALTH_PORT) {
-            return Ok(address);
-        }
-    }
-    bail!("failed to find a free loopback address")
-}
-
-/// Two ports of the address on which nobody listens. They are let go again: somebody else may take them, which is as rare
-/// as the system hands out a port twice in a row.
-fn free_ports(address: Ipv4Addr) -> Result<[u16; 2]> {
-    let listen = || TcpListener::bind((address, 0)).with_context(|| format!("failed to find a free port of {address}"));
-    let (first, second) = (listen()?, listen()?);
-    let port = |listener: &TcpListener| listener.local_addr().map(|at| at.port()).context("no local address");
-    Ok([port(&first)?, port(&second)?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sums_the_samples_that_match() {
-        let page = "calls_total{kind=\"A\",outcome=\"ok\"} 2\ncalls_total{kind=\"B\",outcome=\"ok\"} 3\n\
-                    calls_total_other{kind=\"A\"} 9\nplain 4\n";
-        assert!((sum_of(page, "calls_total", &["outcome=\"ok\""]) - 5.0).abs() < f64::EPSILON);
-        assert!((sum_of(page, "calls_total", &["kind=\"A\""]) - 2.0).abs() < f64::EPSILON);
-        assert!((sum_of(page, "plain", &[]) - 4.0).abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn two_webhooks_do_not_share_an_address() {
-        assert_ne!(free_address().unwrap(), free_address().unwrap());
     }
 }

@@ -1,8 +1,15 @@
-//! Milo's path prefix in front of one real API server that many projects share (design.md 8): project p's only namespace
-//! is `p`. Nothing is rewritten but paths; every answer is the real server's.
+//! Milo's path prefix in front of real API servers (design.md 8): either one that many projects share, where project p's
+//! only namespace is `p`, or one for each project, with one more for milo's own kinds. Nothing is rewritten but paths;
+//! every answer is the real server's.
+//!
+//! In front of one server for each project it is a front proxy, as milo is: servers take the caller from its headers, with
+//! the claims about the project that milo adds, so that admission webhooks see them.
 
+mod caller;
 mod route;
+mod servers;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -13,14 +20,16 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{self, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
-use kube::{Client, Config};
+use kube::Config;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::kubeconfig;
+use crate::lab::Lab;
 use crate::plane::Plane;
-use route::{Route, route};
+use servers::{Hop, Servers};
 
 /// Larger than any object that etcd takes.
 const LARGEST_BODY: usize = 4 << 20;
@@ -30,28 +39,44 @@ const LARGEST_BODY: usize = 4 << 20;
 pub struct Gateway {
     url: String,
     open: watch::Sender<bool>,
+    servers: Arc<Servers>,
     server: JoinHandle<()>,
 }
 
-struct Upstream {
-    client: Client,
+#[derive(Clone)]
+struct Shared {
+    servers: Arc<Servers>,
     open: watch::Receiver<bool>,
 }
 
 impl Gateway {
-    /// Serves on a free port of the loopback, over plain HTTP, with the rights of the plane's client.
+    /// Many projects on one server, over plain HTTP on a free port of the loopback, with the rights of the plane's client.
     pub async fn start(plane: &Plane) -> Result<Self> {
+        Self::serve(Servers::shared(plane)).await
+    }
+
+    /// One server for each project: paths that are not below a project go to the plane `milo` of the lab, those of project
+    /// `id` to the plane that is named like it.
+    ///
+    /// A caller is who its bearer token names, without any right but those that RBAC gives to that user; without a token it
+    /// is the administrator.
+    pub async fn of_planes(lab: &Lab, milo: &str, projects: &[&str]) -> Result<Self> {
+        Self::serve(Servers::each(lab, milo, projects).await?).await
+    }
+
+    async fn serve(servers: Servers) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.context("failed to open a port for the project gateway")?;
         let address = listener
             .local_addr()
             .context("failed to learn the gateway's own address")?;
         let (open, is_open) = watch::channel(true);
-        let upstream = Upstream {
-            client: plane.client().clone(),
+        let servers = Arc::new(servers);
+        let shared = Shared {
+            servers: Arc::clone(&servers),
             open: is_open,
         };
-        let router = Router::new().fallback(serve).with_state(Arc::new(upstream));
+        let router = Router::new().fallback(serve).with_state(shared);
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 eprintln!("gateway: {error}");
@@ -60,6 +85,7 @@ impl Gateway {
         Ok(Self {
             url: format!("http://{address}"),
             open,
+            servers,
             server,
         })
     }
@@ -67,6 +93,19 @@ impl Gateway {
     /// How clients reach milo; projects are below it.
     pub fn config(&self) -> Result<Config> {
         Ok(Config::new(self.url.parse().context("the gateway's URL is none")?))
+    }
+
+    /// The same as a kubeconfig in a directory; for a user, or for the administrator.
+    pub fn kubeconfig(&self, dir: &Path, user: Option<&str>) -> Result<PathBuf> {
+        let credentials = user.map_or_else(|| json!({}), |user| json!({ "token": user }));
+        let name = format!("gateway-{}", user.unwrap_or("admin").replace(':', "-"));
+        kubeconfig::write(dir, &name, &kubeconfig::document(&self.url, None, &credentials))
+    }
+
+    /// The URL of a project's API server.
+    #[must_use]
+    pub fn project_url(&self, id: &str) -> String {
+        format!("{}{}{id}/control-plane", self.url, route::PROJECTS)
     }
 
     /// Breaks every watch and answers 503 from now on.
@@ -78,6 +117,16 @@ impl Gateway {
     pub fn reopen(&self) {
         self.open.send_replace(true);
     }
+
+    /// As [`Gateway::close`] for one project that has a server of its own.
+    pub fn close_project(&self, id: &str) -> Result<()> {
+        self.servers.set_open(id, false)
+    }
+
+    /// Serves the project again.
+    pub fn reopen_project(&self, id: &str) -> Result<()> {
+        self.servers.set_open(id, true)
+    }
 }
 
 impl Drop for Gateway {
@@ -87,64 +136,65 @@ impl Drop for Gateway {
     }
 }
 
-async fn serve(State(upstream): State<Arc<Upstream>>, request: Request) -> Response {
-    let mut open = upstream.open.clone();
-    if !*open.borrow_and_update() {
-        return refusal(StatusCode::SERVICE_UNAVAILABLE, "the gateway is closed");
+async fn serve(State(shared): State<Shared>, request: Request) -> Response {
+    let uri = request.uri();
+    let hop = match shared.servers.hop(uri.path(), uri.query()) {
+        Ok(hop) => hop,
+        Err(missing) => return refusal(StatusCode::NOT_FOUND, "NotFound", missing),
+    };
+    let mut gates = [shared.open.clone(), hop.server.gate()];
+    if gates.iter_mut().any(|gate| !*gate.borrow_and_update()) {
+        let message = "the gateway is closed";
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
     }
-    match forward(&upstream.client, request).await {
+    match forward(&hop, request).await {
         Ok(answer) => {
             let (parts, body) = answer.into_parts();
-            let closed = async move {
-                // An error means that the gateway is gone: closed as well.
-                let _ = open.wait_for(|is| !*is).await;
-            };
-            let body = Body::new(body).into_data_stream().take_until(Box::pin(closed));
+            let [all, one] = gates;
+            let body = Body::new(body)
+                .into_data_stream()
+                .take_until(Box::pin(closed(all, one)));
             Response::from_parts(parts, Body::from_stream(body))
         }
-        Err(error) => refusal(StatusCode::BAD_GATEWAY, &format!("{error:#}")),
+        Err(error) => refusal(StatusCode::BAD_GATEWAY, "ServiceUnavailable", &format!("{error:#}")),
     }
 }
 
-async fn forward(client: &Client, request: Request) -> Result<http::Response<kube::client::Body>> {
+/// Ends when either gate closes. An error means that the gateway is gone: closed as well.
+async fn closed(mut all: watch::Receiver<bool>, mut one: watch::Receiver<bool>) {
+    tokio::select! {
+        _ = all.wait_for(|is_open| !*is_open) => {}
+        _ = one.wait_for(|is_open| !*is_open) => {}
+    }
+}
+
+async fn forward(hop: &Hop<'_>, request: Request) -> Result<http::Response<kube::client::Body>> {
     let (parts, body) = request.into_parts();
-    let Route::To(target) = route(parts.uri.path(), parts.uri.query()) else {
-        return not_found();
-    };
     let body = to_bytes(body, LARGEST_BODY)
         .await
         .context("failed to read the request")?;
-    let mut forwarded = http::Request::builder().method(parts.method).uri(target);
+    let mut forwarded = http::Request::builder().method(parts.method).uri(&hop.target);
     for name in [ACCEPT, CONTENT_TYPE] {
         if let Some(value) = parts.headers.get(&name) {
+            forwarded = forwarded.header(name, value);
+        }
+    }
+    if hop.server.takes_callers() {
+        for (name, value) in caller::headers(&parts.headers, hop.project)? {
             forwarded = forwarded.header(name, value);
         }
     }
     let forwarded = forwarded
         .body(body.to_vec().into())
         .context("failed to make a request")?;
-    client.send(forwarded).await.context("failed to reach the server")
+    let sent = hop.server.client().send(forwarded).await;
+    sent.context("failed to reach the server")
 }
 
-/// As a server that has no such namespace answers.
-fn not_found() -> Result<http::Response<kube::client::Body>> {
-    let body = status(StatusCode::NOT_FOUND, "the project has no such namespace").into_bytes();
-    http::Response::builder()
-        .status(StatusCode::NOT_FOUND)
-        .header(CONTENT_TYPE, "application/json")
-        .body(body.into())
-        .context("failed to make an answer")
-}
-
-fn refusal(code: StatusCode, message: &str) -> Response {
-    (code, [(CONTENT_TYPE, "application/json")], status(code, message)).into_response()
-}
-
-fn status(code: StatusCode, message: &str) -> String {
-    json!({
+fn refusal(code: StatusCode, reason: &str, message: &str) -> Response {
+    let status = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code.as_u16(),
-        "reason": if code == StatusCode::NOT_FOUND { "NotFound" } else { "ServiceUnavailable" },
-        "message": message,
-    })
-    .to_string()
+        "reason": reason, "message": message,
+    });
+    (code, [(CONTENT_TYPE, "application/json")], status.to_string()).into_response()
 }

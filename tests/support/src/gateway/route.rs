@@ -3,6 +3,9 @@
 /// Kinds that the shared server has once for all projects.
 const SHARED: [&str; 3] = ["locations", "locationbindings", "customresourcedefinitions"];
 
+/// What is in front of a project's id.
+pub(super) const PROJECTS: &str = "/apis/resourcemanager.miloapis.com/v1alpha1/projects/";
+
 /// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Route {
@@ -39,8 +42,8 @@ pub(super) fn route(path: &str, query: Option<&str>) -> Route {
 }
 
 /// Project id and the rest of the path below its prefix.
-fn of_project(path: &str) -> Option<(&str, &str)> {
-    let below = path.strip_prefix("/apis/resourcemanager.miloapis.com/v1alpha1/projects/")?;
+pub(super) fn of_project(path: &str) -> Option<(&str, &str)> {
+    let below = path.strip_prefix(PROJECTS)?;
     let (project, rest) = below.split_once('/')?;
     let rest = rest.strip_prefix("control-plane")?;
     rest.starts_with('/').then_some((project, rest))

@@ -42,6 +42,7 @@ pub(crate) struct Ready {
     #[serde(default)]
     pub(crate) planes: BTreeMap<String, PlaneInfo>,
     pub(crate) ca_file: PathBuf,
+    pub(crate) front_proxy: FrontProxy,
     #[serde(default)]
     pub(crate) pids: BTreeMap<String, u32>,
     #[serde(default)]
@@ -60,6 +61,13 @@ impl Ready {
                 .map(|(name, info)| (name.as_str(), info)),
         )
     }
+}
+
+/// The certificate of the front proxy that every API server trusts.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct FrontProxy {
+    pub(crate) cert_file: PathBuf,
+    pub(crate) key_file: PathBuf,
 }
 
 /// Where a plane serves.

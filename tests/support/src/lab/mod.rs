@@ -20,7 +20,7 @@ mod supervisor;
 pub use detached::Detached;
 pub use spec::{Flags, LabSpec, Member};
 
-use events::{PlaneInfo, Ready};
+use events::{FrontProxy, PlaneInfo, Ready};
 use supervisor::Supervisor;
 
 /// Name of the Karmada control plane in [`Lab::plane`].
@@ -103,6 +103,13 @@ impl Lab {
     #[must_use]
     pub fn ca_file(&self) -> &Path {
         &self.ready.ca_file
+    }
+
+    /// Certificate and key of a client whose word every API server takes for who a caller is, as PEM files.
+    #[must_use]
+    pub fn front_proxy(&self) -> (&Path, &Path) {
+        let FrontProxy { cert_file, key_file } = &self.ready.front_proxy;
+        (cert_file, key_file)
     }
 
     /// A program that was built with the lab, such as `karmadactl`.

@@ -1,0 +1,58 @@
+//! Pages of a program's plain ports: health and metrics.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One request over HTTP/1.0: status and body.
+pub(crate) async fn get(endpoint: (Ipv4Addr, u16), path: &str) -> Result<(u16, String)> {
+    let exchange = async {
+        let mut stream = TcpStream::connect(endpoint).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
+            .await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = tokio::time::timeout(Duration::from_secs(10), exchange).await;
+    let answer = answer.with_context(|| format!("no answer from {path} within 10 s"))?;
+    let answer = answer.with_context(|| format!("failed to get {path} from {}:{}", endpoint.0, endpoint.1))?;
+    let text = String::from_utf8_lossy(&answer);
+    let (head, body) = text.split_once("\r\n\r\n").context("not an HTTP answer")?;
+    let code = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .context("not an HTTP answer")?;
+    Ok((code, body.to_owned()))
+}
+
+/// The sum of the samples of one metric whose labels contain every text of `with`, such as `kind="Widget"`.
+#[must_use]
+pub fn sum_of(metrics: &str, name: &str, with: &[&str]) -> f64 {
+    let samples = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let (labels, value) = rest.rsplit_once(' ')?;
+        let whole_name = labels.is_empty() || labels.starts_with('{');
+        (whole_name && with.iter().all(|label| labels.contains(label))).then(|| value.parse::<f64>().ok())?
+    });
+    samples.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_the_samples_that_match() {
+        let page = "calls_total{kind=\"A\",outcome=\"ok\"} 2\ncalls_total{kind=\"B\",outcome=\"ok\"} 3\n\
+                    calls_total_other{kind=\"A\"} 9\nplain 4\n";
+        assert!((sum_of(page, "calls_total", &["outcome=\"ok\""]) - 5.0).abs() < f64::EPSILON);
+        assert!((sum_of(page, "calls_total", &["kind=\"A\""]) - 2.0).abs() < f64::EPSILON);
+        assert!((sum_of(page, "plain", &[]) - 4.0).abs() < f64::EPSILON);
+    }
+}
