@@ -9,9 +9,12 @@ use serde_json::Value;
 
 use crate::{artifacts, workspace};
 
-/// Directories to build, relative to `manifests`: the CRDs and every overlay.
+/// The rights of our programs in the hub, as a directory of [`build`].
+pub const HUB_RBAC: &str = "hub-rbac";
+
+/// Directories to build, relative to `manifests`: those that are built as they are, and every overlay.
 pub fn overlays() -> Result<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::from("crds")];
+    let mut found = vec![PathBuf::from("crds"), PathBuf::from(HUB_RBAC)];
     for part in subdirectories(&workspace::root().join("manifests"))? {
         let overlays = part.join("overlays");
         if overlays.is_dir() {
