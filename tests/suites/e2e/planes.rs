@@ -1,11 +1,11 @@
 //! Steps that many tests take on the planes.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use kube::api::DynamicObject;
 use popcell_suites::read;
-use popcell_suites::world::{SOON, World};
-use popcell_test_support::kind::{self, Kind, Scope};
-use popcell_test_support::{Plane, eventually, objects};
+pub(crate) use popcell_suites::steps::{awaited, gone};
+use popcell_suites::world::World;
+use popcell_test_support::{Plane, kind, objects};
 use serde_json::{Value, json};
 
 /// The hub with a namespace of the test's own.
@@ -13,35 +13,6 @@ pub(crate) async fn hub_with_namespace(world: &World, namespace: &str) -> Result
     let hub = world.lab.hub().await?;
     hub.apply(&objects::namespace(namespace)).await?;
     Ok(hub)
-}
-
-/// Waits until the object is in the plane and `check` accepts it.
-pub(crate) async fn awaited(
-    plane: &Plane,
-    kind: Kind,
-    namespace: &str,
-    name: &str,
-    mut check: impl FnMut(&DynamicObject) -> Result<()>,
-) -> Result<DynamicObject> {
-    let what = format!("{} {namespace}/{name} in {}", kind.kind, plane.name());
-    let scope = (kind.scope == Scope::Namespaced).then_some(namespace);
-    eventually(&what, SOON, async || {
-        let object = plane.expect(kind, scope, name).await?;
-        check(&object)?;
-        Ok(object)
-    })
-    .await
-}
-
-/// Waits until the object is gone from the plane.
-pub(crate) async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Result<()> {
-    let what = format!("no {} {namespace}/{name} in {}", kind.kind, plane.name());
-    eventually(&what, SOON, async || {
-        let found = plane.get(kind, Some(namespace), name).await?;
-        ensure!(found.is_none(), "it is there");
-        Ok(())
-    })
-    .await
 }
 
 /// A WorkloadDeployment of a city, with the city's policy; waits until its cell has it.

@@ -3,11 +3,12 @@
 use anyhow::{Context, Result, ensure};
 use popcell_api::kind;
 use popcell_core::plan::Plane;
+use popcell_suites::definitions::ready_project;
 use popcell_suites::world::SOON;
 use popcell_test_support::eventually;
 
 use crate::watched::Watched;
-use crate::world::{PROJECTS, World, create_project, id, set_ready};
+use crate::world::{PROJECTS, World, id};
 
 /// A Project that is deleted and made again under its name is another one: its stores start from nothing.
 pub(crate) async fn another_uid(world: &World, _: &str) -> Result<()> {
@@ -20,8 +21,7 @@ pub(crate) async fn another_uid(world: &World, _: &str) -> Result<()> {
     let first = uid()?;
     let api = kube::Api::<kube::api::DynamicObject>::all_with(world.server.client().clone(), &kind::PROJECT.resource());
     api.delete(&project, &kube::api::DeleteParams::default()).await?;
-    create_project(&world.server, &project).await?;
-    set_ready(&world.server, &project, "True").await?;
+    ready_project(&world.server, &project).await?;
     eventually("the new Project is engaged", SOON, async || {
         ensure!(uid()? != first, "it is the old one");
         Ok(())

@@ -2,11 +2,12 @@
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
+use popcell_suites::definitions::set_ready;
 use popcell_suites::world::SOON;
 use popcell_test_support::eventually;
 
 use crate::watched::Watched;
-use crate::world::{PROJECTS, World, id, of_projects, set_ready, watches};
+use crate::world::{PROJECTS, World, id, of_projects, watches};
 
 const LEAVING: usize = 50;
 

@@ -25,6 +25,10 @@ pub enum Manner {
 pub trait Shared: Sized + Send + Sync + 'static {
     /// Starts it.
     fn start() -> impl Future<Output = Result<Self>>;
+    /// What a failed test should show of the world, such as the end of a log.
+    fn last_words(&self) -> impl Future<Output = String> {
+        std::future::ready(String::new())
+    }
     /// Ends it, and tells what went wrong unseen by any test.
     fn end(self) -> impl Future<Output = Result<()>>;
 }
@@ -76,7 +80,7 @@ impl<W: Shared> Suite<W> {
                     .await
                     .as_ref()
                     .map_err(|error| anyhow::anyhow!("the world did not start: {error}"))?;
-                match manner {
+                let outcome = match manner {
                     Manner::Beside => {
                         let _guard = inner.quiet.read().await;
                         check(world, &namespace_of(name)).await
@@ -85,6 +89,13 @@ impl<W: Shared> Suite<W> {
                         let _guard = inner.quiet.write().await;
                         check(world, &namespace_of(name)).await
                     }
+                };
+                match outcome {
+                    Ok(()) => Ok(()),
+                    Err(error) => match world.last_words().await {
+                        words if words.is_empty() => Err(error),
+                        words => Err(anyhow::anyhow!("{error:?}\n\n{words}")),
+                    },
                 }
             });
             outcome.map_err(|error| Failed::from(format!("{error:?}")))

@@ -1,7 +1,8 @@
 //! The kinds that tests look at: those of popcell, and others that only tests address.
 
 pub use popcell_api::kind::{
-    CLUSTER, INSTANCE, Kind, PROPAGATION_POLICY, RESOURCE_BINDING, Scope, WORKLOAD, WORKLOAD_DEPLOYMENT,
+    CLUSTER, INSTANCE, Kind, LOCATION_BINDING, NETWORK, PROJECT, PROPAGATION_POLICY, RESOURCE_BINDING, Scope, WORKLOAD,
+    WORKLOAD_DEPLOYMENT,
 };
 
 const fn namespaced(group: &'static str, version: &'static str, kind: &'static str, plural: &'static str) -> Kind {

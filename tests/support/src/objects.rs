@@ -1,6 +1,6 @@
 //! Builders of the objects that tests apply. Each answers a fresh JSON value that the test may change further.
 
-use popcell_api::{API_VERSION, annotations, conditions, labels};
+use popcell_api::{API_VERSION, annotations, conditions, kind, labels};
 use serde_json::{Value, json};
 
 /// A Namespace.
@@ -54,6 +54,89 @@ pub fn workload_deployment(namespace: &str, name: &str, city: &str, replicas: i3
                 },
                 "networkInterfaces": [{ "network": { "name": "default" } }],
             } },
+        },
+    })
+}
+
+/// A Workload: one small container on network `default`. Placements are names, cities and replicas in each.
+#[must_use]
+pub fn workload(namespace: &str, name: &str, placements: &[(&str, &[&str], i32)]) -> Value {
+    let placements: Vec<Value> = placements
+        .iter()
+        .map(|(name, cities, replicas)| {
+            json!({
+                "name": name,
+                "cityCodes": cities,
+                "scaleSettings": { "minReplicas": replicas, "instanceManagementPolicy": "OrderedReady" },
+            })
+        })
+        .collect();
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": {
+            "template": workload_deployment("", "", "", 0)["spec"]["template"],
+            "placements": placements,
+        },
+    })
+}
+
+/// A Network.
+#[must_use]
+pub fn network(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": kind::NETWORK.api_version(),
+        "kind": "Network",
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": { "ipam": { "mode": "Auto" } },
+    })
+}
+
+/// A LocationBinding, named by its city, which is cluster-scoped as in newer releases.
+#[must_use]
+pub fn location_binding(city: &str) -> Value {
+    json!({
+        "apiVersion": kind::LOCATION_BINDING.api_version(),
+        "kind": "LocationBinding",
+        "metadata": { "name": city.to_lowercase() },
+        "spec": {
+            "locationRef": { "name": city.to_lowercase() },
+            "locationClassName": "datum-managed",
+            "topology": { labels::CITY_CODE: city },
+        },
+    })
+}
+
+/// A Project of milo, without status.
+#[must_use]
+pub fn project(id: &str) -> Value {
+    json!({ "apiVersion": kind::PROJECT.api_version(), "kind": "Project", "metadata": { "name": id } })
+}
+
+/// An Instance of a WorkloadDeployment as a cell copies it to the hub; `source` is the cell's Cluster.
+#[must_use]
+pub fn instance_copy(hub_namespace: &str, workload_deployment: &str, ordinal: u32, source: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "Instance",
+        "metadata": {
+            "namespace": hub_namespace,
+            "name": format!("{workload_deployment}-{ordinal}"),
+            "labels": {
+                labels::WORKLOAD_DEPLOYMENT_NAME: workload_deployment,
+                labels::INSTANCE_INDEX: ordinal.to_string(),
+                labels::SOURCE_CLUSTER: source,
+                labels::MANAGED_BY: labels::MANAGED_BY_POPCELL,
+                labels::CLAIMED_BY: labels::CLAIMED_BY_POPCELL,
+            },
+        },
+        "spec": {
+            "runtime": {
+                "resources": { "instanceType": "datumcloud/d1-standard-2" },
+                "sandbox": { "containers": [{ "name": "web", "image": "registry.example.com/web:1" }] },
+            },
+            "networkInterfaces": [{ "network": { "name": "default" } }],
         },
     })
 }
@@ -179,6 +262,16 @@ mod tests {
         let object = workload_deployment("ns", "web-edge-dfw", "DFW", 2);
         let typed: popcell_api::WorkloadDeployment = serde_json::from_value(object.clone()).unwrap();
         assert_eq!(typed.spec.city_code, "DFW");
+        assert_eq!(serde_json::to_value(&typed).unwrap()["spec"], object["spec"]);
+    }
+
+    #[test]
+    fn a_workload_and_a_copy_fit_their_types() {
+        let object = workload("ns", "web", &[("us", &["DFW", "ORD"], 2)]);
+        let typed: popcell_api::Workload = serde_json::from_value(object.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&typed).unwrap()["spec"], object["spec"]);
+        let object = instance_copy("ns-1", "web-us-dfw", 0, "dfw");
+        let typed: popcell_api::Instance = serde_json::from_value(object.clone()).unwrap();
         assert_eq!(serde_json::to_value(&typed).unwrap()["spec"], object["spec"]);
     }
 

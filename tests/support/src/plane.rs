@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use axum::http;
 use kube::api::{Api, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, Request};
@@ -209,6 +210,30 @@ impl Plane {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             Err(error) => Err(error).with_context(|| self.failed("delete", &format!("{} {name}", kind.kind))),
         }
+    }
+
+    /// A token of a service account, good for the time of a test.
+    pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String> {
+        let failed = || self.failed("get a token of", &full_name(Some(namespace), service_account));
+        let asked = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 86_400 },
+        });
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
+        let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
+        let request = request.body(asked.to_string().into_bytes()).with_context(failed)?;
+        let answer: Value = self.client.request(request).await.with_context(failed)?;
+        answer["status"]["token"]
+            .as_str()
+            .map(str::to_owned)
+            .with_context(failed)
+    }
+
+    /// The server's own metrics page.
+    pub async fn metrics(&self) -> Result<String> {
+        let request = http::Request::get("/metrics").body(Vec::new());
+        let request = request.context("failed to make a request")?;
+        let metrics = self.client.request_text(request).await;
+        metrics.with_context(|| self.failed("read", "/metrics"))
     }
 
     fn failed(&self, verb: &str, what: &str) -> String {

@@ -1,0 +1,53 @@
+//! The kinds that a plain API server needs to be a project, and Projects.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
+use popcell_api::kind::{self, Kind};
+use popcell_test_support::{Plane, eventually, objects, stand_ins, workspace};
+use serde_json::{Value, json};
+
+use crate::world::SOON;
+
+const OURS: [Kind; 3] = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE];
+
+/// Defines our kinds and those `others` on a server, and waits until it serves them.
+pub async fn define(server: &Plane, others: &[Kind]) -> Result<()> {
+    let dir = workspace::crds_dir();
+    for ours in OURS {
+        let file = dir.join(format!("{}_{}.yaml", ours.group, ours.plural));
+        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+        let crd: Value = serde_saphyr::from_str(&text)?;
+        server.apply(&crd).await?;
+    }
+    for kind in others {
+        server.apply(&stand_ins::crd(kind)?).await?;
+    }
+    for kind in OURS.iter().chain(others) {
+        let api = Api::<DynamicObject>::all_with(server.client().clone(), &kind.resource());
+        let look = async || Ok(api.list(&ListParams::default()).await?);
+        eventually(&format!("{} is served", kind.kind), SOON, look).await?;
+    }
+    Ok(())
+}
+
+/// A Project whose control plane serves.
+pub async fn ready_project(server: &Plane, id: &str) -> Result<()> {
+    server.apply(&objects::project(id)).await?;
+    set_ready(server, id, "True").await
+}
+
+/// Sets the condition that discovery reads.
+pub async fn set_ready(server: &Plane, id: &str, status: &str) -> Result<()> {
+    let ready = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Test", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+    let patch = json!({ "status": ready });
+    let api = Api::<DynamicObject>::all_with(server.client().clone(), &kind::PROJECT.resource());
+    let patched = api
+        .patch_status(id, &PatchParams::default(), &Patch::Merge(&patch))
+        .await;
+    patched
+        .map(|_| ())
+        .with_context(|| format!("failed to set the status of project {id}"))
+}

@@ -1,0 +1,38 @@
+//! Steps that many tests take on planes.
+
+use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
+use popcell_test_support::kind::{Kind, Scope};
+use popcell_test_support::{Plane, eventually};
+
+use crate::world::SOON;
+
+/// Waits until the object is in the plane and `check` accepts it. The namespace is ignored where the kind has none.
+pub async fn awaited(
+    plane: &Plane,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    mut check: impl FnMut(&DynamicObject) -> Result<()>,
+) -> Result<DynamicObject> {
+    let what = format!("{} {namespace}/{name} in {}", kind.kind, plane.name());
+    let scope = (kind.scope == Scope::Namespaced).then_some(namespace);
+    eventually(&what, SOON, async || {
+        let object = plane.expect(kind, scope, name).await?;
+        check(&object)?;
+        Ok(object)
+    })
+    .await
+}
+
+/// Waits until the object is gone from the plane.
+pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Result<()> {
+    let what = format!("no {} {namespace}/{name} in {}", kind.kind, plane.name());
+    let scope = (kind.scope == Scope::Namespaced).then_some(namespace);
+    eventually(&what, SOON, async || {
+        let found = plane.get(kind, scope, name).await?;
+        ensure!(found.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
