@@ -6,6 +6,10 @@
 
 use popcell_api::metrics as upstream;
 
+use crate::plan::Plane;
+
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +40,49 @@ pub struct Metric {
 /// Labels that name something that comes and goes: its series end with it.
 pub const PER_SUBJECT: [&str; 2] = ["plane", "source_cluster"];
 
+/// Values of the label `outcome` of [`PASSES`].
+pub mod outcome {
+    /// Nothing differed.
+    pub const QUIET: &str = "quiet";
+    /// Something was written.
+    pub const WRITTEN: &str = "written";
+    /// What was observed was not current any more, three times.
+    pub const CONFLICT: &str = "conflict";
+    /// Only a change of the object can help.
+    pub const TERMINAL: &str = "terminal";
+    /// A server did not do what was asked.
+    pub const ERROR: &str = "error";
+    /// Deletes were left out, for want of proof or by the brake.
+    pub const SUPPRESSED: &str = "suppressed";
+    /// Given up unfinished: the plane went away, or the right to write did.
+    pub const DROPPED: &str = "dropped";
+    /// The pause annotation is set.
+    pub const PAUSED: &str = "paused";
+    /// All of them.
+    pub const ALL: [&str; 8] = [QUIET, WRITTEN, CONFLICT, TERMINAL, ERROR, SUPPRESSED, DROPPED, PAUSED];
+}
+
+/// Values of the label `result` of [`RECONCILES`].
+pub mod result {
+    /// Nothing more to do until an event.
+    pub const SUCCESS: &str = "success";
+    /// Failed.
+    pub const ERROR: &str = "error";
+    /// Looks again at once.
+    pub const REQUEUE: &str = "requeue";
+    /// Looks again after a time.
+    pub const REQUEUE_AFTER: &str = "requeue_after";
+}
+
+/// The value of the label `plane_kind`; of the label `plane` it is `plane.to_string()`.
+pub const fn plane_kind(plane: &Plane) -> &'static str {
+    match plane {
+        Plane::Project(_) => "project",
+        Plane::Hub => "hub",
+        Plane::Cell => "cell",
+    }
+}
+
 const RECONCILER: &[&str] = &["reconciler"];
 const QUEUE: &[&str] = &["name", "controller"];
 
@@ -60,7 +107,7 @@ const fn metric(name: &'static str, type_: Type, labels: &'static [&'static str]
     }
 }
 
-/// Passes by outcome: `quiet`, `written`, `conflict`, `terminal`, `error`, `suppressed`, `dropped`, `paused`.
+/// Passes by outcome; values in [`outcome`].
 pub const PASSES: Metric = counter("popcell_passes_total", &["reconciler", "outcome"], "Passes by outcome.");
 /// Duration of a pass.
 pub const PASS_SECONDS: Metric = histogram("popcell_pass_duration_seconds", RECONCILER, "How long passes take.");
@@ -175,6 +222,89 @@ pub const ADMISSION: Metric = counter(
 /// Time of a review.
 pub const ADMISSION_SECONDS: Metric = histogram("popcell_admission_duration_seconds", &[], "How long reviews take.");
 
+/// As controller-runtime names passes by result; values in [`result`].
+pub const RECONCILES: Metric = counter(
+    "controller_runtime_reconcile_total",
+    &["controller", "result"],
+    "Passes by result: success, error, requeue, requeue_after.",
+);
+/// As controller-runtime names passes that ended in an error.
+pub const RECONCILE_ERRORS: Metric = counter(
+    "controller_runtime_reconcile_errors_total",
+    &["controller"],
+    "Passes that ended in an error.",
+);
+/// As controller-runtime names passes that only a change of the object can help.
+pub const TERMINAL_ERRORS: Metric = counter(
+    "controller_runtime_terminal_reconcile_errors_total",
+    &["controller"],
+    "Passes that only a change of the object can help.",
+);
+/// As controller-runtime names the duration of a pass.
+pub const RECONCILE_SECONDS: Metric = histogram(
+    "controller_runtime_reconcile_time_seconds",
+    &["controller"],
+    "How long passes take.",
+);
+/// As controller-runtime names the number of workers.
+pub const MAX_WORKERS: Metric = gauge(
+    "controller_runtime_max_concurrent_reconciles",
+    &["controller"],
+    "Workers.",
+);
+/// As controller-runtime names workers that are busy.
+pub const ACTIVE_WORKERS: Metric = gauge(
+    "controller_runtime_active_workers",
+    &["controller"],
+    "Workers that are busy.",
+);
+/// As controller-runtime names keys that wait for a pass.
+pub const WORKQUEUE_DEPTH: Metric = gauge("workqueue_depth", QUEUE, "Keys that wait.");
+/// As controller-runtime names keys that became ready.
+pub const WORKQUEUE_ADDS: Metric = counter("workqueue_adds_total", QUEUE, "Keys that were added.");
+/// As controller-runtime names keys that come back after an error.
+pub const WORKQUEUE_RETRIES: Metric = counter(
+    "workqueue_retries_total",
+    QUEUE,
+    "Keys that were added again after an error.",
+);
+/// As controller-runtime names the time that keys wait for a pass.
+pub const WORKQUEUE_WAIT_SECONDS: Metric = histogram("workqueue_queue_duration_seconds", QUEUE, "How long keys wait.");
+/// As controller-runtime names the time that workers spend on keys.
+pub const WORKQUEUE_WORK_SECONDS: Metric = histogram("workqueue_work_duration_seconds", QUEUE, "How long passes take.");
+/// As controller-runtime names the work in progress.
+pub const WORKQUEUE_UNFINISHED: Metric = gauge(
+    "workqueue_unfinished_work_seconds",
+    QUEUE,
+    "Time spent in passes that go on.",
+);
+/// As controller-runtime names the pass that has gone on longest.
+pub const WORKQUEUE_LONGEST: Metric = gauge(
+    "workqueue_longest_running_processor_seconds",
+    QUEUE,
+    "Age of the longest pass that goes on.",
+);
+/// As client-go names the holder of a Lease.
+pub const MASTER: Metric = gauge(
+    "leader_election_master_status",
+    &["name"],
+    "1 while this process leads.",
+);
+/// As upstream names whether quota is enforced.
+pub const QUOTA_ENFORCED: Metric = gauge(upstream::QUOTA_ENFORCEMENT_ENABLED, &[], "1 while quota is enforced.");
+/// As upstream names evaluations of quota that failed; values in [`upstream::quota_failures`].
+pub const QUOTA_FAILURES: Metric = counter(
+    upstream::QUOTA_EVAL_FAILURES,
+    &["reason"],
+    "Evaluations of quota that failed.",
+);
+/// As upstream names claims that could not be found to be deleted.
+pub const QUOTA_ORPHANED_CLAIMS: Metric = counter(
+    upstream::QUOTA_CLAIM_ORPHANED,
+    &[],
+    "Claims that could not be found to be deleted.",
+);
+
 /// All metrics.
 pub const ALL: &[Metric] = &[
     PASSES,
@@ -201,71 +331,23 @@ pub const ALL: &[Metric] = &[
     ADMISSION,
     ADMISSION_SECONDS,
     // As controller-runtime names them.
-    counter(
-        "controller_runtime_reconcile_total",
-        &["controller", "result"],
-        "Passes by result: success, error, requeue, requeue_after.",
-    ),
-    counter(
-        "controller_runtime_reconcile_errors_total",
-        &["controller"],
-        "Passes that ended in an error.",
-    ),
-    counter(
-        "controller_runtime_terminal_reconcile_errors_total",
-        &["controller"],
-        "Passes that only a change of the object can help.",
-    ),
-    histogram(
-        "controller_runtime_reconcile_time_seconds",
-        &["controller"],
-        "How long passes take.",
-    ),
-    gauge(
-        "controller_runtime_max_concurrent_reconciles",
-        &["controller"],
-        "Workers.",
-    ),
-    gauge(
-        "controller_runtime_active_workers",
-        &["controller"],
-        "Workers that are busy.",
-    ),
-    gauge("workqueue_depth", QUEUE, "Keys that wait."),
-    counter("workqueue_adds_total", QUEUE, "Keys that were added."),
-    counter(
-        "workqueue_retries_total",
-        QUEUE,
-        "Keys that were added again after an error.",
-    ),
-    histogram("workqueue_queue_duration_seconds", QUEUE, "How long keys wait."),
-    histogram("workqueue_work_duration_seconds", QUEUE, "How long passes take."),
-    gauge(
-        "workqueue_unfinished_work_seconds",
-        QUEUE,
-        "Time spent in passes that go on.",
-    ),
-    gauge(
-        "workqueue_longest_running_processor_seconds",
-        QUEUE,
-        "Age of the longest pass that goes on.",
-    ),
+    RECONCILES,
+    RECONCILE_ERRORS,
+    TERMINAL_ERRORS,
+    RECONCILE_SECONDS,
+    MAX_WORKERS,
+    ACTIVE_WORKERS,
+    WORKQUEUE_DEPTH,
+    WORKQUEUE_ADDS,
+    WORKQUEUE_RETRIES,
+    WORKQUEUE_WAIT_SECONDS,
+    WORKQUEUE_WORK_SECONDS,
+    WORKQUEUE_UNFINISHED,
+    WORKQUEUE_LONGEST,
     // As client-go names it.
-    gauge(
-        "leader_election_master_status",
-        &["name"],
-        "1 while this process leads.",
-    ),
+    MASTER,
     // As upstream names them.
-    gauge(upstream::QUOTA_ENFORCEMENT_ENABLED, &[], "1 while quota is enforced."),
-    counter(
-        upstream::QUOTA_EVAL_FAILURES,
-        &["reason"],
-        "Evaluations of quota that failed.",
-    ),
-    counter(
-        upstream::QUOTA_CLAIM_ORPHANED,
-        &[],
-        "Claims that could not be found to be deleted.",
-    ),
+    QUOTA_ENFORCED,
+    QUOTA_FAILURES,
+    QUOTA_ORPHANED_CLAIMS,
 ];
