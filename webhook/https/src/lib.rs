@@ -18,6 +18,7 @@
 pub mod body;
 mod certificate;
 mod connection;
+pub mod health;
 mod limits;
 mod listener;
 mod phase;

@@ -10,7 +10,6 @@
 
 pub mod deadline;
 pub mod flags;
-mod health;
 mod interpret;
 mod metrics;
 mod reply;
@@ -18,7 +17,6 @@ mod routes;
 mod run;
 mod telemetry;
 
-pub use health::Readiness;
 pub use interpret::Interpret;
 pub use metrics::{Calls, Metrics};
 pub use routes::{Webhook, router};

@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use popcell_engine::{Dispatcher, Engine, EngineError, LoadError, Modules, Settings};
+use popcell_https::health::{self, Health, Readiness};
 use popcell_https::{CertificateError, Certificates, Drained, Limits, ListenError, Listener, Source};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
 use crate::flags::Flags;
-use crate::health::{self, Health, Readiness};
 use crate::metrics::{Metrics, max_files};
 use crate::routes::{Webhook, listed, router};
 use crate::telemetry;
@@ -156,7 +156,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         ),
     };
     let readiness = Readiness::default();
-    let health = Health::start(config.health_listen, health::router(readiness.clone(), metrics)).await?;
+    let probed = health::routes(vec![readiness.check()], move || metrics.text());
+    let health = Health::start(config.health_listen, probed).await?;
     let (address, stop) = (listener.address(), CancellationToken::new());
     let serving = {
         let (certificates, stop) = (Arc::clone(&certificates), stop.clone());
@@ -166,10 +167,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     if let Source::SelfSigned(own) = &config.source {
         tracing::info!(ca = %own.public_file().display(), "clients have to trust this authority");
     }
-    tracing::info!(%address, health = %health.address, names = certificates.names(), "serving");
+    tracing::info!(%address, health = %health.address(), names = certificates.names(), "serving");
     Ok(Running {
         address,
-        health_address: health.address,
+        health_address: health.address(),
         certificates,
         readiness,
         stop,
