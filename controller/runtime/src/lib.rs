@@ -8,8 +8,12 @@ pub mod breaker;
 pub mod config;
 mod error;
 pub mod flags;
+pub mod health;
 pub mod lease;
+pub mod metrics;
 pub mod planes;
 pub mod queue;
+pub mod telemetry;
+pub mod times;
 
 pub use error::Error;

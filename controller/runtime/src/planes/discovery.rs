@@ -4,7 +4,7 @@
 //! nothing is engaged or disengaged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Client;
 use popcell_api::kind::Kind;
@@ -20,10 +20,50 @@ use super::Planes;
 use super::follow::{Streams, follow};
 use super::interest::{Interest, View, When};
 use super::store::{Change, Store};
-use crate::error::chain;
+use crate::error::{Error, chain};
 
 /// The id of the one project of mode `single`.
 pub const SINGLE: &str = "single";
+
+/// Why projects that are Ready are not engaged: values of the label `reason` of `popcell_projects_refused`.
+pub mod refusal {
+    /// The id cannot be an address, or is too long for a label.
+    pub const NAME: &str = "name";
+    /// No client can be made: certificates or keys that cannot be read, mostly.
+    pub const CLIENT: &str = "client";
+}
+
+/// How far discovery has come, for probes and metrics.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// By reason; `None` until the projects of the first list were engaged.
+    refused: Mutex<Option<BTreeMap<&'static str, usize>>>,
+}
+
+impl Progress {
+    /// Whether every project of the first list that can be engaged has been.
+    pub fn has_engaged(&self) -> bool {
+        self.refused().is_some()
+    }
+
+    /// How many projects are Ready and not engaged, by [`refusal`].
+    pub fn refusals(&self) -> BTreeMap<&'static str, usize> {
+        self.refused().clone().unwrap_or_default()
+    }
+
+    pub(crate) fn settle(&self, names: usize, others: impl IntoIterator<Item = &'static str>) {
+        let mut counts = BTreeMap::from([(refusal::NAME, names), (refusal::CLIENT, 0)]);
+        for reason in others {
+            *counts.entry(reason).or_default() += 1;
+        }
+        *self.refused() = Some(counts);
+    }
+
+    // Replaced as a whole: there is no half-done state that a panic could leave.
+    fn refused(&self) -> MutexGuard<'_, Option<BTreeMap<&'static str, usize>>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Engages projects as they become Ready, and disengages them when they vanish, stop being Ready or become others.
 pub struct Discovery {
@@ -31,6 +71,7 @@ pub struct Discovery {
     interest: Interest,
     condition: &'static str,
     store: Arc<Store>,
+    progress: Arc<Progress>,
 }
 
 impl Discovery {
@@ -47,6 +88,7 @@ impl Discovery {
             interest,
             condition,
             store: Arc::default(),
+            progress: Arc::default(),
         }
     }
 
@@ -55,11 +97,16 @@ impl Discovery {
         Arc::clone(&self.store)
     }
 
+    /// How far it has come.
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
     /// Runs for ever: drop the future to end it. Planes that are engaged stay so.
     pub async fn run(self, planes: Planes) {
         let (changed, streams) = (Notify::new(), Streams::default());
         let tell = |_: Change| changed.notify_one();
-        let watch = follow(&self.client, &self.interest, &self.store, &streams, &tell);
+        let watch = follow(&self.client, "discovery", &self.interest, &self.store, &streams, &tell);
         let keep = async {
             let mut refused = BTreeSet::new();
             loop {
@@ -68,7 +115,8 @@ impl Discovery {
                 let doubtful = self.store.unreadable().into_iter().map(|(_, id, _)| id).collect();
                 if let Observed::Known(projects) = self.store.all() {
                     let wanted = ready(&projects, self.condition, &mut refused);
-                    level(&planes, &wanted, &doubtful).await;
+                    let failed = level(&planes, &wanted, &doubtful).await;
+                    self.progress.settle(refused.len(), failed);
                 }
             }
         };
@@ -91,17 +139,28 @@ fn ready(projects: &[Arc<Object>], condition: &str, refused: &mut BTreeSet<Strin
     good
 }
 
-/// Makes the engaged projects those that are wanted, but leaves those in doubt as they are.
-async fn level(planes: &Planes, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) {
+/// Makes the engaged projects those that are wanted, but leaves those in doubt as they are. Says for each that could not
+/// be engaged why.
+async fn level(planes: &Planes, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) -> Vec<&'static str> {
     for plane in surplus(planes.planes(), wanted, doubtful) {
         info!(%plane, "disengaged");
         planes.disengage(&plane).await;
     }
+    let mut failed = Vec::new();
     for (id, uid) in wanted {
         let plane = Plane::Project(id.clone());
         if let Err(error) = planes.engage(&plane, Some(uid)).await {
             warn!(%plane, error = chain(&error), "a project is not engaged");
+            failed.push(reason(&error));
         }
+    }
+    failed
+}
+
+fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::Name(_) | Error::NoService(_) | Error::Url { .. } => refusal::NAME,
+        _ => refusal::CLIENT,
     }
 }
 
@@ -141,6 +200,18 @@ mod tests {
         let found = ready(&projects, "Ready", &mut refused);
         assert_eq!(found, [("good".to_owned(), "uid-good".to_owned())].into());
         assert_eq!(refused, [long].into());
+    }
+
+    #[test]
+    fn refused_projects_are_counted_by_reason_once_all_were_tried() {
+        let progress = Progress::default();
+        assert!(!progress.has_engaged() && progress.refusals().is_empty());
+        let errors = [Error::NoService("a.b".to_owned()), Error::NotConfigured(Plane::Hub)];
+        progress.settle(2, errors.iter().map(reason));
+        assert!(progress.has_engaged());
+        assert_eq!(progress.refusals(), [(refusal::NAME, 3), (refusal::CLIENT, 1)].into());
+        progress.settle(0, []);
+        assert_eq!(progress.refusals(), [(refusal::NAME, 0), (refusal::CLIENT, 0)].into());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use popcell_api::kind::Kind;
+use popcell_core::metrics::plane_kind;
 use popcell_core::plan::Plane;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -19,6 +20,7 @@ pub struct Engaged {
     plane: Plane,
     uid: Option<String>,
     client: Client,
+    interests: &'static [Interest],
     stores: Vec<(Kind, Arc<Store>)>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -30,7 +32,7 @@ impl Engaged {
         plane: Plane,
         uid: Option<String>,
         client: Client,
-        interests: &[Interest],
+        interests: &'static [Interest],
         streams: &Streams,
         listener: &Arc<dyn Listener>,
     ) -> Self {
@@ -39,6 +41,7 @@ impl Engaged {
             plane,
             uid,
             client,
+            interests,
             stores: stores.collect(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -58,15 +61,16 @@ impl Engaged {
             When::Any(trigger) => self.store(trigger).map(|store| store.occupied()),
         };
         let (client, plane) = (self.client.clone(), self.plane.clone());
+        let plane_kind = plane_kind(&plane);
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
             let Some(mut occupied) = occupied else {
-                return follow(&client, &interest, &store, &streams, &tell).await;
+                return follow(&client, plane_kind, &interest, &store, &streams, &tell).await;
             };
             // The trigger's store lives as long as this plane: its end is the end of both.
             while occupied.wait_for(|is| *is).await.is_ok() {
                 tokio::select! {
-                    () = follow(&client, &interest, &store, &streams, &tell) => {}
+                    () = follow(&client, plane_kind, &interest, &store, &streams, &tell) => {}
                     _ = occupied.wait_for(|is| !*is) => {}
                 }
                 store.clear().into_iter().for_each(tell);
@@ -101,6 +105,23 @@ impl Engaged {
     /// All stores, by kind.
     pub fn stores(&self) -> impl Iterator<Item = (Kind, &Arc<Store>)> {
         self.stores.iter().map(|(kind, store)| (*kind, store))
+    }
+
+    /// Whether everything that is to be watched now was fully listed since its last reconnect. A kind whose time has not
+    /// come is not missed.
+    pub fn is_known(&self) -> bool {
+        let missed = |interest: &Interest| {
+            let known = self.store(interest.kind).is_some_and(|store| store.is_known());
+            !known && self.is_due(interest.when)
+        };
+        !self.interests.iter().any(missed)
+    }
+
+    fn is_due(&self, when: When) -> bool {
+        match when {
+            When::Engaged => true,
+            When::Any(trigger) => self.store(trigger).is_some_and(|store| *store.occupied().borrow()),
+        }
     }
 
     /// Frees every watch, and returns when nothing more will be told.

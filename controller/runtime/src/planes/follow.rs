@@ -1,7 +1,7 @@
 //! Keeping a store in step with a server.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -19,26 +19,37 @@ use crate::error::{Error, chain};
 /// A list goes on at least this often, or is given up. Watches that have become silent are kube's business (295 s).
 const LIST_STEP: Duration = Duration::from_secs(30);
 
+/// Kind of plane and kind of object: what watches and objects are counted by.
+pub(crate) type Sort = (&'static str, &'static str);
+
 /// Counts watches while they are followed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Streams(Arc<AtomicUsize>);
+pub(crate) struct Streams(Arc<Mutex<BTreeMap<Sort, usize>>>);
 
 impl Streams {
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    /// Sorts of which there was none yet are not there; one that has none any more is 0.
+    pub(crate) fn counts(&self) -> BTreeMap<Sort, usize> {
+        self.all().clone()
     }
 
-    fn open(&self) -> Stream {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Stream(self.clone())
+    fn open(&self, sort: Sort) -> Stream {
+        *self.all().entry(sort).or_default() += 1;
+        Stream(self.clone(), sort)
+    }
+
+    // One step of a map: there is no half-done state that a panic could leave.
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Sort, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Stream(Streams);
+struct Stream(Streams, Sort);
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        if let Some(count) = self.0.all().get_mut(&self.1) {
+            *count = count.saturating_sub(1);
+        }
     }
 }
 
@@ -48,12 +59,13 @@ impl Drop for Stream {
 /// the store is up to date again.
 pub(crate) async fn follow(
     client: &Client,
+    plane_kind: &'static str,
     interest: &Interest,
     store: &Store,
     streams: &Streams,
     tell: &(dyn Fn(Change) + Send + Sync),
 ) {
-    let _open = streams.open();
+    let _open = streams.open((plane_kind, interest.kind.kind));
     let mut pauses = watcher::DefaultBackoff::default();
     loop {
         let broken = match interest.view {

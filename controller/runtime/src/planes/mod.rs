@@ -9,6 +9,7 @@ mod engaged;
 mod follow;
 mod interest;
 mod raw;
+mod stats;
 mod store;
 mod transport;
 
@@ -20,9 +21,10 @@ use popcell_core::plan::Plane;
 use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
-pub use discovery::{Discovery, SINGLE};
+pub use discovery::{Discovery, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
 pub use interest::{HUB, Interest, PROJECT, View, When};
+pub use stats::Stats;
 pub use store::{Change, Store};
 pub use transport::{Direct, Projects, Transport, tuned};
 
@@ -35,19 +37,6 @@ pub trait Listener: Send + Sync {
     fn changed(&self, plane: &Plane, kind: Kind, change: &Change);
     /// A plane was disengaged; nothing more is told about it until it is engaged again.
     fn disengaged(&self, plane: &Plane);
-}
-
-/// Figures for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Engaged planes.
-    pub engaged: usize,
-    /// Watches, counted here; a server counts those that are established.
-    pub streams: usize,
-    /// Stores that are unknown although they are watched or wait for their time.
-    pub unknown: usize,
-    /// Objects that cannot be read.
-    pub unreadable: usize,
 }
 
 /// All engaged planes. Clones share them.
@@ -142,14 +131,8 @@ impl Planes {
 
     /// Figures for metrics.
     pub fn stats(&self) -> Stats {
-        let engaged = self.read();
-        let stores = || engaged.values().flat_map(|plane| plane.stores());
-        Stats {
-            engaged: engaged.len(),
-            streams: self.inner.streams.count(),
-            unknown: stores().filter(|(_, store)| !store.is_known()).count(),
-            unreadable: stores().map(|(_, store)| store.unreadable().len()).sum(),
-        }
+        let engaged: Vec<Arc<Engaged>> = self.read().values().cloned().collect();
+        Stats::of(&engaged, self.inner.streams.counts())
     }
 
     // Each access is one step of a map: there is no half-done state that a panic could leave.
@@ -162,5 +145,7 @@ impl Planes {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use super::key::Key;
 use super::turns::{Place, Turns};
+use crate::times::Times;
 
 /// How many passes may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +55,10 @@ struct Entry {
 }
 
 /// Figures for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Passes that may run at once.
+    pub workers: usize,
     /// Keys that are ready and not running.
     pub depth: usize,
     /// How long the oldest of them has waited.
@@ -64,6 +67,18 @@ pub struct Stats {
     pub waiting: usize,
     /// Passes that run.
     pub running: usize,
+    /// How long the longest of them has run.
+    pub longest: Duration,
+    /// How long they have run together.
+    pub unfinished: Duration,
+    /// How often a key became ready, since the start; however often it was asked for meanwhile.
+    pub adds: u64,
+    /// How often a key was to come back because its pass failed, since the start.
+    pub retries: u64,
+    /// How long keys were ready before their passes, since the start.
+    pub waited: Times,
+    /// How long passes ran that have ended, since the start.
+    pub worked: Times,
 }
 
 /// The queue. See the module's head for what it promises.
@@ -74,7 +89,11 @@ pub struct Queue {
     turns: Turns,
     waiting: BTreeMap<Place, Arc<Key>>,
     places: u64,
-    running: usize,
+    /// Those whose pass runs, and since when.
+    running: HashMap<Arc<Key>, Instant>,
+    retries: u64,
+    waited: Times,
+    worked: Times,
 }
 
 impl Queue {
@@ -90,7 +109,10 @@ impl Queue {
             turns: Turns::default(),
             waiting: BTreeMap::new(),
             places: 0,
-            running: 0,
+            running: HashMap::new(),
+            retries: 0,
+            waited: Times::default(),
+            worked: Times::default(),
         }
     }
 
@@ -141,12 +163,15 @@ impl Queue {
     /// ready, or what is ready belongs to tenants that use their whole share.
     pub fn pop(&mut self, now: Instant) -> Option<Arc<Key>> {
         self.wake(now);
-        if self.running >= self.workers.total {
+        if self.running.len() >= self.workers.total {
             return None;
         }
         let key = self.turns.pop(self.workers.share)?;
-        self.running += 1;
+        self.running.insert(Arc::clone(&key), now);
         if let Some(entry) = self.entries.get_mut(&key) {
+            if let State::Ready((since, _)) = entry.state {
+                self.waited.observe(now.saturating_duration_since(since));
+            }
             entry.state = State::Running {
                 again: None,
                 retired: false,
@@ -182,7 +207,12 @@ impl Queue {
             Verdict::Done | Verdict::After(_) => 0,
         };
         let key = Arc::clone(&entry.key);
-        self.running -= 1;
+        if let Some(since) = self.running.remove(&key) {
+            self.worked.observe(now.saturating_duration_since(since));
+        }
+        if failures > entry.failures {
+            self.retries += 1;
+        }
         self.turns.ended(&key.tenant());
         let wanted = if retired {
             None
@@ -234,11 +264,22 @@ impl Queue {
 
     /// Figures for metrics.
     pub fn stats(&self, now: Instant) -> Stats {
+        let ages = || {
+            let since = self.running.values();
+            since.map(|since| now.saturating_duration_since(*since))
+        };
         Stats {
+            workers: self.workers.total,
             depth: self.turns.len(),
             oldest: self.turns.oldest(now),
             waiting: self.waiting.len(),
-            running: self.running,
+            running: self.running.len(),
+            longest: ages().max().unwrap_or_default(),
+            unfinished: ages().sum(),
+            adds: self.turns.pushed(),
+            retries: self.retries,
+            waited: self.waited.clone(),
+            worked: self.worked.clone(),
         }
     }
 }

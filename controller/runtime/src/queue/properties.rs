@@ -139,7 +139,12 @@ proptest! {
         for lost in model.wanted.keys() {
             prop_assert!(seen.contains(lost), "{lost} is lost");
         }
-        prop_assert_eq!(queue.stats(now), super::Stats::default());
+        let stats = queue.stats(now);
+        prop_assert_eq!((stats.depth, stats.waiting, stats.running), (0, 0, 0));
+        prop_assert_eq!((stats.oldest, stats.unfinished), (Duration::ZERO, Duration::ZERO));
+        prop_assert_eq!(stats.waited.count(), stats.worked.count());
+        // Those that are retired while they are ready get no pass.
+        prop_assert!(stats.waited.count() <= stats.adds && stats.retries <= stats.worked.count());
     }
 
     #[test]

@@ -233,6 +233,47 @@ fn figures_say_how_long_the_line_is() {
 }
 
 #[test]
+fn figures_say_what_has_been_done() {
+    let mut bench = Bench::new(2, 2);
+    bench.add("p/1").add("p/1").add("q/1").at(2).pop();
+    bench.at(3).pop();
+    bench.at(8);
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!(
+        (stats.workers, stats.running, stats.adds),
+        (2, 2, 2),
+        "one key is added once"
+    );
+    assert_eq!(stats.longest, Duration::from_secs(6));
+    assert_eq!(stats.unfinished, Duration::from_secs(11));
+    assert_eq!((stats.waited.count(), stats.waited.sum()), (2, Duration::from_secs(5)));
+    assert_eq!(stats.worked.count(), 0);
+
+    bench.add("p/1").done("p/1", Verdict::Done);
+    bench.done("q/1", Verdict::Failed(BACKOFF));
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!(
+        (stats.running, stats.longest, stats.unfinished),
+        (0, Duration::ZERO, Duration::ZERO)
+    );
+    assert_eq!((stats.worked.count(), stats.worked.sum()), (2, Duration::from_secs(11)));
+    assert_eq!((stats.adds, stats.retries), (3, 1), "asked for during its pass; failed");
+
+    bench.at(20).pop();
+    assert_eq!(bench.queue.stats(bench.now).adds, 4, "its rest is over");
+}
+
+#[test]
+fn a_key_that_is_not_to_come_back_is_no_retry() {
+    let mut bench = Bench::new(1, 1);
+    bench.add("p/1").pop();
+    bench.queue.retire(&Plane::Project("p".to_owned()));
+    bench.done("p/1", Verdict::Failed(BACKOFF));
+    let stats = bench.queue.stats(bench.now);
+    assert_eq!((stats.retries, stats.worked.count()), (0, 1));
+}
+
+#[test]
 fn no_workers_means_one() {
     let mut bench = Bench::new(0, 0);
     assert_eq!(bench.add("p/1").drain(), ["p/1"]);

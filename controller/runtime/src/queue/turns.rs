@@ -122,6 +122,11 @@ impl Turns {
         self.ready.len()
     }
 
+    /// How many keys became ready since the start.
+    pub(super) fn pushed(&self) -> u64 {
+        self.places
+    }
+
     /// How long the oldest ready key has waited.
     pub(super) fn oldest(&self, now: Instant) -> Duration {
         let first = self.ready.first_key_value();
