@@ -49,6 +49,11 @@ impl Brakes {
         self.states.retain(|(one, _), _| one != plane);
     }
 
+    /// Whether deletes of a plane and kind need no question: their first difference was small, or was released.
+    pub fn is_free(&self, plane: &Plane, kind: Kind) -> bool {
+        self.states.get(&(plane.clone(), kind.kind)) == Some(&State::Free)
+    }
+
     /// Asks with the whole difference: how many objects of ours there are, and how many of them would be deleted.
     ///
     /// A brake that holds is asked again at each difference, and opens when the world has recovered.
@@ -130,6 +135,7 @@ mod tests {
         // Another kind and another plane have brakes of their own.
         assert_eq!(brakes.judge(&Plane::Hub, WORKLOAD_DEPLOYMENT, 100, 1), Verdict::Go);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 1), Verdict::Go);
+        assert!(brakes.is_free(&Plane::Hub, INSTANCE) && !brakes.is_free(&Plane::Cell, INSTANCE));
         // After the first difference a user may delete as much as he likes, until the next list.
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
         brakes.relisted(&Plane::Hub, INSTANCE);

@@ -60,6 +60,29 @@ pub fn is_gone(source: Source<'_>, clusters: Observed<&[&Object]>, removed: bool
     Some(!id.is_empty() && id != source.id)
 }
 
+/// Whether the record of removed cells has a source: `data` of the ConfigMap `popcell-removed-cells` on the hub has the key
+/// [`record_key`], with the time of the removal.
+pub fn is_removed(record: &Object, source: Source<'_>) -> bool {
+    record
+        .at("/data")
+        .and_then(|data| data.get(record_key(source)))
+        .is_some()
+}
+
+/// Sources in the record of removed cells.
+pub fn removed(record: &Object) -> impl Iterator<Item = Source<'_>> {
+    let data = record.at("/data").and_then(serde_json::Value::as_object);
+    data.into_iter().flatten().filter_map(|(key, _)| {
+        let (name, id) = key.rsplit_once('_')?;
+        Some(Source { name, id })
+    })
+}
+
+/// Key of a source in the record of removed cells. Names of Clusters have no `_`.
+pub fn record_key(source: Source<'_>) -> String {
+    format!("{}_{}", source.name, source.id)
+}
+
 /// Deletes what a source that is gone has left: claims first, since they hold a budget; copies once no claim is left.
 pub fn clean(seen: &Observation<'_>) -> Plan {
     let mut plan = Plan::default();

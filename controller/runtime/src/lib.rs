@@ -1,9 +1,11 @@
-//! What reconcilers run on (design.md 7.1, 7.2): planes with the stores of what is watched there, and the work queue.
+//! The controller around its decisions (design.md 7): planes with the stores of what is watched there, work queues, the pass
+//! that all reconcilers share, and the writes.
 //!
 //! Nothing here decides anything about Workloads: that is popcell-core's.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod apply;
 pub mod breaker;
 pub mod config;
 mod error;
@@ -11,9 +13,12 @@ pub mod flags;
 pub mod health;
 pub mod lease;
 pub mod metrics;
+pub mod pass;
 pub mod planes;
 pub mod queue;
+pub mod reconcilers;
 pub mod telemetry;
 pub mod times;
+pub mod world;
 
 pub use error::Error;

@@ -135,3 +135,16 @@ fn g33_a_cluster_that_does_not_answer_says_since_when() {
     assert_eq!(ready("Unknown").as_deref(), Some("2026-01-01T00:00:00Z"));
     assert_eq!(silent_since(&cluster("a", "1", "DFW")), None);
 }
+
+#[test]
+fn d7_5_8_the_record_names_removed_cells() {
+    let record: Object =
+        serde_json::from_value(json!({ "metadata": { "name": "r" }, "data": { "dfw-1_u-1": "2026-01-01T00:00:00Z" } }))
+            .unwrap();
+    let source = |name, id| Source { name, id };
+    assert!(is_removed(&record, source("dfw-1", "u-1")));
+    assert!(!is_removed(&record, source("dfw-1", "u-2")));
+    assert_eq!(removed(&record).collect::<Vec<_>>(), [source("dfw-1", "u-1")]);
+    let empty: Object = serde_json::from_value(json!({ "metadata": { "name": "r" } })).unwrap();
+    assert_eq!(removed(&empty).count(), 0);
+}

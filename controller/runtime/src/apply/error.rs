@@ -1,0 +1,137 @@
+//! What a server answers instead of doing what was asked, and what that means for the pass.
+
+use std::time::Duration;
+
+use popcell_core::plan::{Plane, Target};
+use thiserror::Error;
+
+use super::proof::Unproven;
+use crate::queue::{Backoff, Verdict};
+
+/// What one request met.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// 404: the object, its namespace or the kind is not there.
+    #[error("not found: {message}")]
+    NotFound {
+        /// What the server says.
+        message: String,
+    },
+    /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
+    #[error("it has changed: {0}")]
+    Changed(String),
+    /// 429 or 5xx: the server cannot now.
+    #[error("the server cannot now ({code}): {message}")]
+    Busy {
+        /// HTTP status.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// Any other refusal: somebody must change something first.
+    #[error("refused ({code}): {message}")]
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// No answer: no connection, or not in time.
+    #[error("no answer: {0}")]
+    Silent(String),
+    /// The request itself cannot be made.
+    #[error("no request can be made of it: {0}")]
+    Unsendable(String),
+    /// An answer that is none of Kubernetes: HTML of a proxy, half a body.
+    #[error("the answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+impl Refusal {
+    /// HTTP status for metrics; 0 where there was none.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::NotFound { .. } => 404,
+            Self::Changed(_) => 409,
+            Self::Busy { code, .. } | Self::Refused { code, .. } => *code,
+            Self::Silent(_) | Self::Unreadable(_) | Self::Unsendable(_) => 0,
+        }
+    }
+
+    /// Whether the server is in trouble, rather than the request.
+    pub fn is_of_the_server(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Silent(_) | Self::Unreadable(_))
+    }
+}
+
+/// One request that was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("failed to {verb} {target}: {refusal}")]
+pub struct Failed {
+    /// The object.
+    pub target: Target,
+    /// What was tried.
+    pub verb: &'static str,
+    /// What the server said.
+    pub refusal: Refusal,
+}
+
+/// Why a plan was not carried out to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ApplyError {
+    /// A server did not do what was asked.
+    #[error(transparent)]
+    Failed(Box<Failed>),
+    /// A delete was not sent: a live server does not confirm what it rests on.
+    #[error("failed to prove that a delete is right: {0}")]
+    Unproven(Unproven),
+    /// The plane is away, and the next probe is not due yet.
+    #[error("failed to reach the {0}: it is away")]
+    Away(Plane, Duration),
+    /// The plane was disengaged meanwhile.
+    #[error("failed to reach the {0}: it is not engaged")]
+    Disengaged(Plane),
+    /// The Lease is lost.
+    #[error("failed to write: this process does not hold the Lease")]
+    NotAllowed,
+}
+
+impl ApplyError {
+    pub(super) fn of(target: &Target, verb: &'static str, refusal: Refusal) -> Self {
+        Self::Failed(Box::new(Failed {
+            target: target.clone(),
+            verb,
+            refusal,
+        }))
+    }
+
+    /// Whether the server answered 404.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Failed(failed) if matches!(failed.refusal, Refusal::NotFound { .. }))
+    }
+
+    /// The object to read before deciding again; `None` where that would not help.
+    pub fn stale(&self) -> Option<&Target> {
+        let Self::Failed(failed) = self else { return None };
+        match failed.refusal {
+            Refusal::Changed(_) => Some(&failed.target),
+            // What is patched was there when the plan was made. What is created has no namespace, or its kind is not served.
+            Refusal::NotFound { .. } if failed.verb == "patch" => Some(&failed.target),
+            _ => None,
+        }
+    }
+
+    /// What becomes of the key.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Away(_, delay) => Verdict::Postponed(*delay),
+            // Engaging tells of everything anew; and who does not hold the Lease ends soon.
+            Self::Disengaged(_) | Self::NotAllowed => Verdict::Done,
+            Self::Unproven(_) => Verdict::Failed(Backoff::TRANSIENT),
+            Self::Failed(failed) if failed.refusal.is_of_the_server() || self.stale().is_some() => {
+                Verdict::Failed(Backoff::TRANSIENT)
+            }
+            Self::Failed(_) => Verdict::Failed(Backoff::REFUSED),
+        }
+    }
+}

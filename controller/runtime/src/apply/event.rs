@@ -1,0 +1,57 @@
+//! Events as API servers keep them (events.k8s.io/v1).
+
+use http::Request;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{Kind, Scope};
+use popcell_core::plan::{Event, Severity, Target};
+use serde_json::json;
+
+use super::error::Refusal;
+use super::request;
+
+const EVENT: Kind = Kind::of("events.k8s.io", "v1", "Event", "events", Scope::Namespaced);
+/// Where Events about objects of the cluster go.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Who says it.
+const CONTROLLER: &str = "compute.datumapis.com/popcell";
+
+/// Where an Event goes, and the request that makes it.
+pub(super) fn request(event: &Event) -> (Target, Result<Request<Vec<u8>>, Refusal>) {
+    let about = &event.about;
+    let namespace = about.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+    let now = Timestamp::now();
+    let name = format!("{}.{:x}", about.name, now.as_nanosecond());
+    let target = Target::namespaced(&about.plane, EVENT, namespace, &name);
+    let body = json!({
+        "apiVersion": EVENT.api_version(),
+        "kind": EVENT.kind,
+        "metadata": { "name": name, "namespace": namespace },
+        "eventTime": format!("{now:.6}"),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance(),
+        "action": "Reconcile",
+        "reason": event.reason,
+        "type": match event.severity { Severity::Normal => "Normal", Severity::Warning => "Warning" },
+        "note": event.note,
+        "regarding": {
+            "apiVersion": about.kind.api_version(),
+            "kind": about.kind.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": event.uid,
+        },
+    });
+    let request = request::post(&target, body.to_string().into_bytes());
+    (target, request)
+}
+
+/// The host name, which is the pod's; at most 128 characters.
+fn instance() -> String {
+    let name = std::env::var("HOSTNAME").unwrap_or_default();
+    let cut = name.get(..name.floor_char_boundary(128)).unwrap_or_default();
+    if cut.is_empty() {
+        "popcell".to_owned()
+    } else {
+        cut.to_owned()
+    }
+}

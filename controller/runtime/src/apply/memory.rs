@@ -1,0 +1,53 @@
+//! Projections as they were last written: their stores have metadata only (design.md 7.1).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use popcell_api::kind::INSTANCE;
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::{Plane, Target};
+use serde_json::Value;
+
+type Address = (Plane, String, String);
+
+/// Answers of servers to writes of projections, by plane, namespace and name.
+#[derive(Debug, Default)]
+pub(super) struct Projections {
+    known: Mutex<BTreeMap<Address, Arc<Object>>>,
+}
+
+impl Projections {
+    /// The whole object, where this resourceVersion of it is known.
+    pub(super) fn get(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
+        let found = self.known().get(&address(target)?).cloned()?;
+        (found.resource_version() == version).then_some(found)
+    }
+
+    /// Takes in what a server answered to a write.
+    pub(super) fn put(&self, target: &Target, answer: &Value) {
+        let is_one = target.kind == INSTANCE && matches!(target.plane, Plane::Project(_));
+        if let (true, Some(address)) = (is_one, address(target))
+            && let Ok(object) = serde_json::from_value(answer.clone())
+        {
+            self.known().insert(address, Arc::new(object));
+        }
+    }
+
+    pub(super) fn forget(&self, target: &Target) {
+        if let Some(address) = address(target) {
+            self.known().remove(&address);
+        }
+    }
+
+    pub(super) fn retire(&self, plane: &Plane) {
+        self.known().retain(|(one, ..), _| one != plane);
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Address, Arc<Object>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn address(target: &Target) -> Option<Address> {
+    Some((target.plane.clone(), target.namespace.clone()?, target.name.clone()))
+}

@@ -1,0 +1,367 @@
+//! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
+//!
+//! Invariants: nothing is written without the permit, nor in a dry run; the first write or proof that fails ends the pass;
+//! every request ends within [`REQUEST_TIMEOUT`]; a plane that is away is asked once in [`crate::breaker::PROBE`].
+
+mod error;
+mod event;
+mod memory;
+mod proof;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use popcell_api::kind::{Kind, PROJECT};
+use popcell_core::brake::{self, Brakes};
+use popcell_core::ledger::Ledger;
+use popcell_core::object::Object;
+use popcell_core::plan::{Action, Brake, Delete, Event, Patch, Plan, Plane, Target};
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+pub use error::{ApplyError, Failed, Refusal};
+use memory::Projections;
+pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};
+
+use crate::breaker::{Breaker, Permit};
+use crate::error::chain;
+use crate::planes::Planes;
+
+/// The longest time of one request.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Whether this process may write: the Lease is held, or there is none to hold.
+pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Tells the [`Difference`] of a plane and kind.
+pub type Differ<'a> = dyn Fn(&Plane, Kind) -> Difference + Send + Sync + 'a;
+
+/// Who counts what was sent.
+pub trait Meter: Send + Sync {
+    /// A request that changes something was answered with this code; 0 where there was no answer.
+    fn wrote(&self, target: &Target, verb: &'static str, code: u16);
+    /// A delete was left out.
+    fn suppressed(&self, target: &Target, why: &'static str);
+}
+
+/// How many deletes the brake would count (design.md 7.4), over all keys of a reconciler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Objects of ours.
+    pub ours: usize,
+    /// Those that plans would delete.
+    pub doomed: usize,
+}
+
+/// What a plan did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing was to be done.
+    Quiet,
+    /// Something was written.
+    Written,
+    /// Deletes were left out because the brake holds; the rest was done.
+    Held,
+}
+
+/// How plans are carried out.
+#[derive(Clone)]
+pub struct Options {
+    /// Log plans and write nothing.
+    pub dry_run: bool,
+    /// See [`MayWrite`].
+    pub may_write: MayWrite,
+    /// The server that knows which projects there are, in mode `milo`.
+    pub discovery: Option<(Client, Kind)>,
+    /// Namespace of the record of removed cells on the hub.
+    pub namespace: String,
+}
+
+/// Carries out plans. Shared by all reconcilers.
+pub struct Applier {
+    planes: Planes,
+    options: Options,
+    meter: Arc<dyn Meter>,
+    ledger: Mutex<Ledger>,
+    projections: Projections,
+    brakes: Mutex<Brakes>,
+    breaker: Mutex<Breaker>,
+}
+
+impl Applier {
+    /// Nothing was written yet.
+    pub fn new(planes: Planes, options: Options, meter: Arc<dyn Meter>) -> Self {
+        Self {
+            planes,
+            options,
+            meter,
+            ledger: Mutex::default(),
+            projections: Projections::default(),
+            brakes: Mutex::default(),
+            breaker: Mutex::default(),
+        }
+    }
+
+    /// What servers made of earlier specs, for decisions. Hold it while deciding only.
+    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+
+    /// Brakes on mass deletion.
+    pub fn brakes(&self) -> MutexGuard<'_, Brakes> {
+        lock(&self.brakes)
+    }
+
+    /// Planes whose circuit is open, for metrics.
+    pub fn open_circuits(&self) -> usize {
+        lock(&self.breaker).open()
+    }
+
+    /// A plane that was disengaged takes its memory along.
+    pub fn retire(&self, plane: &Plane) {
+        lock(&self.breaker).retire(plane);
+        lock(&self.brakes).forget(plane);
+        lock(&self.ledger).forget_plane(plane);
+        self.projections.retire(plane);
+    }
+
+    /// What is remembered of an object ends with it.
+    pub fn forget(&self, target: &Target) {
+        self.ledger().forget(target);
+        self.projections.forget(target);
+    }
+
+    /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
+    ///
+    /// # Errors
+    /// What the first write or proof met that did not end well. Nothing of the plan after it was sent.
+    pub async fn carry_out(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
+        if plan.is_quiet() {
+            return Ok(Done::Quiet);
+        }
+        if self.options.dry_run {
+            log(plan);
+            return Ok(Done::Quiet);
+        }
+        let mut held = false;
+        for action in &plan.actions {
+            match action {
+                Action::Delete(delete) if self.holds(delete, difference) => held = true,
+                action => self.write(action).await?,
+            }
+        }
+        if let Some(status) = &plan.status {
+            self.patch(status).await?;
+        }
+        for event in &plan.events {
+            self.tell(event).await;
+        }
+        Ok(if held { Done::Held } else { Done::Written })
+    }
+
+    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
+        match action {
+            Action::Create { target, object } => self.create(target, object).await,
+            Action::Patch(patch) => self.patch(patch).await,
+            Action::Delete(delete) => {
+                for proof in &delete.proofs {
+                    if let Err(error) = self.prove(proof).await {
+                        self.meter.suppressed(&delete.target, "unproven");
+                        return Err(error);
+                    }
+                }
+                self.delete(delete).await
+            }
+        }
+    }
+
+    async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
+        let answer = self.send(target, "create", request::create(target, object)).await?;
+        self.record(target, object.data.get("spec"), &answer);
+        Ok(())
+    }
+
+    async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
+        let answer = self.send(&patch.target, "patch", request::patch(patch)).await?;
+        self.record(&patch.target, request::spec_of(patch), &answer);
+        Ok(())
+    }
+
+    async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
+        match self.send(&delete.target, "delete", request::delete(delete)).await {
+            // Somebody else was faster (domain.md G37).
+            Err(error) if error.is_not_found() => {}
+            answer => drop(answer?),
+        }
+        self.forget(&delete.target);
+        Ok(())
+    }
+
+    /// A projection as it was last written, where that is its resourceVersion.
+    pub fn remembered(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
+        self.projections.get(target, version)
+    }
+
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Value) {
+        self.projections.put(target, answer);
+        if let Some(sent) = sent {
+            let stored = answer.get("spec").unwrap_or(&Value::Null);
+            self.ledger().record(target, sent, stored);
+        }
+    }
+
+    /// One request that changes something.
+    async fn send(
+        &self,
+        target: &Target,
+        verb: &'static str,
+        request: Result<http::Request<Vec<u8>>, Refusal>,
+    ) -> Result<Value, ApplyError> {
+        let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
+        if !(self.options.may_write)() {
+            return Err(ApplyError::NotAllowed);
+        }
+        let client = self.client(&target.plane)?;
+        let answer = request::send(&client, request).await;
+        let code = match &answer {
+            Ok(_) => 200,
+            Err(refusal) => refusal.code(),
+        };
+        self.meter.wrote(target, verb, code);
+        self.settle(&target.plane, answer).map_err(|refusal| {
+            debug!(%target, verb, %refusal, "a write was not taken");
+            ApplyError::of(target, verb, refusal)
+        })
+    }
+
+    /// The client of a plane, unless its circuit is open.
+    fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
+        if let Permit::Wait(delay) = lock(&self.breaker).ask(plane, Instant::now()) {
+            return Err(ApplyError::Away(plane.clone(), delay));
+        }
+        let engaged = self.planes.get(plane);
+        engaged
+            .map(|engaged| engaged.client().clone())
+            .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
+    }
+
+    /// Tells the breaker what a plane answered.
+    fn settle<T>(&self, plane: &Plane, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut breaker = lock(&self.breaker);
+        match &answer {
+            Err(refusal) if refusal.is_of_the_server() => breaker.failed(plane, Instant::now()),
+            _ => breaker.answered(plane),
+        }
+        answer
+    }
+
+    /// An object as it is now; `None` = NotFound.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
+        let client = self.client(&target.plane)?;
+        self.read_with(&client, target).await
+    }
+
+    async fn read_with(&self, client: &Client, target: &Target) -> Result<Option<Object>, ApplyError> {
+        let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
+        let answer = request::send(client, request).await;
+        match self.settle(&target.plane, answer) {
+            Ok(value) => match serde_json::from_value(value) {
+                Ok(object) => Ok(Some(object)),
+                Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
+            },
+            Err(Refusal::NotFound { .. }) => Ok(None),
+            Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
+        }
+    }
+
+    /// Objects of a kind by label, read live. `namespace` `None` = all.
+    ///
+    /// # Errors
+    /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
+    pub async fn list(
+        &self,
+        plane: &Plane,
+        kind: Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Object>, ApplyError> {
+        let target = Target {
+            plane: plane.clone(),
+            kind,
+            namespace: namespace.map(str::to_owned),
+            name: String::new(),
+        };
+        let client = self.client(plane)?;
+        let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+        let answer = request::send(&client, request).await;
+        let answer = self.settle(plane, answer);
+        let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+        let items = list.get("items").cloned().unwrap_or(Value::Null);
+        let read: Result<Vec<Object>, _> = serde_json::from_value(items);
+        read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))
+    }
+
+    /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
+    async fn tell(&self, event: &Event) {
+        let (target, request) = event::request(event);
+        let sent = self.send(&target, "create", request).await;
+        if let Err(error) = sent {
+            warn!(about = %event.about, reason = event.reason, error = chain(&error), "an event was not told");
+        }
+    }
+
+    fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
+        if delete.brake == Brake::Exempt {
+            return false;
+        }
+        let (plane, kind) = (&delete.target.plane, delete.target.kind);
+        if self.brakes().is_free(plane, kind) {
+            return false;
+        }
+        // Without the lock: it decides all keys anew, and deciding takes the ledger.
+        let Difference { ours, doomed } = difference(plane, kind);
+        let verdict = self.brakes().judge(plane, kind, ours, doomed);
+        if let brake::Verdict::Hold { first } = verdict {
+            if first {
+                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
+                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
+            }
+            self.meter.suppressed(&delete.target, "brake");
+            return true;
+        }
+        false
+    }
+
+    /// The server that knows which projects there are.
+    fn discovery(&self, project: &str) -> Option<(&Client, Target)> {
+        let (client, kind) = self.options.discovery.as_ref()?;
+        let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
+        target.kind = *kind;
+        Some((client, target))
+    }
+}
+
+fn log(plan: &Plan) {
+    for action in &plan.actions {
+        info!(%action, "dry run");
+    }
+    if let Some(status) = &plan.status {
+        info!(action = %status, "dry run");
+    }
+    for event in &plan.events {
+        info!(about = %event.about, reason = event.reason, "dry run: event");
+    }
+}
+
+// Each hold is one step of a map: there is no half-done state that a panic could leave.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

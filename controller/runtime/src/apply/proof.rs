@@ -1,0 +1,165 @@
+//! What a live server must confirm right before a delete is sent (design.md 7.4).
+
+use std::fmt;
+
+use popcell_api::kind::{CLUSTER, Kind};
+use popcell_api::names::REMOVED_CELLS;
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::{Plane, Proof, Target};
+use popcell_core::sources;
+
+use super::{Applier, ApplyError};
+
+/// The kind of the record of removed cells.
+pub const CONFIG_MAP: Kind = Kind::of(
+    "",
+    "v1",
+    "ConfigMap",
+    "configmaps",
+    popcell_api::kind::Scope::Namespaced,
+);
+
+/// What was asked for, and what is there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// The proof.
+    pub proof: Box<Proof>,
+    /// What speaks against it.
+    pub found: String,
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.found;
+        match self.proof.as_ref() {
+            Proof::Gone { source, .. } => write!(f, "{source} should be gone, but {found}"),
+            Proof::Lives { source, .. } => write!(f, "{source} should live, but {found}"),
+            Proof::NoneLeft {
+                plane, kind, namespace, ..
+            } => write!(
+                f,
+                "no {} should be left in {namespace} of the {plane}, but {found}",
+                kind.kind
+            ),
+            Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
+            Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
+        }
+    }
+}
+
+impl Applier {
+    pub(super) async fn prove(&self, proof: &Proof) -> Result<(), ApplyError> {
+        let against = match proof {
+            Proof::Gone { source, uid } => self
+                .stores_are_known(source)
+                .err()
+                .or(not_gone(self.read(source).await?.as_ref(), uid.as_deref())),
+            Proof::Lives { source, uid } => not_alive(self.read(source).await?.as_ref(), uid),
+            Proof::NoneLeft {
+                plane,
+                kind,
+                namespace,
+                selector,
+            } => {
+                let left = self.list(plane, *kind, Some(namespace), selector).await?;
+                (!left.is_empty()).then(|| format!("{} are", left.len()))
+            }
+            Proof::SourceGone { cluster, id } => self.source_not_gone(cluster, id).await?,
+            Proof::ProjectGone { project, uid } => self.project_not_gone(project, uid).await?,
+        };
+        match against {
+            None => Ok(()),
+            Some(found) => Err(ApplyError::Unproven(Unproven {
+                proof: Box::new(proof.clone()),
+                found,
+            })),
+        }
+    }
+
+    /// Where the source's kind is watched, its store must be fully listed since the last reconnect.
+    fn stores_are_known(&self, source: &Target) -> Result<(), String> {
+        let engaged = self.planes.get(&source.plane);
+        let store = engaged.as_ref().and_then(|engaged| engaged.store(source.kind));
+        match store {
+            Some(store) if !store.is_known() => Err("its store is not fully listed".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    async fn source_not_gone(&self, cluster: &str, id: &str) -> Result<Option<String>, ApplyError> {
+        let target = Target::cluster(&Plane::Hub, CLUSTER, cluster);
+        let Some(found) = self.read(&target).await? else {
+            return Ok(None);
+        };
+        let stored = found.text("/spec/id").unwrap_or_default();
+        if !stored.is_empty() && stored != id {
+            return Ok(None);
+        }
+        let removed = self.removed_cells().await?;
+        let source = sources::Source { name: cluster, id };
+        let is_removed = removed
+            .as_ref()
+            .is_some_and(|record| sources::is_removed(record, source));
+        Ok((!is_removed).then(|| "it is there and not recorded as removed".to_owned()))
+    }
+
+    /// The durable record of removed cells (design.md 7.5-8), read live; `None` while there is none.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub async fn removed_cells(&self) -> Result<Option<Object>, ApplyError> {
+        let namespace = &self.options.namespace;
+        self.read(&Target::namespaced(&Plane::Hub, CONFIG_MAP, namespace, REMOVED_CELLS))
+            .await
+    }
+
+    async fn project_not_gone(&self, project: &str, uid: &str) -> Result<Option<String>, ApplyError> {
+        match self.project(project).await? {
+            ProjectAnswer::Unasked => Ok(Some("no server knows which projects there are".to_owned())),
+            ProjectAnswer::Gone => Ok(None),
+            ProjectAnswer::Is(found) if found != uid => Ok(None),
+            ProjectAnswer::Is(_) => Ok(Some("it is there".to_owned())),
+        }
+    }
+
+    /// Asks the discovery server, live, whether there is such a Project.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn project(&self, project: &str) -> Result<ProjectAnswer, ApplyError> {
+        let Some((client, target)) = self.discovery(project) else {
+            return Ok(ProjectAnswer::Unasked);
+        };
+        let client = client.clone();
+        let found = self.read_with(&client, &target).await?;
+        Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
+    }
+}
+
+/// What the discovery server says of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectAnswer {
+    /// There is no such server: mode `single`.
+    Unasked,
+    /// NotFound.
+    Gone,
+    /// It is there, with this uid.
+    Is(String),
+}
+
+fn not_gone(found: Option<&Object>, uid: Option<&str>) -> Option<String> {
+    let found = found?;
+    match uid {
+        Some(uid) if found.uid() != uid || found.deleting() => None,
+        _ => Some("it is there".to_owned()),
+    }
+}
+
+fn not_alive(found: Option<&Object>, uid: &str) -> Option<String> {
+    match found {
+        None => Some("it is not there".to_owned()),
+        Some(found) if found.uid() != uid => Some("another of that name is there".to_owned()),
+        Some(found) if found.deleting() => Some("it is being deleted".to_owned()),
+        Some(_) => None,
+    }
+}

@@ -1,0 +1,394 @@
+//! Plans carried out against a server that answers as it is told.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use popcell_api::kind;
+use popcell_core::edit::Edit;
+use popcell_core::plan::Proof;
+use serde_json::json;
+use tokio::time::advance;
+
+use super::*;
+use crate::planes::{Change, Interest, Listener, Transport};
+use crate::queue::Verdict;
+
+/// What the server was asked, and what it is to answer; beyond that it answers 500.
+#[derive(Clone, Default)]
+struct Server {
+    asked: Arc<Mutex<Vec<String>>>,
+    answers: Arc<Mutex<VecDeque<(u16, Value)>>>,
+}
+
+impl Server {
+    fn answering(answers: &[(u16, Value)]) -> Self {
+        let server = Self::default();
+        server.answers.lock().unwrap().extend(answers.iter().cloned());
+        server
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn take(&self, method: &Method, path: &str) -> Response<Body> {
+        self.asked.lock().unwrap().push(format!("{method} {path}"));
+        let (code, body) = self.answers.lock().unwrap().pop_front().unwrap_or_default();
+        let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = match body {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let mut response = Response::new(Body::from(body.into_bytes()));
+        *response.status_mut() = status;
+        response
+    }
+}
+
+impl Transport for Server {
+    fn client(&self, _: &Plane) -> Result<Client, crate::Error> {
+        let server = self.clone();
+        let answer = move |request: Request<Body>| {
+            let response = server.take(request.method(), request.uri().path());
+            std::future::ready(Ok::<_, std::io::Error>(response))
+        };
+        Ok(Client::new(tower::service_fn(answer), "default"))
+    }
+}
+
+struct Deaf;
+
+impl Listener for Deaf {
+    fn changed(&self, _: &Plane, _: Kind, _: &Change) {}
+    fn disengaged(&self, _: &Plane) {}
+}
+
+#[derive(Default)]
+struct Counted(Mutex<Vec<String>>);
+
+impl Meter for Counted {
+    fn wrote(&self, target: &Target, verb: &'static str, code: u16) {
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{verb} {} {code}", target.kind.kind));
+    }
+
+    fn suppressed(&self, target: &Target, why: &'static str) {
+        self.0.lock().unwrap().push(format!("{} {why}", target.kind.kind));
+    }
+}
+
+struct Tried {
+    applier: Applier,
+    server: Server,
+    permit: Arc<AtomicBool>,
+    meter: Arc<Counted>,
+}
+
+impl Tried {
+    async fn new(answers: &[(u16, Value)]) -> Self {
+        Self::with(answers, false).await
+    }
+
+    async fn with(answers: &[(u16, Value)], dry_run: bool) -> Self {
+        let server = Server::answering(answers);
+        let interests = |_: &Plane| -> &'static [Interest] { &[] };
+        let planes = Planes::new(Box::new(server.clone()), interests, Arc::new(Deaf));
+        planes.engage(&Plane::Hub, None).await.unwrap();
+        let (permit, meter) = (Arc::new(AtomicBool::new(true)), Arc::<Counted>::default());
+        let holds = Arc::clone(&permit);
+        let options = Options {
+            dry_run,
+            may_write: Arc::new(move || holds.load(Ordering::Relaxed)),
+            discovery: None,
+            namespace: "compute-system".to_owned(),
+        };
+        Self {
+            applier: Applier::new(planes, options, meter.clone()),
+            server,
+            permit,
+            meter,
+        }
+    }
+
+    async fn carry_out(&self, plan: &Plan) -> Result<Done, ApplyError> {
+        self.applier.carry_out(plan, &|_, _| Difference::default()).await
+    }
+}
+
+fn object(name: &str, uid: &str) -> Object {
+    serde_json::from_value(stored(name, uid)).unwrap()
+}
+
+fn stored(name: &str, uid: &str) -> Value {
+    json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+        "metadata": { "name": name, "namespace": "ns-1", "uid": uid, "resourceVersion": "7" }, "spec": { "a": 1 } })
+}
+
+fn create(name: &str) -> Action {
+    let mut object = object(name, "");
+    object.metadata.uid = None;
+    object.metadata.resource_version = None;
+    Action::create(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object)
+}
+
+fn delete(name: &str, proofs: Vec<Proof>, brake: Brake) -> Action {
+    Action::delete(
+        &Plane::Hub,
+        kind::WORKLOAD_DEPLOYMENT,
+        &object(name, "u"),
+        proofs,
+        brake,
+    )
+}
+
+fn labelled() -> Action {
+    let object = object("a", "u");
+    let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &object).label("k", "v");
+    edit.action().unwrap()
+}
+
+fn plan(actions: Vec<Action>) -> Plan {
+    Plan {
+        actions,
+        ..Plan::default()
+    }
+}
+
+fn status(code: u16, message: &str) -> (u16, Value) {
+    (
+        code,
+        json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message }),
+    )
+}
+
+const ALL: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/workloaddeployments";
+
+#[tokio::test]
+async fn the_first_write_that_fails_ends_the_pass() {
+    let tried = Tried::new(&[(201, stored("a", "u")), status(403, "no"), (201, stored("c", "u"))]).await;
+    let failed = tried
+        .carry_out(&plan(vec![create("a"), create("b"), create("c")]))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        failed.to_string(),
+        "failed to create WorkloadDeployment ns-1/b in hub: refused (403): no"
+    );
+    assert_eq!(tried.server.asked(), [format!("POST {ALL}"), format!("POST {ALL}")]);
+    assert_eq!(
+        *tried.meter.0.lock().unwrap(),
+        ["create WorkloadDeployment 200", "create WorkloadDeployment 403"]
+    );
+}
+
+#[tokio::test]
+async fn without_the_permit_and_in_a_dry_run_nothing_is_sent() {
+    let tried = Tried::new(&[]).await;
+    tried.permit.store(false, Ordering::Relaxed);
+    let refused = tried.carry_out(&plan(vec![create("a")])).await;
+    assert_eq!(refused, Err(ApplyError::NotAllowed));
+    let dry = Tried::with(&[], true).await;
+    let proof = Proof::Gone {
+        source: create("a").target().clone(),
+        uid: None,
+    };
+    let doomed = delete("a", vec![proof], Brake::Exempt);
+    assert_eq!(dry.carry_out(&plan(vec![create("a"), doomed])).await, Ok(Done::Quiet));
+    assert!(tried.server.asked().is_empty() && dry.server.asked().is_empty());
+}
+
+#[tokio::test]
+async fn c36_each_answer_leads_to_its_verdict() {
+    let failed = |code| status(code, "the server rejected our request due to an error in our request");
+    let transient = Verdict::Failed(crate::queue::Backoff::TRANSIENT);
+    let refused = Verdict::Failed(crate::queue::Backoff::REFUSED);
+    for (answer, verdict, stale) in [
+        (status(409, "changed"), transient, true),
+        (failed(422), transient, true),
+        (status(404, "gone"), transient, true),
+        (status(429, "slow down"), transient, false),
+        (status(500, "oh"), transient, false),
+        ((200, json!("<html>welcome</html>")), transient, false),
+        ((503, json!("<html>sorry</html>")), transient, false),
+        (status(401, "who?"), refused, false),
+        (status(403, "no"), refused, false),
+        (
+            (
+                422,
+                json!({ "kind": "Status", "code": 422, "message": "invalid", "details": { "causes": [{ "reason": "x" }] } }),
+            ),
+            refused,
+            false,
+        ),
+    ] {
+        let tried = Tried::new(std::slice::from_ref(&answer)).await;
+        let error = tried.carry_out(&plan(vec![labelled()])).await.unwrap_err();
+        assert_eq!(
+            (error.verdict(), error.stale().is_some()),
+            (verdict, stale),
+            "{answer:?}: {error}"
+        );
+    }
+    // A create that finds no namespace or no kind: somebody must make it first.
+    let tried = Tried::new(&[status(404, "namespaces ns-1 not found")]).await;
+    let error = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    assert_eq!((error.verdict(), error.stale()), (refused, None));
+    // What exists already is looked at.
+    let tried = Tried::new(&[status(409, "already exists")]).await;
+    assert!(
+        tried
+            .carry_out(&plan(vec![create("a")]))
+            .await
+            .unwrap_err()
+            .stale()
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn g37_what_is_gone_already_is_deleted() {
+    let tried = Tried::new(&[status(404, "gone"), (201, stored("b", "u"))]).await;
+    let done = tried
+        .carry_out(&plan(vec![delete("a", Vec::new(), Brake::Exempt), create("b")]))
+        .await;
+    assert_eq!(done, Ok(Done::Written));
+    assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a"), format!("POST {ALL}")]);
+}
+
+#[tokio::test]
+async fn d7_4_nothing_is_deleted_without_proof() {
+    let source = create("source").target().clone();
+    let gone = |uid: Option<&str>| Proof::Gone {
+        source: source.clone(),
+        uid: uid.map(str::to_owned),
+    };
+    let lives = Proof::Lives {
+        source: source.clone(),
+        uid: "u".to_owned(),
+    };
+    let none_left = Proof::NoneLeft {
+        plane: Plane::Hub,
+        kind: kind::WORKLOAD_DEPLOYMENT,
+        namespace: "ns-1".to_owned(),
+        selector: String::new(),
+    };
+    let project_gone = Proof::ProjectGone {
+        project: "p".to_owned(),
+        uid: "u".to_owned(),
+    };
+    let mut going = stored("source", "u");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let list = |items: Value| (200, json!({ "items": items }));
+    for (proof, answer, proven) in [
+        (gone(Some("u")), status(404, ""), true),
+        (gone(Some("u")), (200, stored("source", "other")), true),
+        (gone(Some("u")), (200, going.clone()), true),
+        (gone(Some("u")), (200, stored("source", "u")), false),
+        (gone(None), status(404, ""), true),
+        (gone(None), (200, stored("source", "other")), false),
+        (gone(None), status(403, ""), false),
+        (gone(None), status(500, ""), false),
+        (lives.clone(), (200, stored("source", "u")), true),
+        (lives.clone(), (200, stored("source", "other")), false),
+        (lives.clone(), (200, going.clone()), false),
+        (lives, status(404, ""), false),
+        (none_left.clone(), list(json!([])), true),
+        (none_left, list(json!([stored("left", "u")])), false),
+        (project_gone, status(404, ""), false),
+    ] {
+        let tried = Tried::new(&[answer.clone(), (200, json!({ "kind": "Status" }))]).await;
+        let done = tried
+            .carry_out(&plan(vec![delete("a", vec![proof.clone()], Brake::Exempt)]))
+            .await;
+        let sent = tried.server.asked().iter().any(|request| request.starts_with("DELETE"));
+        assert_eq!(
+            (done.is_ok(), sent),
+            (proven, proven),
+            "{proof:?} with {answer:?}: {done:?}"
+        );
+        let suppressed = tried
+            .meter
+            .0
+            .lock()
+            .unwrap()
+            .contains(&"WorkloadDeployment unproven".to_owned());
+        assert_eq!(suppressed, !proven);
+    }
+}
+
+#[tokio::test]
+async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
+    let tried = Tried::new(&[(201, stored("b", "u")), (200, json!({}))]).await;
+    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies), create("b")]);
+    let many = |_: &Plane, _: Kind| Difference { ours: 30, doomed: 25 };
+    assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
+    assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
+    assert!(tried.applier.brakes().release());
+    let again = Plan {
+        actions: plan.actions[..1].to_vec(),
+        ..Plan::default()
+    };
+    assert_eq!(tried.applier.carry_out(&again, &many).await, Ok(Done::Written));
+    assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_away_is_asked_once_in_a_while() {
+    let tried = Tried::new(&[]).await;
+    for _ in 0..crate::breaker::FAILURES {
+        assert!(matches!(
+            tried.carry_out(&plan(vec![create("a")])).await,
+            Err(ApplyError::Failed(_))
+        ));
+    }
+    tried.server.asked();
+    let away = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    assert_eq!(away.verdict(), Verdict::Postponed(crate::breaker::PROBE));
+    assert!(tried.server.asked().is_empty());
+    assert_eq!(tried.applier.open_circuits(), 1);
+    advance(crate::breaker::PROBE).await;
+    tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
+    assert_eq!(tried.carry_out(&plan(vec![create("a")])).await, Ok(Done::Written));
+    assert_eq!(tried.applier.open_circuits(), 0);
+}
+
+#[tokio::test]
+async fn a_spec_that_is_stored_otherwise_is_remembered() {
+    let mut pruned = stored("a", "u");
+    pruned["spec"] = json!({});
+    let tried = Tried::new(&[(201, pruned)]).await;
+    let create = create("a");
+    tried.carry_out(&plan(vec![create.clone()])).await.unwrap();
+    let ledger = tried.applier.ledger();
+    assert!(ledger.explains(create.target(), &json!({ "a": 1 }), Some(&json!({}))));
+}
+
+#[tokio::test]
+async fn an_event_that_is_not_taken_ends_nothing() {
+    let tried = Tried::new(&[(200, stored("a", "u")), status(403, "no events here")]).await;
+    let about = object("a", "u");
+    let events = vec![Event::warning(
+        &Plane::Hub,
+        kind::WORKLOAD_DEPLOYMENT,
+        &about,
+        "Reason",
+        "note",
+    )];
+    let plan = Plan {
+        actions: vec![labelled()],
+        events,
+        ..Plan::default()
+    };
+    assert_eq!(tried.carry_out(&plan).await, Ok(Done::Written));
+    assert_eq!(
+        tried.server.asked(),
+        [
+            format!("PATCH {ALL}/a"),
+            "POST /apis/events.k8s.io/v1/namespaces/ns-1/events".to_owned()
+        ]
+    );
+}

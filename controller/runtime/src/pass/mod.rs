@@ -1,0 +1,210 @@
+//! One pass: observe, decide, carry out, report (design.md 7.3). The same for all reconcilers of both sides.
+//!
+//! Invariants: deciding reads no server and no clock but through its arguments; what was decided on and has changed is
+//! read live and decided again at once, [`IMMEDIATE_RETRIES`] times; a pass that met an unknown plane of its own waits for
+//! that plane's list.
+
+mod report;
+mod sight;
+mod tally;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{Kind, WORKLOAD_DEPLOYMENT};
+use popcell_core::brake;
+use popcell_core::object::Fields;
+use popcell_core::plan::{Action, Note, Plan, Plane};
+use tracing::{Instrument, debug, info, info_span, warn};
+
+pub use report::{Outcome, Reporter};
+pub use sight::{Live, Sight, refs};
+pub use tally::{Counts, Tallied, Tally};
+
+use crate::apply::{ApplyError, Difference, Done};
+use crate::planes::Change;
+use crate::queue::{Key, Verdict};
+use crate::world::World;
+
+/// How often a conflict is followed by another look at once.
+pub const IMMEDIATE_RETRIES: usize = 3;
+/// When a plan whose deletes are held is decided again, for the case that the world recovers without an event.
+const HELD_AGAIN: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// What a reconciler is to the pass and to the queue.
+pub trait Reconciler: Send + Sync + 'static {
+    /// Its name in metrics and logs.
+    fn name(&self) -> &'static str;
+
+    /// Reads live what no store has, into `live`. Most need nothing.
+    fn prepare<'a>(
+        &'a self,
+        _world: &'a World,
+        _live: &'a mut Live,
+        _key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Decides; `None` where the own plane is unknown, or nothing is there to decide about.
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan>;
+
+    /// A plan was carried out.
+    fn carried_out(&self, _world: &World, _key: &Key, _plan: &Plan) {}
+
+    /// Keys that an event wakes.
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
+
+    /// Keys that a disengaged plane wakes.
+    fn left(&self, _world: &World, _plane: &Plane) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// All keys whose plans may delete on a plane what the brake counts.
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key>;
+}
+
+/// Runs passes of one reconciler.
+pub struct Runner {
+    reconciler: Arc<dyn Reconciler>,
+    world: Arc<World>,
+}
+
+impl Runner {
+    /// Passes in a world.
+    pub fn new(reconciler: Arc<dyn Reconciler>, world: Arc<World>) -> Self {
+        Self { reconciler, world }
+    }
+
+    /// One pass of a key.
+    pub async fn pass(&self, key: &Key) -> Verdict {
+        let span = info_span!("pass", reconciler = self.reconciler.name(), %key);
+        let (start, mut live) = (Instant::now(), Live::default());
+        let (outcome, verdict) = self.retried(key, &mut live).instrument(span).await;
+        self.world
+            .reporter
+            .passed(self.reconciler.name(), outcome, start.elapsed());
+        verdict
+    }
+
+    async fn retried(&self, key: &Key, live: &mut Live) -> (Outcome, Verdict) {
+        for retry in 0.. {
+            let error = match self.once(key, live).await {
+                Ok(ended) => return ended,
+                Err(error) => error,
+            };
+            if let Some(target) = error.stale().filter(|_| retry < IMMEDIATE_RETRIES) {
+                debug!(%error, "deciding again");
+                match self.world.applier.read(target).await {
+                    Ok(found) => {
+                        live.put(target, found);
+                        continue;
+                    }
+                    Err(error) => return failed(&error),
+                }
+            }
+            return failed(&error);
+        }
+        (Outcome::Dropped, Verdict::Done)
+    }
+
+    async fn once(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
+        self.reconciler.prepare(&self.world, live, key).await?;
+        let decided = self
+            .reconciler
+            .decide(&Sight::new(&self.world, live), key, Timestamp::now());
+        let Some(plan) = decided else {
+            self.world.tally.clear(self.reconciler.name(), key);
+            return Ok((Outcome::Dropped, Verdict::Done));
+        };
+        self.world.tally.put(self.reconciler.name(), key, &plan);
+        for action in &plan.actions {
+            debug!(%action, "planned");
+        }
+        let done = self
+            .world
+            .applier
+            .carry_out(&plan, &|plane, kind| self.difference(plane, kind))
+            .await?;
+        self.reconciler.carried_out(&self.world, key, &plan);
+        told(&plan, done);
+        Ok(ended(&plan, done))
+    }
+
+    /// The whole difference of this reconciler on a plane and kind, as the brake asks for it.
+    fn difference(&self, plane: &Plane, kind: Kind) -> Difference {
+        let (live, now) = (Live::default(), Timestamp::now());
+        let sight = Sight::new(&self.world, &live);
+        // In a project every WorkloadDeployment is a Workload's; elsewhere ours carry the marker.
+        let whole = kind == WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_));
+        let ours = sight.all(plane, kind).known().unwrap_or_default();
+        let ours = ours.iter().filter(|one| whole || one.marked()).count();
+        let doomed = self
+            .reconciler
+            .keys(&self.world, plane)
+            .iter()
+            .filter_map(|key| self.reconciler.decide(&sight, key, now))
+            .map(|plan| {
+                brake::counted(&plan)
+                    .filter(|counted| *counted == (plane, kind.kind))
+                    .count()
+            })
+            .sum();
+        Difference { ours, doomed }
+    }
+}
+
+fn failed(error: &ApplyError) -> (Outcome, Verdict) {
+    match error {
+        ApplyError::Away(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => debug!(%error, "a pass ends"),
+        _ => warn!(%error, "a pass failed"),
+    }
+    (Outcome::of(error), error.verdict())
+}
+
+fn told(plan: &Plan, done: Done) {
+    if done == Done::Written {
+        for action in &plan.actions {
+            info!(%action, "written");
+        }
+    }
+    if let Some(terminal) = &plan.terminal {
+        debug!(
+            reason = terminal.reason,
+            message = terminal.message,
+            "nothing more to do until it changes"
+        );
+    }
+}
+
+fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
+    let verdict = match (done, plan.requeue) {
+        (Done::Held, _) => Verdict::After(HELD_AGAIN),
+        (_, Some(delay)) => Verdict::After(delay),
+        (_, None) => Verdict::Done,
+    };
+    let outcome = if done == Done::Held {
+        Outcome::Suppressed
+    } else if plan.notes.contains(&Note::Paused) {
+        Outcome::Paused
+    } else if plan.terminal.is_some() {
+        Outcome::Terminal
+    } else if done == Done::Written {
+        Outcome::Written
+    } else if plan.notes.iter().any(|note| matches!(note, Note::Dropped(_))) {
+        Outcome::Dropped
+    } else {
+        Outcome::Quiet
+    };
+    (outcome, verdict)
+}
+
+/// Whether a plan creates, changes or deletes an object of a kind.
+pub fn writes(plan: &Plan, kind: Kind) -> bool {
+    plan.actions
+        .iter()
+        .map(Action::target)
+        .any(|target| target.kind == kind)
+}

@@ -1,0 +1,159 @@
+//! What a pass sees: the stores of all planes, and over them single objects that were read live.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use popcell_api::kind::Kind;
+use popcell_core::identity::Project;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plane, Target};
+
+use crate::world::World;
+
+type Address = (Plane, &'static str, String, String);
+
+/// Objects that were read live during this pass; `None` = NotFound.
+#[derive(Debug, Default)]
+pub struct Live(BTreeMap<Address, Option<Arc<Object>>>);
+
+impl Live {
+    /// Takes in the answer of a server.
+    pub fn put(&mut self, target: &Target, found: Option<Object>) {
+        self.insert(target, found.map(Arc::new));
+    }
+
+    /// The same with an object that others hold too.
+    pub fn insert(&mut self, target: &Target, found: Option<Arc<Object>>) {
+        let namespace = target.namespace.clone().unwrap_or_default();
+        let address = (target.plane.clone(), target.kind.kind, namespace, target.name.clone());
+        self.0.insert(address, found);
+    }
+
+    fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<&Option<Arc<Object>>> {
+        self.0
+            .get(&(plane.clone(), kind.kind, namespace.to_owned(), name.to_owned()))
+    }
+
+    fn over(&self, plane: &Plane, kind: Kind) -> impl Iterator<Item = (&Address, &Option<Arc<Object>>)> {
+        self.0
+            .iter()
+            .filter(move |((one, name, ..), _)| one == plane && *name == kind.kind)
+    }
+}
+
+/// The state of all planes, as one pass sees it.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    /// Everything that is shared.
+    pub world: &'a World,
+    live: &'a Live,
+}
+
+impl<'a> Sight<'a> {
+    /// With what was read live.
+    pub fn new(world: &'a World, live: &'a Live) -> Self {
+        Self { world, live }
+    }
+
+    /// An object.
+    pub fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
+        if let Some(found) = self.live.get(plane, kind, namespace, name) {
+            return Observed::Known(found.clone());
+        }
+        let Some(engaged) = self.world.planes.get(plane) else {
+            return Observed::Unknown;
+        };
+        let store = engaged.store(kind);
+        store.map_or(Observed::Unknown, |store| store.get(namespace, name))
+    }
+
+    /// What was read live in this pass; `None` = not read, `Some(None)` = NotFound.
+    pub fn read_live(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<Option<Arc<Object>>> {
+        self.live.get(plane, kind, namespace, name).cloned()
+    }
+
+    /// All objects of a kind that were read live in this pass.
+    pub fn live_of(&self, kind: Kind) -> Vec<(Plane, Arc<Object>)> {
+        let of_kind = self.live.0.iter().filter(|((_, name, ..), _)| *name == kind.kind);
+        of_kind
+            .filter_map(|((plane, ..), found)| Some((plane.clone(), Arc::clone(found.as_ref()?))))
+            .collect()
+    }
+
+    /// Objects of a namespace.
+    pub fn in_namespace(&self, plane: &Plane, kind: Kind, namespace: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(plane, kind, Some(namespace))
+    }
+
+    /// Objects of a plane.
+    pub fn all(&self, plane: &Plane, kind: Kind) -> Observed<Vec<Arc<Object>>> {
+        self.select(plane, kind, None)
+    }
+
+    fn select(&self, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Observed<Vec<Arc<Object>>> {
+        let Some(engaged) = self.world.planes.get(plane) else {
+            return Observed::Unknown;
+        };
+        let Some(store) = engaged.store(kind) else {
+            return Observed::Unknown;
+        };
+        let stored = match namespace {
+            Some(namespace) => store.in_namespace(namespace),
+            None => store.all(),
+        };
+        stored.map(|mut objects| {
+            for ((_, _, within, name), found) in self.live.over(plane, kind) {
+                if namespace.is_some_and(|namespace| namespace != within) {
+                    continue;
+                }
+                objects.retain(|one| one.namespace() != within || one.name() != name);
+                objects.extend(found.clone());
+            }
+            objects
+        })
+    }
+
+    /// A Namespace of a project: read in this pass, or known from an earlier one.
+    pub fn project_namespace(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
+        match self.live.get(plane, NAMESPACE, "", name) {
+            Some(found) => Observed::Known(found.clone()),
+            None => self.world.namespaces.get(plane, name),
+        }
+    }
+
+    /// Identity of a project that is engaged; `None` where it is not.
+    pub fn project<R>(&self, plane: &Plane, view: impl FnOnce(Project<'_>) -> R) -> Option<R> {
+        let Plane::Project(id) = plane else { return None };
+        let engaged = self.world.planes.get(plane)?;
+        Some(view(Project { id, uid: engaged.uid() }))
+    }
+
+    /// Hub Namespaces that are labelled with a project and namespace.
+    pub fn hub_namespaces(&self, project: &str, namespace: &str) -> Observed<Vec<Arc<Object>>> {
+        let mut found = Vec::new();
+        for name in self.world.hub_index.of(project, namespace) {
+            match self.get(&Plane::Hub, NAMESPACE, "", &name) {
+                Observed::Known(one) => found.extend(one),
+                Observed::Unknown => return Observed::Unknown,
+            }
+        }
+        if self.is_known(&Plane::Hub, NAMESPACE) {
+            Observed::Known(found)
+        } else {
+            Observed::Unknown
+        }
+    }
+
+    /// Whether a store is fully listed.
+    pub fn is_known(&self, plane: &Plane, kind: Kind) -> bool {
+        let engaged = self.world.planes.get(plane);
+        let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
+        store.is_some_and(|store| store.is_known())
+    }
+}
+
+/// References, as decisions take them.
+pub fn refs(objects: &[Arc<Object>]) -> Vec<&Object> {
+    objects.iter().map(AsRef::as_ref).collect()
+}

@@ -1,0 +1,90 @@
+//! What the last pass of each key noted: the gauges of conflicts, orphans, skews and unreadable objects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use popcell_core::metrics::plane_kind;
+use popcell_core::plan::{Note, Plan, Plane};
+
+use crate::queue::Key;
+
+/// Counts by kind of plane and kind.
+pub type Counts = BTreeMap<(&'static str, &'static str), usize>;
+
+/// Figures for metrics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tallied {
+    /// Objects that hold a name of ours.
+    pub foreign: Counts,
+    /// Objects that nobody stands behind.
+    pub orphans: Counts,
+    /// Specs that a server stores otherwise.
+    pub skews: Counts,
+    /// Objects with a field that cannot be read.
+    pub undecodable: Counts,
+}
+
+/// Notes of all keys that have any.
+#[derive(Debug, Default)]
+pub struct Tally {
+    notes: Mutex<HashMap<(&'static str, Key), Vec<Note>>>,
+}
+
+impl Tally {
+    /// Replaces what an earlier pass noted.
+    pub fn put(&self, reconciler: &'static str, key: &Key, plan: &Plan) {
+        let counted: Vec<Note> = plan.notes.iter().filter(|note| is_counted(note)).cloned().collect();
+        if counted.is_empty() {
+            self.clear(reconciler, key);
+        } else {
+            self.notes().insert((reconciler, key.clone()), counted);
+        }
+    }
+
+    /// Forgets a key.
+    pub fn clear(&self, reconciler: &'static str, key: &Key) {
+        self.notes().remove(&(reconciler, key.clone()));
+    }
+
+    /// Forgets all keys of a plane.
+    pub fn retire(&self, plane: &Plane) {
+        self.notes().retain(|(_, key), _| key.plane != *plane);
+    }
+
+    /// What is noted now.
+    pub fn tallied(&self) -> Tallied {
+        let mut tallied = Tallied::default();
+        for note in self.notes().values().flatten() {
+            let (counts, target) = match note {
+                Note::Foreign(target) => (&mut tallied.foreign, target),
+                Note::Orphan(target) => (&mut tallied.orphans, target),
+                Note::Skew(target) => (&mut tallied.skews, target),
+                Note::Undecodable { target, .. } => (&mut tallied.undecodable, target),
+                _ => continue,
+            };
+            *counts.entry((plane_kind(&target.plane), target.kind.kind)).or_default() += 1;
+        }
+        tallied
+    }
+
+    /// Orphans, one by one.
+    pub fn orphans(&self) -> Vec<popcell_core::plan::Target> {
+        let notes = self.notes();
+        let orphans = notes.values().flatten().filter_map(|note| match note {
+            Note::Orphan(target) => Some(target.clone()),
+            _ => None,
+        });
+        orphans.collect()
+    }
+
+    fn notes(&self) -> MutexGuard<'_, HashMap<(&'static str, Key), Vec<Note>>> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_counted(note: &Note) -> bool {
+    matches!(
+        note,
+        Note::Foreign(_) | Note::Orphan(_) | Note::Skew(_) | Note::Undecodable { .. }
+    )
+}

@@ -1,0 +1,74 @@
+//! From events to keys.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use popcell_api::kind::Kind;
+use popcell_core::plan::Plane;
+
+use crate::pass::Reconciler;
+use crate::planes::{Change, Listener};
+use crate::queue::WorkQueue;
+use crate::world::World;
+
+/// A reconciler and its queue.
+#[derive(Clone)]
+pub struct Lane {
+    /// The reconciler.
+    pub reconciler: Arc<dyn Reconciler>,
+    /// Its queue.
+    pub queue: WorkQueue,
+}
+
+/// Wakes every reconciler. The world is given once it is made: it holds the planes, which hold this.
+pub struct Dispatch {
+    lanes: Vec<Lane>,
+    world: OnceLock<Weak<World>>,
+}
+
+impl Dispatch {
+    /// Tells these.
+    pub fn new(lanes: Vec<Lane>) -> Self {
+        Self {
+            lanes,
+            world: OnceLock::new(),
+        }
+    }
+
+    /// From now on events are heard. Call it before the first plane is engaged.
+    pub fn listen(&self, world: &Arc<World>) {
+        // A second world is not listened to.
+        let _ = self.world.set(Arc::downgrade(world));
+    }
+
+    /// All reconcilers and their queues.
+    pub fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    fn world(&self) -> Option<Arc<World>> {
+        self.world.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Listener for Dispatch {
+    fn changed(&self, plane: &Plane, kind: Kind, change: &Change) {
+        let Some(world) = self.world() else { return };
+        world.note(plane, kind, change);
+        for Lane { reconciler, queue } in &self.lanes {
+            for key in reconciler.wake(&world, plane, kind, change) {
+                queue.add(key);
+            }
+        }
+    }
+
+    fn disengaged(&self, plane: &Plane) {
+        let Some(world) = self.world() else { return };
+        world.retire(plane);
+        for Lane { reconciler, queue } in &self.lanes {
+            queue.retire(plane);
+            for key in reconciler.left(&world, plane) {
+                queue.add(key);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Views of events, for the question whom they wake.
+
+use std::sync::Arc;
+
+use popcell_api::kind::Kind;
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::Plane;
+
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Namespace and name of the object that an event is about; `None` where it is about a whole store.
+pub(super) fn address(change: &Change) -> Option<(&str, &str)> {
+    match change {
+        Change::Applied { now, .. } => Some((now.namespace(), now.name())),
+        Change::Gone { namespace, name, .. } | Change::Unreadable { namespace, name, .. } => Some((namespace, name)),
+        Change::Listed | Change::Lost => None,
+    }
+}
+
+/// The object before and after, where it could be read.
+pub(super) fn both(change: &Change) -> impl Iterator<Item = &Arc<Object>> {
+    let (before, now) = match change {
+        Change::Applied { before, now } => (before.as_ref(), Some(now)),
+        Change::Gone { last, .. } => (last.as_ref(), None),
+        Change::Unreadable { .. } | Change::Listed | Change::Lost => (None, None),
+    };
+    before.into_iter().chain(now)
+}
+
+/// Whether an object came, went, or began to go.
+pub(super) fn comes_or_goes(change: &Change) -> bool {
+    match change {
+        Change::Applied { before: None, .. } | Change::Gone { .. } => true,
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => before.deleting() != now.deleting() || before.uid() != now.uid(),
+        Change::Unreadable { .. } | Change::Listed | Change::Lost => false,
+    }
+}
+
+/// Whether more than the status has changed.
+pub(super) fn is_more_than_status(change: &Change) -> bool {
+    match change {
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => {
+            let same = |one: &Object, other: &Object| {
+                one.at("/spec") == other.at("/spec")
+                    && one.metadata.labels == other.metadata.labels
+                    && one.metadata.annotations == other.metadata.annotations
+            };
+            comes_or_goes(change) || !same(before, now)
+        }
+        _ => comes_or_goes(change),
+    }
+}
+
+/// Whether a store is known anew.
+pub(super) fn is_listed(change: &Change) -> bool {
+    matches!(change, Change::Listed)
+}
+
+/// All objects of a plane as keys.
+pub(super) fn keys_of(world: &World, plane: &Plane, kind: Kind) -> Vec<Key> {
+    keys_where(world, plane, kind, |_| true)
+}
+
+/// Objects of a plane as keys, where they are known.
+pub(super) fn keys_where(world: &World, plane: &Plane, kind: Kind, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
+    let objects = stored(world, plane, kind, None);
+    let meant = objects.iter().filter(|one| is_meant(one));
+    meant.map(|one| Key::new(plane, one.namespace(), one.name())).collect()
+}
+
+/// What a store holds, where it is known.
+pub(super) fn stored(world: &World, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Object>> {
+    let engaged = world.planes.get(plane);
+    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
+    let objects = store.map(|store| match namespace {
+        Some(namespace) => store.in_namespace(namespace),
+        None => store.all(),
+    });
+    objects
+        .and_then(popcell_core::observed::Observed::known)
+        .unwrap_or_default()
+}
+
+/// Engaged projects.
+pub(super) fn projects(world: &World) -> Vec<Plane> {
+    let mut planes = world.planes.planes();
+    planes.retain(|plane| matches!(plane, Plane::Project(_)));
+    planes
+}

@@ -1,0 +1,243 @@
+//! `federation`: see [`popcell_core::federation`].
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind};
+use popcell_core::federation::{self, Hub};
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plan, Plane};
+use popcell_core::{identity, names};
+
+use super::events;
+use crate::apply::ApplyError;
+use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Key: a WorkloadDeployment in its project.
+#[derive(Clone, Copy, Debug)]
+pub struct Federation;
+
+/// What the hub holds of one WorkloadDeployment.
+struct Holding {
+    namespaces: Vec<Arc<Object>>,
+    deployments: Vec<Arc<Object>>,
+    policy: Option<Arc<Object>>,
+    binding: Option<Arc<Object>>,
+}
+
+impl Holding {
+    fn look(sight: &Sight<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Observed<Self> {
+        Self::found(sight, project, deployment, current).map_or(Observed::Unknown, Observed::Known)
+    }
+
+    fn found(sight: &Sight<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
+        let mut namespaces = sight.hub_namespaces(project, deployment.namespace()).known()?;
+        let current = current.map(|one| names::hub_namespace(one.uid()));
+        if let Some(name) = current
+            .as_deref()
+            .filter(|name| namespaces.iter().all(|one| one.name() != *name))
+        {
+            namespaces.extend(sight.get(&Plane::Hub, NAMESPACE, "", name).known()?);
+        }
+        let mut deployments = Vec::new();
+        for namespace in &namespaces {
+            let within = sight.in_namespace(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, namespace.name());
+            deployments.extend(within.known()?);
+        }
+        if !sight.is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
+            return None;
+        }
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        let within = current.unwrap_or_default();
+        let policy = sight.get(
+            &Plane::Hub,
+            kind::PROPAGATION_POLICY,
+            &within,
+            &names::city_policy(city),
+        );
+        let bindings = sight
+            .in_namespace(&Plane::Hub, kind::RESOURCE_BINDING, &within)
+            .known()?;
+        Some(Self {
+            namespaces,
+            deployments,
+            policy: policy.known()?,
+            binding: bindings
+                .into_iter()
+                .find(|one| bound(one).is_some_and(|(_, name)| name == deployment.name())),
+        })
+    }
+}
+
+impl Reconciler for Federation {
+    fn name(&self) -> &'static str {
+        "federation"
+    }
+
+    fn prepare<'a>(&'a self, world: &'a World, _: &'a mut Live, key: &'a Key) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            let lives = events::stored(world, &key.plane, kind::WORKLOAD_DEPLOYMENT, Some(&key.namespace));
+            if lives.iter().any(|one| one.name() == key.name) {
+                world
+                    .namespaces
+                    .read(&world.applier, &key.plane, &key.namespace)
+                    .await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+        let plane = &key.plane;
+        let siblings = sight
+            .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
+            .known()?;
+        let deployment = siblings.iter().find(|one| one.name() == key.name)?;
+        let namespace = sight.project_namespace(plane, &key.namespace);
+        sight.project(plane, |project| {
+            let current = namespace.as_ref().known().and_then(Option::as_deref);
+            let holding = Holding::look(sight, project.id, deployment, current);
+            let holding = holding.as_ref();
+            let (namespaces, deployments) = match holding {
+                Observed::Known(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),
+                Observed::Unknown => Default::default(),
+            };
+            federation::decide(&federation::Observation {
+                project,
+                deployment,
+                siblings: &refs(&siblings),
+                namespace: namespace.as_ref().map(Option::as_deref),
+                hub: holding.map(|holding| Hub {
+                    namespaces: &namespaces,
+                    deployments: &deployments,
+                    policy: holding.policy.as_deref(),
+                    binding: holding.binding.as_deref(),
+                }),
+                ledger: &sight.world.applier.ledger(),
+                now,
+            })
+        })
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(world, plane, change),
+            (Plane::Hub, _) if events::is_listed(change) => {
+                let all = events::projects(world).into_iter();
+                all.flat_map(|project| self.keys(world, &project)).collect()
+            }
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => events::both(change)
+                .flat_map(|one| {
+                    let mut woken = origin(world, one.namespace(), one.name());
+                    if events::comes_or_goes(change) {
+                        woken.extend(users_of(world, one.namespace(), one));
+                    }
+                    woken
+                })
+                .collect(),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::both(change)
+                .filter_map(|one| identity::of_namespace(one))
+                .flat_map(|(project, namespace)| deployments(world, project, namespace))
+                .collect(),
+            (Plane::Hub, kind::RESOURCE_BINDING) => events::both(change)
+                .filter_map(|one| bound(one))
+                .flat_map(|(namespace, name)| origin(world, namespace, name))
+                .collect(),
+            (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => events::address(change)
+                .map(|(namespace, _)| owners(world, namespace))
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        match plane {
+            Plane::Hub => {
+                let all = events::projects(world).into_iter();
+                all.flat_map(|project| self.keys(world, &project)).collect()
+            }
+            project => events::keys_of(world, project, kind::WORKLOAD_DEPLOYMENT),
+        }
+    }
+}
+
+fn in_project(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {
+    if events::is_listed(change) {
+        return events::keys_of(world, plane, kind::WORKLOAD_DEPLOYMENT);
+    }
+    let Some((namespace, name)) = events::address(change) else {
+        return Vec::new();
+    };
+    let mut woken = vec![Key::new(plane, namespace, name)];
+    if events::comes_or_goes(change) {
+        for gone in events::both(change) {
+            woken.extend(same_policy(world, plane, namespace, gone));
+        }
+    }
+    woken
+}
+
+/// WorkloadDeployments of a project's namespace whose city has the same policy name: one of them may wait for the other.
+fn same_policy(world: &World, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
+    let policy = |one: &Object| one.text("/spec/cityCode").map(names::city_policy);
+    let wanted = policy(deployment);
+    events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
+        .iter()
+        .filter(|one| policy(one) == wanted && one.name() != deployment.name())
+        .map(|one| Key::new(plane, namespace, one.name()))
+        .collect()
+}
+
+/// Users of a city's policy name, in the project that a hub namespace is for.
+fn users_of(world: &World, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
+    owner(world, hub_namespace)
+        .map(|(plane, namespace)| same_policy(world, &plane, &namespace, deployment))
+        .unwrap_or_default()
+}
+
+/// All WorkloadDeployments of the project's namespace that a hub namespace is for.
+fn owners(world: &World, hub_namespace: &str) -> Vec<Key> {
+    owner(world, hub_namespace)
+        .map(|(plane, namespace)| {
+            let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
+            all.iter().map(|one| Key::new(&plane, &namespace, one.name())).collect()
+        })
+        .unwrap_or_default()
+}
+
+/// The project and namespace that a hub namespace is for, while the project is engaged (domain.md B2, B5).
+pub(super) fn owner(world: &World, hub_namespace: &str) -> Option<(Plane, String)> {
+    let hub = world.planes.get(&Plane::Hub)?;
+    let found = hub.store(NAMESPACE)?.get("", hub_namespace).known()??;
+    let (project, namespace) = identity::of_namespace(&found)?;
+    let plane = Plane::Project(project.to_owned());
+    world.planes.get(&plane)?;
+    Some((plane, namespace.to_owned()))
+}
+
+/// The WorkloadDeployment in the project that one of the hub stands for.
+fn origin(world: &World, hub_namespace: &str, name: &str) -> Vec<Key> {
+    let found = owner(world, hub_namespace);
+    found
+        .map(|(plane, namespace)| Key::new(&plane, &namespace, name))
+        .into_iter()
+        .collect()
+}
+
+fn deployments(world: &World, project: &str, namespace: &str) -> Vec<Key> {
+    let plane = Plane::Project(project.to_owned());
+    let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    all.iter().map(|one| Key::new(&plane, namespace, one.name())).collect()
+}
+
+/// Namespace and name of the WorkloadDeployment that a ResourceBinding is about.
+fn bound(binding: &Object) -> Option<(&str, &str)> {
+    let is_ours = binding.text("/spec/resource/kind") == Some(kind::WORKLOAD_DEPLOYMENT.kind);
+    let name = binding.text("/spec/resource/name").filter(|_| is_ours)?;
+    Some((binding.namespace(), name))
+}

@@ -1,0 +1,184 @@
+//! `orphans`: see [`popcell_core::orphans`].
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind, PROJECT};
+use popcell_core::identity;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::orphans::{self, ProjectState};
+use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
+
+use super::events;
+use crate::apply::{ApplyError, ProjectAnswer};
+use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// When a state is looked at again whose end brings no event: a Namespace that is being deleted, projects that are not
+/// listed yet.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Orphans;
+
+impl Orphans {
+    async fn read(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+        let Some(hub_namespace) = hub_namespace(world, live, key) else {
+            return Ok(());
+        };
+        let Some((id, namespace)) = identity::of_namespace(&hub_namespace) else {
+            return Ok(());
+        };
+        let plane = Plane::Project(id.to_owned());
+        if world.planes.get(&plane).is_none() {
+            return ask_for_project(world, live, id, &plane).await;
+        }
+        world.namespaces.read(&world.applier, &plane, namespace).await?;
+        let known = world.namespaces.get(&plane, namespace).known().flatten();
+        let empty = events::stored(world, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, Some(&key.name)).is_empty();
+        // What nobody has looked at since the last WorkloadDeployment went may be gone since.
+        if empty || !identity::is_current(&hub_namespace, known.as_deref()) {
+            world
+                .namespaces
+                .read_anew(&world.applier, live, &plane, namespace)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+impl Reconciler for Orphans {
+    fn name(&self) -> &'static str {
+        "orphans"
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(Self::read(world, live, key))
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+        let hub = &key.plane;
+        let namespace = sight.get(hub, NAMESPACE, "", &key.name).known()??;
+        let within = |kind| sight.in_namespace(hub, kind, &key.name).known();
+        let (deployments, copies, policies) = (
+            within(kind::WORKLOAD_DEPLOYMENT)?,
+            within(kind::INSTANCE)?,
+            within(kind::PROPAGATION_POLICY)?,
+        );
+        let (id, namespace_name) = identity::of_namespace(&namespace).unwrap_or_default();
+        let plane = Plane::Project(id.to_owned());
+        let in_project = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
+        let in_project = in_project.as_ref().map(|all| refs(all));
+        let project_namespace = sight.project_namespace(&plane, namespace_name);
+        let engaged = sight.world.planes.get(&plane);
+        let state = match &engaged {
+            Some(engaged) => ProjectState::Engaged {
+                uid: engaged.uid(),
+                namespace: project_namespace.as_ref().map(Option::as_deref),
+                deployments: in_project.as_ref().map(Vec::as_slice),
+            },
+            None if is_gone(sight, &plane, id) => ProjectState::Gone,
+            None => ProjectState::Away,
+        };
+        let mut plan = orphans::decide(&orphans::Observation {
+            namespace: &namespace,
+            deployments: &refs(&deployments),
+            copies: &refs(&copies),
+            policies: &refs(&policies),
+            project: state,
+            reclaim: sight.world.rules.reclaim_orphans,
+            grace: sight.world.rules.project_grace,
+            now,
+        });
+        let going = matches!(&project_namespace, Observed::Known(Some(one)) if one.deleting());
+        if going || (engaged.is_none() && !projects_are_known(sight.world)) {
+            plan.requeue_within(AGAIN);
+        }
+        Some(plan)
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        let key = |name: &str| Key::new(&Plane::Hub, name, name);
+        match (plane, kind) {
+            (Plane::Hub, NAMESPACE | kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::PROPAGATION_POLICY)
+                if events::is_listed(change) =>
+            {
+                self.keys(world, plane)
+            }
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
+                events::address(change).map(|(_, name)| key(name)).into_iter().collect()
+            }
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::PROPAGATION_POLICY)
+                if events::comes_or_goes(change) =>
+            {
+                events::address(change)
+                    .map(|(within, _)| key(within))
+                    .into_iter()
+                    .collect()
+            }
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
+                world.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+            }
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
+                .map(|(within, _)| world.hub_index.of(id, within).iter().map(|name| key(name)).collect())
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn left(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        let Plane::Project(id) = plane else { return Vec::new() };
+        let all = world.hub_index.of_project(id).into_iter();
+        all.map(|name| Key::new(&Plane::Hub, &name, &name)).collect()
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        let namespaces = events::stored(world, plane, NAMESPACE, None);
+        namespaces
+            .iter()
+            .map(|one| Key::new(&Plane::Hub, one.name(), one.name()))
+            .collect()
+    }
+}
+
+fn hub_namespace(world: &World, live: &Live, key: &Key) -> Option<std::sync::Arc<Object>> {
+    Sight::new(world, live)
+        .get(&Plane::Hub, NAMESPACE, "", &key.name)
+        .known()?
+}
+
+fn projects_are_known(world: &World) -> bool {
+    world.projects.as_ref().is_none_or(|projects| projects.is_known())
+}
+
+/// Asks the discovery server whether a project that is not engaged is there. One that the list has is only not Ready.
+async fn ask_for_project(world: &World, live: &mut Live, id: &str, plane: &Plane) -> Result<(), ApplyError> {
+    let listed = world.projects.as_ref().map(|projects| projects.get("", id));
+    let Some(Observed::Known(listed)) = listed else {
+        return Ok(());
+    };
+    let target = Target::cluster(plane, PROJECT, id);
+    if let Some(listed) = listed {
+        live.insert(&target, Some(listed));
+        return Ok(());
+    }
+    if let ProjectAnswer::Gone = world.applier.project(id).await? {
+        live.put(&target, None);
+    }
+    Ok(())
+}
+
+/// Whether the project of a hub namespace is gone: it is not there, or another of its name is.
+fn is_gone(sight: &Sight<'_>, plane: &Plane, id: &str) -> bool {
+    matches!(sight.read_live(plane, PROJECT, "", id), Some(None))
+}

@@ -1,0 +1,143 @@
+//! `policy`: see [`popcell_core::policy`].
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind};
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plan, Plane};
+use popcell_core::{identity, names, policy};
+use tracing::debug;
+
+use super::{events, federation};
+use crate::apply::ApplyError;
+use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Key: a policy name in a hub namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy;
+
+impl Reconciler for Policy {
+    fn name(&self) -> &'static str {
+        "policy"
+    }
+
+    fn prepare<'a>(&'a self, world: &'a World, _: &'a mut Live, key: &'a Key) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            if let Some((plane, namespace)) = federation::owner(world, &key.namespace) {
+                // The hub is this reconciler's plane: it does not wait for a project that is away.
+                let read = world.namespaces.read(&world.applier, &plane, &namespace).await;
+                read.unwrap_or_else(|error| debug!(%error, "the project's namespace stays unknown"));
+            }
+            Ok(())
+        })
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+        let hub = &key.plane;
+        let namespace = sight.get(hub, NAMESPACE, "", &key.namespace).known()?;
+        let policy = sight
+            .get(hub, kind::PROPAGATION_POLICY, &key.namespace, &key.name)
+            .known()?;
+        let deployments = sight
+            .in_namespace(hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
+            .known()?;
+        let in_project = in_project(sight, namespace.as_deref());
+        Some(policy::decide(&policy::Observation {
+            namespace: namespace.as_deref(),
+            namespace_name: &key.namespace,
+            name: &key.name,
+            policy: policy.as_deref(),
+            hub_deployments: &refs(&deployments),
+            project_deployments: in_project.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
+        }))
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Hub, kind::PROPAGATION_POLICY | kind::WORKLOAD_DEPLOYMENT | NAMESPACE)
+                if events::is_listed(change) =>
+            {
+                self.keys(world, plane)
+            }
+            (Plane::Hub, kind::PROPAGATION_POLICY) => events::address(change)
+                .map(|(namespace, name)| Key::new(plane, namespace, name))
+                .into_iter()
+                .collect(),
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::both(change)
+                .filter_map(|one| Some(Key::new(plane, one.namespace(), &city_policy(one)?)))
+                .collect(),
+            (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => events::address(change)
+                .map(|(_, name)| of_namespace(world, name))
+                .unwrap_or_default(),
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
+                let all = world.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(world, &name)).collect()
+            }
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
+                .filter_map(|one| Some((world.hub_index.of(id, one.namespace()), city_policy(one)?)))
+                .flat_map(|(all, name)| {
+                    let keys = all.into_iter();
+                    keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        if *plane != Plane::Hub {
+            return Vec::new();
+        }
+        let namespaces = events::stored(world, plane, NAMESPACE, None);
+        namespaces
+            .iter()
+            .flat_map(|one| of_namespace(world, one.name()))
+            .collect()
+    }
+}
+
+/// WorkloadDeployments of the project's namespace; none where the hub namespace is not its current one.
+fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>) -> Observed<Vec<Arc<Object>>> {
+    let Some(hub_namespace) = hub_namespace else {
+        return Observed::Unknown;
+    };
+    let Some((project, namespace)) = identity::of_namespace(hub_namespace) else {
+        return Observed::Unknown;
+    };
+    let plane = Plane::Project(project.to_owned());
+    let deployments = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace);
+    match sight.project_namespace(&plane, namespace) {
+        Observed::Known(one) if !identity::is_current(hub_namespace, one.as_deref()) => Observed::Known(Vec::new()),
+        _ => deployments,
+    }
+}
+
+fn city_policy(deployment: &Object) -> Option<String> {
+    deployment.text("/spec/cityCode").map(names::city_policy)
+}
+
+/// Every policy name of a hub namespace that anybody uses or has used.
+fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
+    let within = |plane: &Plane, kind, namespace: &str| events::stored(world, plane, kind, Some(namespace));
+    let mut found: BTreeSet<String> = within(&Plane::Hub, kind::PROPAGATION_POLICY, hub_namespace)
+        .iter()
+        .map(|one| one.name().to_owned())
+        .collect();
+    let deployments = within(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, hub_namespace);
+    found.extend(deployments.iter().filter_map(|one| city_policy(one)));
+    if let Some((project, namespace)) = federation::owner(world, hub_namespace) {
+        let deployments = within(&project, kind::WORKLOAD_DEPLOYMENT, &namespace);
+        found.extend(deployments.iter().filter_map(|one| city_policy(one)));
+    }
+    found
+        .iter()
+        .map(|name| Key::new(&Plane::Hub, hub_namespace, name))
+        .collect()
+}

@@ -1,0 +1,202 @@
+//! `projection`: see [`popcell_core::projection`].
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind};
+use popcell_api::labels;
+use popcell_core::identity;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
+use popcell_core::projection::{self, Observation};
+
+use super::{events, federation};
+use crate::apply::ApplyError;
+use crate::pass::{Live, Reconciler, Sight, refs, writes};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Name in the key of the pass that deletes projections without a copy.
+const SWEEP: &str = "";
+
+/// Key: an Instance of a hub namespace; without a name, all projections that come from that namespace.
+#[derive(Debug, Default)]
+pub struct Projection {
+    /// Projections that were deleted although what they show lives, by hub namespace and name.
+    removed: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Projection {
+    fn removed(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn in_project(&self, world: &World, id: &str, change: &Change) -> Vec<Key> {
+        let Some((namespace, name)) = events::address(change) else {
+            return Vec::new();
+        };
+        let mut woken = Vec::new();
+        for hub_namespace in world.hub_index.of(id, namespace) {
+            let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(&hub_namespace));
+            let shown = copies.iter().any(|one| one.name() == name);
+            if let (Change::Gone { last: Some(last), .. }, true) = (change, shown)
+                && last.marked()
+            {
+                self.removed().insert((hub_namespace.clone(), name.to_owned()));
+            }
+            woken.push(Key::new(&Plane::Hub, &hub_namespace, if shown { name } else { SWEEP }));
+        }
+        woken
+    }
+}
+
+impl Reconciler for Projection {
+    fn name(&self) -> &'static str {
+        "projection"
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            let Some((plane, namespace)) = federation::owner(world, &key.namespace) else {
+                return Ok(());
+            };
+            world.namespaces.read(&world.applier, &plane, &namespace).await?;
+            if key.name == SWEEP {
+                return Ok(());
+            }
+            let stored = Sight::new(world, live).get(&plane, kind::INSTANCE, &namespace, &key.name);
+            let Observed::Known(Some(stored)) = stored else {
+                return Ok(());
+            };
+            let target = Target::namespaced(&plane, kind::INSTANCE, &namespace, &key.name);
+            // A whole object is one that was read live in an earlier turn of this pass.
+            if stored.data.get("spec").is_some() {
+                return Ok(());
+            }
+            let found = match world.applier.remembered(&target, stored.resource_version()) {
+                Some(known) => Some(known),
+                None => world.applier.read(&target).await?.map(Arc::new),
+            };
+            live.insert(&target, found);
+            Ok(())
+        })
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+        let hub_namespace = sight.get(&Plane::Hub, NAMESPACE, "", &key.namespace).known()??;
+        let (id, namespace_name) = identity::of_namespace(&hub_namespace)?;
+        let plane = Plane::Project(id.to_owned());
+        let deployments = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
+        let deployments = deployments.as_ref().map(|all| refs(all));
+        let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
+        let clusters = clusters.as_ref().map(|all| refs(all));
+        let namespace = sight.project_namespace(&plane, namespace_name);
+        sight.project(&plane, |project| {
+            let seen = Observation {
+                project,
+                namespace: namespace.as_ref().map(Option::as_deref),
+                hub_namespace: &hub_namespace,
+                deployments: deployments.as_ref().map(Vec::as_slice),
+                clusters: clusters.as_ref().map(Vec::as_slice),
+                ledger: &sight.world.applier.ledger(),
+            };
+            if key.name == SWEEP {
+                let copies = sight.in_namespace(&Plane::Hub, kind::INSTANCE, &key.namespace);
+                let projections = sight.in_namespace(&plane, kind::INSTANCE, namespace_name).known()?;
+                let copies = copies.as_ref().map(|all| refs(all));
+                return Some(projection::sweep(
+                    &seen,
+                    copies.as_ref().map(Vec::as_slice),
+                    &refs(&projections),
+                ));
+            }
+            let copy = sight
+                .get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name)
+                .known()??;
+            let shown = sight.get(&plane, kind::INSTANCE, namespace_name, &key.name).known()?;
+            let removed = self.removed().contains(&(key.namespace.clone(), key.name.clone()));
+            Some(projection::show(&seen, &copy, shown.as_deref(), removed))
+        })?
+    }
+
+    fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
+        if key.name != SWEEP && writes(plan, kind::INSTANCE) {
+            self.removed().remove(&(key.namespace.clone(), key.name.clone()));
+        }
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Hub, kind::INSTANCE | kind::CLUSTER | NAMESPACE) if events::is_listed(change) => all(world),
+            (Plane::Hub, kind::INSTANCE) => events::address(change)
+                .map(|(namespace, name)| {
+                    let mut woken = vec![Key::new(plane, namespace, name)];
+                    if events::comes_or_goes(change) {
+                        woken.push(Key::new(plane, namespace, SWEEP));
+                    }
+                    woken
+                })
+                .unwrap_or_default(),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::address(change)
+                .map(|(_, name)| of_namespace(world, name))
+                .unwrap_or_default(),
+            (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => events::address(change)
+                .map(|(_, cluster)| from_source(world, cluster))
+                .unwrap_or_default(),
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE) if events::is_listed(change) => {
+                let all = world.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(world, &name)).collect()
+            }
+            (Plane::Project(id), kind::INSTANCE) => self.in_project(world, id, change),
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
+                .map(|(namespace, _)| world.hub_index.of(id, namespace).into_iter())
+                .into_iter()
+                .flatten()
+                .flat_map(|name| of_namespace(world, &name))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        let Plane::Project(id) = plane else { return Vec::new() };
+        let all = world.hub_index.of_project(id).into_iter();
+        all.map(|name| Key::new(&Plane::Hub, &name, SWEEP)).collect()
+    }
+}
+
+fn all(world: &World) -> Vec<Key> {
+    let namespaces = events::stored(world, &Plane::Hub, NAMESPACE, None);
+    namespaces
+        .iter()
+        .flat_map(|one| of_namespace(world, one.name()))
+        .collect()
+}
+
+fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
+    let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
+    let key = |name: &str| Key::new(&Plane::Hub, hub_namespace, name);
+    copies.iter().map(|one| key(one.name())).chain([key(SWEEP)]).collect()
+}
+
+fn from_source(world: &World, cluster: &str) -> Vec<Key> {
+    let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, None);
+    let theirs = copies.iter().filter(|one| is_from(one, cluster));
+    let keys: BTreeSet<Key> = theirs
+        .flat_map(|one| [one.name(), SWEEP].map(|name| Key::new(&Plane::Hub, one.namespace(), name)))
+        .collect();
+    keys.into_iter().collect()
+}
+
+fn is_from(copy: &Object, cluster: &str) -> bool {
+    copy.label(labels::SOURCE_CLUSTER) == Some(cluster)
+}

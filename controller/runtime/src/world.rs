@@ -1,0 +1,96 @@
+//! What all reconcilers share: planes, the applier, and the little that is remembered between passes.
+
+mod hub_index;
+mod namespaces;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_api::kind::{self, Kind};
+use popcell_core::plan::{NAMESPACE, Plane, Target};
+
+pub use hub_index::HubIndex;
+pub use namespaces::Namespaces;
+
+use crate::apply::Applier;
+use crate::pass::{Reporter, Tally};
+use crate::planes::{Change, Planes, Store};
+
+/// Settings of management reconcilers.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How long nothing is cleaned after a project was found to be gone.
+    pub project_grace: Duration,
+    /// Whether orphans are deleted.
+    pub reclaim_orphans: bool,
+}
+
+/// Shared by all reconcilers of a process.
+pub struct World {
+    /// All planes.
+    pub planes: Planes,
+    /// Carries out plans.
+    pub applier: Applier,
+    /// Notes of the last passes.
+    pub tally: Tally,
+    /// Who counts passes.
+    pub reporter: Arc<dyn Reporter>,
+    /// Settings.
+    pub rules: Rules,
+    /// Projects as discovery knows them; `None` in mode `single`.
+    pub projects: Option<Arc<Store>>,
+    /// Hub Namespaces by project and namespace.
+    pub hub_index: HubIndex,
+    /// Namespaces of projects, read live when WorkloadDeployments come or go.
+    pub namespaces: Namespaces,
+}
+
+impl World {
+    /// Nothing is remembered yet.
+    pub fn new(
+        planes: Planes,
+        applier: Applier,
+        reporter: Arc<dyn Reporter>,
+        rules: Rules,
+        projects: Option<Arc<Store>>,
+    ) -> Self {
+        Self {
+            planes,
+            applier,
+            tally: Tally::default(),
+            reporter,
+            rules,
+            projects,
+            hub_index: HubIndex::default(),
+            namespaces: Namespaces::default(),
+        }
+    }
+
+    /// Takes in an event, before anybody is woken by it.
+    pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        if let Change::Listed = change {
+            self.applier.brakes().relisted(plane, kind);
+        }
+        if let Change::Gone { namespace, name, .. } = change {
+            self.applier.forget(&Target {
+                plane: plane.clone(),
+                kind,
+                namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                name: name.clone(),
+            });
+        }
+        if *plane == Plane::Hub && kind == NAMESPACE {
+            self.hub_index.note(change);
+        }
+        if kind == kind::WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
+            self.namespaces.note(plane, change);
+        }
+    }
+
+    /// Forgets a plane.
+    pub fn retire(&self, plane: &Plane) {
+        self.applier.retire(plane);
+        self.tally.retire(plane);
+        self.namespaces.retire(plane);
+    }
+}
