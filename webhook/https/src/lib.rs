@@ -25,6 +25,7 @@ mod phase;
 mod service;
 mod status;
 mod threads;
+pub mod timeout;
 mod tls;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};

@@ -8,9 +8,8 @@ use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser, ValueEnum};
 use popcell_engine::Settings;
+use popcell_https::timeout::parse_duration;
 use popcell_https::{FilePair, SelfSigned, Source};
-
-use crate::deadline::parse_duration;
 
 /// Hosts interpreter modules as a Karmada ResourceInterpreterWebhook.
 #[derive(Debug, Clone, Parser)]
