@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod admission;
 pub mod apply;
 pub mod breaker;
 pub mod config;
@@ -17,8 +18,10 @@ pub mod pass;
 pub mod planes;
 pub mod queue;
 pub mod reconcilers;
+mod run;
 pub mod telemetry;
 pub mod times;
 pub mod world;
 
 pub use error::Error;
+pub use run::run;

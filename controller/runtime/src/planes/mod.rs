@@ -28,6 +28,8 @@ pub use stats::Stats;
 pub use store::{Change, Store};
 pub use transport::{Direct, Projects, Transport, tuned};
 
+pub(crate) use raw::Raw;
+
 use crate::error::Error;
 use follow::Streams;
 

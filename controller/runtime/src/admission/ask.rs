@@ -1,0 +1,156 @@
+//! What a review asks a project's API server.
+//!
+//! Invariant: every question ends by the review's deadline, and whatever comes back instead of an answer becomes one
+//! short text for the user. Addresses, causes and bodies (a gateway answers with pages of HTML) go to the log only.
+
+use std::fmt;
+
+use futures::future::join_all;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::api::ObjectList;
+use popcell_api::kind::LOCATION_BINDING;
+use popcell_core::admission::{self, NetworkUse};
+use popcell_core::object::Object;
+use popcell_core::plan::Plane;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+use crate::error::{Error, chain};
+use crate::planes::Raw;
+
+/// Where reviews of access are sent.
+const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+/// Questions of one review that are under way at once: over HTTP/1.1 each has a connection of its own.
+const AT_ONCE: usize = 16;
+/// The largest answer in bytes.
+const LARGEST: usize = 16 * 1024 * 1024;
+/// So much of an answer that is no answer goes into the log, in bytes.
+const SHOWN: usize = 256;
+
+/// Why a question has no answer. Its text is for users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AskError {
+    /// Credentials, most often.
+    #[error("no client can be made for the project's API server")]
+    NoClient,
+    /// Nothing takes the request.
+    #[error("the project's API server cannot be reached")]
+    Unreachable,
+    /// The review's time is up.
+    #[error("the project's API server did not answer in time")]
+    Late,
+    /// It answers with an error.
+    #[error("the project's API server answered {0}")]
+    Refused(StatusCode),
+    /// It answers with success and something else than was asked for, or breaks off.
+    #[error("the project's API server gave an answer that cannot be read")]
+    Unreadable,
+}
+
+/// Asks one project.
+pub(super) struct Asker<'a> {
+    plane: &'a Plane,
+    client: Result<Client, AskError>,
+    by: Instant,
+    room: Semaphore,
+}
+
+impl<'a> Asker<'a> {
+    /// Every question ends at `by`. Without a client every question has that error.
+    pub(super) fn new(plane: &'a Plane, client: Result<Client, Error>, by: Instant) -> Self {
+        let client = client.map_err(|error| {
+            warn!(%plane, error = chain(&error), "no client for a review");
+            AskError::NoClient
+        });
+        Self {
+            plane,
+            client,
+            by,
+            room: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    /// The LocationBindings that there are now, of all namespaces: the same request on servers that have them in the
+    /// cluster (domain.md 10-10). One that cannot be read is left out.
+    pub(super) async fn bindings(&self) -> Result<Vec<Object>, AskError> {
+        let kind = LOCATION_BINDING;
+        let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
+        let list: ObjectList<Raw<false>> = self.ask(Request::get(path), Vec::new()).await?;
+        let read = list.items.into_iter().filter_map(|raw| match raw.object {
+            Ok(object) => Some(*object),
+            Err(error) => {
+                warn!(plane = %self.plane, error, "a LocationBinding cannot be read");
+                None
+            }
+        });
+        Ok(read.collect())
+    }
+
+    /// Whether the user may use each of the networks, in their order.
+    pub(super) async fn accesses(&self, user: &Value, networks: &[NetworkUse]) -> Vec<Result<bool, AskError>> {
+        join_all(networks.iter().map(|network| self.access(user, network))).await
+    }
+
+    async fn access(&self, user: &Value, network: &NetworkUse) -> Result<bool, AskError> {
+        let body = admission::access_review(user, network).to_string().into_bytes();
+        let request = Request::post(ACCESS_REVIEWS).header("content-type", "application/json");
+        let answer: Value = self.ask(request, body).await?;
+        let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
+        allowed.ok_or_else(|| self.unreadable(&"a review of access without status.allowed", b""))
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: http::request::Builder, body: Vec<u8>) -> Result<T, AskError> {
+        let client = self.client.as_ref().map_err(|error| *error)?;
+        let asking = async {
+            // Never closed: it waits or has room.
+            let _room = self.room.acquire().await;
+            if Instant::now() >= self.by {
+                return Err(AskError::Late);
+            }
+            self.answer(client, request, body).await
+        };
+        let answer = timeout_at(self.by, asking).await.unwrap_or(Err(AskError::Late));
+        if let Err(AskError::Late) = answer {
+            warn!(plane = %self.plane, "no answer in time for a review");
+        }
+        answer
+    }
+
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        client: &Client,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> Result<T, AskError> {
+        let unreachable = |error: &(dyn std::error::Error + 'static)| {
+            warn!(plane = %self.plane, error = chain(error), "no answer for a review");
+            AskError::Unreachable
+        };
+        let request = request.body(body.into()).map_err(|error| unreachable(&error))?;
+        let response = client.send(request).await.map_err(|error| unreachable(&error))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), LARGEST).collect().await;
+        let body = body.map_err(|error| self.unreadable(&error, b""))?.to_bytes();
+        if !status.is_success() {
+            warn!(plane = %self.plane, %status, body = shown(&body), "a question of a review was refused");
+            return Err(AskError::Refused(status));
+        }
+        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error, &body))
+    }
+
+    fn unreadable(&self, error: &dyn fmt::Display, body: &[u8]) -> AskError {
+        warn!(plane = %self.plane, %error, body = shown(body), "an answer for a review cannot be read");
+        AskError::Unreadable
+    }
+}
+
+/// The beginning of a text from outside, in one line.
+fn shown(body: &[u8]) -> String {
+    let start = body.get(..SHOWN).unwrap_or(body);
+    String::from_utf8_lossy(start).replace(char::is_control, " ")
+}

@@ -1,0 +1,109 @@
+//! The admission webhook for Workloads (domain.md 3.1; design.md 7.5-2, -17).
+//!
+//! Invariants
+//! - What cannot be looked at is never allowed: an outage of a project's server is a refusal that says so.
+//! - A review that has nothing to look at (a spec that did not change, an object that is being deleted, a delete) asks no
+//!   server for anything.
+//! - Every request that can be read has an answer with its uid before its client gives up.
+//! - It needs no Lease and no engaged project: clients are made on demand, on every replica (domain.md G21).
+//!
+//! The rules themselves are popcell-core's.
+
+mod ask;
+mod clients;
+mod refusal;
+mod review;
+mod routes;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_https::Limits;
+
+pub use routes::router;
+pub use serve::{Endpoint, ServeError};
+
+use crate::planes::Transport;
+use clients::Clients;
+
+/// The longest time of a review: API servers wait 10 s unless they are told otherwise.
+const LONGEST: Duration = Duration::from_secs(9);
+/// At a stop, what the longest review gets beyond its own time, for its answer to leave.
+const MARGIN: Duration = Duration::from_secs(3);
+
+/// Where the project of a request is (domain.md 7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// There is one project, on the server that the process runs on.
+    Single,
+    /// The request names its project in `userInfo.extra`, and is denied when it does not.
+    Milo,
+}
+
+/// Told the outcome of each review ([`popcell_core::metrics::ADMISSION`]) and how long it took.
+pub type Record = Arc<dyn Fn(&'static str, Duration) + Send + Sync>;
+
+/// Reviews Workloads.
+pub struct Admission {
+    mode: Mode,
+    clients: Clients,
+    record: Record,
+    limits: Limits,
+}
+
+impl Admission {
+    /// Makes its own clients with `transport`; no request is sent before the first review.
+    pub fn new(mode: Mode, transport: Arc<dyn Transport>, record: Record) -> Self {
+        Self {
+            mode,
+            clients: Clients::new(transport),
+            record,
+            limits: limits(),
+        }
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Limits of the port. A review carries two Workloads of at most 3 MiB each, which is what an API server takes.
+fn limits() -> Limits {
+    Limits {
+        drain: LONGEST + MARGIN,
+        ..Limits::default()
+    }
+}
+
+/// How a review ended, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All rules are kept.
+    Allowed,
+    /// There was nothing to look at.
+    Unread,
+    /// A rule is broken, or the user may not.
+    Denied,
+    /// Refused because it could not be read, or nobody could tell.
+    Error,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Unread => "unread",
+            Self::Denied => "denied",
+            Self::Error => "error",
+        }
+    }
+}

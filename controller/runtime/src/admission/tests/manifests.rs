@@ -1,0 +1,75 @@
+//! What is shipped names what is served.
+
+use std::fs;
+use std::path::Path;
+
+use popcell_api::admission::{
+    MUTATE_WORKLOAD_PATH, MUTATING_CONFIGURATION, MUTATING_WEBHOOK, PORT, SERVICE, VALIDATE_WORKLOAD_PATH,
+    VALIDATING_CONFIGURATION, VALIDATING_WEBHOOK,
+};
+use popcell_api::kind::WORKLOAD;
+use serde_json::{Value, json};
+
+use crate::admission::LONGEST;
+
+fn shipped(file: &str) -> Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests");
+    let text = fs::read_to_string(root.join(file)).unwrap();
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+#[test]
+fn d3_1_the_configurations_are_those_of_the_webhooks() {
+    for (file, kind, configuration, webhook, path) in [
+        (
+            "base/admission/mutating.yaml",
+            "MutatingWebhookConfiguration",
+            MUTATING_CONFIGURATION,
+            MUTATING_WEBHOOK,
+            MUTATE_WORKLOAD_PATH,
+        ),
+        (
+            "base/admission/validating.yaml",
+            "ValidatingWebhookConfiguration",
+            VALIDATING_CONFIGURATION,
+            VALIDATING_WEBHOOK,
+            VALIDATE_WORKLOAD_PATH,
+        ),
+    ] {
+        assert_eq!(
+            shipped(file),
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+                "metadata": { "name": configuration },
+                "webhooks": [{
+                    "name": webhook,
+                    "admissionReviewVersions": ["v1"],
+                    "clientConfig": { "service": { "name": SERVICE, "namespace": "compute-system", "path": path, "port": PORT } },
+                    "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": LONGEST.as_secs() + 1,
+                    "rules": [{ "apiGroups": [WORKLOAD.group], "apiVersions": [WORKLOAD.version],
+                        "operations": ["CREATE", "UPDATE"], "resources": [WORKLOAD.plural], "scope": "Namespaced" }],
+                }],
+            })
+        );
+    }
+    let service = shipped("base/admission/service.yaml");
+    assert_eq!(
+        service["metadata"],
+        json!({ "name": SERVICE, "namespace": "compute-system" })
+    );
+    assert_eq!(
+        service["spec"]["ports"],
+        json!([{ "name": "webhook", "port": PORT, "targetPort": PORT }])
+    );
+}
+
+#[test]
+fn the_dev_overlay_calls_the_same_paths() {
+    let overlay = shipped("overlays/dev/kustomization.yaml").to_string();
+    for path in [MUTATE_WORKLOAD_PATH, VALIDATE_WORKLOAD_PATH] {
+        assert!(
+            overlay.contains(&format!("https://host.docker.internal:{PORT}{path}")),
+            "{path}"
+        );
+    }
+}

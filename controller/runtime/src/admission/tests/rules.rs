@@ -1,0 +1,221 @@
+//! What is asked for a Workload, and what users are told.
+
+use super::*;
+
+#[tokio::test]
+async fn a_good_workload_is_allowed_after_one_list_and_one_review_of_access() {
+    let served = Served::good();
+    let mut dry = create(workload());
+    dry["dryRun"] = json!(true);
+    for request in [create(workload()), dry] {
+        let response = served.validate(&request).await;
+        assert_eq!(response, json!({ "uid": "uid-CREATE", "allowed": true }));
+        assert_eq!(served.servers.paths(), [LIST, ACCESS]);
+        assert_eq!(served.servers.outcomes(), ["allowed"]);
+    }
+}
+
+#[tokio::test]
+async fn d8_15_a_city_without_binding_is_refused_with_those_that_have_one() {
+    let served = Served::good();
+    let status = served.validate(&create(in_cities(&["DFW", "LHR"]))).await["status"].take();
+    let (field, message) = (
+        "spec.placements[0].cityCodes[1]",
+        r#"Unsupported value: "LHR": supported values: "DFW", "ORD""#,
+    );
+    assert_eq!(
+        status,
+        json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "reason": "Invalid", "code": 422,
+            "message": format!("Workload.compute.datumapis.com \"web\" is invalid: {field}: {message}"),
+            "details": { "name": "web", "group": "compute.datumapis.com", "kind": "Workload",
+                "causes": [{ "reason": "FieldValueNotSupported", "message": message, "field": field }] },
+        })
+    );
+    assert_eq!(served.servers.outcomes(), ["denied"]);
+}
+
+#[tokio::test]
+async fn a_network_that_the_user_may_not_use_is_refused_beside_all_other_faults() {
+    let served = Served::new(
+        Mode::Milo,
+        Servers::seeing(|asked| match asked.what.as_str() {
+            LIST => bindings(&[]),
+            _ => access(asked.body["spec"]["resourceAttributes"]["name"] == "open"),
+        }),
+    );
+    let mut new = with_networks(&[json!({ "name": "open" }), json!({ "name": "closed" })]);
+    new["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(0);
+    let (code, reason, message) = served.refused(&create(new)).await;
+    assert_eq!((code, reason.as_str()), (422, "Invalid"));
+    assert_eq!(
+        message,
+        "Workload.compute.datumapis.com \"web\" is invalid: [\
+         spec.placements[0].cityCodes[0]: Unsupported value: \"DFW\": no value is supported, \
+         spec.placements[0].scaleSettings.minReplicas: Invalid value: 0: must be greater than 0, \
+         spec.template.spec.networkInterfaces[1].network: Forbidden: permission to use the network was denied]"
+    );
+}
+
+#[tokio::test]
+async fn b15_g18_the_review_of_access_carries_every_claim_and_the_networks_own_namespace() {
+    let served = Served::good();
+    let extra = json!({
+        "iam.miloapis.com/parent-name": ["p1"],
+        "iam.miloapis.com/parent-type": ["Project"],
+        "iam.miloapis.com/parent-api-group": ["resourcemanager.miloapis.com"],
+        "example.com/many": ["a", "b"],
+    });
+    let mut request = create(with_networks(&[json!({ "name": "n", "namespace": "net" })]));
+    request["userInfo"]["extra"] = extra.clone();
+    assert_eq!(served.validate(&request).await["allowed"], json!(true));
+    let asked = served.servers.asked();
+    assert_eq!(
+        asked[1].body,
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {
+                "user": "me", "uid": "1", "groups": ["g"], "extra": extra,
+                "resourceAttributes": { "verb": "use", "group": "networking.datumapis.com", "version": "v1alpha",
+                    "resource": "networks", "name": "n", "namespace": "net" },
+            },
+        })
+    );
+}
+
+/// The API server fills both in late; the request has them from the start.
+#[tokio::test]
+async fn what_the_object_does_not_say_the_request_does() {
+    let served = Served::good();
+    let mut new = workload();
+    new["metadata"] = json!({ "generateName": "web-" });
+    let mut request = create(new.clone());
+    request["namespace"] = json!("team");
+    served.validate(&request).await;
+    let asked = served.servers.asked();
+    assert_eq!(asked[1].body["spec"]["resourceAttributes"]["namespace"], json!("team"));
+    new["spec"]["placements"] = json!([]);
+    let (_, _, message) = served.refused(&create(new)).await;
+    assert!(
+        message.starts_with("Workload.compute.datumapis.com \"web\" is invalid"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn d17_an_unread_admission_asks_nobody_for_anything() {
+    let served = Served::new(Mode::Milo, Servers::new(|_| Reply::Away));
+    let mut finalized = workload();
+    finalized["metadata"]["finalizers"] = json!(["compute.datumapis.com/workload-controller"]);
+    finalized["status"] = json!({ "replicas": 1 });
+    let mut going = in_cities(&["LHR"]);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut unreadable = workload();
+    unreadable["spec"] = json!("not a spec");
+    for mut request in [
+        update(workload(), finalized),
+        update(workload(), going),
+        update(unreadable.clone(), unreadable),
+        request("DELETE", workload(), Value::Null),
+    ] {
+        // Nor does it need to be known whose it is: our own writes name no project.
+        request["userInfo"] = json!({ "username": "system:serviceaccount:compute-system:compute" });
+        let response = served.validate(&request).await;
+        assert_eq!(response["allowed"], json!(true), "{request}");
+        assert_eq!(served.servers.outcomes(), ["unread"]);
+    }
+    assert_eq!(served.servers.asked(), []);
+    assert_eq!(served.servers.clients(), []);
+}
+
+#[tokio::test]
+async fn g1_of_an_update_only_what_is_new_is_asked_for() {
+    let served = Served::good();
+    for (new, asked) in [
+        (rolled(), vec![]),
+        (in_cities(&["DFW", "ORD"]), vec![LIST]),
+        (
+            with_networks(&[json!({ "name": "default" }), json!({ "name": "b" })]),
+            vec![ACCESS],
+        ),
+    ] {
+        let response = served.validate(&update(workload(), new.clone())).await;
+        assert_eq!(response["allowed"], json!(true), "{new}");
+        assert_eq!(served.servers.paths(), asked, "{new}");
+        assert_eq!(served.servers.outcomes(), ["allowed"]);
+    }
+}
+
+#[tokio::test]
+async fn g1_a_city_that_lost_its_binding_stays_and_an_update_keeps_the_rules() {
+    let served = Served::new(
+        Mode::Milo,
+        Servers::new(|asked| match asked {
+            LIST => bindings(&[binding("ORD")]),
+            _ => access(true),
+        }),
+    );
+    let response = served.validate(&update(workload(), in_cities(&["DFW", "ORD"]))).await;
+    assert_eq!(response["allowed"], json!(true), "DFW was there before: {response}");
+    let (code, _, message) = served.refused(&update(workload(), in_cities(&["DFW", "LHR"]))).await;
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("cityCodes[1]: Unsupported value: \"LHR\": supported values: \"ORD\""),
+        "{message}"
+    );
+    let mut worse = rolled();
+    worse["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(1001);
+    let (code, _, message) = served.refused(&update(workload(), worse)).await;
+    assert_eq!(code, 422);
+    assert!(message.contains("must be less than or equal to 1000"), "{message}");
+}
+
+#[tokio::test]
+async fn c31_names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() {
+    let served = Served::good();
+    let mut long = workload();
+    long["spec"]["placements"][0]["name"] = json!("p".repeat(63));
+    let mut reserved = workload();
+    reserved["spec"]["template"]["metadata"] = json!({ "labels": { "work.karmada.io/name": "x" } });
+    for (new, field, rule) in [
+        (long, "spec.placements[0].cityCodes[0]", "at most 59 fit"),
+        (
+            in_cities(&["nyc_1"]),
+            "spec.placements[0].cityCodes[0]",
+            "1 to 32 letters",
+        ),
+        (reserved, "spec.template.metadata.labels", "work.karmada.io/name"),
+    ] {
+        let status = served.validate(&create(new)).await["status"].take();
+        assert_eq!(status["code"], json!(422));
+        let causes = status["details"]["causes"].as_array().unwrap();
+        let told = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
+        assert!(
+            causes.iter().any(|cause| told(cause, "field").starts_with(field)
+                && format!("{} {}", told(cause, "field"), told(cause, "message")).contains(rule)),
+            "{field} {rule}: {status:#}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn c02_a_binding_that_cannot_be_used_or_read_harms_itself_only() {
+    let served = Served::new(
+        Mode::Milo,
+        Servers::new(|asked| match asked {
+            LIST => {
+                let mut closed = binding("LHR");
+                closed["status"] = json!({ "conditions": [{ "type": "Available", "status": "False" }] });
+                let bad = json!({ "metadata": { "name": "bad", "labels": "no map" } });
+                bindings(&[bad, closed, json!({ "spec": 3 }), binding("DFW")])
+            }
+            _ => access(true),
+        }),
+    );
+    assert_eq!(served.validate(&create(workload())).await["allowed"], json!(true));
+    let (_, _, message) = served.refused(&create(in_cities(&["LHR"]))).await;
+    assert!(
+        message.ends_with(r#"Unsupported value: "LHR": supported values: "DFW""#),
+        "{message}"
+    );
+}
