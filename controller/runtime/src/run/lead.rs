@@ -1,0 +1,78 @@
+//! Writing while the Lease is held (design.md 7.5-17).
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::error::RunError;
+use super::management::Management;
+use crate::lease::{Keeper, LeaseError, Permit, Releases};
+
+/// The Lease of this process.
+pub(super) struct Leadership {
+    /// Who keeps it; `None` where there is none to keep.
+    pub(super) keeper: Option<Keeper>,
+    /// Permission to write.
+    pub(super) permit: Permit,
+}
+
+type Keeping = JoinHandle<Result<(), LeaseError>>;
+
+impl Leadership {
+    /// Waits for the permit, runs passes until `stop`, and releases the Lease when the last one has ended.
+    pub(super) async fn run(self, management: Option<&Management>, stop: &CancellationToken) -> Result<(), RunError> {
+        let releases = self.keeper.as_ref().map(Keeper::releases);
+        let written = CancellationToken::new();
+        let mut keeping = self.keeper.map(|keeper| tokio::spawn(keeper.run(written.clone())));
+        let led = tokio::select! {
+            led = lead(&self.permit, management, releases.as_ref(), stop) => Ok(led),
+            lost = lost(keeping.as_mut()) => Err(lost),
+        };
+        if let Err(lost) = led {
+            // Others write now: passes that run find no permit, and the process ends.
+            return Err(lost);
+        }
+        written.cancel();
+        match keeping {
+            Some(keeping) => ended(keeping.await),
+            None => Ok(()),
+        }
+    }
+}
+
+async fn lead(permit: &Permit, management: Option<&Management>, releases: Option<&Releases>, stop: &CancellationToken) {
+    if !permit.wait(stop).await {
+        return stop.cancelled().await;
+    }
+    info!("this process writes");
+    let Some(management) = management else {
+        return stop.cancelled().await;
+    };
+    let running = management.run(stop);
+    let releasing = async {
+        while let Some(releases) = releases {
+            releases.next().await;
+            management.release_brakes();
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = releasing => stop.cancelled().await,
+    }
+    running.join_all().await;
+}
+
+/// Waits for the end of the keeper that nobody asked for.
+async fn lost(keeping: Option<&mut Keeping>) -> RunError {
+    match keeping {
+        Some(keeping) => match ended(keeping.await) {
+            Ok(()) => RunError::Task,
+            Err(lost) => lost,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+fn ended(keeping: Result<Result<(), LeaseError>, tokio::task::JoinError>) -> Result<(), RunError> {
+    keeping.map_err(|_| RunError::Task)?.map_err(RunError::from)
+}

@@ -1,0 +1,131 @@
+//! The program from its settings to its exit: connect, engage, serve, lead, stop (design.md 7).
+//!
+//! Invariants: every replica watches and reviews; only the one that may write runs passes; at a stop passes end before the
+//! Lease is released, and the Lease before the planes are left.
+
+mod error;
+mod gauges;
+mod lead;
+mod management;
+mod meters;
+mod ports;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use kube::Client;
+use popcell_core::plan::Plane;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use error::RunError;
+
+use crate::apply::MayWrite;
+use crate::config::{Connections, Discovery, Settings};
+use crate::error::chain;
+use crate::flags::Flags;
+use crate::lease::{Keeper, Permit, identity};
+use crate::metrics::Metrics;
+use crate::planes::{Direct, Projects, tuned};
+use crate::telemetry;
+use lead::Leadership;
+use management::Management;
+use ports::Ports;
+
+/// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
+pub fn run(flags: &Flags) -> ExitCode {
+    telemetry::install(flags.log_format);
+    match start(flags) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            error!("{}", chain(&failed));
+            ExitCode::from(failed.exit_code())
+        }
+    }
+}
+
+fn start(flags: &Flags) -> Result<(), RunError> {
+    let settings = Settings::read(flags)?;
+    settings.tell();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(RunError::System)?.block_on(serve(&settings))
+}
+
+async fn serve(settings: &Settings) -> Result<(), RunError> {
+    let stop = on_signal().map_err(RunError::System)?;
+    let connections = settings.connect().await?;
+    let (metrics, transport) = (Metrics::new(), direct(settings, &connections));
+    let keeper = keeper(settings, &connections)?;
+    let permit = keeper.as_ref().map_or_else(Permit::sole, Keeper::permit);
+    let mut ports = Ports::default();
+    ports.serve_admission(settings, &transport, &metrics).await?;
+    let mut management = None;
+    if settings.controllers.management {
+        let may_write: MayWrite = {
+            let permit = permit.clone();
+            Arc::new(move || permit.holds())
+        };
+        management = Some(Management::start(settings, &connections, transport, &metrics, may_write).await?);
+    }
+    let checks = management.as_mut().map(Management::checks).unwrap_or_default();
+    ports.serve_health(settings, checks, &metrics).await?;
+    info!("started");
+
+    let leadership = Leadership { keeper, permit };
+    let ended = tokio::select! {
+        ended = leadership.run(management.as_ref(), &stop) => ended,
+        ended = ports.failed() => ended,
+    };
+    ports.leave();
+    if let Some(management) = management {
+        management.end().await;
+    }
+    ports.stop().await;
+    info!("stopped");
+    ended
+}
+
+/// Cancelled at SIGTERM and SIGINT.
+fn on_signal() -> std::io::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        info!("stopping");
+        told.cancel();
+    });
+    Ok(stop)
+}
+
+fn direct(settings: &Settings, connections: &Connections) -> Direct {
+    let projects = match (&settings.discovery, &connections.template) {
+        (Discovery::Milo(milo), Some(template)) => Projects::Milo {
+            addressing: milo.addressing,
+            config: Box::new(template.clone()),
+        },
+        _ => Projects::Local,
+    };
+    Direct {
+        local: connections.local.clone(),
+        hub: connections.hub.clone(),
+        projects,
+    }
+}
+
+/// Who keeps the Lease; `None` where this process writes without one.
+fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keeper>, RunError> {
+    let writes = settings.controllers.management || settings.controllers.cell;
+    let Some(lease) = settings.lease.as_ref().filter(|_| writes) else {
+        return Ok(None);
+    };
+    let client = Client::try_from(tuned(connections.local.clone())).map_err(|source| crate::Error::Client {
+        plane: Plane::Cell,
+        source: Box::new(source),
+    })?;
+    Ok(Some(Keeper::new(client, lease, identity())))
+}

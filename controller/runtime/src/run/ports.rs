@@ -1,0 +1,145 @@
+//! The ports of the program: reviews at admission, probes, metrics.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use popcell_core::metrics as table;
+use popcell_https::{Certificates, FilePair, Limits, Listener, Source};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::error::RunError;
+use crate::admission::{Admission, Endpoint, Mode, ServeError, router};
+use crate::config::{Certificate, Discovery, Settings};
+use crate::health::{self, Check, Health, Readiness};
+use crate::metrics::Metrics;
+use crate::planes::Direct;
+
+/// How often to look for a new certificate.
+const RELOAD: Duration = Duration::from_secs(30);
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Ports that are served.
+#[derive(Default)]
+pub(super) struct Ports {
+    stop: CancellationToken,
+    readiness: Readiness,
+    serving: JoinSet<Result<(), RunError>>,
+    health: Option<Health>,
+}
+
+impl Ports {
+    /// Reviews Workloads, where the configuration has a webhook server.
+    pub(super) async fn serve_admission(
+        &mut self,
+        settings: &Settings,
+        transport: &Direct,
+        metrics: &Metrics,
+    ) -> Result<(), RunError> {
+        let Some(webhook) = &settings.webhook else {
+            return Ok(());
+        };
+        let endpoint = Endpoint::bind(webhook.listen, files(&webhook.certificate)).await?;
+        let mode = match settings.discovery {
+            Discovery::Single => Mode::Single,
+            Discovery::Milo(_) => Mode::Milo,
+        };
+        let metrics = metrics.clone();
+        let record = Arc::new(move |outcome: &'static str, took: Duration| {
+            metrics.count(&table::ADMISSION, &[outcome]);
+            metrics.observe(&table::ADMISSION_SECONDS, &[], took);
+        });
+        let router = router(Admission::new(mode, Arc::new(transport.clone()), record));
+        let stop = self.stop.clone();
+        self.serving.spawn(async move {
+            endpoint
+                .serve(router, RELOAD, stop)
+                .await
+                .map(drop)
+                .map_err(RunError::from)
+        });
+        Ok(())
+    }
+
+    /// Probes, and metrics where they have a port of their own.
+    pub(super) async fn serve_health(
+        &mut self,
+        settings: &Settings,
+        mut checks: Vec<Check>,
+        metrics: &Metrics,
+    ) -> Result<(), RunError> {
+        checks.push(self.readiness.check());
+        if let Some(address) = settings.health {
+            self.health = Some(health::start(address, checks, metrics.clone()).await?);
+        }
+        if let Some(port) = &settings.metrics {
+            let metrics = metrics.clone();
+            let scrape = move || {
+                let text = metrics.encode();
+                async move { ([(CONTENT_TYPE, OPEN_METRICS)], text) }
+            };
+            let router = Router::new().route("/metrics", get(scrape));
+            let listener = Listener::bind(port.listen, Limits::default())
+                .await?
+                .on_threads(NonZeroUsize::MIN)?;
+            let stop = self.stop.clone();
+            match port.certificate.as_ref().map(files) {
+                None => {
+                    self.serving.spawn(async move {
+                        listener.serve_plain(router, stop).await;
+                        Ok(())
+                    });
+                }
+                Some(files) => {
+                    let certificates = Certificates::open(Source::Files(files)).map_err(ServeError::from)?;
+                    let certificates = Arc::new(certificates);
+                    self.serving.spawn(async move {
+                        let watching = tokio::spawn(Arc::clone(&certificates).watch(RELOAD));
+                        let _watching = AbortOnDropHandle::new(watching);
+                        listener
+                            .serve(&certificates, router, stop)
+                            .await
+                            .map(drop)
+                            .map_err(RunError::from)
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A port ended by itself; waits for ever where none does.
+    pub(super) async fn failed(&mut self) -> Result<(), RunError> {
+        match self.serving.join_next().await {
+            Some(ended) => ended.unwrap_or(Err(RunError::Task)),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// New requests should go elsewhere.
+    pub(super) fn leave(&self) {
+        self.readiness.leave();
+    }
+
+    /// Ends every port; reviews that were begun are answered.
+    pub(super) async fn stop(mut self) {
+        self.stop.cancel();
+        while self.serving.join_next().await.is_some() {}
+        if let Some(health) = self.health {
+            health.stop().await;
+        }
+    }
+}
+
+fn files(certificate: &Certificate) -> FilePair {
+    FilePair {
+        certificate: certificate.certificate.clone(),
+        key: certificate.key.clone(),
+        names: Vec::new(),
+    }
+}
