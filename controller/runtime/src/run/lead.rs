@@ -28,10 +28,8 @@ impl Leadership {
             led = lead(&self.permit, management, releases.as_ref(), stop) => Ok(led),
             lost = lost(keeping.as_mut()) => Err(lost),
         };
-        if let Err(lost) = led {
-            // Others write now: passes that run find no permit, and the process ends.
-            return Err(lost);
-        }
+        // When it is lost others write now: passes that run find no permit, and the process ends.
+        led?;
         written.cancel();
         match keeping {
             Some(keeping) => ended(keeping.await),

@@ -67,17 +67,14 @@ impl Management {
             planes.engage(&Plane::Hub, None).await?;
             checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub));
         }
-        let discovery = match discovery {
-            Some(found) => {
-                checks.extend(found.checks(metrics));
-                Some(tokio::spawn(found.discovery.run(planes)))
-            }
-            None => {
-                let project = Plane::Project(SINGLE.to_owned());
-                planes.engage(&project, None).await?;
-                checks.push(plane_synced("project-synced", planes, project));
-                None
-            }
+        let discovery = if let Some(found) = discovery {
+            checks.extend(found.checks(metrics));
+            Some(tokio::spawn(found.discovery.run(planes)))
+        } else {
+            let project = Plane::Project(SINGLE.to_owned());
+            planes.engage(&project, None).await?;
+            checks.push(plane_synced("project-synced", planes, project));
+            None
         };
         Ok(Self {
             world,
