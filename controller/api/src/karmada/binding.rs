@@ -8,6 +8,8 @@ use crate::observed::{ObservedCondition, null_as_default};
 
 /// Condition: Karmada has placed the object.
 pub const SCHEDULED: &str = "Scheduled";
+/// Reason of [`SCHEDULED`] = False: no cluster fits. Karmada then takes all clusters out of the binding.
+pub const NO_CLUSTER_FIT: &str = "NoClusterFit";
 
 /// Where Karmada has placed an object, and what the clusters say of it.
 pub type ResourceBinding = Object<ResourceBindingSpec, ResourceBindingStatus>;

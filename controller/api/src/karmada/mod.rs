@@ -5,7 +5,8 @@ mod cluster;
 mod policy;
 
 pub use binding::{
-    AggregatedStatusItem, BindingTarget, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, SCHEDULED,
+    AggregatedStatusItem, BindingTarget, NO_CLUSTER_FIT, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
+    SCHEDULED,
     TargetCluster,
 };
 pub use cluster::{Cluster, ClusterSpec};

@@ -145,13 +145,17 @@ fn says_nothing_of_the_city(project: &Object) -> bool {
 }
 
 /// Since when a binding that the scheduler has dealt with has no cluster.
+///
+/// Karmada notes the generation that it dealt with only where it found a cluster; that it found none is in the condition.
 fn unplaced_since(binding: &Object) -> Option<Timestamp> {
-    let current = binding.int("/status/schedulerObservedGeneration");
-    if current.is_none() || current != binding.generation() || !binding.items("/spec/clusters").is_empty() {
+    let scheduled = conditions::find(binding.at("/status")?, karmada::SCHEDULED);
+    let says = |field: &str, value: &str| scheduled.is_some_and(|one| conditions::text(one, field) == value);
+    let none_fits = says("status", "False") && says("reason", karmada::NO_CLUSTER_FIT);
+    let noted = binding.int("/status/schedulerObservedGeneration");
+    let is_current = noted.is_some() && noted == binding.generation();
+    if !binding.items("/spec/clusters").is_empty() || !(none_fits || is_current) {
         return None;
     }
-    let scheduled = conditions::find(binding.at("/status")?, karmada::SCHEDULED)
-        .map(|condition| conditions::text(condition, "lastTransitionTime"))
-        .and_then(|time| time.parse().ok());
-    scheduled.or_else(|| binding.created())
+    let since = scheduled.map(|condition| conditions::text(condition, "lastTransitionTime"));
+    since.and_then(|time| time.parse().ok()).or_else(|| binding.created())
 }

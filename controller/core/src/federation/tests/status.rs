@@ -16,12 +16,13 @@ fn hub_status(replicas: i64, observed: i64) -> Value {
             "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 77 }] })
 }
 
+/// As Karmada v1.18 writes it where no cluster fits any more: the generation that it notes is that of its last success.
 fn binding(clusters: Value, since: &str) -> Object {
     object(
         json!({ "metadata": { "name": "web", "namespace": "ns-n1", "generation": 4, "uid": "b", "resourceVersion": "1" },
         "spec": { "clusters": clusters },
-        "status": { "schedulerObservedGeneration": 4,
-            "conditions": [{ "type": "Scheduled", "status": "False", "lastTransitionTime": since }] } }),
+        "status": { "schedulerObservedGeneration": 3, "conditions": [
+            { "type": "Scheduled", "status": "False", "reason": "NoClusterFit", "lastTransitionTime": since }] } }),
     )
 }
 
@@ -165,11 +166,14 @@ fn c37_d12_a_city_without_a_cell_shows_it_after_a_minute_and_minds_its_counts() 
             r#"No Location matches city code "DFW""#.to_owned()
         )
     );
-    // A clock that is behind, a scheduler that has not looked, and a placed binding change nothing.
-    let mut old = binding(json!([]), "2026-01-01T00:00:00Z");
-    old.metadata.generation = Some(5);
+    // A clock that is behind, a scheduler that has not looked or that failed, and a placed binding change nothing.
+    let mut new = binding(json!([]), "2026-01-01T00:00:00Z");
+    new.data["status"] = json!({});
+    let mut failed = binding(json!([]), "2026-01-01T00:00:00Z");
+    failed.data["status"]["conditions"][0]["reason"] = json!("SchedulerError");
     for other in [
-        old,
+        new,
+        failed,
         binding(json!([{ "name": "dfw" }]), "2026-01-01T00:00:00Z"),
         binding(json!([]), "2026-01-01T09:00:00Z"),
     ] {
