@@ -6,8 +6,7 @@ mod policy;
 
 pub use binding::{
     AggregatedStatusItem, BindingTarget, NO_CLUSTER_FIT, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
-    SCHEDULED,
-    TargetCluster,
+    SCHEDULED, TargetCluster,
 };
 pub use cluster::{Cluster, ClusterSpec};
 pub use policy::{
