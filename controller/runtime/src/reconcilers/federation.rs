@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
+use popcell_api::finalizers;
 use popcell_api::kind::{self, Kind};
 use popcell_core::federation::{self, Hub};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{NAMESPACE, Plan, Plane};
+use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::{identity, names};
 
 use super::events;
@@ -74,19 +75,51 @@ impl Holding {
     }
 }
 
+/// Reads live what the hub holds of a WorkloadDeployment that goes: without anything there its finalizer is taken away,
+/// and the stores may not have seen yet what the last pass made.
+async fn read_what_is_left(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+    let Plane::Project(id) = &key.plane else { return Ok(()) };
+    if !Sight::new(world, live).is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
+        return Ok(());
+    }
+    let mut within = world.hub_index.of(id, &key.namespace);
+    if let Observed::Known(Some(namespace)) = world.namespaces.get(&key.plane, &key.namespace) {
+        let current = names::hub_namespace(namespace.uid());
+        if !within.contains(&current) {
+            let target = Target::cluster(&Plane::Hub, NAMESPACE, &current);
+            live.put(&target, world.applier.read(&target).await?);
+            within.push(current);
+        }
+    }
+    for namespace in within {
+        let target = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &namespace, &key.name);
+        live.put(&target, world.applier.read(&target).await?);
+    }
+    Ok(())
+}
+
 impl Reconciler for Federation {
     fn name(&self) -> &'static str {
         "federation"
     }
 
-    fn prepare<'a>(&'a self, world: &'a World, _: &'a mut Live, key: &'a Key) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
             let lives = events::stored(world, &key.plane, kind::WORKLOAD_DEPLOYMENT, Some(&key.namespace));
-            if lives.iter().any(|one| one.name() == key.name) {
-                world
-                    .namespaces
-                    .read(&world.applier, &key.plane, &key.namespace)
-                    .await?;
+            let Some(deployment) = lives.iter().find(|one| one.name() == key.name) else {
+                return Ok(());
+            };
+            world
+                .namespaces
+                .read(&world.applier, &key.plane, &key.namespace)
+                .await?;
+            if deployment.deleting() && deployment.has_finalizer(finalizers::FEDERATOR) {
+                read_what_is_left(world, live, key).await?;
             }
             Ok(())
         })
