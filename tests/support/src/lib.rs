@@ -6,6 +6,7 @@
 mod address;
 pub mod artifacts;
 mod cell;
+pub mod controller;
 mod eventually;
 mod gateway;
 mod guarded;
@@ -21,6 +22,7 @@ pub mod webhook;
 pub mod workspace;
 
 pub use cell::CellStandIn;
+pub use controller::{Controller, ControllerSpec};
 pub use eventually::{always, eventually};
 pub use gateway::Gateway;
 pub use guarded::Guarded;

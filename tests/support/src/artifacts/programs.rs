@@ -24,6 +24,8 @@ pub enum Profile {
 pub struct Programs {
     /// `popcell-webhook`.
     pub webhook: PathBuf,
+    /// `popcell-controller`.
+    pub controller: PathBuf,
     /// `popcell`.
     pub popcell: PathBuf,
 }
@@ -51,6 +53,7 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
             "--quiet",
             "--workspace",
             "--bin=popcell-webhook",
+            "--bin=popcell-controller",
             "--bin=popcell",
         ])
         .arg("--message-format=json-render-diagnostics")
@@ -64,13 +67,14 @@ pub(super) fn build(profile: Profile) -> Result<Programs> {
     let output = command.output().context("failed to start cargo")?;
     ensure!(
         output.status.success(),
-        "failed to build popcell-webhook and popcell: cargo ended with {}",
+        "failed to build our programs: cargo ended with {}",
         output.status
     );
     let mut found = executables(&String::from_utf8_lossy(&output.stdout));
     let mut take = |name: &str| found.remove(name).with_context(|| format!("cargo built no {name}"));
     Ok(Programs {
         webhook: take("popcell-webhook")?,
+        controller: take("popcell-controller")?,
         popcell: take("popcell")?,
     })
 }

@@ -1,0 +1,102 @@
+//! Cities that come and go: by bindings in the project, and by cells in the hub.
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::conditions::reasons::{NO_MATCHING_LOCATION, STABLE_INSTANCE_FOUND};
+use popcell_api::{conditions, labels};
+use popcell_suites::read;
+use popcell_suites::world::{ORD, SOON};
+use popcell_test_support::kind::{CLUSTER, LOCATION_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, always, eventually, objects};
+use serde_json::json;
+
+use crate::tenant::{Tenant, available};
+use crate::world::{P1, WATCHED, World};
+
+/// A city of this test's own: bindings are the whole project's.
+const CITY: &str = "K2X";
+
+fn replicas(expected: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
+    move |object| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(expected))
+}
+
+pub(crate) async fn bindings(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let both: [&str; 2] = ["LHR", CITY];
+    tenant.workload("web", &[("us", &both, 2)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
+    tenant
+        .in_project(WORKLOAD, "web", |workload| {
+            let condition = read::at(workload, "/status/placements/0/conditions/0");
+            ensure!(
+                condition["reason"] == NO_MATCHING_LOCATION
+                    && condition["message"] == conditions::messages::no_matching_location(CITY),
+                "{condition}"
+            );
+            Ok(())
+        })
+        .await?;
+    let names = tenant.names_in_project(WORKLOAD_DEPLOYMENT).await?;
+    ensure!(names == ["web-us-lhr"], "{names:?}");
+
+    tenant.project.apply(&objects::location_binding(CITY)).await?;
+    let carried = tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x", |_| Ok(())).await?;
+
+    let binding = CITY.to_lowercase();
+    tenant.project.delete(LOCATION_BINDING, None, &binding).await?;
+    tenant.place("web", &[("us", &both, 5)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(5)).await?;
+    always("it stays as it is", WATCHED, async || {
+        let now = tenant.now_in_hub("web-us-k2x").await?;
+        ensure!(read::uid(&now) == read::uid(&carried), "it was made anew");
+        replicas(2)(&now)
+    })
+    .await?;
+    tenant.place("web", &[("us", &both, 1)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x", replicas(1)).await?;
+    tenant.place("web", &[("us", &["LHR"], 1)]).await?;
+    tenant.gone_from_project(WORKLOAD_DEPLOYMENT, "web-us-k2x").await?;
+    tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x").await
+}
+
+async fn label(hub: &Plane, city: Option<&str>) -> Result<()> {
+    let patch = json!({ "metadata": { "labels": { labels::CITY_CODE: city } } });
+    hub.merge(CLUSTER, None, ORD, &patch).await.map(|_| ())
+}
+
+pub(crate) async fn loses_its_cell(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["ORD"], 2)]).await?;
+    let ord = world.lab.plane(ORD).await?;
+    tenant.report(&ord, "web-us-ord", 2, 2).await?;
+    tenant.shown("web-us-ord", 2).await?;
+
+    label(&tenant.hub, None).await?;
+    let told = told_that_nobody_serves(&tenant).await;
+    label(&tenant.hub, Some("ORD")).await?;
+    told?;
+    tenant.report(&ord, "web-us-ord", 2, 1).await?;
+    let back = tenant.shown("web-us-ord", 1).await?;
+    available(&back, "True", STABLE_INSTANCE_FOUND)
+}
+
+/// The design gives it a minute; the rest is room for Karmada to empty the binding and for a busy machine.
+async fn told_that_nobody_serves(tenant: &Tenant) -> Result<()> {
+    eventually("the city is without a cell", SOON, async || {
+        let mine = tenant
+            .project
+            .expect(WORKLOAD_DEPLOYMENT, Some(&tenant.namespace), "web-us-ord")
+            .await?;
+        available(&mine, "False", NO_MATCHING_LOCATION)?;
+        for count in ["replicas", "currentReplicas", "updatedReplicas", "readyReplicas"] {
+            read::expect_at(&mine, &format!("/status/{count}"), &json!(0))?;
+        }
+        let workload = tenant.project.expect(WORKLOAD, Some(&tenant.namespace), "web").await?;
+        read::expect_at(&workload, "/status/readyReplicas", &json!(0))?;
+        let condition = read::condition(&workload, conditions::AVAILABLE)?;
+        let message = condition["message"].as_str().context("no message")?;
+        ensure!(condition["status"] == "False" && message.contains("ORD"), "{condition}");
+        Ok(())
+    })
+    .await
+}

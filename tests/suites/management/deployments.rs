@@ -1,0 +1,191 @@
+//! Workloads that become WorkloadDeployments in the hub and in cells, and their status.
+
+use anyhow::{Result, ensure};
+use popcell_api::{annotations, conditions, labels};
+use popcell_suites::read;
+use popcell_suites::world::{DFW, ORD};
+use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{always, objects};
+use serde_json::json;
+
+use crate::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
+use crate::world::{P1, P2, WATCHED, World};
+
+const ALL: [(&str, &str); 3] = [("web-us-dfw", "DFW"), ("web-us-ord", "ORD"), ("web-eu-lhr", "LHR")];
+
+pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let workload = tenant
+        .workload("web", &[("us", &["DFW", "ORD"], 2), ("eu", &["LHR"], 1)])
+        .await?;
+    for (name, city) in ALL {
+        let mine = tenant.in_project(WORKLOAD_DEPLOYMENT, name, |_| Ok(())).await?;
+        ensure!(is_owned_by(&mine, &workload), "{:?}", mine.metadata.owner_references);
+        let carried = tenant
+            .in_hub(WORKLOAD_DEPLOYMENT, name, |one| same_spec(one, &mine))
+            .await?;
+        expect_label(&carried, labels::CITY_CODE, city)?;
+        expect_label(&carried, labels::UPSTREAM_NAMESPACE, namespace)?;
+        expect_label(&carried, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)?;
+        ensure!(annotation(&carried, annotations::UPSTREAM_UID) == read::uid(&mine));
+        is_the_policy(&tenant, city).await?;
+    }
+    let hub_namespace = tenant.hub_namespace_object().await?;
+    expect_label(&hub_namespace, labels::UPSTREAM_CLUSTER_NAME, "cluster-p1")?;
+    expect_label(&hub_namespace, labels::UPSTREAM_NAMESPACE, namespace)?;
+
+    for (cell, expected) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
+        let cell = world.lab.plane(cell).await?;
+        tenant.in_cell(&cell, expected, |_| Ok(())).await?;
+        let found = cell.list(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), "").await?;
+        ensure!(found.len() == 1, "{} has {} of them", cell.name(), found.len());
+    }
+    tenant
+        .in_project(WORKLOAD, "web", |workload| {
+            read::expect_at(workload, "/status/deployments", &json!(3))?;
+            read::expect_at(
+                workload,
+                "/status/observedGeneration",
+                &json!(workload.metadata.generation),
+            )
+        })
+        .await?;
+
+    tenant
+        .place("web", &[("us", &["DFW", "ORD"], 3), ("eu", &["LHR"], 1)])
+        .await?;
+    let dfw = world.lab.plane(DFW).await?;
+    let three =
+        |object: &kube::api::DynamicObject| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(3));
+    tenant.in_cell(&dfw, "web-us-dfw", three).await?;
+    let mine = tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", three).await?;
+    let carried = tenant.now_in_hub("web-us-dfw").await?;
+    let generation = annotation(&carried, annotations::UPSTREAM_GENERATION);
+    ensure!(generation == mine.metadata.generation.unwrap_or_default().to_string());
+    Ok(())
+}
+
+async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
+    let policy = tenant.policy(city).await?;
+    let wanted = objects::city_policy(&tenant.hub_namespace, city);
+    read::expect_at(
+        &policy,
+        "/spec/placement/clusterAffinity",
+        &wanted["spec"]["placement"]["clusterAffinity"],
+    )?;
+    let selectors = read::at(&policy, "/spec/resourceSelectors");
+    ensure!(
+        selectors.as_array().is_some_and(|all| all.len() == 1)
+            && selectors[0]["labelSelector"]["matchLabels"] == json!({ labels::CITY_CODE: city }),
+        "{selectors}"
+    );
+    Ok(())
+}
+
+/// In a Push and in a Pull member.
+pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["DFW", "ORD"], 2)]).await?;
+    for (name, city) in &ALL[..2] {
+        tenant
+            .in_project(WORKLOAD_DEPLOYMENT, name, |object| {
+                available(object, "False", conditions::reasons::PROVISIONING_INSTANCES)?;
+                let message = &read::condition(object, conditions::AVAILABLE)?["message"];
+                ensure!(*message == conditions::messages::waiting_for_city(city), "{message}");
+                read::expect_at(object, "/status/desiredReplicas", &json!(0))
+            })
+            .await?;
+    }
+    let (dfw, ord) = (world.lab.plane(DFW).await?, world.lab.plane(ORD).await?);
+    tenant.report(&dfw, "web-us-dfw", 2, 0).await?;
+    tenant.shown("web-us-dfw", 0).await?;
+    tenant.report(&dfw, "web-us-dfw", 2, 2).await?;
+    tenant.shown("web-us-dfw", 2).await?;
+    tenant.report(&ord, "web-us-ord", 2, 1).await?;
+    tenant.shown("web-us-ord", 1).await?;
+    tenant
+        .in_project(WORKLOAD, "web", |workload| {
+            available(workload, "True", conditions::reasons::AVAILABLE_PLACEMENT_FOUND)?;
+            read::expect_at(workload, "/status/readyReplicas", &json!(3))?;
+            read::expect_at(workload, "/status/desiredReplicas", &json!(4))?;
+            read::expect_at(workload, "/status/placements/0/readyReplicas", &json!(3))
+        })
+        .await?;
+
+    // What the cell has not seen yet is not passed off as seen.
+    tenant.place("web", &[("us", &["DFW", "ORD"], 3)]).await?;
+    tenant
+        .in_cell(&dfw, "web-us-dfw", |object| {
+            read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(3))
+        })
+        .await?;
+    let mine = tenant
+        .project
+        .expect(WORKLOAD_DEPLOYMENT, Some(namespace), "web-us-dfw")
+        .await?;
+    ensure!(
+        read::at(&mine, "/status/observedGeneration").as_i64() < mine.metadata.generation,
+        "{}",
+        read::at(&mine, "/status")
+    );
+    tenant.report(&dfw, "web-us-dfw", 3, 3).await?;
+    tenant.shown("web-us-dfw", 3).await.map(|_| ())
+}
+
+pub(crate) async fn apart(world: &World, namespace: &str) -> Result<()> {
+    let tenants = [
+        Tenant::new(world, P1, namespace).await?,
+        Tenant::new(world, P2, namespace).await?,
+    ];
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
+    }
+    ensure!(tenants[0].hub_namespace != tenants[1].hub_namespace);
+    let dfw = world.lab.plane(DFW).await?;
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        let mine = |object: &kube::api::DynamicObject| {
+            read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(replicas))
+        };
+        tenant.in_cell(&dfw, "web-us-dfw", mine).await?;
+        tenant.report(&dfw, "web-us-dfw", replicas, replicas).await?;
+    }
+    for (tenant, replicas) in tenants.iter().zip([1, 2]) {
+        tenant.shown("web-us-dfw", replicas).await?;
+    }
+    tenants[0].delete(WORKLOAD, "web").await?;
+    tenants[0].gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw").await?;
+    tenants[1].now_in_hub("web-us-dfw").await.map(|_| ())
+}
+
+pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
+    let pause = |value: serde_json::Value| json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });
+    let project = &tenant.project;
+    project
+        .merge(WORKLOAD, Some(namespace), "web", &pause(json!("true")))
+        .await?;
+    tenant
+        .in_project(WORKLOAD, "web", |workload| {
+            read::condition(workload, "Paused").map(|_| ())
+        })
+        .await?;
+    tenant.place("web", &[("us", &["LHR"], 2)]).await?;
+    always("nothing is written for it", WATCHED, async || {
+        let one = project
+            .expect(WORKLOAD_DEPLOYMENT, Some(namespace), "web-us-lhr")
+            .await?;
+        read::expect_at(&one, "/spec/scaleSettings/minReplicas", &json!(1))
+    })
+    .await?;
+    project
+        .merge(WORKLOAD, Some(namespace), "web", &pause(serde_json::Value::Null))
+        .await?;
+    tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |one| {
+            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
+        })
+        .await
+        .map(|_| ())
+}

@@ -1,0 +1,103 @@
+//! What somebody does by hand to our objects in the hub is undone.
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::labels;
+use popcell_suites::read;
+use popcell_suites::world::DFW;
+use popcell_test_support::kind::{PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
+use serde_json::{Value, json};
+
+use crate::tenant::{Tenant, expect_label};
+use crate::world::{P1, World};
+
+const NAME: &str = "web-us-dfw";
+
+pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
+    let dfw = world.lab.plane(DFW).await?;
+    tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
+    let first = tenant.policy("DFW").await?;
+    let name = first.metadata.name.clone().context("no name")?;
+
+    let elsewhere = json!({ "spec": {
+        "placement": { "clusterAffinity": { "labelSelector": { "matchLabels": { labels::CITY_CODE: "ORD" } } } },
+        "propagateDeps": true,
+    } });
+    tenant
+        .hub
+        .merge(PROPAGATION_POLICY, Some(&tenant.hub_namespace), &name, &elsewhere)
+        .await?;
+    let healed = tenant
+        .in_hub(PROPAGATION_POLICY, &name, |one| {
+            read::expect_at(one, "/spec", read::at(&first, "/spec"))
+        })
+        .await?;
+    ensure!(read::uid(&healed) == read::uid(&first), "it was made anew");
+    let permanent = |one: &kube::api::DynamicObject| {
+        let labels = one.metadata.labels.clone().unwrap_or_default();
+        labels.get(labels::PROPAGATION_POLICY_PERMANENT_ID).cloned()
+    };
+    ensure!(permanent(&healed).is_some() && permanent(&healed) == permanent(&first));
+
+    tenant
+        .hub
+        .delete(PROPAGATION_POLICY, Some(&tenant.hub_namespace), &name)
+        .await?;
+    let again = tenant
+        .in_hub(PROPAGATION_POLICY, &name, |one| {
+            ensure!(read::uid(one) != read::uid(&first), "it is the old one");
+            read::expect_at(one, "/spec", read::at(&first, "/spec"))
+        })
+        .await?;
+    ensure!(again.metadata.deletion_timestamp.is_none());
+    // It serves: what changes still reaches the cell.
+    tenant.place("web", &[("us", &["DFW"], 2)]).await?;
+    let two = |one: &kube::api::DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2));
+    tenant.in_cell(&dfw, NAME, two).await.map(|_| ())
+}
+
+pub(crate) async fn deployment(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
+    let dfw = world.lab.plane(DFW).await?;
+    tenant.report(&dfw, NAME, 2, 1).await?;
+    tenant.shown(NAME, 1).await?;
+    let first = tenant.now_in_hub(NAME).await?;
+
+    let edited = json!({
+        "metadata": { "labels": { labels::MANAGED_BY: Value::Null, "other": "kept" } },
+        "spec": { "scaleSettings": { "minReplicas": 9 } },
+    });
+    tenant
+        .hub
+        .merge(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), NAME, &edited)
+        .await?;
+    let healed = tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {
+            expect_label(one, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)?;
+            read::expect_at(one, "/spec", read::at(&first, "/spec"))
+        })
+        .await?;
+    expect_label(&healed, "other", "kept")?;
+    ensure!(read::uid(&healed) == read::uid(&first), "it was made anew");
+
+    tenant
+        .hub
+        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), NAME)
+        .await?;
+    tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {
+            ensure!(read::uid(one) != read::uid(&first), "it is the old one");
+            read::expect_at(one, "/spec", read::at(&first, "/spec"))
+        })
+        .await?;
+    let cells = tenant
+        .in_cell(&dfw, NAME, |one| {
+            ensure!(one.metadata.deletion_timestamp.is_none(), "it is going");
+            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
+        })
+        .await?;
+    ensure!(cells.metadata.name.as_deref() == Some(NAME));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! A converged world costs no writing request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_suites::world::SOON;
+use popcell_test_support::{Plane, eventually};
+
+use crate::tenant::Tenant;
+use crate::world::{INFRA, P1, P2, SOLO, World};
+
+const IDLE: Duration = Duration::from_mins(1);
+const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
+/// Written by the servers themselves, and by clients that ask who somebody is.
+const NOT_OURS: [&str; 4] = ["leases", "subjectaccessreviews", "tokenreviews", "apiservices"];
+/// What we write in the hub. Others are written there by Karmada, all the time.
+const OURS_IN_HUB: [&str; 4] = ["namespaces", "workloaddeployments", "instances", "propagationpolicies"];
+
+/// Writing requests that a server has had, by resource and verb, whatever it answered.
+async fn writes(plane: &Plane, counts: impl Fn(&str) -> bool) -> Result<BTreeMap<String, f64>> {
+    let page = plane.metrics().await?;
+    let mut found = BTreeMap::new();
+    for line in page
+        .lines()
+        .filter_map(|line| line.strip_prefix("apiserver_request_total{"))
+    {
+        let Some((labels, count)) = line.split_once("} ") else {
+            continue;
+        };
+        let label = |name: &str| {
+            let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
+            labels.get(start..)?.split('"').next()
+        };
+        let (verb, resource) = (label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
+        if WRITES.contains(&verb) && counts(resource) {
+            *found.entry(format!("{verb} {resource}")).or_insert(0.0) += count.parse::<f64>()?;
+        }
+    }
+    Ok(found)
+}
+
+async fn all_writes(world: &World) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+    let mut all = BTreeMap::new();
+    for name in [INFRA, P1, P2, SOLO] {
+        let plane = world.lab.plane(name).await?;
+        let found = writes(&plane, |resource| !NOT_OURS.contains(&resource)).await?;
+        all.insert(name.to_owned(), found);
+    }
+    let hub = world.lab.hub().await?;
+    all.insert(
+        "hub".to_owned(),
+        writes(&hub, |resource| OURS_IN_HUB.contains(&resource)).await?,
+    );
+    Ok(all)
+}
+
+/// Everything that earlier tests left is watched by both controllers all the while.
+pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
+    // It is told a minute after it was made, and so was every earlier one of that city: nobody is owed a write any more.
+    tenant.shown_unserved("web-us-lhr").await?;
+    let mut before = all_writes(world).await?;
+    eventually("the world has come to rest", SOON, async || {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let now = all_writes(world).await?;
+        let rests = now == before;
+        let last = std::mem::replace(&mut before, now);
+        ensure!(rests, "{:?}", difference(&last, &before));
+        Ok(())
+    })
+    .await?;
+    tokio::time::sleep(IDLE).await;
+    let after = all_writes(world).await?;
+    ensure!(before == after, "written while idle: {:?}", difference(&before, &after));
+    Ok(())
+}
+
+fn difference<'a>(
+    before: &'a BTreeMap<String, BTreeMap<String, f64>>,
+    after: &'a BTreeMap<String, BTreeMap<String, f64>>,
+) -> Vec<(&'a str, &'a str, f64)> {
+    let mut grown = Vec::new();
+    for (plane, requests) in after {
+        for (request, count) in requests {
+            let old = before
+                .get(plane)
+                .and_then(|old| old.get(request))
+                .copied()
+                .unwrap_or_default();
+            if (count - old).abs() > 0.5 {
+                grown.push((plane.as_str(), request.as_str(), count - old));
+            }
+        }
+    }
+    grown
+}

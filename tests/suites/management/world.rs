@@ -1,0 +1,162 @@
+//! The world of this suite: Karmada with a Push and a Pull member and our webhook, API servers of projects behind the
+//! gateway, and the controller of the management plane as the user of the hub that manifests/hub-rbac describes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::future::try_join_all;
+use popcell_api::kind;
+use popcell_suites::definitions::{define, ready_project};
+use popcell_suites::suite::Shared;
+use popcell_suites::world::{DFW, ORD, SOON};
+use popcell_test_support::{
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, kubeconfig,
+    manifests, objects,
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::Mutex;
+
+/// Milo: Projects, and the Lease of those controllers that take one.
+pub(crate) const INFRA: &str = "infra";
+/// The project of most tests.
+pub(crate) const P1: &str = "p1";
+/// A project for tests that disturb it, and for the other of two.
+pub(crate) const P2: &str = "p2";
+/// An API server whose Project one test makes and deletes.
+pub(crate) const P3: &str = "p3";
+/// The server of mode `single`, of which milo knows nothing.
+pub(crate) const SOLO: &str = "solo";
+/// Cities with a binding in every project; nobody serves the last.
+pub(crate) const CITIES: [&str; 3] = ["DFW", "ORD", "LHR"];
+/// `--project-grace` of the controller.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+/// How long to watch for what must not happen: many passes.
+pub(crate) const WATCHED: Duration = Duration::from_secs(4);
+
+const NAMESPACE: &str = "compute-system";
+const SERVICE_ACCOUNT: &str = "compute-manager";
+
+pub(crate) struct World {
+    pub(crate) lab: Lab,
+    pub(crate) gateway: Gateway,
+    /// The controller of all projects.
+    pub(crate) controller: Mutex<Controller>,
+    /// One of mode `single`.
+    solo: Mutex<Controller>,
+    hub_user: PathBuf,
+    milo: PathBuf,
+    // Held: it ends with its value.
+    _webhook: Webhook,
+    _files: TempDir,
+}
+
+impl Shared for World {
+    async fn start() -> Result<Self> {
+        let spec = LabSpec::karmada()
+            .member(Member::push(DFW).city("DFW"))
+            .member(Member::pull(ORD).city("ORD"));
+        let spec = [INFRA, P1, P2, P3, SOLO]
+            .iter()
+            .fold(spec, |spec, name| spec.plane(name));
+        let lab = Lab::start(&spec).await?;
+        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
+        webhook
+            .register(lab.kubeconfig("hub")?, &[])
+            .context("failed to register the webhook")?;
+        try_join_all([P1, P2, P3, SOLO].map(|name| project(&lab, name))).await?;
+        let infra = lab.plane(INFRA).await?;
+        define(&infra, &[kind::PROJECT]).await?;
+        for id in [P1, P2] {
+            ready_project(&infra, id).await?;
+        }
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        let hub_user = hub_user(&lab, files.path()).await?;
+        let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2, P3]).await?;
+        let milo = gateway.kubeconfig(files.path(), None)?;
+        let controller = Controller::start(milo_spec(&lab, &hub_user, &milo)?).await?;
+        let solo = ControllerSpec::management(lab.kubeconfig(SOLO)?, &hub_user);
+        Ok(Self {
+            controller: Mutex::new(controller),
+            solo: Mutex::new(Controller::start(solo).await?),
+            hub_user,
+            milo,
+            gateway,
+            _webhook: webhook,
+            _files: files,
+            lab,
+        })
+    }
+
+    async fn last_words(&self) -> String {
+        let milo = self.controller.lock().await.last_words();
+        let solo = self.solo.lock().await.last_words();
+        format!("controller in mode milo wrote:\n{milo}\n\ncontroller in mode single wrote:\n{solo}")
+    }
+
+    async fn end(self) -> Result<()> {
+        let mut controllers = [self.controller.into_inner(), self.solo.into_inner()];
+        for controller in &mut controllers {
+            controller.expect_alive()?;
+            let status = controller.stop()?;
+            anyhow::ensure!(
+                status.success(),
+                "a controller ended with {status}:\n{}",
+                controller.last_words()
+            );
+        }
+        drop(self.gateway);
+        self.lab.expect_alive().await?;
+        self.lab.end().await
+    }
+}
+
+impl World {
+    /// The kubeconfig of the controllers' user in the hub.
+    pub(crate) fn hub_user(&self) -> &Path {
+        &self.hub_user
+    }
+
+    /// A controller like that of this world, for changes by a test; [`World::controller`] should not run beside it.
+    pub(crate) fn spec(&self) -> Result<ControllerSpec> {
+        milo_spec(&self.lab, &self.hub_user, &self.milo)
+    }
+}
+
+fn milo_spec(lab: &Lab, hub_user: &Path, milo: &Path) -> Result<ControllerSpec> {
+    let spec = ControllerSpec::management(lab.kubeconfig(INFRA)?, hub_user);
+    Ok(spec.milo(milo).flag(format!("--project-grace={}s", GRACE.as_secs())))
+}
+
+async fn project(lab: &Lab, name: &str) -> Result<()> {
+    let plane = lab.plane(name).await?;
+    define(&plane, &[kind::NETWORK, kind::LOCATION_BINDING]).await?;
+    for city in CITIES {
+        plane.apply(&objects::location_binding(city)).await?;
+    }
+    Ok(())
+}
+
+/// A kubeconfig of the hub with the rights that are shipped, and no others.
+async fn hub_user(lab: &Lab, dir: &Path) -> Result<PathBuf> {
+    let hub = lab.hub().await?;
+    for object in manifests::build(manifests::HUB_RBAC.as_ref())? {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        eventually(&what, SOON, async || hub.apply(&object).await).await?;
+    }
+    let token = hub.token(NAMESPACE, SERVICE_ACCOUNT).await?;
+    let document = kubeconfig::document(lab.url("hub")?, Some(lab.ca_file()), &json!({ "token": token }));
+    kubeconfig::write(dir, "hub-user", &document)
+}
+
+/// Watches of a kind that a server has established, whoever made them.
+pub(crate) async fn watches(plane: &Plane, plural: &str) -> Result<f64> {
+    let resource = format!("resource=\"{plural}\"");
+    let with = ["verb=\"WATCH\"", resource.as_str()];
+    Ok(popcell_test_support::probe::sum_of(
+        &plane.metrics().await?,
+        "apiserver_longrunning_requests",
+        &with,
+    ))
+}
