@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use popcell_api::kind::INSTANCE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Plane, Target};
-use serde_json::Value;
 
 type Address = (Plane, String, String);
 
@@ -24,12 +23,10 @@ impl Projections {
     }
 
     /// Takes in what a server answered to a write.
-    pub(super) fn put(&self, target: &Target, answer: &Value) {
+    pub(super) fn put(&self, target: &Target, answer: &Arc<Object>) {
         let is_one = target.kind == INSTANCE && matches!(target.plane, Plane::Project(_));
-        if let (true, Some(address)) = (is_one, address(target))
-            && let Ok(object) = serde_json::from_value(answer.clone())
-        {
-            self.known().insert(address, Arc::new(object));
+        if let (true, Some(address)) = (is_one, address(target)) {
+            self.known().insert(address, Arc::clone(answer));
         }
     }
 

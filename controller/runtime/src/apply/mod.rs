@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod memory;
 mod proof;
+mod recent;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use kube::Client;
 use popcell_api::kind::{Kind, PROJECT};
 use popcell_core::brake::{self, Brakes};
 use popcell_core::ledger::Ledger;
-use popcell_core::object::Object;
+use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Action, Brake, Delete, Event, Patch, Plan, Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -27,6 +28,7 @@ use tracing::{debug, info, warn};
 pub use error::{ApplyError, Failed, Refusal};
 use memory::Projections;
 pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};
+pub use recent::Recent;
 
 use crate::breaker::{Breaker, Permit};
 use crate::error::chain;
@@ -89,6 +91,7 @@ pub struct Applier {
     meter: Arc<dyn Meter>,
     ledger: Mutex<Ledger>,
     projections: Projections,
+    recent: Recent,
     brakes: Mutex<Brakes>,
     breaker: Mutex<Breaker>,
 }
@@ -102,6 +105,7 @@ impl Applier {
             meter,
             ledger: Mutex::default(),
             projections: Projections::default(),
+            recent: Recent::default(),
             brakes: Mutex::default(),
             breaker: Mutex::default(),
         }
@@ -128,12 +132,14 @@ impl Applier {
         lock(&self.brakes).forget(plane);
         lock(&self.ledger).forget_plane(plane);
         self.projections.retire(plane);
+        self.recent.retire(plane);
     }
 
     /// What is remembered of an object ends with it.
     pub fn forget(&self, target: &Target) {
         self.ledger().forget(target);
         self.projections.forget(target);
+        self.recent.forget(target);
     }
 
     /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
@@ -182,23 +188,28 @@ impl Applier {
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let answer = self.send(target, "create", request::create(target, object)).await?;
-        self.record(target, object.data.get("spec"), &answer);
+        self.record(target, object.data.get("spec"), answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
         let answer = self.send(&patch.target, "patch", request::patch(patch)).await?;
-        self.record(&patch.target, request::spec_of(patch), &answer);
+        self.record(&patch.target, request::spec_of(patch), answer);
         Ok(())
     }
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
+        self.forget(&delete.target);
+        let uid = &delete.on.uid;
         match self.send(&delete.target, "delete", request::delete(delete)).await {
             // Somebody else was faster (domain.md G37).
-            Err(error) if error.is_not_found() => {}
-            answer => drop(answer?),
+            Err(error) if error.is_not_found() => self.recent.is_gone(&delete.target, uid),
+            answer => match request::object(answer?) {
+                // Finalizers hold it.
+                Some(object) if object.uid() == uid => self.recent.is(&delete.target, Arc::new(object)),
+                _ => self.recent.is_gone(&delete.target, uid),
+            },
         }
-        self.forget(&delete.target);
         Ok(())
     }
 
@@ -207,11 +218,19 @@ impl Applier {
         self.projections.get(target, version)
     }
 
-    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Value) {
-        self.projections.put(target, answer);
+    /// Answers to our own writes that the watches have not brought yet.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: Value) {
         if let Some(sent) = sent {
             let stored = answer.get("spec").unwrap_or(&Value::Null);
             self.ledger().record(target, sent, stored);
+        }
+        if let Some(object) = request::object(answer).map(Arc::new) {
+            self.projections.put(target, &object);
+            self.recent.is(target, object);
         }
     }
 

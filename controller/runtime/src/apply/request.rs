@@ -87,6 +87,14 @@ pub(super) fn spec_of(patch: &Patch) -> Option<&Value> {
     })
 }
 
+/// The object in an answer, without what nobody here reads; `None` where it is none, such as a Status.
+pub(super) fn object(mut answer: Value) -> Option<Object> {
+    let metadata = answer.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("managedFields");
+    let object: Object = serde_json::from_value(answer).ok()?;
+    object.metadata.uid.is_some().then_some(object)
+}
+
 /// Sends a request and reads the answer.
 pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, Refusal> {
     match timeout(REQUEST_TIMEOUT, client.request::<Value>(request)).await {

@@ -123,6 +123,9 @@ impl Runner {
         for action in &plan.actions {
             debug!(%action, "planned");
         }
+        if let Some(action) = &plan.status {
+            debug!(%action, "planned");
+        }
         let done = self
             .world
             .applier

@@ -64,8 +64,11 @@ impl<'a> Sight<'a> {
         let Some(engaged) = self.world.planes.get(plane) else {
             return Observed::Unknown;
         };
-        let store = engaged.store(kind);
-        store.map_or(Observed::Unknown, |store| store.get(namespace, name))
+        let stored = engaged
+            .store(kind)
+            .map_or(Observed::Unknown, |store| store.get(namespace, name));
+        let recent = self.world.applier.recent();
+        stored.map(|stored| recent.over(plane, kind, (namespace, name), stored))
     }
 
     /// What was read live in this pass; `None` = not read, `Some(None)` = NotFound.
@@ -103,6 +106,10 @@ impl<'a> Sight<'a> {
             None => store.all(),
         };
         stored.map(|mut objects| {
+            self.world
+                .applier
+                .recent()
+                .over_all(plane, kind, namespace, &mut objects);
             for ((_, _, within, name), found) in self.live.over(plane, kind) {
                 if namespace.is_some_and(|namespace| namespace != within) {
                     continue;
