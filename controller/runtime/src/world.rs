@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
+use popcell_core::object::Fields;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
 pub use hub_index::HubIndex;
@@ -71,13 +72,12 @@ impl World {
         if let Change::Listed = change {
             self.applier.brakes().relisted(plane, kind);
         }
-        if let Change::Gone { namespace, name, .. } = change {
-            self.applier.forget(&Target {
-                plane: plane.clone(),
-                kind,
-                namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                name: name.clone(),
-            });
+        match change {
+            Change::Gone { last: Some(last), .. } => {
+                self.applier.forget(&Target::of(plane, kind, last), last.uid());
+            }
+            Change::Applied { now, .. } => self.applier.recent().comes(&Target::of(plane, kind, now), now.uid()),
+            _ => {}
         }
         if *plane == Plane::Hub && kind == NAMESPACE {
             self.hub_index.note(change);

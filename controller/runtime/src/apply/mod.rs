@@ -135,11 +135,11 @@ impl Applier {
         self.recent.retire(plane);
     }
 
-    /// What is remembered of an object ends with it.
-    pub fn forget(&self, target: &Target) {
+    /// An object is gone, and what is remembered of it.
+    pub fn forget(&self, target: &Target, uid: &str) {
         self.ledger().forget(target);
         self.projections.forget(target);
-        self.recent.forget(target);
+        self.recent.is_gone(target, uid);
     }
 
     /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
@@ -199,16 +199,18 @@ impl Applier {
     }
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
-        self.forget(&delete.target);
         let uid = &delete.on.uid;
-        match self.send(&delete.target, "delete", request::delete(delete)).await {
+        let answer = match self.send(&delete.target, "delete", request::delete(delete)).await {
             // Somebody else was faster (domain.md G37).
-            Err(error) if error.is_not_found() => self.recent.is_gone(&delete.target, uid),
-            answer => match request::object(answer?) {
-                // Finalizers hold it.
-                Some(object) if object.uid() == uid => self.recent.is(&delete.target, Arc::new(object)),
-                _ => self.recent.is_gone(&delete.target, uid),
-            },
+            Err(error) if error.is_not_found() => None,
+            answer => request::object(answer?),
+        };
+        match answer {
+            // Finalizers hold it.
+            Some(object) if object.uid() == uid && object.deleting() => {
+                self.recent.is(&delete.target, Arc::new(object));
+            }
+            _ => self.forget(&delete.target, uid),
         }
         Ok(())
     }
@@ -228,7 +230,18 @@ impl Applier {
             let stored = answer.get("spec").unwrap_or(&Value::Null);
             self.ledger().record(target, sent, stored);
         }
-        if let Some(object) = request::object(answer).map(Arc::new) {
+        let Some(object) = request::object(answer).map(Arc::new) else {
+            return;
+        };
+        let held = object
+            .metadata
+            .finalizers
+            .as_ref()
+            .is_some_and(|finalizers| !finalizers.is_empty());
+        if object.deleting() && !held {
+            // The last finalizer was taken away: the answer is the object's last word.
+            self.forget(target, object.uid());
+        } else {
             self.projections.put(target, &object);
             self.recent.is(target, object);
         }

@@ -2,7 +2,7 @@
 //! on what was before it.
 //!
 //! Invariants: an answer counts only while it is newer than the store, and for [`KEPT`] at most, so that a watch which never
-//! brings it is believed in the end; an object that the watch says is gone is forgotten.
+//! brings it is believed in the end; what is gone, by an answer or by the watch, does not come back by an answer that is late.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,16 +34,27 @@ pub struct Recent {
 impl Recent {
     /// A server answered that an object is so now.
     pub(super) fn is(&self, target: &Target, object: Arc<Object>) {
-        self.put(target, Answer::Is(object));
+        let address = address(target);
+        let gone = match self.answers().get(&address) {
+            Some((at, Answer::Gone(uid))) => is_fresh(*at) && uid == object.uid(),
+            _ => false,
+        };
+        if !gone {
+            self.put(target, Answer::Is(object));
+        }
     }
 
-    /// A server answered that the object of this uid is not there any more.
+    /// The object of this uid is not there any more.
     pub(super) fn is_gone(&self, target: &Target, uid: &str) {
         self.put(target, Answer::Gone(uid.to_owned()));
     }
 
-    pub(super) fn forget(&self, target: &Target) {
-        self.answers().remove(&address(target));
+    /// The watch brings an object: one that had left a filter and is back is not gone.
+    pub fn comes(&self, target: &Target, uid: &str) {
+        let (mut answers, address) = (self.answers(), address(target));
+        if matches!(answers.get(&address), Some((_, Answer::Gone(gone))) if gone == uid) {
+            answers.remove(&address);
+        }
     }
 
     pub(super) fn retire(&self, plane: &Plane) {
@@ -155,8 +166,12 @@ mod tests {
         tokio::time::advance(KEPT).await;
         assert_eq!(seen(&recent, None), None);
         recent.is(&target, object("u", "10"));
-        recent.forget(&target);
+        recent.is_gone(&target, "u");
         assert_eq!(seen(&recent, None), None);
+        recent.is(&target, object("u", "11"));
+        assert_eq!(seen(&recent, None), None, "an answer that came after the watch");
+        recent.is(&target, object("v", "12"));
+        assert_eq!(seen(&recent, None).as_deref(), Some("12"));
     }
 
     #[tokio::test(start_paused = true)]
@@ -164,7 +179,11 @@ mod tests {
         let recent = Recent::default();
         let target = Target::namespaced(&Plane::Hub, WORKLOAD, "n", "a");
         recent.is_gone(&target, "u");
+        recent.comes(&target, "v");
         assert_eq!(seen(&recent, Some(&object("u", "9"))), None);
+        recent.comes(&target, "u");
+        assert_eq!(seen(&recent, Some(&object("u", "9"))).as_deref(), Some("9"));
+        recent.is_gone(&target, "u");
         assert_eq!(seen(&recent, Some(&object("v", "12"))).as_deref(), Some("12"));
         recent.retire(&Plane::Hub);
         assert_eq!(seen(&recent, Some(&object("u", "9"))).as_deref(), Some("9"));
