@@ -1,6 +1,7 @@
 //! The management plane on real control planes: Workloads of many projects to the hub and back (design.md 7).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod admission;
 mod callers;
 mod churn;
 mod cities;
@@ -39,7 +40,7 @@ fn workloads(suite: Suite<World>) -> Suite<World> {
         .test("deployments::d18_a_paused_workload_is_left_alone", Beside, deployments::paused)
         .test("cities::k2_g11_g39_a_city_needs_its_binding_to_begin_only", Beside, cities::bindings)
         .test("cities::c37_a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
-        .test("deletion::e2_b21_a_workload_takes_everything_along", Beside, deletion::cascade)
+        .test("deletion::e2_k5_a_workload_takes_everything_along", Beside, deletion::cascade)
         .test("deletion::e3_f5_a_policy_stays_while_its_city_is_named", Beside, deletion::last_of_a_city)
 }
 
@@ -49,8 +50,9 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("heals::a_policy_that_is_deleted_or_edited", Beside, heals::policy)
         .test("heals::f3_a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, heals::deployment)
         .test("projections::g7_g8_copies_are_shown_with_owner_and_marker", Beside, projections::shown)
-        .test("projections::c22_what_another_city_says_is_not_shown", Beside, projections::of_its_city_only)
+        .test("projections::d4_what_another_city_says_is_not_shown", Beside, projections::of_its_city_only)
         .test("projections::d15_what_users_do_to_them_is_undone", Beside, projections::undone)
+        .test("admission::d17_a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("callers::d8_a_project_knows_who_a_request_is_from", Beside, callers::claims)
         .test("rights::the_hub_user_may_do_its_work_and_no_more", Beside, rights::exact)
         .test("takeover::what_upstream_left_is_stamped_and_nothing_is_made_anew", Beside, takeover::stamped)
@@ -61,9 +63,9 @@ fn hub(suite: Suite<World>) -> Suite<World> {
 fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
     suite
         .test("projects::g28_g31_one_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
-        .test("projects::f22_one_that_is_away_loses_nothing", Alone, projects::away)
-        .test("projects::d14_one_that_is_deleted_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("namespaces::c22_one_made_again_shows_nothing_of_the_old", Beside, namespaces::again)
+        .test("projects::c24_one_that_is_away_loses_nothing", Alone, projects::away)
+        .test("projects::c22_d14_one_that_is_deleted_is_cleaned_after_its_grace", Beside, projects::deleted)
+        .test("namespaces::d4_one_made_again_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
 #[rustfmt::skip]
@@ -79,6 +81,6 @@ fn singles(suite: Suite<World>) -> Suite<World> {
 fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
-        .test("replicas::f2_one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
+        .test("replicas::d17_f2_one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
         .test("idle::a_minute_without_a_writing_request", Alone, idle::quiet)
 }

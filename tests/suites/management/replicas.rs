@@ -1,4 +1,4 @@
-//! Two controllers with a Lease: one writes.
+//! Two controllers with a Lease: one writes, whatever becomes of the other.
 
 use std::time::{Duration, Instant};
 

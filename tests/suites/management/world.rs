@@ -75,7 +75,11 @@ impl Shared for World {
         let hub_user = hub_user(&lab, files.path()).await?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2, P3]).await?;
         let milo = gateway.kubeconfig(files.path(), None)?;
-        let controller = Controller::start(milo_spec(&lab, &hub_user, &milo)?).await?;
+        let mut controller = Controller::unstarted(milo_spec(&lab, &hub_user, &milo)?)?;
+        let host = controller.address().to_string();
+        let (certificate, key) = lab.server_certificate("admission", &host).await?;
+        controller.serve_webhook(&certificate, &key);
+        controller.start_again().await?;
         let solo = ControllerSpec::management(lab.kubeconfig(SOLO)?, &hub_user);
         Ok(Self {
             controller: Mutex::new(controller),

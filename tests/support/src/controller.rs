@@ -17,6 +17,7 @@ use crate::probe::{get, sum_of};
 
 const HEALTH_PORT: u16 = 8081;
 const METRICS_PORT: u16 = 8080;
+const WEBHOOK_PORT: u16 = 9443;
 const START: Duration = Duration::from_mins(1);
 /// Lines of the log that a failure shows, and characters of each: patches are long.
 const LAST_LINES: usize = 60;
@@ -105,15 +106,31 @@ impl Controller {
         Ok(controller)
     }
 
-    /// One that is still to be started.
+    /// One that is still to be started, for what its configuration says of its address.
     pub fn unstarted(spec: ControllerSpec) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("popcell-controller-").tempdir();
         Ok(Self {
             spec,
-            address: free_address(&[HEALTH_PORT, METRICS_PORT])?,
+            address: free_address(&[HEALTH_PORT, METRICS_PORT, WEBHOOK_PORT])?,
             dir: dir.context("failed to make a directory for the controller")?,
             process: None,
         })
+    }
+
+    /// Serves the admission webhook from the next start on, with this certificate and key.
+    pub fn serve_webhook(&mut self, certificate: &Path, key: &Path) {
+        let file = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.spec.config["webhookServer"] = json!({
+            "host": self.address.to_string(),
+            "port": WEBHOOK_PORT,
+            "tls": { "certDir": certificate.parent(), "certName": file(certificate), "keyName": file(key) },
+        });
+    }
+
+    /// Where its admission webhook is.
+    #[must_use]
+    pub fn webhook_url(&self) -> String {
+        format!("https://{}:{WEBHOOK_PORT}", self.address)
     }
 
     /// Starts the program after its end and waits until it is ready.
@@ -223,7 +240,7 @@ impl Controller {
             .join("\n")
     }
 
-    /// Where its webhook, if it serves one, can listen.
+    /// Its own loopback address.
     #[must_use]
     pub fn address(&self) -> Ipv4Addr {
         self.address

@@ -85,6 +85,8 @@ pub(crate) struct PlaneInfo {
 pub(crate) struct Answer {
     pub(crate) processes: Vec<ProcessState>,
     pub(crate) kubeconfigs: BTreeMap<String, PathBuf>,
+    pub(crate) cert_file: PathBuf,
+    pub(crate) key_file: PathBuf,
 }
 
 /// One process of the lab.

@@ -164,6 +164,13 @@ impl Lab {
         Ok(self.supervisor.lock().await.command(line.trim_end()).await?.kubeconfigs)
     }
 
+    /// Certificate and key of a server at an address, signed by [`Lab::ca_file`], as PEM files.
+    pub async fn server_certificate(&self, name: &str, host: &str) -> Result<(PathBuf, PathBuf)> {
+        let line = format!("server-certificate {name} {host}");
+        let answer = self.supervisor.lock().await.command(&line).await?;
+        Ok((answer.cert_file, answer.key_file))
+    }
+
     /// Fails when a program ended by itself since the last call.
     pub async fn expect_alive(&self) -> Result<()> {
         let deaths = self.supervisor.lock().await.deaths();
