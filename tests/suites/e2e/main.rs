@@ -9,6 +9,7 @@ mod example;
 mod example_dependencies;
 mod failover;
 mod manifests;
+mod manifests_rights;
 mod planes;
 mod registration;
 mod removal;
@@ -75,7 +76,8 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("registration::c16_a_rule_for_everything_is_reported", Alone, registration::star)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
         .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
-        .test("manifests::a_real_api_server_takes_them", Beside, manifests::accepted)
+        .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
+        .test("manifests::c81_the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
 }
 
 #[rustfmt::skip]

@@ -12,19 +12,22 @@ use crate::{artifacts, workspace};
 /// The rights of our programs in the hub, as a directory of [`build`].
 pub const HUB_RBAC: &str = "hub-rbac";
 
-/// Directories to build, relative to `manifests`: those that are built as they are, and every overlay.
+/// Directories to build, relative to `manifests`: every overlay, and every other part that is complete by itself, such as
+/// the CRDs.
 pub fn overlays() -> Result<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::from("crds"), PathBuf::from(HUB_RBAC)];
-    for part in subdirectories(&workspace::root().join("manifests"))? {
+    let root = workspace::root().join("manifests");
+    let mut found = Vec::new();
+    for part in subdirectories(&root)? {
         let overlays = part.join("overlays");
-        if overlays.is_dir() {
+        if part.ends_with("overlays") {
+            found.extend(subdirectories(&part)?);
+        } else if overlays.is_dir() {
             found.extend(subdirectories(&overlays)?);
+        } else if part.join("kustomization.yaml").is_file() {
+            found.push(part);
         }
     }
-    let relative = |dir: &PathBuf| {
-        dir.strip_prefix(workspace::root().join("manifests"))
-            .map_or_else(|_| dir.clone(), Path::to_path_buf)
-    };
+    let relative = |dir: &PathBuf| dir.strip_prefix(&root).map_or_else(|_| dir.clone(), Path::to_path_buf);
     let mut found: Vec<PathBuf> = found.iter().map(relative).collect();
     found.sort();
     Ok(found)
