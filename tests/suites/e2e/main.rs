@@ -9,6 +9,7 @@ mod example;
 mod example_dependencies;
 mod failover;
 mod manifests;
+mod manifests_controller;
 mod manifests_rights;
 mod planes;
 mod registration;
@@ -77,6 +78,8 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
         .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
+        .test("manifests::c79_the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
+        .test("manifests::c79_a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
         .test("manifests::c81_the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
 }
 
