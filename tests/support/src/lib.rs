@@ -7,6 +7,7 @@ mod address;
 pub mod artifacts;
 mod cell;
 pub mod controller;
+pub mod definitions;
 mod eventually;
 mod gateway;
 mod guarded;

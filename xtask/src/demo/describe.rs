@@ -3,6 +3,35 @@
 use kube::api::DynamicObject;
 use serde_json::Value;
 
+/// A Workload: what runs of it, over all cities.
+pub(super) fn workload(object: &DynamicObject) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let generation = object.metadata.generation.unwrap_or_default();
+    let head = format!("Workload {name}: generation {generation}");
+    if object.data.pointer("/status/deployments").is_none() {
+        return format!("{head}; no status yet");
+    }
+    format!(
+        "{head}; {} WorkloadDeployments, {}/{} ready, {}",
+        number(object, "/status/deployments"),
+        number(object, "/status/readyReplicas"),
+        number(object, "/status/desiredReplicas"),
+        available(object),
+    )
+}
+
+/// A PropagationPolicy of a city.
+pub(super) fn policy(object: &DynamicObject) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let city = object
+        .data
+        .pointer("/spec/placement/clusterAffinity/labelSelector/matchLabels")
+        .and_then(Value::as_object)
+        .and_then(|labels| labels.values().next()?.as_str())
+        .unwrap_or("?");
+    format!("PropagationPolicy {name}: to one cluster of city {city}")
+}
+
 /// A WorkloadDeployment: what is wanted, what runs, and what the status speaks of.
 pub(super) fn workload_deployment(object: &DynamicObject) -> String {
     let name = object.metadata.name.as_deref().unwrap_or_default();
@@ -117,6 +146,30 @@ mod tests {
             workload_deployment(&object(value)),
             "WorkloadDeployment web: generation 1 wants 2; status: 1/2 ready, Available=True (StableInstanceFound), \
              of generation 1"
+        );
+    }
+
+    #[test]
+    fn a_workload_before_and_after_its_first_status() {
+        let mut value = popcell_test_support::objects::workload("n", "web", &[("us", &["DFW"], 2)]);
+        value["metadata"]["generation"] = json!(3);
+        assert_eq!(
+            workload(&object(value.clone())),
+            "Workload web: generation 3; no status yet"
+        );
+        value["status"] = json!({ "deployments": 1, "readyReplicas": 1, "desiredReplicas": 2 });
+        assert_eq!(
+            workload(&object(value)),
+            "Workload web: generation 3; 1 WorkloadDeployments, 1/2 ready, Available not said"
+        );
+    }
+
+    #[test]
+    fn a_policy_names_its_city() {
+        let value = popcell_test_support::objects::city_policy("n", "DFW");
+        assert_eq!(
+            policy(&object(value)),
+            "PropagationPolicy city-dfw: to one cluster of city DFW"
         );
     }
 

@@ -8,9 +8,10 @@ use anyhow::Result;
 use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
-use popcell_test_support::{Kind, Lab, Plane, kind};
+use popcell_test_support::{Kind, Plane, kind};
 use tokio::task::JoinHandle;
 
+use super::scene::Scene;
 use super::{CITIES, NAMESPACE, describe};
 
 type Describe = fn(&DynamicObject) -> String;
@@ -24,20 +25,34 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Starts watching.
-    pub(super) async fn start(lab: &Lab) -> Result<Self> {
+    pub(super) async fn start(scene: &Scene) -> Result<Self> {
         let mut journal = Self {
             started: Instant::now(),
             colours: std::io::stdout().is_terminal(),
             tasks: Vec::new(),
         };
-        let hub = lab.hub().await?;
-        journal.watch(&hub, 0, kind::RESOURCE_BINDING, describe::resource_binding);
-        journal.watch(&hub, 0, kind::WORKLOAD_DEPLOYMENT, describe::workload_deployment);
+        let (project, hub) = (&scene.project, &scene.hub);
+        let behind = scene.hub_namespace.as_str();
+        journal.watch((project, NAMESPACE), 0, kind::WORKLOAD, describe::workload);
+        journal.watch(
+            (project, NAMESPACE),
+            0,
+            kind::WORKLOAD_DEPLOYMENT,
+            describe::workload_deployment,
+        );
+        journal.watch((hub, behind), 1, kind::PROPAGATION_POLICY, describe::policy);
+        journal.watch((hub, behind), 1, kind::RESOURCE_BINDING, describe::resource_binding);
+        journal.watch(
+            (hub, behind),
+            1,
+            kind::WORKLOAD_DEPLOYMENT,
+            describe::workload_deployment,
+        );
         for (number, city) in CITIES.iter().enumerate() {
-            let cell = lab.plane(city.member).await?;
+            let cell = scene.lab.plane(city.member).await?;
             journal.watch(
-                &cell,
-                number + 1,
+                (&cell, behind),
+                number + 2,
                 kind::WORKLOAD_DEPLOYMENT,
                 describe::workload_deployment,
             );
@@ -59,8 +74,8 @@ impl Journal {
     }
 
     /// Prints the plane's objects of a kind whenever what is said about them changes.
-    fn watch(&mut self, plane: &Plane, colour: usize, kind: Kind, describe: Describe) {
-        let api = plane.api(kind, Some(NAMESPACE));
+    fn watch(&mut self, (plane, namespace): (&Plane, &str), colour: usize, kind: Kind, describe: Describe) {
+        let api = plane.api(kind, Some(namespace));
         let line = Line {
             started: self.started,
             plane: plane.name().to_owned(),
@@ -103,13 +118,13 @@ impl Line {
     fn print(&self, text: &str) {
         let seconds = self.started.elapsed().as_secs_f64();
         match self.colour {
-            // Blue, green, yellow: readable on dark and on light.
+            // Magenta, blue, green, yellow: readable on dark and on light.
             Some(number) => println!(
-                "{seconds:6.1} s  \u{1b}[1;{}m{:4}\u{1b}[0m {text}",
-                [34, 32, 33][number % 3],
+                "{seconds:6.1} s  \u{1b}[1;{}m{:7}\u{1b}[0m {text}",
+                [35, 34, 32, 33][number % 4],
                 self.plane
             ),
-            None => println!("{seconds:6.1} s  {:4} {text}", self.plane),
+            None => println!("{seconds:6.1} s  {:7} {text}", self.plane),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `demo`: a WorkloadDeployment for each of two cities, on its way to the cell and back, on a real Karmada.
+//! `demo`: a Workload of a project on its way to two cities and back, on a real Karmada.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -6,15 +6,19 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{CellStandIn, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace};
+use popcell_test_support::{
+    CellStandIn, Controller, ControllerSpec, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace,
+};
 use serde_json::{Value, json};
 
 mod describe;
 mod journal;
+mod scene;
 mod screen;
 mod story;
 
 use journal::Journal;
+use scene::Scene;
 
 /// A city and the member that serves it.
 pub(crate) struct City {
@@ -22,8 +26,6 @@ pub(crate) struct City {
     member: &'static str,
     /// Name of its WorkloadDeployment.
     deployment: &'static str,
-    /// Instances that its WorkloadDeployment asks for.
-    replicas: i32,
 }
 
 /// DFW is a Push member and ORD a Pull member, so that both ways of Karmada are seen.
@@ -32,29 +34,23 @@ const CITIES: [City; 2] = [
         code: "DFW",
         member: "dfw",
         deployment: "web-us-dfw",
-        replicas: 2,
     },
     City {
         code: "ORD",
         member: "ord",
         deployment: "web-us-ord",
-        replicas: 1,
     },
 ];
 
-impl City {
-    /// The WorkloadDeployment of docs/examples for this city.
-    fn example(&self) -> Result<Value> {
-        let file = workspace::root().join(format!("docs/examples/workloaddeployment-{}.yaml", self.member));
-        let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-        let mut object: Value =
-            serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
-        object["metadata"]["namespace"] = json!(NAMESPACE);
-        Ok(object)
-    }
-}
+/// The Workload of docs/examples, and what it asks for.
+const WORKLOAD: &str = "web";
+const REPLICAS: i32 = 2;
+/// A city that it names and that the project may not use.
+const UNSERVED: &str = "AMS";
 
-/// Namespace of the demo's objects, in every plane.
+/// The plane that stands for a project's control plane.
+const PROJECT: &str = "project";
+/// Namespace of the Workload in the project.
 const NAMESPACE: &str = "demo";
 
 /// Arguments of `demo`.
@@ -94,8 +90,8 @@ impl Demo {
     }
 
     async fn show(&self) -> Result<()> {
-        println!("\n=== Start: one Karmada, two members, the webhook");
-        let spec = CITIES.iter().fold(LabSpec::karmada(), |spec, city| {
+        println!("\n=== Start: a project's control plane, one Karmada, two members, the webhook, the controller");
+        let spec = CITIES.iter().fold(LabSpec::karmada().plane(PROJECT), |spec, city| {
             let member = if city.code == "ORD" {
                 Member::pull(city.member)
             } else {
@@ -108,25 +104,30 @@ impl Demo {
         println!("webhook: ready on {}", webhook.url());
         webhook.register(lab.kubeconfig("hub")?, &[])?;
         println!("webhook: registered in Karmada by `popcell register`");
+        let scene = Scene::prepare(lab, webhook).await?;
+        let spec = ControllerSpec::management(scene.lab.kubeconfig(PROJECT)?, scene.lab.kubeconfig("hub")?);
+        let mut controller = Controller::start(spec).await?;
+        println!("controller: ready, with the management controllers");
 
-        let journal = Journal::start(&lab).await?;
+        let journal = Journal::start(&scene).await?;
         let mut cells = Vec::new();
         for city in &CITIES {
             cells.push(CellStandIn::start(
-                lab.plane(city.member).await?,
+                scene.lab.plane(city.member).await?,
                 Duration::from_secs_f64(self.pace),
             ));
         }
-        story::tell(&lab, &webhook, &journal).await?;
+        story::tell(&scene, &journal).await?;
         journal.end();
-        screen::show(&lab, &webhook).await?;
+        screen::show(&scene).await?;
         if !self.once && std::io::stdout().is_terminal() {
             println!("\nEverything runs until you press Ctrl-C.");
             std::future::pending::<()>().await;
         }
         println!("\nWithout --once in a terminal, everything stays until you press Ctrl-C.");
         drop(cells);
-        lab.expect_alive().await?;
+        controller.expect_alive()?;
+        scene.lab.expect_alive().await?;
         println!("ending everything");
         Ok(())
     }
@@ -137,25 +138,39 @@ fn build() -> Result<()> {
     println!("{}: the lab's programs", artifacts::go::version()?);
     artifacts::lab_programs()?;
     crate::module::build_all()?;
-    println!("cargo: popcell-webhook and popcell");
+    println!("cargo: popcell-webhook, popcell-controller and popcell");
     artifacts::programs(Profile::Dev)?;
     Ok(())
 }
 
+/// The Workload of docs/examples.
+fn example() -> Result<Value> {
+    let file = workspace::root().join("docs/examples/workload.yaml");
+    let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
+    let mut object: Value = serde_saphyr::from_str(&text).with_context(|| format!("{} is no YAML", file.display()))?;
+    object["metadata"]["namespace"] = json!(NAMESPACE);
+    Ok(object)
+}
+
 #[cfg(test)]
 mod tests {
-    use popcell_api::{WorkloadDeployment, labels};
+    use popcell_api::Workload;
 
     use super::*;
 
     #[test]
-    fn the_examples_are_what_the_story_tells() {
+    fn the_example_is_what_the_story_tells() {
+        let object: Workload = serde_json::from_value(example().unwrap()).unwrap();
+        assert_eq!(object.metadata.name.as_deref(), Some(WORKLOAD));
+        let [us, eu] = object.spec.placements.as_slice() else {
+            panic!("two placements");
+        };
+        assert_eq!(us.city_codes, CITIES.map(|city| city.code));
+        assert_eq!(us.scale_settings.min_replicas, REPLICAS);
+        assert_eq!(eu.city_codes, [UNSERVED]);
         for city in &CITIES {
-            let object: WorkloadDeployment = serde_json::from_value(city.example().unwrap()).unwrap();
-            assert_eq!(object.metadata.name.as_deref(), Some(city.deployment));
-            assert_eq!(object.metadata.labels.unwrap()[labels::CITY_CODE], city.code);
-            assert_eq!(object.spec.city_code, city.code);
-            assert_eq!(object.spec.scale_settings.min_replicas, city.replicas);
+            let derived = format!("{WORKLOAD}-{}-{}", us.name, city.code.to_lowercase());
+            assert_eq!(city.deployment, derived);
         }
     }
 }

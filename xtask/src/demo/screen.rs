@@ -2,31 +2,40 @@
 
 use anyhow::Result;
 use kube::api::DynamicObject;
-use popcell_test_support::{Lab, Plane, Webhook, artifacts, kind};
+use popcell_test_support::{Plane, Webhook, artifacts, kind};
 
-use super::{CITIES, NAMESPACE, describe};
+use super::scene::Scene;
+use super::{CITIES, NAMESPACE, PROJECT, describe};
 
 /// Prints it.
-pub(super) async fn show(lab: &Lab, webhook: &Webhook) -> Result<()> {
+pub(super) async fn show(scene: &Scene) -> Result<()> {
+    let Scene { lab, webhook, .. } = scene;
     println!("\n=== Each plane");
-    let hub = lab.hub().await?;
-    println!("\nhub (Karmada): both deployments, with the status that the webhook's module aggregated");
-    deployments(&hub).await?;
-    bindings(&hub).await?;
+    println!("\nproject: the Workload as its owner sees it, and its share of each city");
+    workloads(&scene.project).await?;
+    deployments(&scene.project, NAMESPACE).await?;
+    println!(
+        "\nhub (Karmada), {}: both deployments, with the status that the webhook's module aggregated",
+        scene.hub_namespace
+    );
+    deployments(&scene.hub, &scene.hub_namespace).await?;
+    bindings(scene).await?;
     for city in &CITIES {
         println!(
             "\n{} (member, city {}): the deployment of {} and no other",
             city.member, city.code, city.code
         );
-        deployments(&lab.plane(city.member).await?).await?;
+        deployments(&lab.plane(city.member).await?, &scene.hub_namespace).await?;
     }
     calls(webhook).await?;
     println!("\n=== Look around");
     let karmadactl = lab.program("karmadactl");
-    for plane in ["hub"].into_iter().chain(CITIES.iter().map(|city| city.member)) {
+    let behind = ["hub"].into_iter().chain(CITIES.iter().map(|city| city.member));
+    let behind = behind.map(|plane| (plane, scene.hub_namespace.as_str(), "wd"));
+    for (plane, namespace, kinds) in [(PROJECT, NAMESPACE, "workloads,wd")].into_iter().chain(behind) {
         let kubeconfig = lab.kubeconfig(plane)?;
         println!(
-            "  {} --kubeconfig {} -n {NAMESPACE} get wd",
+            "  {} --kubeconfig {} -n {namespace} get {kinds}",
             karmadactl.display(),
             kubeconfig.display()
         );
@@ -42,7 +51,28 @@ pub(super) async fn show(lab: &Lab, webhook: &Webhook) -> Result<()> {
     Ok(())
 }
 
-async fn deployments(plane: &Plane) -> Result<()> {
+async fn workloads(project: &Plane) -> Result<()> {
+    let row = |object: &DynamicObject| {
+        vec![
+            object.metadata.name.clone().unwrap_or_default(),
+            describe::number(object, "/status/deployments"),
+            format!(
+                "{}/{}",
+                describe::number(object, "/status/readyReplicas"),
+                describe::number(object, "/status/desiredReplicas")
+            ),
+            describe::available(object),
+        ]
+    };
+    let objects = project.list(kind::WORKLOAD, Some(NAMESPACE), "").await?;
+    table(
+        &["WORKLOAD", "DEPLOYMENTS", "READY", "AVAILABLE"],
+        &objects.iter().map(row).collect::<Vec<_>>(),
+    );
+    Ok(())
+}
+
+async fn deployments(plane: &Plane, namespace: &str) -> Result<()> {
     let heads = ["NAME", "CITY", "READY", "AVAILABLE", "GENERATION", "OBSERVED"];
     let row = |object: &DynamicObject| {
         vec![
@@ -58,12 +88,12 @@ async fn deployments(plane: &Plane) -> Result<()> {
             describe::number(object, "/status/observedGeneration"),
         ]
     };
-    let objects = plane.list(kind::WORKLOAD_DEPLOYMENT, Some(NAMESPACE), "").await?;
+    let objects = plane.list(kind::WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
     table(&heads, &objects.iter().map(row).collect::<Vec<_>>());
     Ok(())
 }
 
-async fn bindings(hub: &Plane) -> Result<()> {
+async fn bindings(scene: &Scene) -> Result<()> {
     let row = |object: &DynamicObject| {
         vec![
             object.metadata.name.clone().unwrap_or_default(),
@@ -72,7 +102,10 @@ async fn bindings(hub: &Plane) -> Result<()> {
             describe::names(object, "/status/aggregatedStatus", "health"),
         ]
     };
-    let objects = hub.list(kind::RESOURCE_BINDING, Some(NAMESPACE), "").await?;
+    let objects = scene
+        .hub
+        .list(kind::RESOURCE_BINDING, Some(&scene.hub_namespace), "")
+        .await?;
     table(
         &["BINDING", "CLUSTERS", "REPLICAS", "HEALTH"],
         &objects.iter().map(row).collect::<Vec<_>>(),

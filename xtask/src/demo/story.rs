@@ -3,91 +3,112 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
 use popcell_api::labels;
-use popcell_test_support::{Lab, Plane, Webhook, eventually, kind, objects};
+use popcell_test_support::{Plane, eventually, kind};
 use serde_json::{Value, json};
 
 use super::journal::Journal;
-use super::{CITIES, City, NAMESPACE};
+use super::scene::Scene;
+use super::{CITIES, City, NAMESPACE, REPLICAS, UNSERVED, WORKLOAD, example};
 
 /// Everything below takes seconds; this is for a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Runs the story. Fails when something is not seen in time.
-pub(super) async fn tell(lab: &Lab, webhook: &Webhook, journal: &Journal) -> Result<()> {
-    let hub = lab.hub().await?;
-    hub.apply(&objects::namespace(NAMESPACE)).await?;
-
-    journal.chapter("docs/examples on the hub: a deployment and a policy for each city");
+pub(super) async fn tell(scene: &Scene, journal: &Journal) -> Result<()> {
+    journal.chapter("docs/examples/workload.yaml in the project: two instances in each of two cities, and one in AMS");
+    let mut workload = example()?;
+    scene.project.apply(&workload).await?;
+    arrived(scene, REPLICAS).await?;
     for city in &CITIES {
-        hub.apply(&objects::city_policy(NAMESPACE, city.code)).await?;
-        hub.apply(&city.example()?).await?;
+        only_in_its_cell(scene, city).await?;
     }
-    for city in &CITIES {
-        settled(&hub, city, city.replicas).await?;
-    }
-    for city in &CITIES {
-        only_in_its_cell(lab, city).await?;
-    }
+    unserved(&scene.project).await?;
 
-    journal.chapter("One instance more for DFW, asked for on the hub");
-    let more = CITIES[0].replicas + 1;
-    let scaled = json!({ "spec": { "scaleSettings": { "minReplicas": more } } });
-    hub.merge(
-        kind::WORKLOAD_DEPLOYMENT,
-        Some(NAMESPACE),
-        CITIES[0].deployment,
-        &scaled,
-    )
-    .await?;
-    settled(&hub, &CITIES[0], more).await?;
+    journal.chapter("One instance more in each of them, asked for in the project");
+    workload["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(REPLICAS + 1);
+    scene.project.apply(&workload).await?;
+    arrived(scene, REPLICAS + 1).await?;
 
-    let calls = webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
+    let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
     Ok(())
 }
 
-/// The hub says that all instances are ready, about its own generation, and that the object is healthy.
-async fn settled(hub: &Plane, city: &City, replicas: i32) -> Result<()> {
-    let what = format!("the status of {} is back on the hub", city.deployment);
-    eventually(&what, PATIENCE, async || {
-        let object = hub
-            .expect(kind::WORKLOAD_DEPLOYMENT, Some(NAMESPACE), city.deployment)
-            .await?;
-        let status = object.data.get("status").context("no status")?;
-        let counts = [&status["readyReplicas"], &status["desiredReplicas"]];
-        ensure!(counts == [&json!(replicas); 2], "ready and desired are {counts:?}");
-        ensure!(
-            status["observedGeneration"].as_i64() == object.metadata.generation,
-            "the status is about generation {} of {:?}",
-            status["observedGeneration"],
-            object.metadata.generation
-        );
-        let bindings = hub.list(kind::RESOURCE_BINDING, Some(NAMESPACE), "").await?;
-        let ours = bindings
-            .iter()
-            .find(|binding| binding.data["spec"]["resource"]["name"] == city.deployment);
-        let binding = &ours.context("no ResourceBinding")?.data;
-        ensure!(
-            binding["spec"]["replicas"] == replicas,
-            "the binding has {} replicas",
-            binding["spec"]["replicas"]
-        );
-        let health = binding
-            .pointer("/status/aggregatedStatus/0/health")
-            .and_then(Value::as_str);
-        ensure!(health == Some("Healthy"), "the binding's health is {health:?}");
+/// Every plane says of its own object that all instances are ready, up to the Workload.
+async fn arrived(scene: &Scene, replicas: i32) -> Result<()> {
+    for city in &CITIES {
+        let what = format!("the status of {} is back in the project", city.deployment);
+        eventually(&what, PATIENCE, async || {
+            bound(scene, city, replicas).await?;
+            for (plane, namespace) in [(&scene.hub, scene.hub_namespace.as_str()), (&scene.project, NAMESPACE)] {
+                let object = plane
+                    .expect(kind::WORKLOAD_DEPLOYMENT, Some(namespace), city.deployment)
+                    .await?;
+                all_ready(plane, &object, replicas)?;
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    eventually("the Workload is Available", PATIENCE, async || {
+        let workload = scene.project.expect(kind::WORKLOAD, Some(NAMESPACE), WORKLOAD).await?;
+        let all = replicas * i32::try_from(CITIES.len())?;
+        all_ready(&scene.project, &workload, all)?;
+        let available = super::describe::available(&workload);
+        ensure!(available.starts_with("Available=True"), "the Workload is {available}");
         Ok(())
     })
     .await
 }
 
+fn all_ready(plane: &Plane, object: &DynamicObject, replicas: i32) -> Result<()> {
+    let status = object.data.get("status").context("no status")?;
+    let counts = [&status["readyReplicas"], &status["desiredReplicas"]];
+    ensure!(
+        counts == [&json!(replicas); 2],
+        "{}: ready and desired are {counts:?}",
+        plane.name()
+    );
+    ensure!(
+        status["observedGeneration"].as_i64() == object.metadata.generation,
+        "{}: the status is about generation {} of {:?}",
+        plane.name(),
+        status["observedGeneration"],
+        object.metadata.generation
+    );
+    Ok(())
+}
+
+/// Karmada has placed all replicas, and knows from the webhook that they are healthy.
+async fn bound(scene: &Scene, city: &City, replicas: i32) -> Result<()> {
+    let bindings = scene
+        .hub
+        .list(kind::RESOURCE_BINDING, Some(&scene.hub_namespace), "")
+        .await?;
+    let ours = bindings
+        .iter()
+        .find(|binding| binding.data["spec"]["resource"]["name"] == city.deployment);
+    let binding = &ours.context("no ResourceBinding")?.data;
+    ensure!(
+        binding["spec"]["replicas"] == replicas,
+        "the binding has {} replicas",
+        binding["spec"]["replicas"]
+    );
+    let health = binding
+        .pointer("/status/aggregatedStatus/0/health")
+        .and_then(Value::as_str);
+    ensure!(health == Some("Healthy"), "the binding's health is {health:?}");
+    Ok(())
+}
+
 /// The object is in the cell of its city, carries its label, and is in no other cell.
-async fn only_in_its_cell(lab: &Lab, city: &City) -> Result<()> {
-    for member in lab.members() {
-        let cell = lab.plane(member).await?;
+async fn only_in_its_cell(scene: &Scene, city: &City) -> Result<()> {
+    for member in scene.lab.members() {
+        let cell = scene.lab.plane(member).await?;
         let found = cell
-            .get(kind::WORKLOAD_DEPLOYMENT, Some(NAMESPACE), city.deployment)
+            .get(kind::WORKLOAD_DEPLOYMENT, Some(&scene.hub_namespace), city.deployment)
             .await?;
         if member != city.member {
             ensure!(
@@ -106,5 +127,19 @@ async fn only_in_its_cell(lab: &Lab, city: &City) -> Result<()> {
             city.deployment
         );
     }
+    Ok(())
+}
+
+/// The city that the project may not use is said to be so, and got nothing.
+async fn unserved(project: &Plane) -> Result<()> {
+    let workload = project.expect(kind::WORKLOAD, Some(NAMESPACE), WORKLOAD).await?;
+    let told = workload.data["status"]["placements"].to_string();
+    ensure!(told.contains(UNSERVED), "no placement speaks of {UNSERVED}: {told}");
+    let deployments = project.list(kind::WORKLOAD_DEPLOYMENT, Some(NAMESPACE), "").await?;
+    ensure!(
+        deployments.len() == CITIES.len(),
+        "there are {} WorkloadDeployments",
+        deployments.len()
+    );
     Ok(())
 }

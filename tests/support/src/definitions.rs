@@ -1,14 +1,17 @@
 //! The kinds that a plain API server needs to be a project, and Projects.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use popcell_api::kind::{self, Kind};
-use popcell_test_support::{Plane, eventually, objects, stand_ins, workspace};
 use serde_json::{Value, json};
 
-use crate::world::SOON;
+use crate::{Plane, eventually, objects, stand_ins, workspace};
+
+/// How long a server may take to serve a kind.
+const SOON: Duration = Duration::from_secs(90);
 
 const OURS: [Kind; 3] = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE];
 
