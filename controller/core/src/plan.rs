@@ -3,13 +3,16 @@
 //! Order of carrying out: `actions` one after the other, the first that fails ends the pass; then `status`; then
 //! `events`. Every write names what it was decided on, so that a conflict means "look again, decide again".
 
+mod event;
+
 use std::fmt;
 use std::time::Duration;
 
-use json_patch::Patch as JsonPatch;
+use json_patch::{Patch as JsonPatch, PatchOperation};
 use popcell_api::kind::{Kind, Scope};
 
 use crate::object::{Fields, Object};
+pub use event::{EVENT_NOTE_BYTES, Event, Severity};
 
 /// The kind Namespace.
 pub const NAMESPACE: Kind = Kind {
@@ -254,56 +257,26 @@ impl fmt::Display for Action {
     }
 }
 
+/// Paths only: values hold what users keep to themselves, such as the environment of their containers.
 impl fmt::Display for Patch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = if self.status { "status of " } else { "" };
-        write!(f, "patch {of}{}: {}", self.target, self.patch)
-    }
-}
-
-/// Longest note of an Event that every API server takes, in bytes.
-pub const EVENT_NOTE_BYTES: usize = 1024;
-
-/// Normal or Warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// For the record.
-    Normal,
-    /// Somebody should look.
-    Warning,
-}
-
-/// A Kubernetes Event. Core gives one on transitions only: an unchanged world has no events.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The object that it is about.
-    pub about: Target,
-    /// The uid of that object.
-    pub uid: String,
-    /// Normal or Warning.
-    pub severity: Severity,
-    /// A reason: one word for programs.
-    pub reason: String,
-    /// For people; at most [`EVENT_NOTE_BYTES`].
-    pub note: String,
-}
-
-impl Event {
-    /// A Warning about an observed object; a note that is too long is cut at a character.
-    pub fn warning(plane: &Plane, kind: Kind, object: &Object, reason: &str, note: &str) -> Self {
-        Self {
-            about: Target::of(plane, kind, object),
-            uid: object.uid().to_owned(),
-            severity: Severity::Warning,
-            reason: reason.to_owned(),
-            note: cut(note, EVENT_NOTE_BYTES).to_owned(),
+        write!(f, "patch {of}{}:", self.target)?;
+        for (verb, path) in self.patch.iter().filter_map(change) {
+            write!(f, " {verb} {path}")?;
         }
+        Ok(())
     }
 }
 
-/// The longest start of a text that is at most `bytes` long and ends at a character.
-pub(crate) fn cut(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+/// What an operation does to a path; `None` where it only tests or moves.
+fn change(operation: &PatchOperation) -> Option<(&'static str, &str)> {
+    match operation {
+        PatchOperation::Add(add) => Some(("add", add.path.as_str())),
+        PatchOperation::Replace(replace) => Some(("replace", replace.path.as_str())),
+        PatchOperation::Remove(remove) => Some(("remove", remove.path.as_str())),
+        _ => None,
+    }
 }
 
 /// What only a change of the object can end: reported on it once, not tried again until it changes (design.md 7.3).
@@ -381,12 +354,17 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edit::Edit;
 
     #[test]
-    fn a_note_is_cut_at_a_character() {
-        assert_eq!(cut("aé", 2), "a");
-        assert_eq!(cut("aé", 3), "aé");
-        assert_eq!(cut("", 3), "");
+    fn what_is_shown_of_a_patch_has_no_values() {
+        let object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a", "uid": "u" } })).unwrap();
+        let edit = Edit::of(&Plane::Hub, NAMESPACE, &object).label("k", "secret");
+        let action = edit.spec(&serde_json::json!({ "env": "secret" })).action().unwrap();
+        assert_eq!(
+            action.to_string(),
+            "patch Namespace a in hub: add /metadata/labels add /metadata/labels/k add /spec"
+        );
     }
 
     #[test]
