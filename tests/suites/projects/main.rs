@@ -5,6 +5,7 @@ mod coming;
 mod demand;
 mod outage;
 mod passes;
+mod program;
 mod streams;
 mod watched;
 mod world;
@@ -21,6 +22,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("demand::others_come_with_the_first_workload_and_go_with_the_last", Alone, demand::on_demand)
         .test("coming::a_project_that_becomes_another_is_watched_anew", Alone, coming::another_uid)
         .test("outage::nothing_is_known_while_the_servers_are_away", Alone, outage::unknown)
-        .test("passes::a_flood_of_one_project_does_not_hold_up_another", Alone, passes::fair);
+        .test("passes::a_flood_of_one_project_does_not_hold_up_another", Alone, passes::fair)
+        .test("program::g22_one_process_serves_all_while_one_floods", Alone, program::served);
     Ok(suite.run())
 }

@@ -1,4 +1,5 @@
-//! The world of this suite: one API server with our CRDs and those of others, 300 Projects, and the project gateway.
+//! The world of this suite: one API server with our CRDs and those of others, 300 Projects, the project
+//! gateway, and a Karmada without members.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +17,14 @@ const SERVER: &str = "projects";
 const OTHERS: [Kind; 3] = [kind::PROJECT, kind::NETWORK, kind::LOCATION_BINDING];
 
 pub(crate) struct World {
-    lab: Lab,
+    pub(crate) lab: Lab,
     pub(crate) server: Plane,
     pub(crate) gateway: Gateway,
 }
 
 impl Shared for World {
     async fn start() -> Result<Self> {
-        let lab = Lab::start(&LabSpec::planes(&[SERVER])).await?;
+        let lab = Lab::start(&LabSpec::karmada().plane(SERVER)).await?;
         let server = lab.plane(SERVER).await?;
         define(&server, &OTHERS).await?;
         stream::iter(0..PROJECTS)

@@ -1,0 +1,119 @@
+//! The whole program over many projects.
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use popcell_api::kind::{self, Kind};
+use popcell_api::names::HUB_NAMESPACE_PREFIX;
+use popcell_core::plan::NAMESPACE;
+use popcell_suites::world::SOON;
+use popcell_test_support::{Controller, ControllerSpec, Plane, eventually, objects};
+
+use crate::demand::delete;
+use crate::world::{PROJECTS, World, id};
+
+const FLOOD: usize = 200;
+const HUB_KINDS: [Kind; 6] = [
+    NAMESPACE,
+    kind::WORKLOAD_DEPLOYMENT,
+    kind::PROPAGATION_POLICY,
+    kind::RESOURCE_BINDING,
+    kind::CLUSTER,
+    kind::INSTANCE,
+];
+
+/// One process serves all projects over one watch of each kind in the hub, and a Workload of a quiet project reaches the
+/// hub long before those of one that floods.
+pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
+    let (loud, quiet) = (id(30), id(31));
+    world.server.apply(&objects::location_binding("DFW")).await?;
+    for project in [&loud, &quiet] {
+        world.server.apply(&objects::network(project, "default")).await?;
+    }
+    let files = tempfile::tempdir()?;
+    let milo = world.gateway.kubeconfig(files.path(), None)?;
+    let spec = ControllerSpec::management(world.server.kubeconfig(), world.lab.kubeconfig("hub")?).milo(&milo);
+    let mut controller = Controller::start(spec).await?;
+    known(&controller).await?;
+
+    // While it sleeps nothing is taken: at its waking the flood is there as a whole.
+    controller.signal("STOP")?;
+    each(async |number| create(world, &loud, &format!("web-{number}")).await).await?;
+    create(world, &quiet, "web").await?;
+    controller.signal("CONT")?;
+    let hub = world.lab.hub().await?;
+    arrived(world, &hub, &quiet, 1).await?;
+    let others = carried(world, &hub, &loud).await?;
+    ensure!(others < FLOOD / 2, "{others} of the flood were carried first");
+    arrived(world, &hub, &loud, FLOOD).await?;
+
+    for kind in HUB_KINDS {
+        let labels = ["plane_kind=\"hub\"".to_owned(), format!("kind=\"{}\"", kind.kind)];
+        let labels = labels.each_ref().map(String::as_str);
+        let streams = controller.metric("popcell_watch_streams", &labels).await?;
+        ensure!(
+            (streams - 1.0).abs() < f64::EPSILON,
+            "{streams} watches of {}",
+            kind.kind
+        );
+    }
+    delete(&world.server, kind::WORKLOAD, &quiet, "web").await?;
+    each(async |number| delete(&world.server, kind::WORKLOAD, &loud, &format!("web-{number}")).await).await?;
+    for project in [&loud, &quiet] {
+        arrived(world, &hub, project, 0).await?;
+        eventually("all Workloads are gone", SOON, async || {
+            let left = world.server.list(kind::WORKLOAD, Some(project), "").await?.len();
+            ensure!(left == 0, "{left} are left");
+            Ok(())
+        })
+        .await?;
+    }
+    let status = controller.stop()?;
+    ensure!(status.success(), "it ended with {status}:\n{}", controller.last_words());
+    Ok(())
+}
+
+async fn each(action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
+    stream::iter(0..FLOOD)
+        .map(async |number| action(number).await)
+        .buffer_unordered(8)
+        .try_collect()
+        .await
+}
+
+async fn create(world: &World, project: &str, name: &str) -> Result<()> {
+    let workload = objects::workload(project, name, &[("us", &["DFW"], 1)]);
+    world.server.create(&workload, false).await.map(|_| ())
+}
+
+/// Waits until every project is engaged and listed.
+async fn known(controller: &Controller) -> Result<()> {
+    eventually("every project is known", SOON, async || {
+        let engaged = controller.metric("popcell_projects_engaged", &[]).await?;
+        let unknown = controller
+            .metric("popcell_planes_unknown", &["plane_kind=\"project\""])
+            .await?;
+        ensure!(
+            engaged.to_string() == PROJECTS.to_string() && unknown.abs() < f64::EPSILON,
+            "{engaged} engaged, {unknown} unknown"
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// WorkloadDeployments of a project in the hub.
+async fn carried(world: &World, hub: &Plane, project: &str) -> Result<usize> {
+    let namespace = world.server.expect(NAMESPACE, None, project).await?;
+    let uid = namespace.metadata.uid.context("a Namespace without uid")?;
+    let behind = format!("{HUB_NAMESPACE_PREFIX}{uid}");
+    Ok(hub.list(kind::WORKLOAD_DEPLOYMENT, Some(&behind), "").await?.len())
+}
+
+async fn arrived(world: &World, hub: &Plane, project: &str, number: usize) -> Result<()> {
+    eventually(&format!("{number} of {project} are in the hub"), SOON, async || {
+        let found = carried(world, hub, project).await?;
+        ensure!(found == number, "{found} are");
+        Ok(())
+    })
+    .await
+}
