@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::Fields;
+use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
 pub use hub_index::HubIndex;
@@ -15,7 +16,7 @@ pub use namespaces::Namespaces;
 
 use crate::apply::Applier;
 use crate::pass::{Reporter, Tally};
-use crate::planes::{Change, Planes, Store};
+use crate::planes::{Change, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,15 @@ impl World {
             projects,
             hub_index: HubIndex::default(),
             namespaces: Namespaces::default(),
+        }
+    }
+
+    /// Whether a project is of this installation: another one may share the hub. While projects are not listed, every one
+    /// may be.
+    pub fn has_project(&self, id: &str) -> bool {
+        match &self.projects {
+            None => id == SINGLE,
+            Some(projects) => !matches!(projects.get("", id), Observed::Known(None)),
         }
     }
 

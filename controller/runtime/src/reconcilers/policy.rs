@@ -42,6 +42,10 @@ impl Reconciler for Policy {
     fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
         let hub = &key.plane;
         let namespace = sight.get(hub, NAMESPACE, "", &key.namespace).known()?;
+        let owner = namespace.as_deref().and_then(identity::of_namespace);
+        if owner.is_some_and(|(project, _)| !sight.world.has_project(project)) {
+            return None;
+        }
         let policy = sight
             .get(hub, kind::PROPAGATION_POLICY, &key.namespace, &key.name)
             .known()?;
