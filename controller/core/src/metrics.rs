@@ -125,11 +125,11 @@ pub const WRITES: Metric = counter(
     &["plane_kind", "kind", "verb", "code"],
     "Writes that were sent.",
 );
-/// Time from an event to the write that follows from it.
+/// Time from an event to the end of the pass that wrote for it.
 pub const EVENT_TO_WRITE: Metric = histogram(
     "popcell_event_to_write_seconds",
     RECONCILER,
-    "From an event to the last write that it caused.",
+    "From the first event that woke a key to the end of the pass that wrote for it.",
 );
 /// Engaged projects.
 pub const ENGAGED: Metric = gauge("popcell_projects_engaged", &[], "Projects that are engaged.");
@@ -144,12 +144,6 @@ pub const STREAMS: Metric = gauge(
     "popcell_watch_streams",
     &["plane_kind", "kind"],
     "Watch streams that are open.",
-);
-/// Connections.
-pub const LANES: Metric = gauge(
-    "popcell_connections",
-    &["plane_kind"],
-    "Connections to API servers that are open.",
 );
 /// Planes that are not known.
 pub const UNKNOWN: Metric = gauge(
@@ -316,7 +310,6 @@ pub const ALL: &[Metric] = &[
     ENGAGED,
     REFUSED,
     STREAMS,
-    LANES,
     UNKNOWN,
     ORPHANS,
     FOREIGN,

@@ -15,7 +15,7 @@ pub use hub_index::HubIndex;
 pub use namespaces::Namespaces;
 
 use crate::apply::Applier;
-use crate::pass::{Reporter, Tally};
+use crate::pass::{Reporter, Tally, Woken};
 use crate::planes::{Change, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
@@ -35,6 +35,8 @@ pub struct World {
     pub applier: Applier,
     /// Notes of the last passes.
     pub tally: Tally,
+    /// When keys were woken.
+    pub woken: Woken,
     /// Who counts passes.
     pub reporter: Arc<dyn Reporter>,
     /// Settings.
@@ -60,6 +62,7 @@ impl World {
             planes,
             applier,
             tally: Tally::default(),
+            woken: Woken::default(),
             reporter,
             rules,
             projects,
@@ -101,6 +104,7 @@ impl World {
     pub fn retire(&self, plane: &Plane) {
         self.applier.retire(plane);
         self.tally.retire(plane);
+        self.woken.retire(plane);
         self.namespaces.retire(plane);
     }
 }

@@ -7,6 +7,7 @@
 mod report;
 mod sight;
 mod tally;
+mod woken;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,6 +23,7 @@ use tracing::{Instrument, debug, info, info_span, warn};
 pub use report::{Outcome, Reporter};
 pub use sight::{Live, Sight, refs};
 pub use tally::{Counts, Tallied, Tally};
+pub use woken::Woken;
 
 use crate::apply::{ApplyError, Difference, Done};
 use crate::planes::Change;
@@ -81,11 +83,16 @@ impl Runner {
     /// One pass of a key.
     pub async fn pass(&self, key: &Key) -> Verdict {
         let span = info_span!("pass", reconciler = self.reconciler.name(), %key);
+        let (name, woken) = (self.reconciler.name(), &self.world.woken);
         let (start, mut live) = (Instant::now(), Live::default());
+        let since = woken.begin(name, key);
         let (outcome, verdict) = self.retried(key, &mut live).instrument(span).await;
-        self.world
-            .reporter
-            .passed(self.reconciler.name(), outcome, start.elapsed());
+        self.world.reporter.passed(name, outcome, start.elapsed());
+        match (since, verdict) {
+            (Some(since), Verdict::Failed(_) | Verdict::Postponed(_)) => woken.again(name, key, since),
+            (Some(since), _) if outcome == Outcome::Written => self.world.reporter.answered(name, since.elapsed()),
+            _ => {}
+        }
         verdict
     }
 

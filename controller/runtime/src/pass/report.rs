@@ -54,4 +54,6 @@ impl Outcome {
 pub trait Reporter: Send + Sync {
     /// A pass ended.
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration);
+    /// What an event asked for is written, so long after it.
+    fn answered(&self, reconciler: &'static str, after: Duration);
 }

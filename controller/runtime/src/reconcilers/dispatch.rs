@@ -56,6 +56,7 @@ impl Listener for Dispatch {
         world.note(plane, kind, change);
         for Lane { reconciler, queue } in &self.lanes {
             for key in reconciler.wake(&world, plane, kind, change) {
+                world.woken.wake(reconciler.name(), &key);
                 queue.add(key);
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::CLUSTER;
+use popcell_api::names::LEASE;
 use popcell_core::metrics::{self as table, plane_kind};
 use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
@@ -14,6 +15,7 @@ use popcell_core::sources;
 
 use crate::apply::MayWrite;
 use crate::metrics::{Metrics, observe_planes, observe_queue};
+use crate::pass::Counts;
 use crate::reconcilers::Lane;
 use crate::world::World;
 
@@ -23,17 +25,24 @@ type Rows = Vec<(Vec<String>, f64)>;
 pub(super) fn add(metrics: &Metrics, world: Arc<World>, lanes: Vec<Lane>, may_write: MayWrite) {
     metrics.before_scrape(Box::new(move |metrics| {
         let leads = may_write();
-        metrics.set(&table::LEADER, &[], f64::from(u8::from(leads)));
+        let leading = f64::from(u8::from(leads));
+        metrics.set(&table::LEADER, &[], leading);
+        metrics.set(&table::MASTER, &[LEASE], leading);
         for lane in lanes.iter().filter(|_| leads) {
             observe_queue(metrics, lane.reconciler.name(), &lane.queue.stats());
         }
-        observe_planes(metrics, &world.planes.stats());
-        observe_world(metrics, &world);
+        let stats = world.planes.stats();
+        observe_planes(metrics, &stats);
+        observe_world(metrics, &world, stats.unreadable_by_sort);
     }));
 }
 
-fn observe_world(metrics: &Metrics, world: &World) {
+fn observe_world(metrics: &Metrics, world: &World, mut unreadable: Counts) {
     let tallied = world.tally.tallied();
+    for (sort, count) in &tallied.undecodable {
+        *unreadable.entry(*sort).or_default() += count;
+    }
+    metrics.replace(&table::UNDECODABLE, rows(&unreadable));
     metrics.replace(&table::SKEW, rows(&tallied.skews));
     metrics.replace(&table::ORPHANS, by_kind(&tallied.orphans, &[]));
     metrics.replace(&table::FOREIGN, by_kind(&tallied.foreign, &["Foreign"]));
@@ -93,13 +102,13 @@ fn age(since: Timestamp, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
-fn rows(counts: &crate::pass::Counts) -> Rows {
+fn rows(counts: &Counts) -> Rows {
     let rows = counts.iter();
     rows.map(|((plane, kind), count)| (vec![(*plane).to_owned(), (*kind).to_owned()], number(*count)))
         .collect()
 }
 
-fn by_kind(counts: &crate::pass::Counts, more: &[&str]) -> Rows {
+fn by_kind(counts: &Counts, more: &[&str]) -> Rows {
     let mut summed: BTreeMap<&str, usize> = BTreeMap::new();
     for ((_, kind), count) in counts {
         *summed.entry(kind).or_default() += count;

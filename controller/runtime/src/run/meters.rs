@@ -16,6 +16,10 @@ impl Reporter for Meters {
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration) {
         observe_pass(&self.0, reconciler, outcome.as_str(), took);
     }
+
+    fn answered(&self, reconciler: &'static str, after: Duration) {
+        self.0.observe(&table::EVENT_TO_WRITE, &[reconciler], after);
+    }
 }
 
 impl Meter for Meters {
