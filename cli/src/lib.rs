@@ -14,11 +14,14 @@ pub mod endpoint;
 pub mod exit;
 pub mod interpret;
 pub mod interpreters;
+pub mod interrupt;
 pub mod new;
 pub mod operation;
+pub mod orphans;
 pub mod planes;
 pub mod reference;
 pub mod register;
+pub mod reinterpret;
 pub mod test;
 
 pub use args::Cli;
@@ -38,6 +41,8 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Check(args) => check::run(&args, console),
         Command::Register(args) => register::run(&args, console),
         Command::Doctor(args) => doctor::run(&args, console),
+        Command::Orphans(args) => orphans::run(&args, console),
+        Command::Reinterpret(args) => reinterpret::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.
             let mut script = Vec::new();

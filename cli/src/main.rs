@@ -40,6 +40,10 @@ fn exit_when_interrupted() {
     let Ok(mut interrupts) = registered else { return };
     std::thread::spawn(move || {
         if runtime.block_on(interrupts.recv()).is_some() {
+            if let Some(words) = popcell::interrupt::last_words() {
+                // Nobody is left to tell when stderr is gone too.
+                let _ = writeln!(std::io::stderr(), "{words}");
+            }
             std::process::exit(Exit::Interrupted.code());
         }
     });

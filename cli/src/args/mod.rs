@@ -1,6 +1,7 @@
 //! The argument tree. Help texts and the generated reference come from here alone.
 
 pub mod cluster;
+pub mod hub;
 pub mod module;
 pub mod planes;
 pub mod source;
@@ -43,6 +44,10 @@ pub enum Command {
     Register(planes::Register),
     /// Find out why the webhook does not work
     Doctor(planes::Doctor),
+    /// Find what is left on the hub that no project stands behind, and delete it when told to
+    Orphans(hub::Orphans),
+    /// Have Karmada interpret objects anew, after a module upgrade or an outage of the webhook
+    Reinterpret(hub::Reinterpret),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""
@@ -94,6 +99,16 @@ pub enum DataFormat {
     #[default]
     Yaml,
     /// JSON
+    Json,
+}
+
+/// How a list is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// A table, for people
+    #[default]
+    Text,
+    /// One JSON document
     Json,
 }
 

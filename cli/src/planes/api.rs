@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::karmada::{Configuration, Customization, Member, Served, ServiceReference};
 use crate::{args::cluster::Cluster, endpoint::clock, exit::Failure};
 
-const LIMIT: Duration = Duration::from_secs(15);
+pub(super) const LIMIT: Duration = Duration::from_secs(15);
 
 /// A request that failed.
 #[derive(Debug, thiserror::Error)]
@@ -269,7 +269,7 @@ impl Karmada {
     }
 }
 
-async fn config(file: Option<&Path>, context: Option<String>) -> Result<Config, PlaneError> {
+pub(crate) async fn config(file: Option<&Path>, context: Option<String>) -> Result<Config, PlaneError> {
     let options = KubeConfigOptions {
         context,
         ..KubeConfigOptions::default()
@@ -287,7 +287,7 @@ async fn config(file: Option<&Path>, context: Option<String>) -> Result<Config, 
     }
 }
 
-fn wrong(file: Option<&Path>, error: &dyn std::error::Error) -> PlaneError {
+pub(super) fn wrong(file: Option<&Path>, error: &dyn std::error::Error) -> PlaneError {
     PlaneError::Kubeconfig {
         file: file.map(|file| file.display().to_string()),
         reason: chain(error),
@@ -310,7 +310,7 @@ fn described(error: &kube::Error) -> String {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -39,6 +39,22 @@ fn nonsense_is_a_usage_error() {
         ],
         &["check"],
         &["check", "--url", "https://127.0.0.1:1/"],
+        &["orphans"],
+        &["orphans", "--project-kubeconfig", "a", "--yes"],
+        &["orphans", "--project-kubeconfig", "a", "--dry-run"],
+        &["orphans", "--project-kubeconfig", "a", "--mode", "kind"],
+        &[
+            "orphans",
+            "--discovery-kubeconfig",
+            "kubeconfig-dead.yaml",
+            "--kubeconfig",
+            "kubeconfig-dead.yaml",
+        ],
+        // Nobody is there to be asked.
+        &["orphans", "--project-kubeconfig", "kubeconfig-dead.yaml", "--delete"],
+        &["reinterpret", "--rate", "0/s"],
+        &["reinterpret", "--kind", "Deployment"],
+        &["reinterpret", "--since", "yesterday"],
     ] {
         let run = popcell(args);
         assert_eq!(run.code, Some(2), "{args:?}: {}", run.err);
@@ -65,8 +81,26 @@ fn what_is_not_there_is_named() {
         "{}",
         run.err
     );
-    let run = popcell(&["register", "--remove", "--kubeconfig", "kubeconfig-dead.yaml"]).expect(4);
-    assert!(run.err.contains("127.0.0.1:1"), "{}", run.err);
+    let dead = "kubeconfig-dead.yaml";
+    for args in [
+        &["register", "--remove", "--kubeconfig", dead][..],
+        &["reinterpret", "--kubeconfig", dead],
+        &["orphans", "--kubeconfig", dead, "--project-kubeconfig", dead],
+        &[
+            "orphans",
+            "--kubeconfig",
+            dead,
+            "--mode",
+            "milo",
+            "--project-kubeconfig",
+            dead,
+        ],
+    ] {
+        let run = popcell(args).expect(4);
+        assert!(run.err.contains("127.0.0.1:1"), "{args:?}: {}", run.err);
+    }
+    let run = popcell(&["orphans", "--kubeconfig", dead, "--project-kubeconfig", "nowhere.yaml"]).expect(4);
+    assert!(run.err.contains("nowhere.yaml"), "{}", run.err);
 }
 
 #[test]
@@ -79,6 +113,8 @@ fn every_command_has_examples() {
         "check",
         "register",
         "doctor",
+        "orphans",
+        "reinterpret",
         "completion",
     ] {
         let run = popcell(&[command, "--help"]).expect(0);

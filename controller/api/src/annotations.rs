@@ -30,6 +30,10 @@ pub const SOURCE_UID: &str = "compute.datumapis.com/source-uid";
 /// On the cell WorkloadDeployment: ordinals whose claim was granted.
 pub const GRANTED_SLOTS: &str = "compute.datumapis.com/granted-slots";
 
+/// On objects on the hub: RFC 3339 time at which `popcell reinterpret` had Karmada interpret the object anew. Karmada
+/// carries it to the cell, where it means nothing.
+pub const REINTERPRETED_AT: &str = "compute.datumapis.com/reinterpreted-at";
+
 /// On our Lease: [`MASS_DELETE_ALLOW`] releases the brake on mass deletion once (design.md 7.4).
 pub const MASS_DELETE: &str = "compute.datumapis.com/mass-delete";
 /// The value of [`MASS_DELETE`] that releases.

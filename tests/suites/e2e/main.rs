@@ -11,8 +11,10 @@ mod failover;
 mod manifests;
 mod manifests_controller;
 mod manifests_rights;
+mod orphans;
 mod planes;
 mod registration;
+mod reinterpret;
 mod removal;
 
 use std::process::ExitCode;
@@ -22,7 +24,15 @@ use popcell_suites::suite::Suite;
 use popcell_suites::world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [definitions, examples, deployments, registrations, cities, disturbances];
+    let parts = [
+        definitions,
+        examples,
+        deployments,
+        registrations,
+        commands,
+        cities,
+        disturbances,
+    ];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
@@ -81,6 +91,15 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("manifests::c79_the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
         .test("manifests::c79_a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
         .test("manifests::c81_the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
+}
+
+#[rustfmt::skip]
+fn commands(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("commands::orphans_lists_and_deletes_what_a_project_lost", Beside, orphans::lost_deployment)
+        .test("commands::orphans_takes_a_namespace_that_was_outlived", Beside, orphans::outlived_namespace)
+        .test("commands::reinterpret_has_a_status_aggregated_anew", Beside, reinterpret::aggregated_anew)
+        .test("commands::reinterpret_says_how_far_it_came", Beside, reinterpret::interrupted)
 }
 
 #[rustfmt::skip]

@@ -1,0 +1,213 @@
+//! Arguments of the commands that look after objects on the hub.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::core::GroupVersionKind;
+
+use super::{ListFormat, cluster::Cluster, source::duration};
+
+/// `popcell orphans`
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each one is a flag of its own on the command line"
+)]
+#[derive(Args, Debug)]
+#[command(after_help = "\
+An orphan is an object of ours on the hub whose project, whose Namespace or whose WorkloadDeployment is gone, by a live answer
+of the server that would have it. What belongs to a project that is away is listed as unknown and never deleted. Before each
+delete the server is asked again, and an object that has changed since is left alone.
+
+Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 4 a server or a project could not be asked.
+
+Examples:
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config
+  popcell orphans --kubeconfig karmada.config --mode milo --project-kubeconfig milo.config -o json
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --delete --dry-run
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --namespace ns-1d2e --delete --yes")]
+pub struct Orphans {
+    /// Look at this namespace of the hub only
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Delete what is found; asks before on a terminal
+    #[arg(long)]
+    pub delete: bool,
+    /// Delete without asking
+    #[arg(long, requires = "delete")]
+    pub yes: bool,
+    /// Say what --delete would do, and do nothing
+    #[arg(long, requires = "delete")]
+    pub dry_run: bool,
+    /// How long --delete goes on while what is deleted first is not gone yet, as in 30s or 5m
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub wait: Duration,
+    /// How long a project must have been known to be gone before its objects are deleted, as in 60m
+    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = duration)]
+    pub project_grace: Duration,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: ListFormat,
+    // Where the projects are.
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a text here would become part of the help")]
+    pub projects: Projects,
+    // The hub.
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a text here would become part of the help")]
+    pub cluster: Cluster,
+}
+
+/// Where projects come from, as in the controller's configuration.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Projects")]
+pub struct Projects {
+    /// Where projects come from, as the controller's discovery.mode [default: that of --server-config, else single]
+    #[arg(long, value_enum)]
+    pub mode: Option<Mode>,
+    /// Kubeconfig of the project; in mode milo, of milo's API server, below which projects are
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["discovery_kubeconfig", "server_config"])]
+    pub project_kubeconfig: Option<PathBuf>,
+    /// Kubeconfig of the server that lists the Projects, in mode milo [default: that of --project-kubeconfig]
+    #[arg(long, value_name = "FILE")]
+    pub discovery_kubeconfig: Option<PathBuf>,
+    /// The controller's configuration file: its discovery holds where no flag says otherwise
+    #[arg(long, value_name = "FILE")]
+    pub server_config: Option<PathBuf>,
+}
+
+/// `discovery.mode` of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// One API server is the one project
+    Single,
+    /// Milo lists the projects and serves each below a path
+    Milo,
+}
+
+/// `popcell reinterpret`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Karmada asks an interpreter when an object changes, and only then: after a module upgrade, or an outage of the webhook, answers
+of before stay in place. This sets the annotation compute.datumapis.com/reinterpreted-at on each object on the hub, which
+Karmada takes as a change: it asks every operation anew. Each object costs some 10 calls: mind the rate.
+
+An interrupted run is taken up with --since and the time that it said at its beginning.
+
+Examples:
+  popcell reinterpret --kubeconfig karmada.config
+  popcell reinterpret --kubeconfig karmada.config --namespace ns-1d2e -l topology.datum.net/city-code=DFW --dry-run
+  popcell reinterpret --kubeconfig karmada.config --since 2026-11-28T09:00:00Z --rate 50/s
+  popcell reinterpret --kubeconfig karmada.config --kind apps.kruise.io/v1alpha1/CloneSet")]
+pub struct Reinterpret {
+    /// Kind of the objects, as group/version/kind, or version/kind in the core group
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "compute.datumapis.com/v1alpha/WorkloadDeployment",
+        value_parser = kind
+    )]
+    pub kind: GroupVersionKind,
+    /// Objects of this namespace only
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Objects with these labels only, as in a=b,c!=d
+    #[arg(
+        short = 'l',
+        long,
+        value_name = "SELECTOR",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub selector: String,
+    /// How many at most in a time, as in 10/s or 100/m
+    #[arg(long, value_name = "RATE", default_value = "10/s", value_parser = pace)]
+    pub rate: Pace,
+    /// Leave out what was done at this time (RFC 3339) or later
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Timestamp>,
+    /// List what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    // The hub.
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "a text here would become part of the help")]
+    pub cluster: Cluster,
+}
+
+/// The time from one write to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace(pub Duration);
+
+/// Reads `group/version/kind`, or `version/kind`.
+fn kind(text: &str) -> Result<GroupVersionKind, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (group, version, kind) = match parts.as_slice() {
+        [version, kind] => ("", *version, *kind),
+        [group, version, kind] if !group.is_empty() => (*group, *version, *kind),
+        _ => return Err(WRONG_KIND.to_owned()),
+    };
+    let plain = |text: &str, also: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
+        text.chars().all(fits)
+    };
+    // They become part of a URL.
+    if version.is_empty() || kind.is_empty() || !plain(group, ".-") || !plain(version, "") || !plain(kind, "") {
+        return Err(WRONG_KIND.to_owned());
+    }
+    Ok(GroupVersionKind::gvk(group, version, kind))
+}
+
+const WRONG_KIND: &str = "expected group/version/kind, as in apps/v1/Deployment, or version/kind, as in v1/ConfigMap";
+
+/// Reads `10/s` or `100/m`.
+fn pace(text: &str) -> Result<Pace, String> {
+    let wrong = || "expected a number from 1 to 1000 and a unit: 10/s, 100/m".to_owned();
+    let (number, unit) = text.split_once('/').ok_or_else(wrong)?;
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    let time = match unit {
+        "s" => Duration::from_secs(1),
+        "m" => Duration::from_mins(1),
+        _ => return Err(wrong()),
+    };
+    match number {
+        1..=1000 => Ok(Pace(time / number)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_read_with_and_without_group() {
+        let read = |text| kind(text).map(|kind| (kind.group, kind.version, kind.kind));
+        let parts =
+            |group: &str, version: &str, kind: &str| Ok((group.to_owned(), version.to_owned(), kind.to_owned()));
+        assert_eq!(read("apps/v1/Deployment"), parts("apps", "v1", "Deployment"));
+        assert_eq!(read("v1/ConfigMap"), parts("", "v1", "ConfigMap"));
+        for wrong in [
+            "",
+            "Deployment",
+            "apps/v1/",
+            "/v1/ConfigMap",
+            "a/b/c/d",
+            "apps/v1/../x",
+            "apps/v1?/X",
+            "a b/v1/X",
+        ] {
+            assert!(kind(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_rate_becomes_the_time_between_two_writes() {
+        assert_eq!(pace("10/s"), Ok(Pace(Duration::from_millis(100))));
+        assert_eq!(pace("1/m"), Ok(Pace(Duration::from_mins(1))));
+        assert_eq!(pace("1000/s"), Ok(Pace(Duration::from_millis(1))));
+        for wrong in ["", "10", "0/s", "1001/s", "-1/s", "10/h", "/s", "1.5/s"] {
+            assert!(pace(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Reading: the hub's objects of ours, and what stands behind them. Every answer is live.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use futures::{StreamExt as _, stream};
+use popcell_api::{
+    kind::{self, Kind},
+    labels,
+};
+use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, SINGLE, Transport as _};
+use popcell_core::{
+    conditions::says,
+    identity,
+    object::{Fields as _, Object},
+    plan::{NAMESPACE, Plane},
+};
+
+use super::{
+    place::Place,
+    subject::{Project, Subject},
+};
+use crate::{
+    args::{
+        cluster::Cluster,
+        hub::{Orphans, Projects},
+    },
+    exit::Failure,
+    planes::{PlaneError, Server, config},
+};
+
+/// Projects that are asked at once.
+const AT_ONCE: usize = 8;
+/// The condition without which a project's own answers count for nothing.
+const READY: &str = "Ready";
+
+/// All servers.
+pub(super) struct Planes {
+    pub(super) hub: Server,
+    projects: Servers,
+    /// Uid of its kube-system, which no other server has.
+    identity: String,
+    /// Uids of the Projects that there are, and whether they are ready; empty in mode `single`.
+    listed: BTreeMap<String, (String, bool)>,
+}
+
+enum Servers {
+    Single(Server),
+    Milo { discovery: Server, places: Box<Direct> },
+}
+
+impl Planes {
+    /// Opens the servers, and lists the Projects: a server that does not serve them cannot say that one is gone.
+    pub(super) async fn open(args: &Orphans) -> Result<Self, Failure> {
+        let hub = Server::open(&args.cluster).await?;
+        let projects = servers(&args.projects).await?;
+        let identity = identity_of(&hub).await?;
+        let mut listed = BTreeMap::new();
+        match &projects {
+            // One that is away now is asked again before anything is made of its answers.
+            Servers::Single(project) if identity_of(project).await.is_ok_and(|uid| uid == identity) => {
+                return Err(Failure::Usage(is_the_hub(project)));
+            }
+            Servers::Single(_) => {}
+            Servers::Milo { discovery, .. } => {
+                for one in discovery.all(&kind::PROJECT.resource()).await? {
+                    let ready = says(&one, READY, "True");
+                    listed.insert(one.name().to_owned(), (one.uid().to_owned(), ready));
+                }
+            }
+        }
+        Ok(Self {
+            hub,
+            projects,
+            identity,
+            listed,
+        })
+    }
+
+    /// Everything of ours on the hub, or in one namespace of it.
+    pub(super) async fn look(&self, only: Option<&str>) -> Result<Vec<Subject>, Failure> {
+        let marker = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
+        let mut namespaces = self.hub.metadata(&NAMESPACE.resource(), None, &marker).await?;
+        namespaces.retain(|one| only.is_none_or(|only| only == one.name()));
+        let mut deployments = self.within(kind::WORKLOAD_DEPLOYMENT, only).await?;
+        let mut copies = self.within(kind::INSTANCE, only).await?;
+        let mut policies = self.within(kind::PROPAGATION_POLICY, only).await?;
+
+        let mut by_project: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+        for one in namespaces {
+            let id = identity::of_namespace(&one).map(|(id, _)| id.to_owned());
+            by_project.entry(id.unwrap_or_default()).or_default().push(one);
+        }
+        let asked = stream::iter(by_project)
+            .map(|(id, namespaces)| async move { self.ask(&id, namespaces).await })
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>()
+            .await;
+        let mut subjects: Vec<Subject> = asked
+            .into_iter()
+            .flatten()
+            .map(|(namespace, project)| {
+                let take = |all: &mut BTreeMap<String, Vec<Object>>| all.remove(namespace.name()).unwrap_or_default();
+                Subject {
+                    deployments: take(&mut deployments),
+                    copies: take(&mut copies),
+                    policies: take(&mut policies),
+                    namespace,
+                    project,
+                }
+            })
+            .collect();
+        subjects.sort_by(|left, right| left.namespace.name().cmp(right.namespace.name()));
+        Ok(subjects)
+    }
+
+    async fn within(&self, kind: Kind, only: Option<&str>) -> Result<BTreeMap<String, Vec<Object>>, PlaneError> {
+        let mut by_namespace: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+        for one in self.hub.metadata(&kind.resource(), only, "").await? {
+            by_namespace.entry(one.namespace().to_owned()).or_default().push(one);
+        }
+        Ok(by_namespace)
+    }
+
+    /// What a project says of its hub namespaces. One that is away is asked once.
+    async fn ask(&self, id: &str, namespaces: Vec<Object>) -> Vec<(Object, Project)> {
+        let mut away = None;
+        let mut answers = Vec::new();
+        for namespace in namespaces {
+            let answer = match &away {
+                Some(reason) => Project::Unknown(String::clone(reason)),
+                None => self.project(id, &namespace).await.unwrap_or_else(|error| {
+                    let reason = format!("project not reachable: {error}");
+                    away = Some(reason.clone());
+                    Project::Unknown(reason)
+                }),
+            };
+            answers.push((namespace, answer));
+        }
+        answers
+    }
+
+    async fn project(&self, id: &str, hub_namespace: &Object) -> Result<Project, PlaneError> {
+        let Some((_, name)) = identity::of_namespace(hub_namespace) else {
+            return Ok(Project::Unknown("its labels do not say whose it is".to_owned()));
+        };
+        let (server, uid) = match &self.projects {
+            Servers::Single(server) if id == SINGLE => {
+                if identity_of(server).await? == self.identity {
+                    return Ok(Project::Unknown(is_the_hub(server)));
+                }
+                (server.clone(), None)
+            }
+            Servers::Single(_) => {
+                return Ok(Project::Unknown(format!(
+                    "it is of project {id}, which mode single does not know"
+                )));
+            }
+            Servers::Milo { .. } => {
+                let Some((uid, ready)) = self.living(id).await? else {
+                    return Ok(Project::Gone);
+                };
+                let of_project = identity::Project { id, uid: Some(&uid) };
+                if !identity::same_project(hub_namespace, of_project) {
+                    return Ok(Project::Gone);
+                }
+                if !ready {
+                    return Ok(Project::Unknown("the project is not Ready".to_owned()));
+                }
+                (self.of_project(id)?, Some(uid))
+            }
+        };
+        // The list first: a server that does not serve the kind, or a gateway that answers 404 to everything, proves nothing.
+        let deployments = server
+            .metadata(&kind::WORKLOAD_DEPLOYMENT.resource(), Some(name), "")
+            .await?;
+        let namespace = server.get(&NAMESPACE.resource(), None, name).await?;
+        Ok(Project::Engaged {
+            uid,
+            namespace: namespace.map(Box::new),
+            deployments,
+        })
+    }
+
+    /// Uid of the Project and whether it is ready; `None` where discovery answers NotFound.
+    async fn living(&self, id: &str) -> Result<Option<(String, bool)>, PlaneError> {
+        if let Some(listed) = self.listed.get(id) {
+            return Ok(Some(listed.clone()));
+        }
+        let Some(found) = self.discovered(id).await? else {
+            return Ok(None);
+        };
+        Ok(Some((found.uid().to_owned(), says(&found, READY, "True"))))
+    }
+
+    /// The Project as discovery has it now. In mode `single` nobody can say that one is gone.
+    pub(super) async fn discovered(&self, id: &str) -> Result<Option<Object>, PlaneError> {
+        match &self.projects {
+            Servers::Milo { discovery, .. } => discovery.get(&kind::PROJECT.resource(), None, id).await,
+            Servers::Single(project) => Err(PlaneError::Request {
+                action: format!("ask whether project {id} is there"),
+                server: project.name().to_owned(),
+                reason: "in mode single no server knows".to_owned(),
+            }),
+        }
+    }
+
+    /// The server of a plane.
+    pub(super) fn of(&self, plane: &Plane) -> Result<Server, PlaneError> {
+        match (plane, &self.projects) {
+            (Plane::Hub, _) => Ok(self.hub.clone()),
+            (Plane::Project(_), Servers::Single(server)) => Ok(server.clone()),
+            (Plane::Project(id), Servers::Milo { .. }) => self.of_project(id),
+            (Plane::Cell, _) => Err(no_server(plane, "this command talks to no cell")),
+        }
+    }
+
+    fn of_project(&self, id: &str) -> Result<Server, PlaneError> {
+        let plane = Plane::Project(id.to_owned());
+        match &self.projects {
+            Servers::Single(server) => Ok(server.clone()),
+            Servers::Milo { places, .. } => match places.client(&plane) {
+                Ok(client) => Ok(Server::of(client, plane.to_string())),
+                Err(error) => Err(no_server(&plane, &error.to_string())),
+            },
+        }
+    }
+}
+
+fn no_server(plane: &Plane, reason: &str) -> PlaneError {
+    PlaneError::Request {
+        action: "connect".to_owned(),
+        server: plane.to_string(),
+        reason: reason.to_owned(),
+    }
+}
+
+async fn servers(args: &Projects) -> Result<Servers, Failure> {
+    let open = async |file: PathBuf| {
+        let cluster = Cluster {
+            kubeconfig: Some(file),
+            context: None,
+        };
+        Server::open(&cluster).await
+    };
+    match Place::of(args)? {
+        Place::Single { project } => Ok(Servers::Single(open(project).await?)),
+        Place::Milo { template, discovery } => {
+            let template = config(Some(&template), None).await?;
+            let places = Direct {
+                local: template.clone(),
+                hub: None,
+                projects: Places::Milo {
+                    addressing: Addressing::Path,
+                    config: Box::new(template),
+                },
+            };
+            Ok(Servers::Milo {
+                discovery: open(discovery).await?,
+                places: Box::new(places),
+            })
+        }
+    }
+}
+
+/// Tells servers apart, whatever they are called.
+async fn identity_of(server: &Server) -> Result<String, PlaneError> {
+    let system = server.get(&NAMESPACE.resource(), None, "kube-system").await?;
+    Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
+}
+
+/// A kubeconfig that leads to the hub would make an orphan of everything.
+fn is_the_hub(project: &Server) -> String {
+    let name = project.name();
+    format!("{name} is the hub itself: give the kubeconfig of the project in --project-kubeconfig")
+}

@@ -1,0 +1,188 @@
+//! `popcell orphans`: what is left on the hub that nobody stands behind (design.md 7.5-4, -14).
+//!
+//! Invariants: what is an orphan is the controller's own decision ([`popcell_core::orphans`]) on live answers only; what
+//! belongs to a project that cannot be asked is never deleted; each delete is proven right before it is sent, and carries
+//! uid and resourceVersion (design.md 7.4).
+
+mod clean;
+mod look;
+mod place;
+mod print;
+mod row;
+mod subject;
+
+use std::{
+    io::{IsTerminal as _, Read as _, Write as _},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use popcell_core::{
+    object::Fields as _,
+    plan::{Action, Target},
+};
+
+use crate::{
+    args::{ListFormat, hub::Orphans},
+    console::Console,
+    exit::{Exit, Failure, Outcome as Ended},
+};
+use clean::Outcome;
+use look::Planes;
+use row::{Row, Verdict, rows};
+use subject::{Standing, Subject};
+
+/// Between two looks while something is on its way out.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Runs the command.
+pub fn run(args: &Orphans, console: &mut Console) -> Ended {
+    let asks = args.delete && !args.yes && !args.dry_run;
+    if asks && !std::io::stdin().is_terminal() {
+        let text = "nobody can be asked here: give --yes with --delete, or look first with --dry-run";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    crate::runtime()?.block_on(orphans(args, asks, console))
+}
+
+async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
+    let planes = Planes::open(args).await?;
+    let subjects = planes.look(args.namespace.as_deref()).await?;
+    if let (Some(name), []) = (&args.namespace, subjects.as_slice()) {
+        writeln!(console.err, "no namespace {name} with our marker is on the hub")?;
+    }
+    let found = all_rows(&subjects);
+    if args.output == ListFormat::Text {
+        print::table(&found, Timestamp::now(), &mut console.out)?;
+        writeln!(console.err, "{}", print::summary(&found))?;
+    }
+    let anything = found.iter().any(|row| row.verdict == Verdict::Orphan);
+    let deletes = args.delete && anything;
+    if deletes && args.dry_run {
+        would(args, &subjects, console)?;
+    }
+    if !deletes || args.dry_run || (asks && !confirmed(&found, planes.hub.name(), console)?) {
+        if args.output == ListFormat::Json {
+            writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, None))?;
+        }
+        return Ok(verdict(&found));
+    }
+    let (done, left) = clean(args, &planes, subjects, console).await?;
+    match args.output {
+        ListFormat::Json => writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, Some(&done)))?,
+        ListFormat::Text => writeln!(console.err, "left: {}", print::summary(&left))?,
+    }
+    Ok(verdict(&left))
+}
+
+fn all_rows(subjects: &[Subject]) -> Vec<Row> {
+    let now = Timestamp::now();
+    subjects.iter().flat_map(|subject| rows(subject, now)).collect()
+}
+
+/// An orphan is a failed check; a project that cannot be asked is a failed cluster.
+fn verdict(rows: &[Row]) -> Exit {
+    let has = |verdict| rows.iter().any(|row| row.verdict == verdict);
+    if has(Verdict::Orphan) || has(Verdict::Kept) {
+        Exit::Failed
+    } else if has(Verdict::Unknown) {
+        Exit::Environment
+    } else {
+        Exit::Success
+    }
+}
+
+/// What --delete would send now; what waits for it, and what waits for the time of grace, is in the list only.
+fn would(args: &Orphans, subjects: &[Subject], console: &mut Console) -> Result<(), Failure> {
+    for subject in subjects {
+        for action in wanted(args, subject) {
+            writeln!(console.err, "would {}", print::intent(&action))?;
+        }
+    }
+    Ok(())
+}
+
+fn wanted(args: &Orphans, subject: &Subject) -> Vec<Action> {
+    let mut actions = subject.plan(args.project_grace, Timestamp::now()).actions;
+    // That a project is back is for the controller to note.
+    actions.retain(|action| matches!(action, Action::Delete(_)) || subject.standing() == Standing::Gone);
+    actions
+}
+
+fn confirmed(rows: &[Row], server: &str, console: &mut Console) -> Result<bool, Failure> {
+    let count = rows.iter().filter(|row| row.verdict == Verdict::Orphan).count();
+    write!(console.err, "Delete {count} objects at {server}? [y/N] ")?;
+    console.err.flush()?;
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    let failed = |error| Failure::Environment(format!("failed to read the answer: {error}"));
+    while console.stdin.read(&mut byte).map_err(failed)? == 1 && byte != *b"\n" {
+        answer.extend(byte);
+    }
+    let answer = String::from_utf8_lossy(&answer).trim().to_ascii_lowercase();
+    let yes = answer == "y" || answer == "yes";
+    if !yes {
+        writeln!(console.err, "nothing was deleted")?;
+    }
+    Ok(yes)
+}
+
+/// Deletes what can be deleted, looks again, and goes on while that changes something. Gives what was done, and what is
+/// left.
+async fn clean(
+    args: &Orphans,
+    planes: &Planes,
+    mut subjects: Vec<Subject>,
+    console: &mut Console,
+) -> Result<(Vec<(Target, Outcome)>, Vec<Row>), Failure> {
+    let end = Instant::now().checked_add(args.wait);
+    let mut done: Vec<(Target, Outcome)> = Vec::new();
+    loop {
+        let mut again = false;
+        for subject in &subjects {
+            for action in wanted(args, subject) {
+                let outcome = planes.carry_out(&action).await;
+                let outcome = outcome.unwrap_or_else(|error| Outcome::Left(error.to_string()));
+                let is_over = matches!(outcome, Outcome::Left(_));
+                again |= !is_over;
+                if keep(&mut done, action.target(), &outcome) && args.output == ListFormat::Text {
+                    writeln!(console.out, "{}", print::outcome(action.target(), &outcome))?;
+                }
+                if is_over {
+                    // What follows in the plan may rest on it.
+                    break;
+                }
+            }
+            again |= subject.is_moving() && matches!(subject.standing(), Standing::Outlived | Standing::Gone);
+        }
+        let is_late = end.is_none_or(|end| Instant::now() >= end);
+        if again && !is_late {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let of_interest: Vec<String> = subjects.iter().map(|one| one.namespace.name().to_owned()).collect();
+        subjects = planes.look(args.namespace.as_deref()).await?;
+        // What came since nobody has seen, and so nobody has agreed to delete.
+        subjects.retain(|one| of_interest.iter().any(|name| name == one.namespace.name()));
+        if !again || is_late {
+            return Ok((done, all_rows(&subjects)));
+        }
+    }
+}
+
+/// Notes what became of an object. Whether that is news.
+fn keep(done: &mut Vec<(Target, Outcome)>, target: &Target, outcome: &Outcome) -> bool {
+    match done.iter_mut().find(|(known, _)| known == target) {
+        Some((_, known)) if known == outcome => false,
+        Some((_, known)) => {
+            *known = outcome.clone();
+            true
+        }
+        None => {
+            done.push((target.clone(), outcome.clone()));
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Which kubeconfigs lead to the projects: flags, then the controller's configuration file. Pure but for that file.
+
+use std::path::PathBuf;
+
+use popcell_controller_runtime::config::{self, DiscoveryConfig, ServerConfig};
+
+use crate::{
+    args::hub::{Mode, Projects},
+    exit::Failure,
+};
+
+/// Kubeconfigs by mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// One API server is the project.
+    Single {
+        /// It.
+        project: PathBuf,
+    },
+    /// Milo's.
+    Milo {
+        /// The server below which projects are.
+        template: PathBuf,
+        /// The server that lists them.
+        discovery: PathBuf,
+    },
+}
+
+impl Place {
+    /// From flags and the file that they name.
+    pub(super) fn of(args: &Projects) -> Result<Self, Failure> {
+        let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
+        let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
+        Self::resolve(args, &file.discovery)
+    }
+
+    fn resolve(args: &Projects, file: &DiscoveryConfig) -> Result<Self, Failure> {
+        let usage = |text: &str| Err(Failure::Usage(text.to_owned()));
+        let mode = args.mode.unwrap_or(match file.mode {
+            config::Mode::Single => Mode::Single,
+            config::Mode::Milo => Mode::Milo,
+        });
+        // In mode single the project is the server that the controller runs on, which no key of the file names.
+        let of_file = |path: &Option<String>| path.as_ref().filter(|_| mode == Mode::Milo).map(PathBuf::from);
+        let project = args
+            .project_kubeconfig
+            .clone()
+            .or_else(|| of_file(&file.project_kubeconfig));
+        let discovery = args
+            .discovery_kubeconfig
+            .clone()
+            .or_else(|| of_file(&file.discovery_kubeconfig));
+        if mode == Mode::Milo && file.internal && args.project_kubeconfig.is_none() {
+            return usage(
+                "discovery.internalServiceDiscovery names projects as only milo's own cluster does: give --project-kubeconfig of \
+                 milo's API server",
+            );
+        }
+        match (mode, project, discovery) {
+            (Mode::Single, _, Some(_)) => usage("--discovery-kubeconfig is for --mode milo: give --project-kubeconfig"),
+            (Mode::Single, Some(project), None) => Ok(Self::Single { project }),
+            (Mode::Milo, Some(template), discovery) => Ok(Self::Milo {
+                discovery: discovery.unwrap_or_else(|| template.clone()),
+                template,
+            }),
+            (Mode::Milo, None, Some(discovery)) => Ok(Self::Milo {
+                template: discovery.clone(),
+                discovery,
+            }),
+            (_, None, None) => usage("give --project-kubeconfig: nothing else says where the project is"),
+        }
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(mode: Option<Mode>, project: Option<&str>, discovery: Option<&str>) -> Projects {
+        Projects {
+            mode,
+            project_kubeconfig: project.map(PathBuf::from),
+            discovery_kubeconfig: discovery.map(PathBuf::from),
+            server_config: None,
+        }
+    }
+
+    fn milo(template: &str, discovery: &str) -> Place {
+        Place::Milo {
+            template: template.into(),
+            discovery: discovery.into(),
+        }
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let file = DiscoveryConfig {
+            mode: config::Mode::Milo,
+            project_kubeconfig: Some("/file/project".to_owned()),
+            discovery_kubeconfig: Some("/file/discovery".to_owned()),
+            ..DiscoveryConfig::default()
+        };
+        let place = |flags: &Projects| Place::resolve(flags, &file).ok();
+        assert_eq!(
+            place(&flags(None, None, None)),
+            Some(milo("/file/project", "/file/discovery"))
+        );
+        assert_eq!(place(&flags(None, Some("p"), None)), Some(milo("p", "/file/discovery")));
+        assert_eq!(place(&flags(None, None, Some("d"))), Some(milo("/file/project", "d")));
+        let single = Place::Single { project: "p".into() };
+        assert_eq!(place(&flags(Some(Mode::Single), Some("p"), None)), Some(single));
+        // The file's are milo's, and no project of its own.
+        assert_eq!(place(&flags(Some(Mode::Single), None, None)), None);
+    }
+
+    #[test]
+    fn without_a_file_one_kubeconfig_is_enough() {
+        let place = |flags: &Projects| Place::resolve(flags, &DiscoveryConfig::default()).ok();
+        let single = Place::Single { project: "p".into() };
+        assert_eq!(place(&flags(None, Some("p"), None)), Some(single));
+        assert_eq!(place(&flags(Some(Mode::Milo), Some("p"), None)), Some(milo("p", "p")));
+        assert_eq!(place(&flags(Some(Mode::Milo), None, Some("d"))), Some(milo("d", "d")));
+        assert_eq!(
+            place(&flags(Some(Mode::Milo), Some("p"), Some("d"))),
+            Some(milo("p", "d"))
+        );
+        assert_eq!(place(&flags(None, Some("p"), Some("d"))), None);
+        assert_eq!(place(&flags(None, None, None)), None);
+    }
+
+    #[test]
+    fn names_of_milos_own_cluster_lead_nowhere_from_here() {
+        let file = DiscoveryConfig {
+            mode: config::Mode::Milo,
+            internal: true,
+            discovery_kubeconfig: Some("/file/discovery".to_owned()),
+            ..DiscoveryConfig::default()
+        };
+        assert!(Place::resolve(&flags(None, None, None), &file).is_err());
+        assert_eq!(
+            Place::resolve(&flags(None, Some("p"), None), &file).ok(),
+            Some(milo("p", "/file/discovery"))
+        );
+    }
+}

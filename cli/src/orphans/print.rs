@@ -1,0 +1,138 @@
+//! The list, and what became of its objects.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use popcell_core::plan::{Action, Target};
+use serde_json::{Value, json};
+
+use super::{
+    clean::Outcome,
+    row::{Row, Verdict},
+};
+
+const HEADS: [&str; 6] = ["NAMESPACE", "KIND", "NAME", "PROJECT", "AGE", "WHY"];
+
+/// Every row, in columns that are as wide as they need to be; nothing when there is none.
+pub(super) fn table(rows: &[Row], now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let cells: Vec<[String; 6]> = rows
+        .iter()
+        .map(|row| {
+            let target = &row.target;
+            [
+                target.namespace.clone().unwrap_or_else(|| "-".to_owned()),
+                target.kind.kind.to_owned(),
+                target.name.clone(),
+                if row.project.is_empty() {
+                    "-".to_owned()
+                } else {
+                    row.project.clone()
+                },
+                age(row.created, now),
+                row.why.clone(),
+            ]
+        })
+        .collect();
+    let mut widths = HEADS.map(str::len);
+    for line in &cells {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let heads = HEADS.map(str::to_owned);
+    for [cells @ .., why] in std::iter::once(&heads).chain(&cells) {
+        for (cell, width) in cells.iter().zip(widths) {
+            write!(out, "{cell:<width$}  ")?;
+        }
+        writeln!(out, "{why}")?;
+    }
+    Ok(())
+}
+
+/// How many there are of each.
+pub(super) fn summary(rows: &[Row]) -> String {
+    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    format!(
+        "{} orphans, {} that are not ours to delete, {} unknown",
+        count(Verdict::Orphan),
+        count(Verdict::Kept),
+        count(Verdict::Unknown)
+    )
+}
+
+fn name(target: &Target) -> String {
+    match &target.namespace {
+        Some(namespace) => format!("{} {namespace}/{}", target.kind.kind, target.name),
+        None => format!("{} {}", target.kind.kind, target.name),
+    }
+}
+
+/// What would be done to one object.
+pub(super) fn intent(action: &Action) -> String {
+    let verb = if matches!(action, Action::Delete(_)) {
+        "delete"
+    } else {
+        "note that its project is gone on"
+    };
+    format!("{verb} {}", name(action.target()))
+}
+
+/// What became of one object, in one line.
+pub(super) fn outcome(target: &Target, outcome: &Outcome) -> String {
+    let name = name(target);
+    match outcome {
+        Outcome::Deleted => format!("{name}: deleted"),
+        Outcome::Noted => format!("{name}: noted that its project is gone"),
+        Outcome::Left(why) => format!("{name}: left, {why}"),
+    }
+}
+
+/// The whole report. `done` is absent where nothing was to be deleted.
+pub(super) fn json(server: &str, rows: &[Row], done: Option<&[(Target, Outcome)]>) -> Value {
+    let about =
+        |target: &Target| json!({ "namespace": target.namespace, "kind": target.kind.kind, "name": target.name });
+    let rows = rows.iter().map(|row| {
+        let mut value = about(&row.target);
+        value["project"] = json!(row.project);
+        value["verdict"] = json!(row.verdict.word());
+        value["why"] = json!(row.why);
+        value["created"] = json!(row.created.map(|time| time.to_string()));
+        value
+    });
+    let mut report = json!({ "server": server, "objects": rows.collect::<Vec<_>>() });
+    if let Some(done) = done {
+        let done = done.iter().map(|(target, outcome)| {
+            let mut value = about(target);
+            let (word, why) = match outcome {
+                Outcome::Deleted => ("deleted", None),
+                Outcome::Noted => ("noted", None),
+                Outcome::Left(why) => ("left", Some(why)),
+            };
+            value["outcome"] = json!(word);
+            value["why"] = json!(why);
+            value
+        });
+        report["done"] = json!(done.collect::<Vec<_>>());
+    }
+    report
+}
+
+/// How long ago, in the largest unit that gives at least 2, as `kubectl` shows ages.
+fn age(created: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(created) = created else {
+        return "-".to_owned();
+    };
+    let seconds = now.as_second().saturating_sub(created.as_second()).max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What the list says: one row for each orphan, and for each object whose project nobody knows. Pure.
+
+use jiff::Timestamp;
+use popcell_api::{annotations, kind};
+use popcell_core::{
+    object::Fields as _,
+    plan::{NAMESPACE, Plane, Target},
+};
+
+use super::subject::{Project, Standing, Subject};
+
+/// One object of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// The object on the hub.
+    pub(super) target: Target,
+    /// Id of its project; empty where nothing says it.
+    pub(super) project: String,
+    /// What it is.
+    pub(super) verdict: Verdict,
+    /// Why, for people.
+    pub(super) why: String,
+    /// When it was created.
+    pub(super) created: Option<Timestamp>,
+}
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nobody stands behind it.
+    Orphan,
+    /// Nobody stands behind it, and it is never deleted: nothing proves that it is ours.
+    Kept,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Verdict {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Orphan => "orphan",
+            Self::Kept => "kept",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Rows of one hub namespace.
+pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
+    if subject.namespace.deleting() {
+        return Vec::new();
+    }
+    let row = |target: &Target, verdict, why: String| Row {
+        target: target.clone(),
+        project: subject.owner().0.to_owned(),
+        verdict,
+        why,
+        created: subject.created(target),
+    };
+    let own = Target::of(&Plane::Hub, NAMESPACE, &subject.namespace);
+    if let Project::Unknown(reason) = &subject.project {
+        let marked = subject.deployments.iter().filter(|one| one.marked() && !one.deleting());
+        let marked = marked.map(|one| Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one));
+        let all = std::iter::once(own).chain(marked);
+        return all
+            .map(|target| row(&target, Verdict::Unknown, format!("unknown: {reason}")))
+            .collect();
+    }
+    let why = why(subject);
+    let foreseen = subject.foresee(now);
+    let mut rows: Vec<Row> = foreseen
+        .doomed
+        .iter()
+        .map(|target| row(target, Verdict::Orphan, why.clone()))
+        .collect();
+    let is_there = |rows: &[Row], target: &Target| rows.iter().any(|row| row.target == *target);
+    for target in &foreseen.stays {
+        let why = if target.kind == NAMESPACE {
+            format!("{why}; it does not say which Project it was for")
+        } else {
+            format!("{why}; it is not marked as ours")
+        };
+        rows.push(row(target, Verdict::Kept, why));
+    }
+    if subject.standing() != Standing::Current && !is_there(&rows, &own) {
+        rows.push(row(
+            &own,
+            Verdict::Kept,
+            format!("{why}; it holds objects that are not ours"),
+        ));
+    }
+    // The namespace first, as the frame of the rest.
+    rows.sort_by_key(|row| row.target.kind != NAMESPACE);
+    rows
+}
+
+fn why(subject: &Subject) -> String {
+    let (project, namespace) = subject.owner();
+    match (subject.standing(), &subject.project) {
+        (Standing::Current, _) => format!("no such WorkloadDeployment in {namespace} of the project"),
+        (Standing::Outlived, Project::Engaged { namespace: Some(_), .. }) => {
+            format!("namespace {namespace} of the project was made anew")
+        }
+        (Standing::Outlived, _) => format!("namespace {namespace} of the project is gone"),
+        (Standing::Gone, state) => {
+            let what = match state {
+                Project::Engaged { .. } => "was made anew",
+                _ => "is gone",
+            };
+            match subject.namespace.annotation(annotations::PROJECT_GONE_SINCE) {
+                Some(since) => format!("project {project} {what}, noted {since}"),
+                None => format!("project {project} {what}, not noted yet"),
+            }
+        }
+        (Standing::Unknown, _) => "unknown".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

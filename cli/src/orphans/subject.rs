@@ -1,0 +1,224 @@
+//! One hub namespace and what its project says, and what the controller's own decision makes of them. Pure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::kind;
+use popcell_core::{
+    identity,
+    object::{Fields, Object},
+    observed::Observed,
+    orphans::{self, ProjectState},
+    plan::{Action, NAMESPACE, Note, Plan, Target},
+    policy,
+};
+
+/// A project's end is noted, then go its WorkloadDeployments, what they held, and the namespace; the rest is room.
+const ROUNDS: usize = 8;
+
+/// What was read of one hub namespace. Everything but the namespace itself has metadata only.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    /// The Namespace, which carries our marker.
+    pub(super) namespace: Object,
+    /// All WorkloadDeployments in it.
+    pub(super) deployments: Vec<Object>,
+    /// All Instances in it.
+    pub(super) copies: Vec<Object>,
+    /// All PropagationPolicies in it.
+    pub(super) policies: Vec<Object>,
+    /// Its project.
+    pub(super) project: Project,
+}
+
+/// What the servers said of the project that a hub namespace names.
+#[derive(Clone, Debug)]
+pub(super) enum Project {
+    /// Its API server answered.
+    Engaged {
+        /// Uid of the Project; only in mode `milo`.
+        uid: Option<String>,
+        /// Its Namespace; `None` = NotFound.
+        namespace: Option<Box<Object>>,
+        /// All WorkloadDeployments in that Namespace.
+        deployments: Vec<Object>,
+    },
+    /// Nobody knows, for this reason.
+    Unknown(String),
+    /// The discovery server answered NotFound, or another uid than the hub namespace carries.
+    Gone,
+}
+
+/// Where a namespace stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// The project's Namespace lives and is this one's.
+    Current,
+    /// The project's Namespace is gone, or was made anew.
+    Outlived,
+    /// The project is gone, or was made anew.
+    Gone,
+    /// See [`Project::Unknown`].
+    Unknown,
+}
+
+/// What would become of a namespace if nobody else did anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Foreseen {
+    /// What would be deleted, in this order.
+    pub(super) doomed: Vec<Target>,
+    /// Orphans that would stay, because nothing proves whose they are.
+    pub(super) stays: Vec<Target>,
+}
+
+impl Subject {
+    /// Project id and namespace in it; empty where the labels do not say.
+    pub(super) fn owner(&self) -> (&str, &str) {
+        identity::of_namespace(&self.namespace).unwrap_or_default()
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        match &self.project {
+            Project::Unknown(_) => Standing::Unknown,
+            Project::Gone => Standing::Gone,
+            Project::Engaged { uid, .. } if !self.is_of(uid.as_deref()) => Standing::Gone,
+            Project::Engaged { namespace, .. } if identity::is_current(&self.namespace, namespace.as_deref()) => {
+                Standing::Current
+            }
+            Project::Engaged { .. } => Standing::Outlived,
+        }
+    }
+
+    fn is_of(&self, uid: Option<&str>) -> bool {
+        let id = self.owner().0;
+        identity::same_project(&self.namespace, identity::Project { id, uid })
+    }
+
+    /// The controller's decision, with `--reclaim-orphans`; and that on the policies of a namespace that nothing can fill
+    /// again.
+    pub(super) fn plan(&self, grace: Duration, now: Timestamp) -> Plan {
+        let in_project: Vec<&Object> = match &self.project {
+            Project::Engaged { deployments, .. } => deployments.iter().collect(),
+            _ => Vec::new(),
+        };
+        let project = match &self.project {
+            Project::Unknown(_) => ProjectState::Away,
+            Project::Gone => ProjectState::Gone,
+            Project::Engaged { uid, namespace, .. } => ProjectState::Engaged {
+                uid: uid.as_deref(),
+                namespace: Observed::Known(namespace.as_deref()),
+                deployments: Observed::Known(&in_project),
+            },
+        };
+        let mut plan = orphans::decide(&orphans::Observation {
+            namespace: &self.namespace,
+            deployments: &refs(&self.deployments),
+            copies: &refs(&self.copies),
+            policies: &refs(&self.policies),
+            project,
+            reclaim: true,
+            grace,
+            now,
+        });
+        if self.standing() == Standing::Outlived && self.deployments.is_empty() {
+            for one in &self.policies {
+                let found = policy::decide(&policy::Observation {
+                    namespace: Some(&self.namespace),
+                    namespace_name: self.namespace.name(),
+                    name: one.name(),
+                    policy: Some(one),
+                    hub_deployments: &[],
+                    project_deployments: Observed::Known(&[]),
+                });
+                plan.actions.extend(found.actions);
+            }
+        }
+        plan
+    }
+
+    /// Carries the plan out in thought, without grace, until it has nothing more to do.
+    pub(super) fn foresee(&self, now: Timestamp) -> Foreseen {
+        let mut world = self.clone();
+        for objects in [&mut world.deployments, &mut world.copies, &mut world.policies] {
+            // They go by themselves.
+            objects.retain(|one| !one.deleting());
+        }
+        let mut foreseen = Foreseen::default();
+        for _ in 0..ROUNDS {
+            let plan = world.plan(Duration::ZERO, now);
+            let mut acted = false;
+            for action in &plan.actions {
+                acted |= world.imagine(action);
+                if let Action::Delete(delete) = action {
+                    foreseen.doomed.push(delete.target.clone());
+                }
+            }
+            let noted = plan.notes.into_iter().filter_map(|note| match note {
+                Note::Orphan(target) => Some(target),
+                _ => None,
+            });
+            foreseen.stays = noted.filter(|one| !foreseen.doomed.contains(one)).collect();
+            if !acted || foreseen.doomed.iter().any(|target| target.kind == NAMESPACE) {
+                break;
+            }
+        }
+        foreseen
+    }
+
+    /// Whether something is different now.
+    fn imagine(&mut self, action: &Action) -> bool {
+        match action {
+            Action::Create { .. } => false,
+            Action::Patch(patch) => {
+                let Ok(mut value) = serde_json::to_value(&self.namespace) else {
+                    return false;
+                };
+                let patched = json_patch::patch(&mut value, &patch.patch).is_ok();
+                match serde_json::from_value(value) {
+                    Ok(object) if patched => {
+                        self.namespace = object;
+                        true
+                    }
+                    _ => false,
+                }
+            }
+            Action::Delete(delete) => {
+                let objects = match delete.target.kind {
+                    kind::WORKLOAD_DEPLOYMENT => &mut self.deployments,
+                    kind::INSTANCE => &mut self.copies,
+                    kind::PROPAGATION_POLICY => &mut self.policies,
+                    NAMESPACE => return true,
+                    _ => return false,
+                };
+                let before = objects.len();
+                objects.retain(|one| one.name() != delete.target.name);
+                objects.len() < before
+            }
+        }
+    }
+
+    /// Whether something in it is on its way out.
+    pub(super) fn is_moving(&self) -> bool {
+        let all = [&self.deployments, &self.copies, &self.policies];
+        all.into_iter().flatten().any(Fields::deleting)
+    }
+
+    /// When an object of it was created.
+    pub(super) fn created(&self, target: &Target) -> Option<Timestamp> {
+        let objects = match target.kind {
+            kind::WORKLOAD_DEPLOYMENT => &self.deployments,
+            kind::INSTANCE => &self.copies,
+            kind::PROPAGATION_POLICY => &self.policies,
+            _ => return self.namespace.created(),
+        };
+        let found = objects.iter().find(|one| one.name() == target.name);
+        found.and_then(Fields::created)
+    }
+}
+
+fn refs(objects: &[Object]) -> Vec<&Object> {
+    objects.iter().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests;

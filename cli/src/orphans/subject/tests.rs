@@ -1,0 +1,154 @@
+use serde_json::{Value, json};
+
+use super::*;
+use popcell_core::plan::Plane;
+
+pub(in crate::orphans) const NOON: &str = "2026-01-01T12:00:00Z";
+
+pub(in crate::orphans) fn noon() -> Timestamp {
+    NOON.parse().unwrap()
+}
+
+pub(in crate::orphans) fn object(metadata: &Value) -> Object {
+    serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+}
+
+fn marked(name: &str) -> Object {
+    object(&json!({
+        "name": name, "namespace": "ns-n1", "uid": format!("hub-{name}"), "resourceVersion": "1",
+        "creationTimestamp": "2026-01-01T10:00:00Z", "labels": { "compute.datumapis.com/managed-by": "popcell" },
+        "annotations": { "compute.datumapis.com/upstream-uid": format!("uid-{name}") },
+    }))
+}
+
+/// The hub namespace of Namespace `default`, uid `n1`, with one of each.
+pub(in crate::orphans) fn subject(project: Project) -> Subject {
+    Subject {
+        namespace: object(&json!({
+            "name": "ns-n1", "uid": "hub-ns", "resourceVersion": "7", "creationTimestamp": "2026-01-01T09:00:00Z",
+            "annotations": { "compute.datumapis.com/upstream-project-uid": "u1" },
+            "labels": {
+                "compute.datumapis.com/managed-by": "popcell",
+                "meta.datumapis.com/upstream-cluster-name": "cluster-p",
+                "meta.datumapis.com/upstream-namespace": "default",
+            },
+        })),
+        deployments: vec![marked("web")],
+        copies: vec![marked("web-0")],
+        policies: vec![marked("city-dfw")],
+        project,
+    }
+}
+
+/// A project that answers, with these WorkloadDeployments in its Namespace of this uid.
+pub(in crate::orphans) fn engaged(namespace: Option<&str>, deployments: &[&str]) -> Project {
+    Project::Engaged {
+        uid: Some("u1".to_owned()),
+        namespace: namespace.map(|uid| Box::new(object(&json!({ "name": "default", "uid": uid })))),
+        deployments: deployments
+            .iter()
+            .map(|name| object(&json!({ "name": name })))
+            .collect(),
+    }
+}
+
+fn kinds(targets: &[Target]) -> Vec<&'static str> {
+    targets.iter().map(|target| target.kind.kind).collect()
+}
+
+#[test]
+fn what_stands_behind_a_namespace_is_told_apart() {
+    let standing = |project| subject(project).standing();
+    assert_eq!(standing(engaged(Some("n1"), &[])), Standing::Current);
+    assert_eq!(standing(engaged(Some("n2"), &[])), Standing::Outlived);
+    assert_eq!(standing(engaged(None, &[])), Standing::Outlived);
+    assert_eq!(standing(Project::Gone), Standing::Gone);
+    assert_eq!(standing(Project::Unknown(String::new())), Standing::Unknown);
+    let mut other = engaged(Some("n1"), &[]);
+    if let Project::Engaged { uid, .. } = &mut other {
+        *uid = Some("u2".to_owned());
+    }
+    assert_eq!(standing(other), Standing::Gone);
+}
+
+#[test]
+fn in_a_current_namespace_only_what_the_project_no_longer_has_goes() {
+    assert_eq!(
+        subject(engaged(Some("n1"), &["web"])).foresee(noon()),
+        Foreseen::default()
+    );
+    let foreseen = subject(engaged(Some("n1"), &["other"])).foresee(noon());
+    assert_eq!(kinds(&foreseen.doomed), ["WorkloadDeployment"]);
+    assert!(foreseen.stays.is_empty());
+}
+
+#[test]
+fn an_outlived_namespace_goes_with_all_that_is_ours() {
+    let foreseen = subject(engaged(None, &[])).foresee(noon());
+    assert_eq!(
+        kinds(&foreseen.doomed),
+        ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"]
+    );
+    let mut foreign = subject(engaged(None, &[]));
+    foreign
+        .copies
+        .push(object(&json!({ "name": "theirs", "namespace": "ns-n1" })));
+    assert!(!kinds(&foreign.foresee(noon()).doomed).contains(&"Namespace"));
+}
+
+#[test]
+fn c22_the_namespace_of_a_project_that_is_gone_goes_whether_or_not_that_was_noted() {
+    let all = ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"];
+    let fresh = subject(Project::Gone);
+    assert_eq!(kinds(&fresh.foresee(noon()).doomed), all);
+    // Within the grace the real plan deletes nothing.
+    let plan = fresh.plan(popcell_core::orphans::PROJECT_GRACE, noon());
+    assert!(
+        matches!(plan.actions.as_slice(), [Action::Patch(_)]),
+        "{:?}",
+        plan.actions
+    );
+    let mut unproven = subject(Project::Gone);
+    unproven.namespace.metadata.annotations = None;
+    let foreseen = unproven.foresee(noon());
+    assert!(foreseen.doomed.is_empty());
+    assert_eq!(kinds(&foreseen.stays), ["Namespace"]);
+}
+
+#[test]
+fn nothing_is_foreseen_where_nobody_knows() {
+    assert_eq!(
+        subject(Project::Unknown(String::new())).foresee(noon()),
+        Foreseen::default()
+    );
+}
+
+#[test]
+fn what_is_on_its_way_out_is_waited_for() {
+    let mut going = subject(engaged(None, &[]));
+    assert!(!going.is_moving());
+    going.deployments[0].metadata.deletion_timestamp = Some(serde_json::from_value(json!(NOON)).unwrap());
+    assert!(going.is_moving());
+    // It blocks the plan of now, and nothing of what comes.
+    assert_eq!(going.plan(Duration::ZERO, noon()).actions, []);
+    assert_eq!(
+        kinds(&going.foresee(noon()).doomed),
+        ["Instance", "PropagationPolicy", "Namespace"]
+    );
+}
+
+#[test]
+fn b5_a_policy_is_deleted_under_an_empty_live_list() {
+    let mut bare = subject(engaged(Some("n2"), &[]));
+    bare.deployments.clear();
+    bare.copies.clear();
+    let actions = bare.plan(Duration::ZERO, noon()).actions;
+    let [Action::Delete(delete)] = actions.as_slice() else {
+        panic!("{actions:?}");
+    };
+    assert_eq!(delete.target.kind, kind::PROPAGATION_POLICY);
+    assert!(matches!(
+        &delete.proofs[..],
+        [popcell_core::plan::Proof::NoneLeft { plane: Plane::Hub, .. }]
+    ));
+}

@@ -1,0 +1,57 @@
+use popcell_api::kind;
+use popcell_core::plan::Plane;
+
+use super::*;
+
+fn row(verdict: Verdict) -> Row {
+    Row {
+        target: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "web"),
+        project: "p".to_owned(),
+        verdict,
+        why: String::new(),
+        created: None,
+    }
+}
+
+#[test]
+fn an_orphan_outweighs_a_project_that_is_away() {
+    assert_eq!(verdict(&[]), Exit::Success);
+    assert_eq!(verdict(&[row(Verdict::Unknown)]), Exit::Environment);
+    assert_eq!(verdict(&[row(Verdict::Unknown), row(Verdict::Orphan)]), Exit::Failed);
+    assert_eq!(verdict(&[row(Verdict::Kept)]), Exit::Failed);
+}
+
+fn answered(text: &'static str) -> (bool, usize) {
+    let mut console = Console {
+        out: Box::new(std::io::sink()),
+        err: Box::new(std::io::sink()),
+        stdin: Box::new(text.as_bytes()),
+    };
+    let yes = confirmed(&[row(Verdict::Orphan)], "https://hub", &mut console).unwrap();
+    let mut rest = Vec::new();
+    console.stdin.read_to_end(&mut rest).unwrap();
+    (yes, rest.len())
+}
+
+#[test]
+fn nothing_but_a_yes_is_one() {
+    for yes in ["y\n", "Y\n", "yes\n", " yes \r\n", "y"] {
+        assert!(answered(yes).0, "{yes:?}");
+    }
+    for no in ["\n", "", "n\n", "yeah\n", "no\nyes\n", "y e s\n"] {
+        assert!(!answered(no).0, "{no:?}");
+    }
+    // The line, and nothing after it.
+    assert_eq!(answered("y\nmore"), (true, 4));
+}
+
+#[test]
+fn an_outcome_is_told_once_until_it_changes() {
+    let target = row(Verdict::Orphan).target;
+    let mut done = Vec::new();
+    let left = Outcome::Left("it has changed".to_owned());
+    assert!(keep(&mut done, &target, &left));
+    assert!(!keep(&mut done, &target, &left));
+    assert!(keep(&mut done, &target, &Outcome::Deleted));
+    assert_eq!(done, [(target, Outcome::Deleted)]);
+}

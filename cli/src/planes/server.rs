@@ -1,0 +1,221 @@
+//! One API server and objects of any kind on it. Every request ends within [`LIMIT`]; nothing is retried.
+
+use std::{future::Future, path::Path};
+
+use kube::{
+    Api, Client, Error,
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions},
+    core::{GroupVersionKind, TypeMeta},
+    discovery,
+};
+use popcell_core::plan::Precondition;
+use serde_json::Value;
+
+use super::api::{LIMIT, PlaneError, chain, config, wrong};
+use crate::args::cluster::Cluster;
+
+/// Objects in one answer of a list.
+const PAGE: u32 = 500;
+/// Who writes, in `managedFields`.
+const MANAGER: &str = "popcell-cli";
+
+/// What became of a write that reached the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// 404: the object is not there.
+    Gone,
+    /// 409: the object has changed since it was read.
+    Changed(String),
+    /// Any other refusal.
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// The server's own words.
+        message: String,
+    },
+}
+
+/// An API server.
+#[derive(Clone)]
+pub struct Server {
+    client: Client,
+    name: String,
+}
+
+impl Server {
+    /// Reads the kubeconfig. No request is made yet.
+    pub async fn open(cluster: &Cluster) -> Result<Self, PlaneError> {
+        let file = cluster.kubeconfig.as_deref();
+        Self::with(config(file, cluster.context.clone()).await?, file)
+    }
+
+    /// By a configuration that was read from `file`.
+    pub fn with(mut config: kube::Config, file: Option<&Path>) -> Result<Self, PlaneError> {
+        // A person waits, and each command says what failed: no hidden retries.
+        config.default_retry = false;
+        config.connect_timeout = Some(LIMIT);
+        let name = config.cluster_url.to_string();
+        let client = Client::try_from(config).map_err(|error| wrong(file, &error))?;
+        Ok(Self::of(client, name))
+    }
+
+    /// By a client; `name` is for messages.
+    pub fn of(client: Client, name: String) -> Self {
+        Self { client, name }
+    }
+
+    /// Its URL, or what it is.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How a kind is addressed here, and whether its objects are in namespaces.
+    pub async fn resource(&self, kind: &GroupVersionKind) -> Result<(ApiResource, bool), PlaneError> {
+        let what = format!("find the kind {}/{}", kind.api_version(), kind.kind);
+        let (resource, capabilities) = self.run(&what, discovery::pinned_kind(&self.client, kind)).await?;
+        Ok((resource, capabilities.scope == discovery::Scope::Namespaced))
+    }
+
+    /// Objects with metadata only, in all namespaces where none is named.
+    pub async fn metadata(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<DynamicObject>, PlaneError> {
+        let api = self.api(resource, namespace);
+        let mut found = Vec::new();
+        let mut page = ListParams::default().labels(selector).limit(PAGE);
+        loop {
+            let list = self
+                .run(&format!("list {}", resource.plural), api.list_metadata(&page))
+                .await?;
+            found.extend(list.items.into_iter().map(|one| DynamicObject {
+                types: Some(TypeMeta {
+                    api_version: resource.api_version.clone(),
+                    kind: resource.kind.clone(),
+                }),
+                metadata: one.metadata,
+                data: Value::Null,
+            }));
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page.continue_token = Some(token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Whole objects of the cluster.
+    pub async fn all(&self, resource: &ApiResource) -> Result<Vec<DynamicObject>, PlaneError> {
+        let api = self.api(resource, None);
+        let every = ListParams::default();
+        let list = self.run(&format!("list {}", resource.plural), api.list(&every)).await?;
+        Ok(list.items)
+    }
+
+    /// An object as it is now; `None` = NotFound.
+    pub async fn get(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<DynamicObject>, PlaneError> {
+        let api = self.api(resource, namespace);
+        self.run(&format!("read {} {name}", resource.kind), api.get_opt(name))
+            .await
+    }
+
+    /// Changes an object.
+    pub async fn patch(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &Patch<Value>,
+    ) -> Result<Answer, PlaneError> {
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let api = self.api(resource, namespace);
+        let request = async { answer(api.patch_metadata(name, &params, patch).await.map(drop)) };
+        self.run(&format!("patch {} {name}", resource.kind), request).await
+    }
+
+    /// Deletes an object exactly as it was read.
+    pub async fn delete(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        on: &Precondition,
+    ) -> Result<Answer, PlaneError> {
+        let params = DeleteParams::background().preconditions(Preconditions {
+            uid: Some(on.uid.clone()),
+            resource_version: Some(on.resource_version.clone()),
+        });
+        let api = self.api(resource, namespace);
+        let request = async { answer(api.delete(name, &params).await.map(drop)) };
+        self.run(&format!("delete {} {name}", resource.kind), request).await
+    }
+
+    fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+
+    async fn run<T>(&self, action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, PlaneError> {
+        let reason = match tokio::time::timeout(LIMIT, request).await {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(Error::Api(status))) => format!("{} {}", status.code, status.message),
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("no answer within {LIMIT:?}"),
+        };
+        Err(PlaneError::Request {
+            action: action.to_owned(),
+            server: self.name.clone(),
+            reason,
+        })
+    }
+}
+
+/// What the server says to a write. Only silence is an error.
+fn answer(result: kube::Result<()>) -> kube::Result<Answer> {
+    match result {
+        Ok(()) => Ok(Answer::Done),
+        Err(Error::Api(status)) => Ok(match status.code {
+            404 => Answer::Gone,
+            409 => Answer::Changed(status.message.clone()),
+            code => Answer::Refused {
+                code,
+                message: status.message.clone(),
+            },
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn said(code: u16) -> Answer {
+        let mut status = Status::failure("words", "");
+        status.code = code;
+        answer(Err(Error::Api(Box::new(status)))).unwrap()
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer() {
+        assert_eq!(said(404), Answer::Gone);
+        assert_eq!(said(409), Answer::Changed("words".to_owned()));
+        assert!(matches!(said(422), Answer::Refused { code: 422, .. }));
+        assert_eq!(answer(Ok(())).unwrap(), Answer::Done);
+    }
+}

@@ -1,0 +1,173 @@
+//! `popcell reinterpret`: bumps an annotation on objects on the hub, so that Karmada interprets them anew (design.md 5;
+//! karmada.md 5.7, 5.8: the one event that asks every operation again).
+//!
+//! Invariants: nothing but one annotation is written; one object that cannot be written stops no other; never faster than
+//! the rate.
+
+mod count;
+
+use std::io::{IsTerminal as _, Write as _};
+
+use jiff::Timestamp;
+use kube::api::{ApiResource, Patch};
+use popcell_api::annotations::REINTERPRETED_AT;
+use popcell_core::object::{Fields as _, Object};
+use serde_json::json;
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
+
+use crate::{
+    args::hub::Reinterpret,
+    console::Console,
+    exit::{Exit, Failure, Outcome},
+    interrupt,
+    planes::{Answer, PlaneError, Server},
+};
+use count::{Count, Fate};
+
+/// After so many writes in a row without an answer the server counts as away.
+const SILENCES: usize = 3;
+/// Between two lines of progress where no terminal shows them.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+pub fn run(args: &Reinterpret, console: &mut Console) -> Outcome {
+    crate::runtime()?.block_on(reinterpret(args, console))
+}
+
+async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
+    let hub = Server::open(&args.cluster).await?;
+    let (resource, namespaced) = hub.resource(&args.kind).await?;
+    if args.namespace.is_some() && !namespaced {
+        let kind = &resource.kind;
+        return Err(Failure::Usage(format!(
+            "{kind} is not in namespaces: leave --namespace out"
+        )));
+    }
+    let begun = Timestamp::now();
+    let mut objects = hub
+        .metadata(&resource, args.namespace.as_deref(), &args.selector)
+        .await?;
+    let all = objects.len();
+    objects.retain(|one| is_due(one, args.since));
+    let mut count = Count::new(&resource.kind, all, all - objects.len());
+    if args.dry_run {
+        for one in &objects {
+            writeln!(console.out, "{}", named(one))?;
+        }
+        writeln!(
+            console.err,
+            "{} would be bumped, {} left out",
+            objects.len(),
+            all - objects.len()
+        )?;
+        return Ok(Exit::Success);
+    }
+    writeln!(
+        console.err,
+        "{} {} at {}; to take it up after an interrupt: --since {begun:.6}",
+        objects.len(),
+        resource.plural,
+        hub.name()
+    )?;
+    bump_all(args, &hub, &resource, &objects, &mut count, console).await?;
+    writeln!(console.out, "{count}")?;
+    Ok(if count.failed() > 0 {
+        Exit::Environment
+    } else {
+        Exit::Success
+    })
+}
+
+/// What is being deleted is left alone, and what was bumped at `since` or later.
+fn is_due(object: &Object, since: Option<Timestamp>) -> bool {
+    let bumped = object
+        .annotation(REINTERPRETED_AT)
+        .and_then(|at| at.parse::<Timestamp>().ok());
+    let done = matches!((since, bumped), (Some(since), Some(bumped)) if bumped >= since);
+    !done && !object.deleting()
+}
+
+fn named(object: &Object) -> String {
+    match object.namespace() {
+        "" => object.name().to_owned(),
+        namespace => format!("{namespace}/{}", object.name()),
+    }
+}
+
+async fn bump_all(
+    args: &Reinterpret,
+    hub: &Server,
+    resource: &ApiResource,
+    objects: &[Object],
+    count: &mut Count,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut ticks = interval(args.rate.0);
+    // A slow answer is not made up for by a burst.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let terminal = std::io::stderr().is_terminal();
+    let mut told: Option<Instant> = None;
+    let mut silences = 0;
+    interrupt::leave(format!("interrupted: {count}"));
+    for object in objects {
+        ticks.tick().await;
+        let answer = bump(hub, resource, object).await;
+        silences = if answer.is_err() { silences + 1 } else { 0 };
+        let (fate, complaint) = fate(answer);
+        count.note(fate);
+        interrupt::leave(format!("interrupted: {count}"));
+        if let Some(complaint) = complaint {
+            let clear = if terminal { "\r\x1b[K" } else { "" };
+            writeln!(console.err, "{clear}{}: {complaint}", named(object))?;
+        }
+        if terminal {
+            write!(console.err, "\r\x1b[K{}", count.progress())?;
+            console.err.flush()?;
+        } else if told.is_none_or(|told| told.elapsed() >= QUIET) {
+            writeln!(console.err, "{}", count.progress())?;
+            told = Some(Instant::now());
+        }
+        if fate == Fate::Forbidden || silences == SILENCES {
+            end_line(terminal, console)?;
+            return Err(Failure::Environment(format!("gave up: {count}")));
+        }
+    }
+    end_line(terminal, console)
+}
+
+fn end_line(terminal: bool, console: &mut Console) -> Result<(), Failure> {
+    if terminal {
+        writeln!(console.err)?;
+    }
+    Ok(())
+}
+
+async fn bump(hub: &Server, resource: &ApiResource, object: &Object) -> Result<Answer, PlaneError> {
+    // Fractions, so that two runs in one second are two changes.
+    let now = format!("{:.6}", Timestamp::now());
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { REINTERPRETED_AT: now } } }));
+    let namespace = object.metadata.namespace.as_deref();
+    hub.patch(resource, namespace, object.name(), &patch).await
+}
+
+/// What an answer counts as, and what there is to complain of.
+fn fate(answer: Result<Answer, PlaneError>) -> (Fate, Option<String>) {
+    match answer {
+        Ok(Answer::Done) => (Fate::Bumped, None),
+        Ok(Answer::Gone) => (Fate::Gone, None),
+        Ok(Answer::Changed(message)) => (Fate::Failed, Some(format!("409 {message}"))),
+        Ok(Answer::Refused { code, message }) => {
+            // The next would be answered the same.
+            let fate = if matches!(code, 401 | 403) {
+                Fate::Forbidden
+            } else {
+                Fate::Failed
+            };
+            (fate, Some(format!("{code} {message}")))
+        }
+        Err(error) => (Fate::Failed, Some(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! `popcell reinterpret` on a real hub.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::annotations::REINTERPRETED_AT;
+use popcell_suites::read;
+use popcell_suites::world::{DFW, World};
+use popcell_test_support::kind::{CONFIG_MAP, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{artifacts, objects};
+use serde_json::json;
+
+use crate::planes::{NAME, deployed, hub_with_namespace, mirrored, report};
+
+fn command(world: &World, namespace: &str) -> Result<Command> {
+    let mut command = artifacts::popcell()?;
+    command
+        .arg("reinterpret")
+        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
+        .arg(format!("--namespace={namespace}"));
+    Ok(command)
+}
+
+fn text(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Karmada aggregates on events of the binding, so a status on the hub that is wrong stays wrong until one comes.
+pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+    report(&cell, namespace, 2, 1).await?;
+    let before = mirrored(&hub, namespace, 1).await?;
+    let in_cell = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    let wrong = objects::cell_status(1, 2, 0);
+    hub.set_status(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &wrong)
+        .await?;
+
+    let (code, out, err) = text(&command(world, namespace)?.arg("--dry-run").output()?);
+    ensure!(
+        code == Some(0) && out == format!("{namespace}/{NAME}\n"),
+        "{code:?}: {out}{err}"
+    );
+    let still = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    read::expect_at(&still, "/status/readyReplicas", &json!(0)).context("something else has mended it")?;
+    ensure!(annotation(&still).is_none(), "the dry run has written");
+
+    let (code, out, err) = text(&command(world, namespace)?.output()?);
+    let counted = "WorkloadDeployment: 1 of 1 bumped, 0 left out, 0 gone meanwhile, 0 failed\n";
+    ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
+    let after = mirrored(&hub, namespace, 1).await?;
+    ensure!(
+        after.metadata.generation == before.metadata.generation,
+        "more than metadata was written"
+    );
+    let first = annotation(&after).context("no annotation")?;
+    let left = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    ensure!(left == in_cell, "it was made anew in its cell");
+
+    // Taken up with the time that it said, there is nothing left to do; without it, all is done again.
+    let since = err
+        .split("--since ")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let since = since.with_context(|| format!("no time in {err}"))?;
+    let (code, out, err) = text(&command(world, namespace)?.args(["--since", since]).output()?);
+    ensure!(
+        code == Some(0) && out.contains("0 of 1 bumped, 1 left out"),
+        "{code:?}: {out}{err}"
+    );
+    let (code, out, err) = text(&command(world, namespace)?.output()?);
+    ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
+    let again = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    ensure!(
+        annotation(&again).is_some_and(|time| time != first),
+        "the second run changed nothing"
+    );
+    Ok(())
+}
+
+fn annotation(object: &kube::api::DynamicObject) -> Option<String> {
+    object.metadata.annotations.as_ref()?.get(REINTERPRETED_AT).cloned()
+}
+
+/// Any kind, by label, at the rate, and with a count when a person has had enough.
+pub(crate) async fn interrupted(world: &World, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(world, namespace).await?;
+    for name in ["a", "b", "c"] {
+        hub.apply(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "namespace": namespace, "name": name, "labels": { "chosen": if name == "c" { "no" } else { "yes" } } },
+        }))
+        .await?;
+    }
+    let bumped = async || -> Result<usize> {
+        let all = hub.list(CONFIG_MAP, Some(namespace), "").await?;
+        Ok(all.iter().filter(|one| annotation(one).is_some()).count())
+    };
+    // The first at once, the next after a minute: long after the interrupt.
+    let mut child = command(world, namespace)?
+        .args(["--kind=v1/ConfigMap", "--rate=1/m", "-l=chosen=yes"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("failed to start popcell")?;
+    let mut said = BufReader::new(child.stderr.take().context("no pipe")?);
+    let mut line = String::new();
+    while line != "1 of 2\n" {
+        line.clear();
+        ensure!(said.read_line(&mut line)? > 0, "it ended without progress");
+    }
+    ensure!(bumped().await? == 1, "{} are bumped", bumped().await?);
+    let sent = Command::new("kill")
+        .args(["-s", "INT", &child.id().to_string()])
+        .status()?;
+    ensure!(sent.success(), "the signal was not sent");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest)?;
+    let code = child.wait()?.code();
+    let expected = "interrupted: ConfigMap: 1 of 2 bumped, 0 left out, 0 gone meanwhile, 0 failed\n";
+    ensure!(code == Some(130) && rest == expected, "{code:?}: {rest}");
+    ensure!(bumped().await? == 1, "it went on");
+    Ok(())
+}
