@@ -114,6 +114,9 @@ impl Drop for Guarded {
 
 #[cfg(test)]
 mod tests {
+    use std::thread::sleep;
+    use std::time::Duration;
+
     use super::*;
 
     fn script(text: &str, log: &Path) -> Guarded {
@@ -154,6 +157,45 @@ mod tests {
         assert!(runs(pid));
         drop(asleep);
         assert!(!runs(pid));
+    }
+
+    /// Nothing is dropped in a process that is killed, as by a crash of a test.
+    #[test]
+    fn a_killed_test_leaves_no_process() {
+        let mut test = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "guarded::tests::holding_a_process",
+                "--ignored",
+                "--nocapture",
+            ])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(test.stdout.take().unwrap()).lines();
+        let pid = lines
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once("pid is ")?.1.parse::<u32>().ok())
+            .unwrap();
+        assert!(runs(pid));
+        test.kill().unwrap();
+        test.wait().unwrap();
+        for _ in 0..200 {
+            if !runs(pid) {
+                return;
+            }
+            sleep(Duration::from_millis(50));
+        }
+        panic!("process {pid} still runs");
+    }
+
+    #[test]
+    #[ignore = "run by a_killed_test_leaves_no_process"]
+    fn holding_a_process() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let asleep = script("exec sleep 600", log.path());
+        println!("pid is {}", asleep.pid());
+        sleep(Duration::from_mins(10));
     }
 
     #[test]
