@@ -69,11 +69,15 @@ pub enum Cause {
     Deadline {
         /// What it was given, from the moment it started.
         limit: Duration,
+        /// How long it ran until it was stopped, as a clock on the wall has it.
+        ran: Duration,
     },
     /// The module wanted too much memory.
     Memory {
         /// The cap, in bytes.
         limit: usize,
+        /// How large its memory would have become, in bytes.
+        asked: usize,
     },
     /// The module called itself too deeply.
     Stack,
@@ -143,14 +147,23 @@ impl fmt::Display for Cause {
             Self::Trapped {
                 reason, function: None, ..
             } => write!(f, "trapped (bug in the module): {reason}"),
-            Self::Deadline { limit } => {
-                let limit = Duration::from_millis(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+            Self::Deadline { limit, ran } => write!(
+                f,
+                "ran longer than its deadline of {:?} (--call-timeout, or what the caller left): {:?}",
+                in_millis(*limit),
+                in_millis(*ran)
+            ),
+            Self::Memory { limit, asked } => {
+                // Rounded up: what is refused is never shown as the limit itself.
+                let tenths = asked.saturating_mul(10).div_ceil(1 << 20);
                 write!(
                     f,
-                    "ran longer than its deadline of {limit:?} (--call-timeout, or what the caller left)"
+                    "wanted more memory than {} MiB (--max-memory): {}.{} MiB",
+                    limit >> 20,
+                    tenths / 10,
+                    tenths % 10
                 )
             }
-            Self::Memory { limit } => write!(f, "wanted more memory than {} MiB (--max-memory)", limit >> 20),
             Self::Stack => f.write_str("stack overflow: it calls itself too deeply"),
             Self::Refused { path, message } => {
                 f.write_str("refused answer: ")?;
@@ -158,6 +171,11 @@ impl fmt::Display for Cause {
             }
         }
     }
+}
+
+/// Without the digits below, which nobody can use.
+fn in_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn at(f: &mut fmt::Formatter<'_>, path: &str, message: &str) -> fmt::Result {
@@ -274,6 +292,27 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_is_named_with_what_was_used() {
+        let deadline = Cause::Deadline {
+            limit: Duration::from_millis(1500),
+            ran: Duration::from_micros(1_504_321),
+        };
+        assert_eq!(
+            deadline.to_string(),
+            "ran longer than its deadline of 1.5s (--call-timeout, or what the caller left): 1.504s"
+        );
+        // One page of WebAssembly more than there may be.
+        let memory = Cause::Memory {
+            limit: 64 << 20,
+            asked: (64 << 20) + (64 << 10),
+        };
+        assert_eq!(
+            memory.to_string(),
+            "wanted more memory than 64 MiB (--max-memory): 64.1 MiB"
+        );
+    }
+
+    #[test]
     fn c07_every_reason_has_its_own_label() {
         let trapped = Cause::Trapped {
             reason: "unreachable".into(),
@@ -287,8 +326,12 @@ mod tests {
             trapped,
             Cause::Deadline {
                 limit: Duration::from_secs(1),
+                ran: Duration::from_secs(1),
             },
-            Cause::Memory { limit: 64 << 20 },
+            Cause::Memory {
+                limit: 64 << 20,
+                asked: 65 << 20,
+            },
             Cause::Stack,
             Cause::Refused {
                 path: String::new(),

@@ -14,11 +14,11 @@ pub(crate) const MAX_MEMORIES: usize = 1;
 /// The caps of one store. Kept apart from wasmtime's own limiter to tell afterwards which one was met.
 pub(crate) struct Limits {
     max_memory: usize,
-    memory_met: bool,
+    refused: Option<usize>,
     peak_memory: usize,
 }
 
-/// Ends the call; [`Limits::memory_met`] says why.
+/// Ends the call; [`Limits::refused_memory`] says why.
 #[derive(Debug, thiserror::Error)]
 #[error("a limit was met")]
 struct LimitMet;
@@ -27,7 +27,7 @@ impl Limits {
     pub(crate) fn new(max_memory: usize) -> Self {
         Self {
             max_memory,
-            memory_met: false,
+            refused: None,
             peak_memory: 0,
         }
     }
@@ -37,8 +37,9 @@ impl Limits {
         self.peak_memory
     }
 
-    pub(crate) fn memory_met(&self) -> bool {
-        self.memory_met
+    /// The size of linear memory, in bytes, that the instance asked for in vain.
+    pub(crate) fn refused_memory(&self) -> Option<usize> {
+        self.refused
     }
 }
 
@@ -46,7 +47,7 @@ impl ResourceLimiter for Limits {
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired > self.max_memory {
             // Not `Ok(false)`: the guest would go on to abort, and the abort would be all that anybody sees.
-            self.memory_met = true;
+            self.refused = Some(desired);
             return Err(LimitMet.into());
         }
         self.peak_memory = self.peak_memory.max(desired);

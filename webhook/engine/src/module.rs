@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use popcell_protocol::{Answer, Gvk, Operation};
 use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
@@ -160,17 +160,27 @@ fn run_measured<T>(
     // The cap on what the answer makes the host allocate. A record takes more room here than in the guest.
     store.set_hostcall_fuel(settings.max_answer.saturating_mul(4));
     arm(&mut store, stop);
+    let started = Instant::now();
     let answer = question(code, &mut store);
-    let answer = answer.map_err(|error| cause_of(&error, store.data(), settings.max_memory, budget));
+    let answer = answer.map_err(|error| {
+        let deadline = Cause::Deadline {
+            limit: budget,
+            ran: started.elapsed(),
+        };
+        cause_of(&error, store.data(), settings.max_memory, deadline)
+    });
     (answer, store.data().peak_memory())
 }
 
-fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, budget: Duration) -> Cause {
-    if limits.memory_met() {
-        return Cause::Memory { limit: max_memory };
+fn cause_of(error: &wasmtime::Error, limits: &Limits, max_memory: usize, deadline: Cause) -> Cause {
+    if let Some(asked) = limits.refused_memory() {
+        return Cause::Memory {
+            limit: max_memory,
+            asked,
+        };
     }
     match error.downcast_ref::<Trap>() {
-        Some(Trap::Interrupt) => Cause::Deadline { limit: budget },
+        Some(Trap::Interrupt) => deadline,
         Some(Trap::StackOverflow) => Cause::Stack,
         Some(trap) => {
             let frames = frames(error);

@@ -198,7 +198,7 @@ impl Answered<'_> {
     fn is_late(&self) -> bool {
         match &self.outcome.verdict {
             Verdict::Error(error) => match error.cause {
-                Cause::Deadline { limit } => limit < self.deadline.fair_share(),
+                Cause::Deadline { limit, .. } => limit < self.deadline.fair_share(),
                 _ => false,
             },
             Verdict::Answer(_) | Verdict::Overloaded => false,

@@ -112,6 +112,26 @@ fn c07_the_five_causes_are_told_apart() {
 }
 
 #[test]
+fn a_limit_that_was_met_says_what_was_used() {
+    let settings = Settings {
+        call_timeout: Duration::from_millis(200),
+        ..settings()
+    };
+    let module = module(&settings);
+    let cause = ask(&module, InterpretHealth, "loop").unwrap_err().cause;
+    // A deadline is exact to ten milliseconds downwards; upwards it depends on how busy the machine is.
+    assert!(
+        matches!(cause, Cause::Deadline { limit, ran } if ran + Duration::from_millis(10) >= limit),
+        "{cause:?}"
+    );
+    let cause = ask(&module, InterpretHealth, "allocate").unwrap_err().cause;
+    assert!(
+        matches!(cause, Cause::Memory { limit, asked } if limit == settings.max_memory && asked > limit),
+        "{cause:?}"
+    );
+}
+
+#[test]
 fn c07_a_trap_names_the_modules_function() {
     let error = ask(&module(&settings()), InterpretHealth, "trap").unwrap_err();
     let Cause::Trapped {

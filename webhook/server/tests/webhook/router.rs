@@ -139,14 +139,17 @@ async fn c07_each_cause_has_its_own_text_and_label() {
     };
     let causes = [
         (
-            Cause::Deadline { limit: CAP },
+            Cause::Deadline { limit: CAP, ran: CAP },
             "ran longer than its deadline",
             "deadline",
         ),
         (trapped, "trapped in status", "trapped"),
         (
-            Cause::Memory { limit: 64 << 20 },
-            "wanted more memory than 64 MiB",
+            Cause::Memory {
+                limit: 64 << 20,
+                asked: 80 << 20,
+            },
+            "wanted more memory than 64 MiB (--max-memory): 80.0 MiB",
             "memory",
         ),
         (Cause::Stack, "stack overflow", "stack"),
@@ -181,6 +184,7 @@ async fn c07_a_module_that_got_too_little_time_is_not_blamed() {
     // The client waits 2 s, so a module has up to 1.8 s. It got 0.5 s: the rest went into the upload and the queue.
     let short = error(Cause::Deadline {
         limit: Duration::from_millis(500),
+        ran: Duration::from_millis(500),
     });
     let served = serve_queued(short, Duration::from_millis(300));
     let (response, body) = post(&served, "/interpret?timeout=2s", context("InterpretHealth").to_string()).await;
