@@ -6,12 +6,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use popcell_test_support::{Lab, LabSpec, Member, eventually, kind, objects};
 use serde_json::json;
+use tokio::sync::Mutex;
 
 const SOON: Duration = Duration::from_mins(1);
+/// Held by the test that runs: the labs of both at once are more than a small machine starts in time.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// One lab for all checks: starting it is what takes time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lab_serves_karmada_members_and_our_crds() -> Result<()> {
+    let _turn = TURN.lock().await;
     let spec = LabSpec::karmada()
         .member(Member::push("dfw").city("DFW"))
         .member(Member::pull("ord").city("ORD"));
@@ -25,6 +29,34 @@ async fn a_lab_serves_karmada_members_and_our_crds() -> Result<()> {
     users_have_no_rights_by_default(&lab).await?;
     lab.expect_alive().await?;
     lab.end().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_labs_run_side_by_side() -> Result<()> {
+    let _turn = TURN.lock().await;
+    let spec = LabSpec::planes(&["project"]);
+    let (first, second) = tokio::try_join!(Lab::start(&spec), Lab::start(&spec))?;
+    assert_ne!(first.address(), second.address());
+    assert_ne!(first.dir(), second.dir());
+    let planes = [first.plane("project").await?, second.plane("project").await?];
+    for (plane, name) in planes.iter().zip(["one", "two"]) {
+        plane.apply(&objects::namespace(name)).await?;
+    }
+    for (plane, there, elsewhere) in [(&planes[0], "one", "two"), (&planes[1], "two", "one")] {
+        plane.expect(kind::NAMESPACE, None, there).await?;
+        let stray = plane.get(kind::NAMESPACE, None, elsewhere).await?;
+        ensure!(stray.is_none(), "{elsewhere} is in the lab of {there} too");
+    }
+    for lab in [&first, &second] {
+        lab.expect_alive().await?;
+    }
+    // The end of one is not the end of the other.
+    let dir = first.dir().to_owned();
+    first.end().await?;
+    assert!(!dir.exists(), "{} is left", dir.display());
+    planes[1].expect(kind::NAMESPACE, None, "two").await?;
+    second.expect_alive().await?;
+    second.end().await
 }
 
 async fn every_member_is_ready(lab: &Lab) -> Result<()> {
