@@ -3,8 +3,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use popcell_engine::{Allocator, EngineError, Settings};
 use popcell_protocol::{Answer, Operation};
@@ -103,14 +105,16 @@ fn c08_a_deadline_cannot_be_switched_off() {
 
 #[test]
 fn c08_a_stopped_process_finds_its_calls_alive() {
-    let mut child = child(":", "clock::in_a_stopped_process").spawn().unwrap();
+    let mut command = child(":", "clock::in_a_stopped_process");
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let _output = wait_for(&mut child, "calling");
-    for _ in 0..2 {
+    for stopped in [Duration::from_secs(5), Duration::from_millis(1500)] {
         signal(&child, "STOP");
-        sleep(Duration::from_millis(1500));
+        sleep(stopped);
         signal(&child, "CONT");
         sleep(Duration::from_millis(100));
     }
+    drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
 }
 
@@ -121,13 +125,25 @@ fn in_a_stopped_process() {
         call_timeout: Duration::from_secs(1),
         ..settings()
     });
+    let over = Arc::new(AtomicBool::new(false));
+    std::thread::spawn({
+        let over = Arc::clone(&over);
+        move || {
+            // Whatever ends the input: then the process was stopped for the last time.
+            let _ = std::io::stdin().read_line(&mut String::new());
+            over.store(true, Ordering::Relaxed);
+        }
+    });
     println!("calling");
-    let until = Instant::now() + Duration::from_secs(4);
-    while Instant::now() < until {
+    loop {
+        let last = over.load(Ordering::Relaxed);
         assert!(matches!(
             ask(&module, Operation::InterpretHealth, SHORT),
             Ok(Answer::Health(true))
         ));
+        if last {
+            return;
+        }
     }
 }
 
