@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod crds;
 mod demo;
+mod deny;
 mod install;
 mod lab;
 mod module;

@@ -98,7 +98,8 @@ impl Steps {
         println!("\n{}", self.summary());
     }
 
-    fn summary(&self) -> String {
+    /// What [`Steps::finish`] prints.
+    pub(crate) fn summary(&self) -> String {
         let mut line = format!("{} passed, {} failed", self.counts.passed, self.counts.failed);
         if !self.skipped.is_empty() {
             // Writing to a String does not fail.

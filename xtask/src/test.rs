@@ -9,6 +9,7 @@ use popcell_test_support::artifacts::{self, Profile};
 use popcell_test_support::{manifests, workspace};
 
 use crate::crds::Crds;
+use crate::deny;
 use crate::install;
 use crate::module;
 use crate::steps::Steps;
@@ -53,18 +54,7 @@ fn texts(steps: &mut Steps) -> Result<()> {
     steps.call("CRDs are up to date", "cargo xtask crds --check", || {
         Crds::check().run()
     })?;
-    if runs(cargo(&["deny", "--version"])) {
-        steps.run(
-            "licences, bans and sources",
-            &mut cargo(&["deny", "check", "licenses", "bans", "sources"]),
-        )
-    } else {
-        steps.skip(
-            "licences, bans and sources",
-            "cargo-deny is not installed (cargo install cargo-deny)",
-        );
-        Ok(())
-    }
+    deny::check(steps)
 }
 
 fn lints(steps: &mut Steps) -> Result<()> {
