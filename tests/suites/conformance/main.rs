@@ -19,6 +19,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let suite = Suite::<world::World>::new()?
         .test("l1::every_operation_over_h1_and_h2", Beside, wire::every_operation)
         .test("l1::numbers_arrive_exact", Beside, wire::exact_numbers)
+        .test("l1::fields_and_parameters_that_nobody_knows", Beside, wire::amended)
         .test("l1::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
         .test("l1::zero_replicas_are_an_answer", Beside, wire::zero_replicas)
         .test(

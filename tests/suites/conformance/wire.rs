@@ -5,7 +5,7 @@ use popcell_suites::wire::Row;
 use serde_json::{Value, json};
 
 use crate::objects::{OPERATIONS, item, misbehaving, row, workload};
-use crate::world::World;
+use crate::world::{TIMEOUT, World};
 
 /// Uid, status, patch type and base64, required fields: Karmada's client checks them all.
 pub(crate) async fn every_operation(world: &World, _: &str) -> Result<()> {
@@ -29,6 +29,36 @@ pub(crate) async fn every_operation(world: &World, _: &str) -> Result<()> {
             h1.pointer(pointer) == Some(&expected),
             "{operation}: expected {expected} at {pointer} of {h1}"
         );
+    }
+    Ok(())
+}
+
+/// A later Karmada may send more than is known today, and every Karmada offers to read compressed answers. What it reads
+/// is the same.
+pub(crate) async fn amended(world: &World, _: &str) -> Result<()> {
+    for operation in OPERATIONS {
+        let mut plain = row(operation, misbehaving(""));
+        plain.aggregated_status = vec![item("dfw", &json!({ "readyReplicas": 1 }))];
+        let more = Row {
+            amend: true,
+            ..plain.clone()
+        };
+        for (plain, more) in world.both(&plain).await?.into_iter().zip(world.both(&more).await?) {
+            let (plain, mut more) = (plain.value()?, more.value()?);
+            let sent = more["sent"].take();
+            ensure!(sent["acceptEncoding"] == json!("gzip"), "{operation}: {sent}");
+            ensure!(sent["contentEncoding"] == json!(""), "{operation}: {sent}");
+            ensure!(
+                sent["query"] == json!(format!("nobody=knows&timeout={TIMEOUT}s&pretty=true")),
+                "{operation}: {sent}"
+            );
+            // In the envelope, the request, its kind and the aggregated status, which this row has for every operation.
+            ensure!(sent["unknownFields"] == json!(4), "{operation}: {sent}");
+            if let Some(fields) = more.as_object_mut() {
+                fields.remove("sent");
+            }
+            ensure!(plain == more, "{operation}: {plain} became {more}");
+        }
     }
     Ok(())
 }

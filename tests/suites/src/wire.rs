@@ -25,6 +25,9 @@ pub struct Row {
     pub timeout_seconds: u32,
     /// Karmada's spelling.
     pub operation: String,
+    /// Adds parameters and fields that nobody knows to the client's request, on its way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub amend: bool,
     /// The object, with apiVersion and kind.
     pub object: Value,
     /// Retain only.

@@ -25,6 +25,8 @@ type row struct {
 	CAFile         string          `json:"ca_file"`
 	CAPEM          string          `json:"ca_pem"`
 	TimeoutSeconds *int32          `json:"timeout_seconds"`
+	// Amend adds what nobody knows to the client's request.
+	Amend bool `json:"amend"`
 	// Customizations are files of Lua to run in process instead of a URL.
 	Customizations []string `json:"customizations"`
 
@@ -134,7 +136,7 @@ func (r *runner) target(ctx context.Context, asked *row) (interpreter.Target, er
 	if asked.TimeoutSeconds != nil {
 		timeout = fmt.Sprint(*asked.TimeoutSeconds)
 	}
-	key := strings.Join([]string{asked.URL, timeout, string(authority), strings.Join(asked.Customizations, "\n")}, "\x00")
+	key := strings.Join([]string{asked.URL, timeout, fmt.Sprint(asked.Amend), string(authority), strings.Join(asked.Customizations, "\n")}, "\x00")
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if known, found := r.targets[key]; found {
@@ -151,6 +153,9 @@ func (r *runner) target(ctx context.Context, asked *row) (interpreter.Target, er
 func newTarget(ctx context.Context, asked *row, authority []byte) (interpreter.Target, error) {
 	if asked.URL == "" {
 		return interpreter.NewLua(asked.Customizations...)
+	}
+	if asked.Amend {
+		return interpreter.NewAmended(ctx, asked.URL, authority, asked.TimeoutSeconds)
 	}
 	return interpreter.NewWebhook(ctx, asked.URL, authority, asked.TimeoutSeconds)
 }

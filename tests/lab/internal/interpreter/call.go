@@ -61,6 +61,8 @@ type Result struct {
 	Dependencies *[]configv1alpha1.DependentObjectReference `json:"dependencies,omitempty"`
 	Status       json.RawMessage                            `json:"status,omitempty"`
 	Healthy      *bool                                      `json:"healthy,omitempty"`
+	// Sent is there for a call that was amended.
+	Sent *Sent `json:"sent,omitempty"`
 }
 
 // ChangesObject says whether the operation answers with an object.
