@@ -1,6 +1,7 @@
 //! Whether Karmada's own client understands our server: karmada.md 1.9, over HTTP/2 and over HTTP/1.1.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod draining;
 mod faults;
 mod karmadactl;
 mod objects;
@@ -18,8 +19,8 @@ fn main() -> anyhow::Result<ExitCode> {
     use Manner::{Alone, Beside};
     let suite = Suite::<world::World>::new()?
         .test("l1::every_operation_over_h1_and_h2", Beside, wire::every_operation)
-        .test("l1::numbers_arrive_exact", Beside, wire::exact_numbers)
         .test("l1::fields_and_parameters_that_nobody_knows", Beside, wire::amended)
+        .test("l1::numbers_arrive_exact", Beside, wire::exact_numbers)
         .test("l1::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
         .test("l1::zero_replicas_are_an_answer", Beside, wire::zero_replicas)
         .test(
@@ -34,6 +35,11 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("l1::c07_five_causes_five_reasons", Beside, faults::causes)
         .test("l1::c08_a_loop_ends_inside_the_timeout", Beside, faults::loops)
         .test("l1::c12_overload_is_repeated_by_the_client", Alone, room::overload)
+        .test(
+            "l1::c21_no_call_fails_while_one_of_two_replicas_stops",
+            Beside,
+            draining::one_of_two,
+        )
         .test(
             "l2::example_answers_as_karmadas_own_webhook",
             Beside,
