@@ -12,6 +12,8 @@ use popcell_test_support::Webhook;
 pub(crate) struct Storm {
     /// From the start of Karmada's processes until every object was interpreted.
     pub(crate) took: Duration,
+    /// From a change of one more object's spec, made at the start of the storm, until its cell has it.
+    pub(crate) one_more: Duration,
     pub(crate) calls: f64,
     pub(crate) health_calls: f64,
     /// Calls with another outcome than `ok`, those that were turned away left out.
@@ -28,7 +30,7 @@ pub(crate) struct Storm {
 }
 
 /// Counters of a fresh webhook that has seen nothing but the storm.
-pub(crate) async fn measure(webhook: &Webhook, took: Duration) -> Result<Storm> {
+pub(crate) async fn measure(webhook: &Webhook, took: Duration, one_more: Duration) -> Result<Storm> {
     const CALLS: &str = "popcell_calls_total";
     let calls = webhook.metric(CALLS, &[]).await?;
     let ok = webhook.metric(CALLS, &[r#"outcome="ok""#]).await?;
@@ -40,6 +42,7 @@ pub(crate) async fn measure(webhook: &Webhook, took: Duration) -> Result<Storm> 
     let pid = webhook.pid().context("the webhook does not run")?;
     Ok(Storm {
         took,
+        one_more,
         calls,
         health_calls: webhook.metric(CALLS, &[r#"operation="InterpretHealth""#]).await?,
         not_ok: calls - ok - turned_away,

@@ -14,6 +14,9 @@ use serde_json::json;
 use crate::storm::{self, Storm};
 
 const NAMESPACE: &str = "storm";
+/// Where the one object lives whose spec changes during the storm.
+const BESIDE: &str = "beside-the-storm";
+const ONE_MORE: &str = "one-more";
 const CITIES: [(&str, &str); 2] = [("DFW", "dfw"), ("ORD", "ord")];
 /// The processes that call the webhook, and the scheduler.
 const RESTARTED: [&str; 3] = ["karmada-controller-manager", "karmada-scheduler", "karmada-agent-ord"];
@@ -72,6 +75,7 @@ impl World {
             .await?;
         }
         println!("{} objects are in their cells after {:.0?}", 2 * each, began.elapsed());
+        world.one_more().await?;
         webhook.stop()?;
         Ok(world)
     }
@@ -113,15 +117,50 @@ impl World {
             self.lab.start_process(process).await?;
         }
         let began = Instant::now();
-        eventually("every status and health is interpreted", PATIENCE, async || {
+        let all = eventually("every status and health is interpreted", PATIENCE, async || {
             // Looking costs the hub something too.
             tokio::time::sleep(Duration::from_millis(500)).await;
             self.interpreted(ready).await
-        })
-        .await?;
-        let storm = storm::measure(&webhook, began.elapsed()).await?;
+        });
+        let all = async { all.await.map(|()| began.elapsed()) };
+        let (took, one_more) = tokio::try_join!(all, self.change_one_more(ready))?;
+        let storm = storm::measure(&webhook, took, one_more).await?;
         webhook.stop()?;
         Ok(storm)
+    }
+
+    /// Brings one more object into the Push cell.
+    async fn one_more(&self) -> Result<()> {
+        let (city, member) = CITIES[0];
+        self.hub.apply(&objects::namespace(BESIDE)).await?;
+        self.hub.apply(&objects::city_policy(BESIDE, city)).await?;
+        let object = objects::workload_deployment(BESIDE, ONE_MORE, city, 1);
+        self.hub.apply(&object).await?;
+        let cell = self.lab.plane(member).await?;
+        eventually("one more object is in its cell", PATIENCE, async || {
+            cell.expect(WORKLOAD_DEPLOYMENT, Some(BESIDE), ONE_MORE).await
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Changes its spec on the hub; answers after how long the cell has it. `turn` is another in every storm.
+    async fn change_one_more(&self, turn: i32) -> Result<Duration> {
+        let cell = self.lab.plane(CITIES[0].1).await?;
+        let wanted = json!(100 + turn);
+        let patch = json!({ "spec": { "scaleSettings": { "minReplicas": wanted } } });
+        let began = Instant::now();
+        self.hub
+            .merge(WORKLOAD_DEPLOYMENT, Some(BESIDE), ONE_MORE, &patch)
+            .await?;
+        eventually("the change of one more object is in its cell", PATIENCE, async || {
+            let object = cell.expect(WORKLOAD_DEPLOYMENT, Some(BESIDE), ONE_MORE).await?;
+            let there = read::at(&object, "/spec/scaleSettings/minReplicas");
+            ensure!(*there == wanted, "minReplicas is {there}");
+            Ok(())
+        })
+        .await?;
+        Ok(began.elapsed())
     }
 
     async fn interpreted(&self, ready: i32) -> Result<()> {
