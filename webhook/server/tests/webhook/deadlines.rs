@@ -92,7 +92,7 @@ async fn a_loop_ends_when_it_should(client: &mut Connection, query: &str) {
     let message = reply.refusal();
     assert!(took + TOLERANCE >= end(query), "{query}: ended after {took:?}");
     let text = message.split_once("its deadline of ").unwrap().1;
-    let deadline = popcell_webhook::deadline::parse_duration(text.split_once(' ').unwrap().0).unwrap();
+    let deadline = popcell_https::timeout::parse_duration(text.split_once(' ').unwrap().0).unwrap();
     // What is lost before the module runs is taken from its time; with less than nine tenths it is sent away.
     let least = end(query) / 10 * 9;
     assert!((least..=end(query)).contains(&deadline), "{query}: {message}");
