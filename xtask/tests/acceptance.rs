@@ -1,4 +1,4 @@
-//! docs/acceptance.md points at files and tests that exist. That they do what the row says, people have to judge.
+//! docs/acceptance.md and docs/acceptance-management.md point at files and tests that exist. That they do what the row says, people have to judge.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -38,7 +38,7 @@ impl Repository {
                 }
             }
         }
-        let suites = ["conformance", "e2e"].map(|suite| {
+        let suites = ["conformance", "e2e", "management", "projects"].map(|suite| {
             let main = root.join("tests/suites").join(suite).join("main.rs");
             fs::read_to_string(main).unwrap()
         });
@@ -138,9 +138,12 @@ fn is_function(word: &str) -> bool {
 
 #[test]
 fn every_place_exists() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/acceptance.md");
-    let complaints = Repository::read().complaints(&fs::read_to_string(page).unwrap());
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    let repository = Repository::read();
+    for page in ["acceptance.md", "acceptance-management.md"] {
+        let text = fs::read_to_string(repository.root.join("docs").join(page)).unwrap();
+        let complaints = repository.complaints(&text);
+        assert!(complaints.is_empty(), "{page}:\n{}", complaints.join("\n"));
+    }
 }
 
 #[test]
