@@ -59,8 +59,7 @@ impl Brakes {
     /// A brake that holds is asked again at each difference, and opens when the world has recovered.
     pub fn judge(&mut self, plane: &Plane, kind: Kind, ours: usize, doomed: usize) -> Verdict {
         let state = self.states.entry((plane.clone(), kind.kind)).or_default();
-        let too_many = doomed > FREE_DELETES && doomed.saturating_mul(2) > ours;
-        match (*state, too_many) {
+        match (*state, is_mass(ours, doomed)) {
             (State::Free, _) => Verdict::Go,
             (State::Fresh, true) => {
                 *state = State::Held;
@@ -92,6 +91,11 @@ impl Brakes {
         let held = |(_, state): &(_, &State)| **state == State::Held;
         self.states.iter().filter(held).map(|((plane, kind), _)| (plane, *kind))
     }
+}
+
+/// More than half of ours, and more than a few.
+pub fn is_mass(ours: usize, doomed: usize) -> bool {
+    doomed > FREE_DELETES && doomed.saturating_mul(2) > ours
 }
 
 /// Deletes in a plan that the brake counts, by plane and kind.

@@ -92,9 +92,7 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
     }
     let mut plan = Plan::default();
     for projection in projections.iter().filter(|one| one.marked() && !one.deleting()) {
-        let copy = copies
-            .iter()
-            .find(|copy| copy.name() == projection.name() && !copy.deleting());
+        let copy = copies.iter().find(|copy| copy.name() == projection.name());
         let source = Target::namespaced(
             &Plane::Hub,
             kind::INSTANCE,
@@ -103,6 +101,10 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
         );
         let proof = match copy {
             None => Proof::Gone { source, uid: None },
+            Some(copy) if copy.deleting() => Proof::Gone {
+                source,
+                uid: Some(copy.uid().to_owned()),
+            },
             // The live copy is the one that was judged: its source does not serve the city.
             Some(copy) if serves_another_city(seen, copy) => Proof::Lives {
                 source,

@@ -11,11 +11,13 @@ use crate::queue::{Backoff, Verdict};
 /// What one request met.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// 404: the object, its namespace or the kind is not there.
+    /// 404: the object, its namespace or the kind is not there; or what answers is no API server.
     #[error("not found: {message}")]
     NotFound {
         /// What the server says.
         message: String,
+        /// Plural and name of the object that an API server says is not there.
+        what: Option<(String, String)>,
     },
     /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
     #[error("it has changed: {0}")]
@@ -56,6 +58,19 @@ impl Refusal {
             Self::Busy { code, .. } | Self::Refused { code, .. } => *code,
             Self::Silent(_) | Self::Unreadable(_) | Self::Unsendable(_) => 0,
         }
+    }
+
+    /// Whether an API server says that this very object is not there. Any other 404, as of a proxy, of a path that is not
+    /// served or of a namespace, says nothing about it.
+    pub fn is_absence_of(&self, target: &Target) -> bool {
+        let Self::NotFound {
+            what: Some((plural, name)),
+            ..
+        } = self
+        else {
+            return false;
+        };
+        plural == target.kind.plural && *name == target.name
     }
 
     /// Whether the server is in trouble, rather than the request.
@@ -108,6 +123,11 @@ impl ApplyError {
     /// Whether the server answered 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Failed(failed) if matches!(failed.refusal, Refusal::NotFound { .. }))
+    }
+
+    /// Whether the object that was to be written is not there.
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Failed(failed) if failed.refusal.is_absence_of(&failed.target))
     }
 
     /// The object to read before deciding again; `None` where that would not help.

@@ -58,6 +58,8 @@ pub struct Difference {
     pub ours: usize,
     /// Those that plans would delete.
     pub doomed: usize,
+    /// Some keys could not be decided yet: there may be more.
+    pub partial: bool,
 }
 
 /// What a plan did.
@@ -202,7 +204,7 @@ impl Applier {
         let uid = &delete.on.uid;
         let answer = match self.send(&delete.target, "delete", request::delete(delete)).await {
             // Somebody else was faster (domain.md G37).
-            Err(error) if error.is_not_found() => None,
+            Err(error) if error.is_absence() => None,
             answer => request::object(answer?),
         };
         match answer {
@@ -309,7 +311,7 @@ impl Applier {
                 Ok(object) => Ok(Some(object)),
                 Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
             },
-            Err(Refusal::NotFound { .. }) => Ok(None),
+            Err(refusal) if refusal.is_absence_of(target) => Ok(None),
             Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
         }
     }
@@ -359,7 +361,11 @@ impl Applier {
             return false;
         }
         // Without the lock: it decides all keys anew, and deciding takes the ledger.
-        let Difference { ours, doomed } = difference(plane, kind);
+        let Difference { ours, doomed, partial } = difference(plane, kind);
+        if partial && !brake::is_mass(ours, doomed) {
+            // A small part of a difference does not open the brake for the rest.
+            return false;
+        }
         let verdict = self.brakes().judge(plane, kind, ours, doomed);
         if let brake::Verdict::Hold { first } = verdict {
             if first {

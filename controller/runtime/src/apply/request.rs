@@ -120,7 +120,10 @@ fn refusal(error: &Error) -> Refusal {
 fn refused(status: &Status) -> Refusal {
     let message = status.message.clone();
     match status.code {
-        404 => Refusal::NotFound { message },
+        404 => Refusal::NotFound {
+            message,
+            what: absent(status),
+        },
         409 => Refusal::Changed(message),
         // How API servers answer a JSON patch whose `test` fails; what is invalid names its causes.
         422 if is_failed_test(status) => Refusal::Changed(message),
@@ -130,6 +133,12 @@ fn refused(status: &Status) -> Refusal {
         },
         code => Refusal::Refused { code, message },
     }
+}
+
+/// What an API server says is not there. kube makes a Status of any body, with another reason.
+fn absent(status: &Status) -> Option<(String, String)> {
+    let details = status.details.as_ref().filter(|_| status.reason == "NotFound")?;
+    Some((details.kind.clone(), details.name.clone()))
 }
 
 /// A patch that does not fit what is stored is told without details; an object that is invalid names its causes

@@ -165,6 +165,18 @@ fn status(code: u16, message: &str) -> (u16, Value) {
     )
 }
 
+/// As an API server says that an object is not there.
+fn absent(plural: &str, name: &str) -> (u16, Value) {
+    let details = json!({ "name": name, "group": "compute.datumapis.com", "kind": plural });
+    let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
+        "message": format!("{plural} \"{name}\" not found"), "details": details });
+    (404, body)
+}
+
+fn no_source() -> (u16, Value) {
+    absent("workloaddeployments", "source")
+}
+
 const ALL: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/workloaddeployments";
 
 #[tokio::test]
@@ -251,7 +263,7 @@ async fn c36_each_answer_leads_to_its_verdict() {
 
 #[tokio::test]
 async fn g37_what_is_gone_already_is_deleted() {
-    let tried = Tried::new(&[status(404, "gone"), (201, stored("b", "u"))]).await;
+    let tried = Tried::new(&[absent("workloaddeployments", "a"), (201, stored("b", "u"))]).await;
     let done = tried
         .carry_out(&plan(vec![delete("a", Vec::new(), Brake::Exempt), create("b")]))
         .await;
@@ -284,21 +296,26 @@ async fn d7_4_nothing_is_deleted_without_proof() {
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let list = |items: Value| (200, json!({ "items": items }));
     for (proof, answer, proven) in [
-        (gone(Some("u")), status(404, ""), true),
+        (gone(Some("u")), no_source(), true),
         (gone(Some("u")), (200, stored("source", "other")), true),
         (gone(Some("u")), (200, going.clone()), true),
         (gone(Some("u")), (200, stored("source", "u")), false),
-        (gone(None), status(404, ""), true),
+        (gone(None), no_source(), true),
+        (gone(None), status(404, ""), false),
+        (gone(None), (404, json!("<html>not here</html>")), false),
+        (gone(None), (404, json!("404 page not found")), false),
+        (gone(None), absent("namespaces", "ns-1"), false),
+        (gone(None), absent("workloaddeployments", "another"), false),
         (gone(None), (200, stored("source", "other")), false),
         (gone(None), status(403, ""), false),
         (gone(None), status(500, ""), false),
         (lives.clone(), (200, stored("source", "u")), true),
         (lives.clone(), (200, stored("source", "other")), false),
         (lives.clone(), (200, going.clone()), false),
-        (lives, status(404, ""), false),
+        (lives, no_source(), false),
         (none_left.clone(), list(json!([])), true),
         (none_left, list(json!([stored("left", "u")])), false),
-        (project_gone, status(404, ""), false),
+        (project_gone, no_source(), false),
     ] {
         let tried = Tried::new(&[answer.clone(), (200, json!({ "kind": "Status" }))]).await;
         let done = tried
@@ -324,7 +341,11 @@ async fn d7_4_nothing_is_deleted_without_proof() {
 async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
     let tried = Tried::new(&[(201, stored("b", "u")), (200, json!({}))]).await;
     let plan = plan(vec![delete("a", Vec::new(), Brake::Applies), create("b")]);
-    let many = |_: &Plane, _: Kind| Difference { ours: 30, doomed: 25 };
+    let many = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 25,
+        partial: false,
+    };
     assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
     assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
     assert!(tried.applier.brakes().release());
@@ -334,6 +355,24 @@ async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
     };
     assert_eq!(tried.applier.carry_out(&again, &many).await, Ok(Done::Written));
     assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a")]);
+}
+
+#[tokio::test]
+async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
+    let tried = Tried::new(&[(200, json!({}))]).await;
+    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
+    let part = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 1,
+        partial: true,
+    };
+    assert_eq!(tried.applier.carry_out(&plan, &part).await, Ok(Done::Written));
+    let whole = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 25,
+        partial: false,
+    };
+    assert_eq!(tried.applier.carry_out(&plan, &whole).await, Ok(Done::Held));
 }
 
 #[tokio::test(start_paused = true)]

@@ -151,18 +151,18 @@ impl Runner {
         let whole = kind == WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_));
         let ours = sight.all(plane, kind).known().unwrap_or_default();
         let ours = ours.iter().filter(|one| whole || one.marked()).count();
-        let doomed = self
-            .reconciler
-            .keys(&self.world, plane)
-            .iter()
-            .filter_map(|key| self.reconciler.decide(&sight, key, now))
-            .map(|plan| {
-                brake::counted(&plan)
-                    .filter(|counted| *counted == (plane, kind.kind))
-                    .count()
-            })
-            .sum();
-        Difference { ours, doomed }
+        let (mut doomed, mut partial) = (0, false);
+        for key in self.reconciler.keys(&self.world, plane) {
+            let Some(plan) = self.reconciler.decide(&sight, &key, now) else {
+                partial = true;
+                continue;
+            };
+            partial |= plan.notes.iter().any(|note| matches!(note, Note::Unknown(_)));
+            doomed += brake::counted(&plan)
+                .filter(|counted| *counted == (plane, kind.kind))
+                .count();
+        }
+        Difference { ours, doomed, partial }
     }
 }
 

@@ -18,8 +18,8 @@ use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
 
-/// When a state is looked at again whose end brings no event: a Namespace that is being deleted, projects that are not
-/// listed yet.
+/// When a state is looked at again whose end brings no event: a Namespace that is being deleted, a project that is not
+/// engaged.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
@@ -81,13 +81,14 @@ impl Reconciler for Orphans {
         let in_project = in_project.as_ref().map(|all| refs(all));
         let project_namespace = sight.project_namespace(&plane, namespace_name);
         let engaged = sight.world.planes.get(&plane);
+        let gone = is_gone(sight, &plane, id);
         let state = match &engaged {
             Some(engaged) => ProjectState::Engaged {
                 uid: engaged.uid(),
                 namespace: project_namespace.as_ref().map(Option::as_deref),
                 deployments: in_project.as_ref().map(Vec::as_slice),
             },
-            None if is_gone(sight, &plane, id) => ProjectState::Gone,
+            None if gone => ProjectState::Gone,
             None => ProjectState::Away,
         };
         let mut plan = orphans::decide(&orphans::Observation {
@@ -101,7 +102,9 @@ impl Reconciler for Orphans {
             now,
         });
         let going = matches!(&project_namespace, Observed::Known(Some(one)) if one.deleting());
-        if going || (engaged.is_none() && !projects_are_known(sight.world)) {
+        // A Project that leaves the list while it is not engaged wakes nobody: it is looked for in the list.
+        let away = engaged.is_none() && !gone && sight.world.projects.is_some();
+        if going || away {
             plan.requeue_within(AGAIN);
         }
         Some(plan)
@@ -155,10 +158,6 @@ fn hub_namespace(world: &World, live: &Live, key: &Key) -> Option<std::sync::Arc
     Sight::new(world, live)
         .get(&Plane::Hub, NAMESPACE, "", &key.name)
         .known()?
-}
-
-fn projects_are_known(world: &World) -> bool {
-    world.projects.as_ref().is_none_or(|projects| projects.is_known())
 }
 
 /// Asks the discovery server whether a project that is not engaged is there. One that the list has is only not Ready.
