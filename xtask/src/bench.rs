@@ -44,7 +44,7 @@ impl Bench {
         // With the whole workspace the features of shared libraries are those of the benchmark's own builds, so that
         // nothing is compiled a second time.
         let mut build = cargo(&["build", "--release", "--workspace"]);
-        let programs = ["popcell-webhook", "echo", &program];
+        let programs = ["popcell-webhook", "popcell-controller", "echo", &program];
         build.args(programs.map(|name| format!("--bin={name}")));
         steps.run("optimised build", &mut build)?;
         let mut run = Command::new(workspace::target_dir().join("release").join(&program));

@@ -257,8 +257,13 @@ impl Controller {
 
     /// The sum of the samples of one metric whose labels contain every text of `with`, such as `kind="Widget"`.
     pub async fn metric(&self, name: &str, with: &[&str]) -> Result<f64> {
+        Ok(sum_of(&self.metrics().await?, name, with))
+    }
+
+    /// The page of its metrics.
+    pub async fn metrics(&self) -> Result<String> {
         let (code, body) = get((self.address, METRICS_PORT), "/metrics").await?;
         ensure!(code == 200, "/metrics answers {code}: {body}");
-        Ok(sum_of(&body, name, with))
+        Ok(body)
     }
 }

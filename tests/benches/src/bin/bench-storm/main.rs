@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use popcell_benches::load_average;
 
 use storm::Storm;
 use world::World;
@@ -47,7 +48,7 @@ async fn main() -> ExitCode {
 
 async fn run(flags: &Flags) -> Result<()> {
     let each = if flags.short { 20 } else { flags.objects.div_ceil(2) };
-    println!("load average at the start: {}", world::load_average()?);
+    println!("load average at the start: {}", load_average()?);
     let world = World::start(each).await?;
     let mut storms = Vec::new();
     for (turn, (name, flags)) in CONFIGURATIONS.into_iter().enumerate() {
@@ -56,7 +57,7 @@ async fn run(flags: &Flags) -> Result<()> {
         let ready = i32::try_from(turn + 1)?;
         storms.push((name, world.storm(flags, ready).await?));
     }
-    println!("load average at the end: {}\n", world::load_average()?);
+    println!("load average at the end: {}\n", load_average()?);
     print(2 * each, &storms);
     world.end().await
 }

@@ -1,10 +1,10 @@
 //! One storm, as the webhook's own metrics tell it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use popcell_benches::process::peak_kib;
 use popcell_test_support::Webhook;
 
 /// What one storm was.
@@ -79,15 +79,6 @@ fn percentile(text: &str, metric: &str, quantile: f64) -> Result<String> {
     }
     let holds = buckets.values().find(|(_, count)| *count >= quantile * all);
     Ok(holds.map_or_else(|| "none".to_owned(), |(bound, _)| format!("at most {bound} s")))
-}
-
-fn peak_kib(pid: u32) -> Result<f64> {
-    let file = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&file).with_context(|| format!("failed to read {file}"))?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok())
-        .with_context(|| format!("{file} has no VmHWM"))
 }
 
 #[cfg(test)]

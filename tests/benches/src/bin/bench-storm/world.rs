@@ -1,6 +1,5 @@
 //! A real Karmada with a Push and a Pull member, and many objects in both.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -196,10 +195,4 @@ impl World {
     pub(crate) async fn end(self) -> Result<()> {
         self.lab.end().await
     }
-}
-
-/// Of the last minute, as Linux counts it.
-pub(crate) fn load_average() -> Result<String> {
-    let text = fs::read_to_string("/proc/loadavg").context("failed to read /proc/loadavg")?;
-    Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }

@@ -21,8 +21,9 @@ mod verdict;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
+use popcell_benches::write_json;
 use popcell_test_support::workspace;
 
 use plan::Plan;
@@ -67,9 +68,7 @@ async fn run(flags: Flags) -> Result<()> {
 
     let report = Report::measure(&plan).await?;
     print::report(&report);
-    report
-        .write(&json)
-        .with_context(|| format!("failed to write {}", json.display()))?;
+    write_json(&report, &json)?;
     println!("\nwritten to {}", json.display());
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! Whether the server keeps memory from call to call.
 
-use std::fs;
-
 use anyhow::{Context, Result};
+use popcell_benches::process::resident_kib;
 use serde::Serialize;
 
 use crate::client::{self, Turn};
@@ -30,7 +29,7 @@ pub(crate) struct Sample {
 pub(crate) async fn measure(plan: &Plan) -> Result<Memory> {
     let (webhook, target) = peers::fresh_popcell().await?;
     let pid = webhook.pid().context("popcell-webhook does not run")?;
-    let idle_kib = resident(pid)?;
+    let idle_kib = resident_kib(pid)?;
     let mut made = 0;
     let mut after = Vec::new();
     for calls in plan.memory_calls {
@@ -45,18 +44,8 @@ pub(crate) async fn measure(plan: &Plan) -> Result<Memory> {
             client::run(&target, &turn)?;
             made += share;
         }
-        let kib = resident(pid)?;
+        let kib = resident_kib(pid)?;
         after.push(Sample { calls: made, kib });
     }
     Ok(Memory { idle_kib, after })
-}
-
-/// `VmRSS` of a process in KiB.
-fn resident(pid: u32) -> Result<f64> {
-    let file = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&file).with_context(|| format!("failed to read {file}"))?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok())
-        .with_context(|| format!("{file} has no VmRSS"))
 }

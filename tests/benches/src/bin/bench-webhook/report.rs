@@ -1,9 +1,7 @@
 //! A whole run.
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
+use popcell_benches::Machine;
 use serde::Serialize;
 
 use crate::client::{self, Measurement, Turn};
@@ -25,16 +23,6 @@ pub(crate) struct Report {
     pub(crate) engine: Vec<EngineFigure>,
     pub(crate) memory: Memory,
     pub(crate) verdicts: Vec<Verdict>,
-}
-
-/// Where and when.
-#[derive(Debug, Serialize)]
-pub(crate) struct Machine {
-    /// At the end of the run, in UTC.
-    pub(crate) date: String,
-    pub(crate) cores: usize,
-    pub(crate) processor: String,
-    pub(crate) kernel: String,
 }
 
 impl Report {
@@ -60,35 +48,6 @@ impl Report {
             figures,
             engine: of_engine,
             memory,
-        })
-    }
-
-    /// As JSON.
-    pub(crate) fn write(&self, file: &Path) -> Result<()> {
-        if let Some(dir) = file.parent() {
-            fs::create_dir_all(dir).context("failed to make the directory")?;
-        }
-        let mut text = serde_json::to_string_pretty(self).context("failed to write JSON")?;
-        text.push('\n');
-        Ok(fs::write(file, text)?)
-    }
-}
-
-impl Machine {
-    fn this() -> Result<Self> {
-        let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let processor = processor.lines().find(|line| line.starts_with("model name"));
-        let processor = processor
-            .and_then(|line| line.split_once(": "))
-            .map_or("", |parts| parts.1);
-        Ok(Self {
-            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%MZ").to_string(),
-            cores: std::thread::available_parallelism()?.get(),
-            processor: processor.to_owned(),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
         })
     }
 }

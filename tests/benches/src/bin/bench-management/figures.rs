@@ -1,0 +1,128 @@
+//! Everything that was measured.
+
+use std::collections::BTreeMap;
+
+use popcell_benches::Machine;
+use serde::Serialize;
+
+use crate::plan::Plan;
+
+/// A whole run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) load_before: String,
+    pub(crate) load_after: String,
+    pub(crate) plan: Plan,
+    pub(crate) memory: Vec<Memory>,
+    pub(crate) latencies: Vec<Latency>,
+    pub(crate) requests: Vec<Requests>,
+}
+
+/// How the controller reaches projects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Way {
+    /// Over TLS, with an authority in the kubeconfig.
+    Tls,
+    /// Over plain HTTP, with an authority in the kubeconfig that nobody asks for.
+    Plain,
+    /// Over plain HTTP and without an authority: each client loads those of the system.
+    PlainSystemRoots,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 3] = [Self::Tls, Self::Plain, Self::PlainSystemRoots];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tls => "TLS",
+            Self::Plain => "plain HTTP",
+            Self::PlainSystemRoots => "plain HTTP, system's roots",
+        }
+    }
+}
+
+/// A fresh process after all its idle projects were engaged.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Memory {
+    pub(crate) projects: usize,
+    /// How projects were reached.
+    pub(crate) way: Way,
+    pub(crate) resident_kib: f64,
+    /// The most that it ever had.
+    pub(crate) peak_kib: f64,
+    pub(crate) threads: f64,
+    pub(crate) open_files: usize,
+    /// From the start of the process until every project was watched.
+    pub(crate) engaged_after_seconds: f64,
+}
+
+/// Times from one event to another.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) what: &'static str,
+    pub(crate) engaged: usize,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    /// In the order in which they were taken.
+    pub(crate) samples_ms: Vec<f64>,
+}
+
+impl Latency {
+    pub(crate) fn of(what: &'static str, engaged: usize, samples_ms: Vec<f64>) -> Self {
+        Self {
+            what,
+            engaged,
+            p50_ms: percentile(&samples_ms, 50),
+            p99_ms: percentile(&samples_ms, 99),
+            samples_ms,
+        }
+    }
+}
+
+/// What one change of many equal ones asked of the servers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Requests {
+    pub(crate) what: &'static str,
+    pub(crate) objects: usize,
+    /// Requests of our user that the projects' server dispatched, for each object.
+    pub(crate) project: f64,
+    /// The same in the hub.
+    pub(crate) hub: f64,
+    /// What else the projects' server counts for each object, whoever asked: reads of single objects, and events.
+    pub(crate) seen: BTreeMap<String, f64>,
+    /// Writes for each object by plane, kind, verb and code, as our program counts them.
+    pub(crate) writes: BTreeMap<String, f64>,
+}
+
+impl Requests {
+    /// Writes to planes of one kind, for each object.
+    pub(crate) fn writes_to(&self, plane_kind: &str) -> f64 {
+        let of_plane = self.writes.iter().filter(|(what, _)| what.starts_with(plane_kind));
+        // The sum of nothing is a negative zero, which would be printed as such.
+        of_plane.map(|(_, count)| count).sum::<f64>() + 0.0
+    }
+}
+
+/// The smallest value that so many percent do not exceed; not a number when there are none.
+pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_a_value_that_was_seen() {
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert!((percentile(&values, 50) - 100.0).abs() < f64::EPSILON);
+        assert!((percentile(&values, 99) - 198.0).abs() < f64::EPSILON);
+        assert!((percentile(&[7.0], 99) - 7.0).abs() < f64::EPSILON);
+        assert!(percentile(&[], 50).is_nan());
+    }
+}

@@ -1,0 +1,94 @@
+//! What the management plane costs: memory for each engaged project, time from project to hub and back, requests.
+//!
+//! Invariants
+//! - Servers are real: one API server for all projects behind the project gateway, and Karmada with one member. Our
+//!   program is the optimised build, reaches projects over TLS, and is the only user of its name on both servers.
+//! - Times are between what this process sends and what its own watches tell it. Objects come one after the other, so
+//!   nothing waits for another of ours.
+//! - Figures are printed and written; nothing fails because a machine is slow.
+#![forbid(unsafe_code)]
+
+mod figures;
+mod front;
+mod latency;
+mod memory;
+mod plan;
+mod print;
+mod requests;
+mod sight;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use popcell_benches::{Machine, load_average, write_json};
+use popcell_test_support::workspace;
+
+use figures::{Report, Way};
+use plan::Plan;
+use world::World;
+
+/// Measures popcell-controller with many projects on real control planes.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench management")]
+struct Flags {
+    /// Few projects and objects, to see that it runs; the figures mean nothing
+    #[arg(long)]
+    short: bool,
+    /// Where the figures go as JSON [default: target/bench/management.json]
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Flags::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(flags: Flags) -> Result<()> {
+    let plan = if flags.short { Plan::short() } else { Plan::full() };
+    let json = flags
+        .json
+        .unwrap_or_else(|| workspace::target_dir().join("bench/management.json"));
+    let load_before = load_average()?;
+    println!("load average at the start: {load_before}");
+    let mut world = World::start(&plan).await?;
+    let memory = memory::measure(&mut world, &plan).await?;
+    let mut latencies = Vec::new();
+    let mut requests = Vec::new();
+    for engaged in plan.engaged {
+        println!("latency with {engaged} engaged");
+        world.set_projects(engaged).await?;
+        let mut controller = world.controller(Way::Tls).await?;
+        world.wait_engaged(&controller, engaged).await?;
+        latencies.extend(latency::measure(&world, &plan, engaged).await?);
+        if engaged == 1 {
+            println!("requests");
+            requests = requests::measure(&world, &controller, plan.objects).await?;
+        }
+        world.clean(engaged).await?;
+        world::stop(&mut controller)?;
+    }
+    let report = Report {
+        machine: Machine::this()?,
+        load_before,
+        load_after: load_average()?,
+        plan,
+        memory,
+        latencies,
+        requests,
+    };
+    world.end().await?;
+    print::report(&report);
+    write_json(&report, &json)?;
+    println!("\nwritten to {}", json.display());
+    Ok(())
+}

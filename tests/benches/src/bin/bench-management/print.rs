@@ -1,0 +1,91 @@
+//! The report for people.
+
+use crate::figures::{Memory, Report};
+
+/// Milo's controller-manager in production, which engages projects with the library of upstream's compute operator
+/// (milo-os/milo, pull request 632): projects, and its working set in KiB.
+const UPSTREAM: (f64, f64) = (395.0, 5.51 * 1024.0 * 1024.0);
+
+/// Prints the whole report.
+pub(crate) fn report(report: &Report) {
+    let machine = &report.machine;
+    println!(
+        "\n{}: {} cores, {}, Linux {}; load average {} at the start, {} at the end",
+        machine.date, machine.cores, machine.processor, machine.kernel, report.load_before, report.load_after
+    );
+    memory(&report.memory);
+    latencies(report);
+    requests(report);
+}
+
+fn memory(all: &[Memory]) {
+    let idle = all
+        .iter()
+        .find(|each| each.projects == 0)
+        .map_or(f64::NAN, |each| each.resident_kib);
+    let upstream = UPSTREAM.1 / UPSTREAM.0;
+    println!("\nmemory, every project engaged and idle");
+    println!(
+        "| projects | over | resident MiB | peak MiB | KiB a project | upstream / popcell | files | threads | engaged after |"
+    );
+    println!("| --: | --- | --: | --: | --: | --: | --: | --: | --: |");
+    for each in all {
+        let (mut share, mut ratio) = ("-".to_owned(), "-".to_owned());
+        if each.projects > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "there are few")]
+            let of_one = (each.resident_kib - idle) / each.projects as f64;
+            share = format!("{of_one:.0}");
+            ratio = format!("{:.0}", upstream / of_one);
+        }
+        println!(
+            "| {} | {} | {:.1} | {:.1} | {share} | {ratio} | {} | {:.0} | {:.1} s |",
+            each.projects,
+            each.way.name(),
+            each.resident_kib / 1024.0,
+            each.peak_kib / 1024.0,
+            each.open_files,
+            each.threads,
+            each.engaged_after_seconds
+        );
+    }
+    println!("upstream: {:.1} MiB a project, not idle", upstream / 1024.0);
+}
+
+fn latencies(report: &Report) {
+    println!("\n| ms | engaged | p50 | p99 | samples |");
+    println!("| --- | --: | --: | --: | --: |");
+    for each in &report.latencies {
+        println!(
+            "| {} | {} | {:.1} | {:.1} | {} |",
+            each.what,
+            each.engaged,
+            each.p50_ms,
+            each.p99_ms,
+            each.samples_ms.len()
+        );
+    }
+}
+
+fn requests(report: &Report) {
+    println!(
+        "\n| requests for each of {} | project | of them writes | hub | of them writes |",
+        report.plan.objects
+    );
+    println!("| --- | --: | --: | --: | --: |");
+    for each in &report.requests {
+        println!(
+            "| {} | {:.2} | {:.2} | {:.2} | {:.2} |",
+            each.what,
+            each.project,
+            each.writes_to("project"),
+            each.hub,
+            each.writes_to("hub")
+        );
+    }
+    for each in &report.requests {
+        println!("\n{}", each.what);
+        for (request, count) in each.writes.iter().chain(&each.seen) {
+            println!("  {count:>6.2} {request}");
+        }
+    }
+}

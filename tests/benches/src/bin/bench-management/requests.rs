@@ -1,0 +1,212 @@
+//! Requests for each propagated object. Servers count them by flow, and our user is the only one of its flow; the controller
+//! itself counts writes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::probe::sum_of;
+use popcell_test_support::{Controller, eventually, objects};
+use serde_json::json;
+
+use crate::figures::Requests;
+use crate::latency::{create, hub_namespace};
+use crate::world::{CITY, FLOW, World, id};
+
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Nothing was requested for so long: all that follows from a change is done.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// In the first project, whose hub namespace and policy for the city are there.
+pub(crate) async fn measure(world: &World, controller: &Controller, count: usize) -> Result<Vec<Requests>> {
+    let project = id(0);
+    let hub_namespace = hub_namespace(&world.server, &project).await?;
+    let names: Vec<String> = (0..count).map(|number| format!("r{number:04}")).collect();
+    let mut found = Vec::new();
+
+    let before = rest(world, controller).await?;
+    for name in &names {
+        create(&world.server, &project, name, CITY).await?;
+    }
+    let after = reached(world, controller, &project, count, |_| true).await?;
+    found.push(after.since(&before, "a Workload with one city", count));
+
+    let before = after;
+    for name in &names {
+        let name = format!("{name}-us-dfw");
+        let scope = Some(hub_namespace.as_str());
+        let object = world.hub.expect(WORKLOAD_DEPLOYMENT, scope, &name).await?;
+        let status = objects::cell_status(object.metadata.generation.unwrap_or(1), 1, 1);
+        world.hub.set_status(WORKLOAD_DEPLOYMENT, scope, &name, &status).await?;
+    }
+    let after = reached(world, controller, &project, count, |ready| ready == &json!(1)).await?;
+    found.push(after.since(&before, "a status", count));
+
+    let before = after;
+    for name in &names {
+        let spec = objects::workload(&project, name, &[("us", &[CITY], 2)]);
+        let patch = json!({ "spec": { "placements": spec["spec"]["placements"] } });
+        world.server.merge(WORKLOAD, Some(&project), name, &patch).await?;
+    }
+    let after = rest(world, controller).await?;
+    found.push(after.since(&before, "a change of replicas", count));
+
+    let before = after;
+    for name in &names {
+        world.server.delete(WORKLOAD, Some(&project), name).await?;
+    }
+    eventually("all are gone", PATIENCE, async || {
+        let left = world.server.list(WORKLOAD, Some(&project), "").await?;
+        let left = left.iter().filter(|one| is_ours(one.metadata.name.as_deref())).count();
+        ensure!(left == 0, "{left} are left");
+        Ok(())
+    })
+    .await?;
+    let after = rest(world, controller).await?;
+    found.push(after.since(&before, "a deletion", count));
+    Ok(found)
+}
+
+fn is_ours(name: Option<&str>) -> bool {
+    name.is_some_and(|name| name.starts_with('r'))
+}
+
+/// Waits until so many WorkloadDeployments of the project have a status that fits, and then for rest.
+async fn reached(
+    world: &World,
+    controller: &Controller,
+    project: &str,
+    count: usize,
+    fits: impl Fn(&serde_json::Value) -> bool,
+) -> Result<Counters> {
+    eventually("all are carried", PATIENCE, async || {
+        let all = world.server.list(WORKLOAD_DEPLOYMENT, Some(project), "").await?;
+        let there = all.iter().filter(|one| is_ours(one.metadata.name.as_deref()));
+        let shown = there.filter_map(|one| one.data.pointer("/status/readyReplicas"));
+        let fitting = shown.filter(|ready| fits(ready)).count();
+        ensure!(fitting == count, "{fitting} of {count}");
+        Ok(())
+    })
+    .await?;
+    rest(world, controller).await
+}
+
+#[derive(Clone, Debug)]
+struct Counters {
+    project: f64,
+    hub: f64,
+    seen: BTreeMap<String, f64>,
+    writes: BTreeMap<String, f64>,
+}
+
+impl Counters {
+    async fn read(world: &World, controller: &Controller) -> Result<Self> {
+        let server = world.server.metrics().await?;
+        Ok(Self {
+            project: dispatched(&server),
+            hub: dispatched(&world.hub.metrics().await?),
+            seen: seen(&server),
+            writes: writes(&controller.metrics().await?),
+        })
+    }
+
+    fn since(&self, before: &Self, what: &'static str, objects: usize) -> Requests {
+        #[expect(clippy::cast_precision_loss, reason = "there are few")]
+        let each = |now: f64, then: f64| (now - then) / objects as f64;
+        let grown = |now: &BTreeMap<String, f64>, then: &BTreeMap<String, f64>| {
+            let counts = now.iter().map(|(key, now)| {
+                let then = then.get(key).copied().unwrap_or_default();
+                (key.clone(), each(*now, then))
+            });
+            counts.filter(|(_, count)| *count > 0.0).collect()
+        };
+        Requests {
+            what,
+            objects,
+            project: each(self.project, before.project),
+            hub: each(self.hub, before.hub),
+            seen: grown(&self.seen, &before.seen),
+            writes: grown(&self.writes, &before.writes),
+        }
+    }
+
+    /// Whether nothing of ours was requested from then to now; others may read as they like.
+    #[allow(clippy::float_cmp, reason = "counts, which are exact")]
+    fn rests_since(&self, before: &Self) -> bool {
+        self.writes == before.writes && [self.project, self.hub] == [before.project, before.hub]
+    }
+}
+
+/// Waits until neither we nor anybody for us requests anything.
+async fn rest(world: &World, controller: &Controller) -> Result<Counters> {
+    let mut before = Counters::read(world, controller).await?;
+    eventually("nothing is requested any more", PATIENCE, async || {
+        tokio::time::sleep(QUIET).await;
+        let now = Counters::read(world, controller).await?;
+        let rests = now.rests_since(&before);
+        before = now.clone();
+        ensure!(rests, "{now:?}");
+        Ok(now)
+    })
+    .await
+}
+
+fn dispatched(page: &str) -> f64 {
+    let flow = format!("flow_schema=\"{FLOW}\"");
+    sum_of(page, "apiserver_flowcontrol_dispatched_requests_total", &[&flow])
+}
+
+/// Reads of single objects and writes of events that a server has had, by verb and resource.
+fn seen(page: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for (labels, value) in samples(page, "apiserver_request_total") {
+        let (Some(verb), Some(resource)) = (label(labels, "verb"), label(labels, "resource")) else {
+            continue;
+        };
+        if (verb == "GET" || resource == "events") && !matches!(resource, "" | "leases") {
+            *found.entry(format!("server {verb} {resource}")).or_insert(0.0) += value;
+        }
+    }
+    found
+}
+
+/// Samples of `popcell_writes_total`, by their labels as words.
+fn writes(page: &str) -> BTreeMap<String, f64> {
+    let named = samples(page, "popcell_writes_total").filter_map(|(labels, value)| {
+        let [plane, verb, kind, code] = ["plane_kind", "verb", "kind", "code"].map(|name| label(labels, name));
+        Some((format!("{} {} {} {}", plane?, verb?, kind?, code?), value))
+    });
+    named.collect()
+}
+
+/// Labels and value of each sample of a metric.
+fn samples<'a>(page: &'a str, metric: &str) -> impl Iterator<Item = (&'a str, f64)> {
+    page.lines().filter_map(move |line| {
+        let (labels, value) = line.strip_prefix(metric)?.strip_prefix('{')?.split_once("} ")?;
+        Some((labels, value.parse().ok()?))
+    })
+}
+
+/// No value of these metrics has a quotation mark or a comma in it.
+fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_named_by_their_labels() {
+        let page = "# TYPE popcell_writes_total counter\n\
+                    popcell_writes_total{plane_kind=\"hub\",kind=\"Namespace\",verb=\"create\",code=\"201\"} 3\n";
+        assert_eq!(
+            writes(page),
+            BTreeMap::from([("hub create Namespace 201".to_owned(), 3.0)])
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! One API server for all projects, Karmada with one member, and the controller between them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use popcell_api::kind;
+use popcell_test_support::definitions::{define, ready_project};
+use popcell_test_support::kind::{PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, kubeconfig, manifests, objects,
+    workspace,
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::figures::Way;
+use crate::front::Front;
+use crate::plan::Plan;
+
+/// The city of the member; others have a binding and no cluster.
+pub(crate) const CITY: &str = "DFW";
+/// Label and metric value of our user's requests on both servers.
+pub(crate) const FLOW: &str = "popcell";
+
+const SERVER: &str = "projects";
+const PROJECTS_USER: &str = "popcell-projects";
+const HUB_NAMESPACE: &str = "compute-system";
+const HUB_ACCOUNT: &str = "compute-manager";
+const NETWORK: &str = "default";
+/// Requests that we have under way ourselves.
+const AT_ONCE: usize = 16;
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// The planes and what stands between them.
+pub(crate) struct World {
+    pub(crate) server: Plane,
+    pub(crate) hub: Plane,
+    program: PathBuf,
+    hub_user: PathBuf,
+    /// Milo, by the order of [`Way::ALL`].
+    milo: [PathBuf; 3],
+    /// Projects that have a namespace, and how many of them there are.
+    prepared: usize,
+    projects: usize,
+    // Held: they end with their values.
+    _front: Front,
+    gateway: Gateway,
+    files: TempDir,
+    lab: Lab,
+}
+
+/// The id of a project, which is the name of its only namespace as well.
+pub(crate) fn id(number: usize) -> String {
+    format!("p{number:04}")
+}
+
+/// One of the cities without a cluster.
+pub(crate) fn city(number: usize) -> String {
+    format!("C{number:04}")
+}
+
+impl World {
+    pub(crate) async fn start(plan: &Plan) -> Result<Self> {
+        // `cargo xtask bench` has built it.
+        let program = workspace::target_dir().join("release/popcell-controller");
+        ensure!(program.is_file(), "there is no {}", program.display());
+        let spec = LabSpec::karmada().member(Member::push("dfw").city(CITY)).plane(SERVER);
+        let lab = Lab::start(&spec).await?;
+        let (server, hub) = (lab.plane(SERVER).await?, lab.hub().await?);
+        define(&server, &[kind::PROJECT, kind::NETWORK, kind::LOCATION_BINDING]).await?;
+        server.apply(&objects::location_binding(CITY)).await?;
+        for number in 0..plan.samples {
+            server.apply(&objects::location_binding(&city(number))).await?;
+        }
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        let hub_user = hub_user(&lab, &hub, &files).await?;
+        let gateway = Gateway::start(&projects_user(&lab, &server).await?).await?;
+        let address = gateway.config()?.cluster_url;
+        let target = address.authority().context("the gateway has no address")?.to_string();
+        let address = address.to_string();
+        let (certificate, key) = lab.server_certificate("front", "127.0.0.1").await?;
+        let front = Front::start(target, &certificate, &key).await?;
+        let token = json!({ "token": PROJECTS_USER });
+        let over_tls = kubeconfig::document(front.url(), Some(lab.ca_file()), &token);
+        let direct = kubeconfig::document(&address, Some(lab.ca_file()), &token);
+        let milo = [
+            kubeconfig::write(files.path(), "front", &over_tls)?,
+            kubeconfig::write(files.path(), "plain", &direct)?,
+            gateway.kubeconfig(files.path(), None)?,
+        ];
+        Ok(Self {
+            server,
+            hub,
+            program,
+            hub_user,
+            milo,
+            prepared: 0,
+            projects: 0,
+            _front: front,
+            gateway,
+            files,
+            lab,
+        })
+    }
+
+    /// Makes or deletes Projects until there are so many.
+    pub(crate) async fn set_projects(&mut self, count: usize) -> Result<()> {
+        let (server, prepared) = (&self.server, self.prepared);
+        for_each(self.projects..count, async |number| {
+            let id = id(number);
+            if number >= prepared {
+                server.apply(&objects::namespace(&id)).await?;
+                server.apply(&objects::network(&id, NETWORK)).await?;
+            }
+            ready_project(server, &id).await
+        })
+        .await?;
+        for_each(count..self.projects, async |number| {
+            server.delete(PROJECT, None, &id(number)).await
+        })
+        .await?;
+        self.prepared = self.prepared.max(count);
+        self.projects = count;
+        Ok(())
+    }
+
+    /// Starts a controller.
+    pub(crate) async fn controller(&self, way: Way) -> Result<Controller> {
+        let [over_tls, plain, system_roots] = &self.milo;
+        let milo = match way {
+            Way::Tls => over_tls,
+            Way::Plain => plain,
+            Way::PlainSystemRoots => system_roots,
+        };
+        let spec = ControllerSpec::management(self.server.kubeconfig(), &self.hub_user)
+            .milo(milo)
+            .program(&self.program);
+        Controller::start(spec).await
+    }
+
+    /// Waits until so many projects are engaged and fully listed.
+    pub(crate) async fn wait_engaged(&self, controller: &Controller, count: usize) -> Result<()> {
+        eventually("all projects are watched", PATIENCE, async || {
+            let engaged = controller.metric("popcell_projects_engaged", &[]).await?;
+            let unknown = controller.metric("popcell_planes_unknown", &[]).await?;
+            #[expect(clippy::cast_precision_loss, reason = "there are few")]
+            let expected = count as f64;
+            ensure!(
+                (engaged - expected).abs() < 0.5 && unknown < 0.5,
+                "{engaged} of {count}, {unknown} of them not listed"
+            );
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes every Workload, and waits until nothing of it is left.
+    pub(crate) async fn clean(&self, projects: usize) -> Result<()> {
+        let server = &self.server;
+        for_each(0..projects, async |number| {
+            let id = id(number);
+            for workload in server.list(WORKLOAD, Some(&id), "").await? {
+                let name = workload.metadata.name.unwrap_or_default();
+                server.delete(WORKLOAD, Some(&id), &name).await?;
+            }
+            Ok(())
+        })
+        .await?;
+        eventually("everything is gone", PATIENCE, async || {
+            for plane in [server, &self.hub] {
+                for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT] {
+                    let left = plane.list(kind, None, "").await?.len();
+                    ensure!(left == 0, "{left} {} on {}", kind.kind, plane.name());
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends all processes.
+    pub(crate) async fn end(self) -> Result<()> {
+        self.lab.expect_alive().await?;
+        drop((self.gateway, self.files));
+        self.lab.end().await
+    }
+}
+
+/// Ends the controller, which must be alive.
+pub(crate) fn stop(controller: &mut Controller) -> Result<()> {
+    controller.expect_alive()?;
+    let status = controller.stop()?;
+    ensure!(
+        status.success(),
+        "the controller ended with {status}:\n{}",
+        controller.last_words()
+    );
+    Ok(())
+}
+
+async fn for_each(numbers: std::ops::Range<usize>, act: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
+    let act = &act;
+    stream::iter(numbers)
+        .map(|number| async move { act(number).await })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// The user of the hub that is shipped; its requests are a flow of their own.
+async fn hub_user(lab: &Lab, hub: &Plane, files: &TempDir) -> Result<PathBuf> {
+    for object in manifests::build(manifests::HUB_RBAC.as_ref())? {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        eventually(&what, PATIENCE, async || hub.apply(&object).await).await?;
+    }
+    let subject = json!({
+        "kind": "ServiceAccount",
+        "serviceAccount": { "namespace": HUB_NAMESPACE, "name": HUB_ACCOUNT },
+    });
+    hub.apply(&flow(&subject)).await?;
+    let token = hub.token(HUB_NAMESPACE, HUB_ACCOUNT).await?;
+    let document = kubeconfig::document(lab.url(hub.name())?, Some(lab.ca_file()), &json!({ "token": token }));
+    kubeconfig::write(files.path(), "hub-user", &document)
+}
+
+/// The projects' server as a user of its own, who may do everything; its requests are a flow of their own.
+async fn projects_user(lab: &Lab, server: &Plane) -> Result<Plane> {
+    let subject = json!({ "kind": "User", "name": PROJECTS_USER, "apiGroup": "rbac.authorization.k8s.io" });
+    server
+        .apply(&json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": { "name": PROJECTS_USER },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [subject],
+        }))
+        .await?;
+    server
+        .apply(&flow(&json!({ "kind": "User", "user": { "name": PROJECTS_USER } })))
+        .await?;
+    let kubeconfigs = lab.user(PROJECTS_USER, &[]).await?;
+    let file = kubeconfigs.get(SERVER).context("the lab made no kubeconfig")?;
+    let plane = Plane::connect(SERVER, file).await?;
+    eventually("the user has its rights", PATIENCE, async || {
+        plane.list(PROJECT, None, "").await.map(|_| ())
+    })
+    .await?;
+    Ok(plane)
+}
+
+/// The server counts the requests of a flow.
+fn flow(subject: &serde_json::Value) -> serde_json::Value {
+    json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": { "name": FLOW },
+        "spec": {
+            "matchingPrecedence": 50,
+            "priorityLevelConfiguration": { "name": "workload-high" },
+            "rules": [{
+                "subjects": [subject],
+                "resourceRules": [{
+                    "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true, "namespaces": ["*"],
+                }],
+                "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
+            }],
+        },
+    })
+}

@@ -1,0 +1,24 @@
+//! What benchmarks share: where they ran, and what processes take.
+#![forbid(unsafe_code)]
+
+mod machine;
+pub mod process;
+
+pub use machine::{Machine, load_average};
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+/// Writes figures as JSON; the directory is made when it is missing.
+pub fn write_json(figures: &impl Serialize, file: &Path) -> Result<()> {
+    let context = || format!("failed to write {}", file.display());
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir).with_context(context)?;
+    }
+    let mut text = serde_json::to_string_pretty(figures).with_context(context)?;
+    text.push('\n');
+    fs::write(file, text).with_context(context)
+}
