@@ -8,6 +8,7 @@ use kube::{
     core::{GroupVersionKind, TypeMeta},
     discovery,
 };
+use popcell_controller_runtime::apply::absent;
 use popcell_core::plan::Precondition;
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ const MANAGER: &str = "popcell-cli";
 pub enum Answer {
     /// It was done.
     Done,
-    /// 404: the object is not there.
+    /// NotFound: the object is not there.
     Gone,
     /// 409: the object has changed since it was read.
     Changed(String),
@@ -123,8 +124,14 @@ impl Server {
         name: &str,
     ) -> Result<Option<DynamicObject>, PlaneError> {
         let api = self.api(resource, namespace);
-        self.run(&format!("read {} {name}", resource.kind), api.get_opt(name))
-            .await
+        let request = async {
+            match api.get(name).await {
+                Ok(found) => Ok(Some(found)),
+                Err(Error::Api(status)) if absent(&status) == Some((&resource.plural, name)) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        self.run(&format!("read {} {name}", resource.kind), request).await
     }
 
     /// Changes an object.
@@ -140,7 +147,12 @@ impl Server {
             ..PatchParams::default()
         };
         let api = self.api(resource, namespace);
-        let request = async { answer(api.patch_metadata(name, &params, patch).await.map(drop)) };
+        let request = async {
+            answer(
+                (&resource.plural, name),
+                api.patch_metadata(name, &params, patch).await.map(drop),
+            )
+        };
         self.run(&format!("patch {} {name}", resource.kind), request).await
     }
 
@@ -157,7 +169,7 @@ impl Server {
             resource_version: Some(on.resource_version.clone()),
         });
         let api = self.api(resource, namespace);
-        let request = async { answer(api.delete(name, &params).await.map(drop)) };
+        let request = async { answer((&resource.plural, name), api.delete(name, &params).await.map(drop)) };
         self.run(&format!("delete {} {name}", resource.kind), request).await
     }
 
@@ -183,12 +195,12 @@ impl Server {
     }
 }
 
-/// What the server says to a write. Only silence is an error.
-fn answer(result: kube::Result<()>) -> kube::Result<Answer> {
+/// What the server says to a write of an object (plural and name). Only silence is an error.
+fn answer(what: (&str, &str), result: kube::Result<()>) -> kube::Result<Answer> {
     match result {
         Ok(()) => Ok(Answer::Done),
+        Err(Error::Api(status)) if absent(&status) == Some(what) => Ok(Answer::Gone),
         Err(Error::Api(status)) => Ok(match status.code {
-            404 => Answer::Gone,
             409 => Answer::Changed(status.message.clone()),
             code => Answer::Refused {
                 code,
@@ -202,20 +214,39 @@ fn answer(result: kube::Result<()>) -> kube::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
+    use serde_json::json;
 
     use super::*;
+
+    const WHAT: (&str, &str) = ("workloaddeployments", "web");
 
     fn said(code: u16) -> Answer {
         let mut status = Status::failure("words", "");
         status.code = code;
-        answer(Err(Error::Api(Box::new(status)))).unwrap()
+        answer(WHAT, Err(Error::Api(Box::new(status)))).unwrap()
+    }
+
+    /// As an API server says that an object is not there.
+    fn said_absent(plural: &str, name: &str) -> Answer {
+        let status: Status = serde_json::from_value(json!({ "status": "Failure", "reason": "NotFound", "code": 404,
+            "message": "words", "details": { "kind": plural, "name": name } }))
+        .unwrap();
+        answer(WHAT, Err(Error::Api(Box::new(status)))).unwrap()
     }
 
     #[test]
     fn a_refusal_is_an_answer() {
-        assert_eq!(said(404), Answer::Gone);
+        assert_eq!(said_absent("workloaddeployments", "web"), Answer::Gone);
+        // A proxy, a namespace or another object that is not there says nothing about this one.
+        for other in [
+            said(404),
+            said_absent("namespaces", "web"),
+            said_absent("workloaddeployments", "other"),
+        ] {
+            assert!(matches!(other, Answer::Refused { code: 404, .. }), "{other:?}");
+        }
         assert_eq!(said(409), Answer::Changed("words".to_owned()));
         assert!(matches!(said(422), Answer::Refused { code: 422, .. }));
-        assert_eq!(answer(Ok(())).unwrap(), Answer::Done);
+        assert_eq!(answer(WHAT, Ok(())).unwrap(), Answer::Done);
     }
 }

@@ -3,6 +3,7 @@
 //! Invariants: nothing is written without the permit, nor in a dry run; the first write or proof that fails ends the pass;
 //! every request ends within [`REQUEST_TIMEOUT`]; a plane that is away is asked once in [`crate::breaker::PROBE`].
 
+mod absence;
 mod error;
 mod event;
 mod memory;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+pub use absence::absent;
 pub use error::{ApplyError, Failed, Refusal};
 use memory::Projections;
 pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::REQUEST_TIMEOUT;
+use super::absence::absent;
 use super::error::Refusal;
 use crate::error::chain;
 
@@ -122,7 +123,7 @@ fn refused(status: &Status) -> Refusal {
     match status.code {
         404 => Refusal::NotFound {
             message,
-            what: absent(status),
+            what: absent(status).map(|(plural, name)| (plural.to_owned(), name.to_owned())),
         },
         409 => Refusal::Changed(message),
         // How API servers answer a JSON patch whose `test` fails; what is invalid names its causes.
@@ -133,12 +134,6 @@ fn refused(status: &Status) -> Refusal {
         },
         code => Refusal::Refused { code, message },
     }
-}
-
-/// What an API server says is not there. kube makes a Status of any body, with another reason.
-fn absent(status: &Status) -> Option<(String, String)> {
-    let details = status.details.as_ref().filter(|_| status.reason == "NotFound")?;
-    Some((details.kind.clone(), details.name.clone()))
 }
 
 /// A patch that does not fit what is stored is told without details; an object that is invalid names its causes
