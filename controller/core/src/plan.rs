@@ -4,6 +4,7 @@
 //! `events`. Every write names what it was decided on, so that a conflict means "look again, decide again".
 
 mod event;
+mod proof;
 
 use std::fmt;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use popcell_api::kind::{Kind, Scope};
 
 use crate::object::{Fields, Object};
 pub use event::{EVENT_NOTE_BYTES, Event, Severity};
+pub use proof::Proof;
 
 /// The kind Namespace.
 pub const NAMESPACE: Kind = Kind {
@@ -129,55 +131,6 @@ pub struct Patch {
     pub status: bool,
     /// The patch, tests included: send it as it is.
     pub patch: JsonPatch,
-}
-
-/// What a live server must confirm right before a delete is sent (design.md 7.4).
-///
-/// Any other answer, an error included, ends the pass as a failed write does, and is counted as a suppressed delete: what
-/// follows in the plan may rest on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// A live GET of `source` answers NotFound; or, where its uid was known, another uid, or this uid with a
-    /// deletionTimestamp.
-    Gone {
-        /// The object that the doomed one was made for.
-        source: Target,
-        /// The uid that it had; `None` where nobody knows, and then only NotFound counts.
-        uid: Option<String>,
-    },
-    /// A live GET of `source` answers this uid, without a deletionTimestamp.
-    Lives {
-        /// The object that takes the doomed one's place.
-        source: Target,
-        /// Its uid.
-        uid: String,
-    },
-    /// A live LIST of `kind` in `namespace` by `selector` (`key=value`; empty = all) has no items.
-    NoneLeft {
-        /// The server.
-        plane: Plane,
-        /// The kind.
-        kind: Kind,
-        /// The namespace.
-        namespace: String,
-        /// The label selector.
-        selector: String,
-    },
-    /// A live GET of the Karmada Cluster answers NotFound, or another `spec.id` that is not empty; or the durable record of
-    /// removed cells, read live, has this name and id (design.md 7.5-8).
-    SourceGone {
-        /// Name of the Cluster.
-        cluster: String,
-        /// Uid of the kube-system namespace of the cell.
-        id: String,
-    },
-    /// The discovery server answers NotFound for the Project, or another uid. Never true in mode `single`.
-    ProjectGone {
-        /// The project id.
-        project: String,
-        /// The uid that it had.
-        uid: String,
-    },
 }
 
 /// Whether the brake on mass deletion (design.md 7.4) counts a delete.

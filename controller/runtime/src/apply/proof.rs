@@ -50,10 +50,11 @@ impl fmt::Display for Unproven {
 impl Applier {
     pub(super) async fn prove(&self, proof: &Proof) -> Result<(), ApplyError> {
         let against = match proof {
-            Proof::Gone { source, uid } => self
-                .stores_are_known(source)
-                .err()
-                .or(not_gone(self.read(source).await?.as_ref(), uid.as_deref())),
+            Proof::Gone { source, uid } => self.stores_are_known(source).err().or((!Proof::is_gone(
+                self.read(source).await?.as_ref(),
+                uid.as_deref(),
+            ))
+            .then(|| "it is there".to_owned())),
             Proof::Lives { source, uid } => not_alive(self.read(source).await?.as_ref(), uid),
             Proof::NoneLeft {
                 plane,
@@ -145,14 +146,6 @@ pub enum ProjectAnswer {
     Gone,
     /// It is there, with this uid.
     Is(String),
-}
-
-fn not_gone(found: Option<&Object>, uid: Option<&str>) -> Option<String> {
-    let found = found?;
-    match uid {
-        Some(uid) if found.uid() != uid || found.deleting() => None,
-        _ => Some("it is there".to_owned()),
-    }
 }
 
 fn not_alive(found: Option<&Object>, uid: &str) -> Option<String> {

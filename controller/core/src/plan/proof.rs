@@ -1,0 +1,87 @@
+//! Proofs, and what a live answer says to them.
+
+use popcell_api::kind::Kind;
+
+use super::{Plane, Target};
+use crate::object::{Fields, Object};
+
+/// What a live server must confirm right before a delete is sent (design.md 7.4).
+///
+/// Any other answer, an error included, ends the pass as a failed write does, and is counted as a suppressed delete: what
+/// follows in the plan may rest on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// A live GET of `source` answers NotFound; or, where its uid was known, another uid, or this uid with a
+    /// deletionTimestamp.
+    Gone {
+        /// The object that the doomed one was made for.
+        source: Target,
+        /// The uid that it had; `None` where nobody knows, and then only NotFound counts.
+        uid: Option<String>,
+    },
+    /// A live GET of `source` answers this uid, without a deletionTimestamp.
+    Lives {
+        /// The object that takes the doomed one's place.
+        source: Target,
+        /// Its uid.
+        uid: String,
+    },
+    /// A live LIST of `kind` in `namespace` by `selector` (`key=value`; empty = all) has no items.
+    NoneLeft {
+        /// The server.
+        plane: Plane,
+        /// The kind.
+        kind: Kind,
+        /// The namespace.
+        namespace: String,
+        /// The label selector.
+        selector: String,
+    },
+    /// A live GET of the Karmada Cluster answers NotFound, or another `spec.id` that is not empty; or the durable record of
+    /// removed cells, read live, has this name and id (design.md 7.5-8).
+    SourceGone {
+        /// Name of the Cluster.
+        cluster: String,
+        /// Uid of the kube-system namespace of the cell.
+        id: String,
+    },
+    /// The discovery server answers NotFound for the Project, or another uid. Never true in mode `single`.
+    ProjectGone {
+        /// The project id.
+        project: String,
+        /// The uid that it had.
+        uid: String,
+    },
+}
+
+impl Proof {
+    /// Whether what a live GET found (`None` = NotFound) proves [`Proof::Gone`].
+    pub fn is_gone(found: Option<&Object>, uid: Option<&str>) -> bool {
+        match (found, uid) {
+            (None, _) => true,
+            (Some(found), Some(uid)) => found.uid() != uid || found.deleting(),
+            (Some(_), None) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_object_that_stays_counts_as_there() {
+        let lives = |found: Option<&Object>, uid| !Proof::is_gone(found, uid);
+        let object = |metadata| serde_json::from_value::<Object>(json!({ "metadata": metadata })).unwrap();
+        let same = object(json!({ "uid": "a" }));
+        let going = object(json!({ "uid": "a", "deletionTimestamp": "2026-01-01T00:00:00Z" }));
+        assert!(lives(Some(&same), Some("a")));
+        assert!(!lives(Some(&going), Some("a")));
+        assert!(!lives(Some(&same), Some("b")));
+        assert!(!lives(None, Some("a")) && !lives(None, None));
+        // Where nobody knows the uid, only NotFound counts.
+        assert!(lives(Some(&same), None) && lives(Some(&going), None));
+    }
+}
