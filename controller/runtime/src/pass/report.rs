@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use popcell_core::metrics::outcome;
+
 use crate::apply::ApplyError;
 
 /// How a pass ended, as in the label `outcome` (core's metrics table).
@@ -38,14 +40,14 @@ impl Outcome {
     /// The value of the label.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Quiet => "quiet",
-            Self::Written => "written",
-            Self::Conflict => "conflict",
-            Self::Terminal => "terminal",
-            Self::Error => "error",
-            Self::Suppressed => "suppressed",
-            Self::Dropped => "dropped",
-            Self::Paused => "paused",
+            Self::Quiet => outcome::QUIET,
+            Self::Written => outcome::WRITTEN,
+            Self::Conflict => outcome::CONFLICT,
+            Self::Terminal => outcome::TERMINAL,
+            Self::Error => outcome::ERROR,
+            Self::Suppressed => outcome::SUPPRESSED,
+            Self::Dropped => outcome::DROPPED,
+            Self::Paused => outcome::PAUSED,
         }
     }
 }
