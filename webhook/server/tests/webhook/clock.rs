@@ -30,14 +30,15 @@ async fn c08_a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let webhook = Webhook::start(command);
     let mut client = world.client(&webhook).http1().await;
-    // The lines of calls show which hour the process believes in.
+    // The lines of refused calls show which hour the process believes in.
     assert!(
         !client
             .post("", request("InterpretHealth", "loop"))
             .await
             .is_successful()
     );
-    let mut hour = last_hour(&webhook);
+    let mut refused = 1;
+    let mut hour = hour_of_refusal(&webhook, refused).await;
     for jump in ["+3600", "-3600"] {
         let asked = Instant::now();
         let looping = tokio::spawn(async move {
@@ -53,8 +54,10 @@ async fn c08_a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
         client = kept;
         assert!(reply.refusal().contains("its deadline of 2s"), "{reply:?}");
         assert!(asked.elapsed() >= LIMIT, "ended after {:?}", asked.elapsed());
-        assert_ne!(last_hour(&webhook), hour, "the clock of the process did not jump");
-        hour = last_hour(&webhook);
+        refused += 1;
+        let jumped = hour_of_refusal(&webhook, refused).await;
+        assert_ne!(jumped, hour, "the clock of the process did not jump");
+        hour = jumped;
         let reply = client.post("", request("InterpretHealth", "")).await;
         assert!(reply.is_successful(), "{reply:?}");
     }
@@ -76,10 +79,22 @@ fn set(offset: &Path, seconds: &str) {
     fs::rename(new, offset).unwrap();
 }
 
-/// Date and hour of the last call in the log.
-fn last_hour(webhook: &Webhook) -> String {
-    let log = webhook.log();
-    let line = log.lines().rfind(|line| line.contains("InterpretHealth")).unwrap();
-    let line: serde_json::Value = serde_json::from_str(line).unwrap();
-    line["timestamp"].as_str().unwrap()[.."2026-11-28T06".len()].to_owned()
+/// Date and hour of the `number`th call that was refused, counted from 1; others are not in the log. The line may be
+/// written after the answer was read.
+async fn hour_of_refusal(webhook: &Webhook, number: usize) -> String {
+    let mut hour = None;
+    eventually("the refusal is in the log", async || {
+        let log = webhook.log();
+        let line = log
+            .lines()
+            .filter(|line| line.contains("InterpretHealth"))
+            .nth(number - 1);
+        hour = line.map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["timestamp"].as_str().unwrap()[.."2026-11-28T06".len()].to_owned()
+        });
+        hour.is_some()
+    })
+    .await;
+    hour.unwrap()
 }

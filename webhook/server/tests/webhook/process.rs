@@ -1,15 +1,13 @@
 //! The program as a process.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::client::{Client, HOST, get_plain};
 use crate::fixture::wasm;
@@ -81,25 +79,24 @@ impl World {
 /// A process that serves. It is killed when the test ends.
 pub(crate) struct Webhook {
     child: Child,
-    log: Arc<Mutex<Vec<String>>>,
+    /// What it writes goes to a file, so that all of it can be read once the process has ended.
+    log: NamedTempFile,
     pub(crate) address: SocketAddr,
     pub(crate) health: SocketAddr,
 }
 
 impl Webhook {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let log = Arc::new(Mutex::new(Vec::new()));
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let kept = Arc::clone(&log);
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                kept.lock().unwrap().push(line);
-            }
-        });
+        let log = NamedTempFile::new().unwrap();
+        let mut child = command
+            .stderr(log.reopen().unwrap())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         let end = Instant::now() + Duration::from_mins(1);
         loop {
-            let serving = log.lock().unwrap().iter().find_map(|line| serving(line));
+            let written = fs::read_to_string(&log).unwrap();
+            let serving = written.lines().find_map(serving);
             if let Some((address, health)) = serving {
                 return Self {
                     child,
@@ -109,9 +106,9 @@ impl Webhook {
                 };
             }
             if let Some(status) = child.try_wait().unwrap() {
-                panic!("ended with {status}: {}", last(&log.lock().unwrap()));
+                panic!("ended with {status}: {}", last(&written));
             }
-            assert!(Instant::now() < end, "does not serve: {}", last(&log.lock().unwrap()));
+            assert!(Instant::now() < end, "does not serve: {}", last(&written));
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -139,7 +136,7 @@ impl Webhook {
 
     /// All lines so far.
     pub(crate) fn log(&self) -> String {
-        self.log.lock().unwrap().join("\n")
+        fs::read_to_string(&self.log).unwrap()
     }
 
     pub(crate) async fn metrics(&self) -> String {
@@ -164,8 +161,9 @@ impl Drop for Webhook {
 }
 
 /// The end of a log, for a message.
-fn last(log: &[String]) -> String {
-    log[log.len().saturating_sub(20)..].join("\n")
+fn last(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
 fn serving(line: &str) -> Option<(SocketAddr, SocketAddr)> {
