@@ -37,7 +37,9 @@ pub(crate) async fn measure(world: &World, plan: &Plan, engaged: usize) -> Resul
     hub.deployments
         .of_one(|object| is(object, &hub_namespace, "warm-us-dfw"))
         .await?;
+    found.extend(status(world, plan, engaged, &project, &hub_namespace).await?);
 
+    // At last: these cities have no cluster, which the controller tells of each after a minute.
     let mut to_hub = Vec::new();
     for number in 0..plan.samples {
         let (name, city) = (format!("w{number:04}"), city(number));
@@ -46,7 +48,6 @@ pub(crate) async fn measure(world: &World, plan: &Plan, engaged: usize) -> Resul
         tokio::time::sleep(PAUSE).await;
     }
     found.push(Latency::of("Workload -> hub WD and policy", engaged, to_hub));
-    found.extend(status(world, plan, engaged, &project, &hub_namespace).await?);
     Ok(found)
 }
 

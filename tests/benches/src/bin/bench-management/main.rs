@@ -70,11 +70,12 @@ async fn run(flags: Flags) -> Result<()> {
         let mut controller = world.controller(Way::Tls).await?;
         world.wait_engaged(&controller, engaged).await?;
         latencies.extend(latency::measure(&world, &plan, engaged).await?);
+        world.clean(engaged).await?;
         if engaged == 1 {
             println!("requests");
             requests = requests::measure(&world, &controller, plan.objects).await?;
+            world.clean(engaged).await?;
         }
-        world.clean(engaged).await?;
         world::stop(&mut controller)?;
     }
     let report = Report {

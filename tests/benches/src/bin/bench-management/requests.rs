@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::probe::sum_of;
 use popcell_test_support::{Controller, eventually, objects};
@@ -18,13 +19,18 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// Nothing was requested for so long: all that follows from a change is done.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// In the first project, whose hub namespace and policy for the city are there.
+/// In the first project, which has nothing else. What a project and a city need once is made before.
 pub(crate) async fn measure(world: &World, controller: &Controller, count: usize) -> Result<Vec<Requests>> {
     let project = id(0);
     let hub_namespace = hub_namespace(&world.server, &project).await?;
     let names: Vec<String> = (0..count).map(|number| format!("r{number:04}")).collect();
     let mut found = Vec::new();
 
+    create(&world.server, &project, "warm", CITY).await?;
+    awaited(&world.hub, WORKLOAD_DEPLOYMENT, &hub_namespace, "warm-us-dfw", |_| {
+        Ok(())
+    })
+    .await?;
     let before = rest(world, controller).await?;
     for name in &names {
         create(&world.server, &project, name, CITY).await?;
