@@ -1,0 +1,107 @@
+//! Slots of a WorkloadDeployment in its cell: one Instance each, named `<deployment>-<ordinal>` (domain.md 2.7, 3.7).
+
+use std::collections::BTreeSet;
+
+use popcell_api::annotations;
+
+use crate::object::{Fields, Object};
+
+/// Most slots that a WorkloadDeployment may ask for (domain.md 3.1); what asks for more is read as this many, so that no
+/// number in a spec can exhaust the process.
+pub const MOST: i64 = 1000;
+
+/// Name of the Instance of a slot.
+pub fn instance_name(deployment: &str, ordinal: i64) -> String {
+    format!("{deployment}-{ordinal}")
+}
+
+/// The slot that a name stands for in a WorkloadDeployment; `None` where it is no name of ours, such as `web-01` or
+/// `other-1` (domain.md G3).
+pub fn ordinal_of(deployment: &str, instance: &str) -> Option<i64> {
+    let digits = instance.strip_prefix(deployment)?.strip_prefix('-')?;
+    let ordinal: i64 = digits.parse().ok().filter(|ordinal| *ordinal >= 0)?;
+    (digits == ordinal.to_string()).then_some(ordinal)
+}
+
+/// How many slots are asked for: `spec.scaleSettings.minReplicas` within 0..=[`MOST`]; 0 while the WorkloadDeployment is
+/// being deleted.
+pub fn desired(deployment: &Object) -> i64 {
+    if deployment.deleting() {
+        return 0;
+    }
+    deployment
+        .int("/spec/scaleSettings/minReplicas")
+        .unwrap_or_default()
+        .clamp(0, MOST)
+}
+
+/// Slots whose claim was granted, as the WorkloadDeployment remembers them (design.md 7.5-9). What is no ordinal in the
+/// list is passed over.
+pub fn granted(deployment: &Object) -> BTreeSet<i64> {
+    let list = deployment.annotation(annotations::GRANTED_SLOTS).unwrap_or_default();
+    list.split(',')
+        .filter_map(|one| one.trim().parse().ok())
+        .filter(|ordinal| (0..MOST).contains(ordinal))
+        .collect()
+}
+
+/// The list as it is written; `None` for the empty one, which has no annotation.
+pub fn granted_list(slots: &BTreeSet<i64>) -> Option<String> {
+    let list: Vec<String> = slots.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| list.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::object;
+    use serde_json::json;
+
+    #[test]
+    fn g3_only_names_that_are_made_of_ordinals_stand_for_slots() {
+        for (name, ordinal) in [
+            ("web-0", Some(0)),
+            ("web-12", Some(12)),
+            ("web-012", None),
+            ("web-+1", None),
+            ("web--1", None),
+            ("web-", None),
+            ("web", None),
+            ("web-a", None),
+            ("webs-1", None),
+            ("other-1", None),
+            ("web-99999999999999999999", None),
+        ] {
+            assert_eq!(ordinal_of("web", name), ordinal, "{name}");
+        }
+        assert_eq!(ordinal_of("web", &instance_name("web", 7)), Some(7));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_bounded() {
+        let asks = |spec: serde_json::Value| desired(&object(json!({ "metadata": { "name": "a" }, "spec": spec })));
+        assert_eq!(asks(json!({ "scaleSettings": { "minReplicas": 3 } })), 3);
+        assert_eq!(asks(json!({ "scaleSettings": { "minReplicas": -3 } })), 0);
+        assert_eq!(asks(json!({ "scaleSettings": { "minReplicas": 2_000_000_000 } })), MOST);
+        assert_eq!(asks(json!({ "scaleSettings": { "minReplicas": "3" } })), 0);
+        assert_eq!(asks(json!(null)), 0);
+        let going = json!({ "metadata": { "name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z" },
+            "spec": { "scaleSettings": { "minReplicas": 3 } } });
+        assert_eq!(desired(&object(going)), 0);
+    }
+
+    #[test]
+    fn granted_slots_are_read_as_they_are_written() {
+        let with = |list: &str| {
+            let annotations = json!({ "compute.datumapis.com/granted-slots": list });
+            granted(&object(
+                json!({ "metadata": { "name": "a", "annotations": annotations } }),
+            ))
+        };
+        let slots = BTreeSet::from([0, 2, 10]);
+        assert_eq!(granted_list(&slots).as_deref(), Some("0,2,10"));
+        assert_eq!(with("0,2,10"), slots);
+        assert_eq!(with("10, x,2,-1,,0,1000"), slots);
+        assert_eq!(granted_list(&with("")), None);
+    }
+}
