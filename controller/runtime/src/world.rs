@@ -2,6 +2,8 @@
 
 mod hub_index;
 mod namespaces;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -66,6 +66,13 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// All keys whose plans may delete on a plane what the brake counts.
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key>;
+
+    /// All keys that there is anything to decide about, as far as stores are listed: what the events of a first list would
+    /// have woken. A key may be there more than once.
+    fn all(&self, world: &World) -> Vec<Key> {
+        let planes = world.planes.planes().into_iter();
+        planes.flat_map(|plane| self.keys(world, &plane)).collect()
+    }
 }
 
 /// Runs passes of one reconciler.

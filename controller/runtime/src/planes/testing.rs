@@ -40,7 +40,12 @@ fn interests(plane: &Plane) -> &'static [Interest] {
 
 /// No plane yet.
 pub(crate) fn silent() -> Planes {
-    Planes::new(Box::new(Silent), interests, Arc::new(Deaf))
+    silent_for(Arc::new(Deaf))
+}
+
+/// The same, with somebody who is told that planes are disengaged.
+pub(crate) fn silent_for(listener: Arc<dyn Listener>) -> Planes {
+    Planes::new(Box::new(Silent), interests, listener)
 }
 
 /// The store of a kind on a plane that is engaged.
@@ -50,12 +55,28 @@ pub(crate) fn store(planes: &Planes, plane: &Plane, kind: Kind) -> Arc<Store> {
 
 /// A full list with nothing in it.
 pub(crate) fn list_nothing(store: &Store) {
-    store.take::<false>(Event::Init);
-    store.take::<false>(Event::InitDone);
+    list(store, Vec::new());
 }
 
-/// An object comes or changes.
-pub(crate) fn put(store: &Store, object: Value) {
-    let raw: Raw<false> = serde_json::from_value(object).unwrap();
-    store.take(Event::Apply(raw));
+/// A full list, and what it changes.
+pub(crate) fn list(store: &Store, objects: Vec<Value>) -> Vec<Change> {
+    store.take::<false>(Event::Init);
+    for object in objects {
+        store.take(Event::InitApply(raw(object)));
+    }
+    store.take::<false>(Event::InitDone)
+}
+
+/// An object comes or changes, and what that changes.
+pub(crate) fn put(store: &Store, object: Value) -> Vec<Change> {
+    store.take(Event::Apply(raw(object)))
+}
+
+/// An object goes, and what that changes.
+pub(crate) fn remove(store: &Store, object: Value) -> Vec<Change> {
+    store.take(Event::Delete(raw(object)))
+}
+
+fn raw(object: Value) -> Raw<false> {
+    serde_json::from_value(object).unwrap()
 }

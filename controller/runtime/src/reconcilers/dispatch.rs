@@ -1,5 +1,9 @@
 //! From events to keys.
+//!
+//! Invariant: while this process does not lead, events are taken in and wake nobody: nobody would work on the keys. What it
+//! needs to know when it begins to lead is in the stores.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use popcell_api::kind::Kind;
@@ -23,6 +27,7 @@ pub struct Lane {
 pub struct Dispatch {
     lanes: Vec<Lane>,
     world: OnceLock<Weak<World>>,
+    leads: AtomicBool,
 }
 
 impl Dispatch {
@@ -31,6 +36,7 @@ impl Dispatch {
         Self {
             lanes,
             world: OnceLock::new(),
+            leads: AtomicBool::new(false),
         }
     }
 
@@ -38,6 +44,23 @@ impl Dispatch {
     pub fn listen(&self, world: &Arc<World>) {
         // A second world is not listened to.
         let _ = self.world.set(Arc::downgrade(world));
+    }
+
+    /// From now on events wake reconcilers; and everything there is gets a pass. What is not listed yet is woken by its
+    /// list.
+    pub fn lead(&self) {
+        // Events first: one that comes before this has changed the stores before the keys are read from them.
+        self.leads.store(true, Ordering::SeqCst);
+        let Some(world) = self.world() else { return };
+        for Lane { reconciler, queue } in &self.lanes {
+            for key in reconciler.all(&world) {
+                queue.add(key);
+            }
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.leads.load(Ordering::SeqCst)
     }
 
     /// All reconcilers and their queues.
@@ -54,6 +77,9 @@ impl Listener for Dispatch {
     fn changed(&self, plane: &Plane, kind: Kind, change: &Change) {
         let Some(world) = self.world() else { return };
         world.note(plane, kind, change);
+        if !self.leads() {
+            return;
+        }
         for Lane { reconciler, queue } in &self.lanes {
             for key in reconciler.wake(&world, plane, kind, change) {
                 world.woken.wake(reconciler.name(), &key);
@@ -65,6 +91,9 @@ impl Listener for Dispatch {
     fn disengaged(&self, plane: &Plane) {
         let Some(world) = self.world() else { return };
         world.retire(plane);
+        if !self.leads() {
+            return;
+        }
         for Lane { reconciler, queue } in &self.lanes {
             queue.retire(plane);
             for key in reconciler.left(&world, plane) {
@@ -73,3 +102,6 @@ impl Listener for Dispatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

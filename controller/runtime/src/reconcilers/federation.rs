@@ -197,6 +197,11 @@ impl Reconciler for Federation {
             project => events::keys_of(world, project, kind::WORKLOAD_DEPLOYMENT),
         }
     }
+
+    fn all(&self, world: &World) -> Vec<Key> {
+        // They are those of all projects.
+        self.keys(world, &Plane::Hub)
+    }
 }
 
 fn in_project(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {

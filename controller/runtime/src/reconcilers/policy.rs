@@ -105,6 +105,18 @@ impl Reconciler for Policy {
             .flat_map(|one| of_namespace(world, one.name()))
             .collect()
     }
+
+    fn all(&self, world: &World) -> Vec<Key> {
+        // A namespace that has lost its labels is not among those that are watched: what is in it is healed none the less.
+        let policies = events::keys_of(world, &Plane::Hub, kind::PROPAGATION_POLICY);
+        let deployments = events::stored(world, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None);
+        let named = deployments
+            .iter()
+            .filter_map(|one| Some(Key::new(&Plane::Hub, one.namespace(), &city_policy(one)?)));
+        let keys = self.keys(world, &Plane::Hub).into_iter();
+        let all: BTreeSet<Key> = keys.chain(policies).chain(named).collect();
+        all.into_iter().collect()
+    }
 }
 
 /// WorkloadDeployments of the project's namespace; none where the hub namespace is not its current one.

@@ -172,6 +172,10 @@ impl Reconciler for Projection {
         let all = world.hub_index.of_project(id).into_iter();
         all.map(|name| Key::new(&Plane::Hub, &name, SWEEP)).collect()
     }
+
+    fn all(&self, world: &World) -> Vec<Key> {
+        all(world)
+    }
 }
 
 fn all(world: &World) -> Vec<Key> {

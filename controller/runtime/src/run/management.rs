@@ -20,7 +20,7 @@ use crate::queue::WorkQueue;
 use crate::reconcilers::{Dispatch, Lane, management};
 use crate::world::{Rules, World};
 
-/// Planes that are watched, and reconcilers that wait for the permit.
+/// Planes that are watched, and reconcilers that begin with the permit.
 pub(super) struct Management {
     world: Arc<World>,
     dispatch: Arc<Dispatch>,
@@ -104,8 +104,9 @@ impl Management {
         }
     }
 
-    /// Runs passes until `stop`, then waits for those that run.
+    /// Begins with everything there is, and runs passes until `stop`; then waits for those that run.
     pub(super) fn run(&self, stop: &CancellationToken) -> JoinSet<()> {
+        self.dispatch.lead();
         let mut running = JoinSet::new();
         for Lane { reconciler, queue } in self.dispatch.lanes().iter().cloned() {
             let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.world)));

@@ -1,0 +1,185 @@
+//! What a replica queues before it leads, and what when it begins to.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, Weak};
+
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_core::plan::{NAMESPACE, Plan};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::pass::{Live, Sight};
+use crate::queue::{Key, Verdict};
+use crate::reconcilers::management;
+use crate::world::testing::{Told, project};
+
+/// Wakes one key for each event, and has one key of its own.
+#[derive(Default)]
+struct Counting {
+    woken: Mutex<usize>,
+    /// Told of an event while its keys are read.
+    meanwhile: OnceLock<Weak<Dispatch>>,
+}
+
+impl Reconciler for Counting {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn decide(&self, _: &Sight<'_>, _: &Key, _: Timestamp) -> Option<Plan> {
+        None
+    }
+
+    fn wake(&self, _: &World, plane: &Plane, _: Kind, _: &Change) -> Vec<Key> {
+        *self.woken.lock().unwrap() += 1;
+        vec![Key::new(plane, "n", "woken")]
+    }
+
+    fn left(&self, _: &World, _: &Plane) -> Vec<Key> {
+        vec![Key::new(&Plane::Hub, "n", "left")]
+    }
+
+    fn keys(&self, _: &World, _: &Plane) -> Vec<Key> {
+        Vec::new()
+    }
+
+    fn all(&self, _: &World) -> Vec<Key> {
+        let found = vec![Key::new(&Plane::Hub, "n", "found")];
+        if let Some(dispatch) = self.meanwhile.get().and_then(Weak::upgrade) {
+            dispatch.changed(&Plane::Hub, WORKLOAD, &Change::Listed);
+        }
+        found
+    }
+}
+
+#[tokio::test]
+async fn d7_5_17_a_replica_that_does_not_lead_queues_and_notes_nothing() {
+    let counting = Arc::new(Counting::default());
+    let told = Told::of(vec![counting.clone()], &["p"]).await;
+    told.list(&Plane::Hub, INSTANCE, vec![named("n", "a", "1")]);
+    told.put(&Plane::Hub, INSTANCE, named("n", "a", "2"));
+    told.remove(&Plane::Hub, INSTANCE, named("n", "a", "3"));
+    told.world.planes.disengage(&project("p")).await;
+    assert_eq!((*counting.woken.lock().unwrap(), told.depth("counting")), (0, 0));
+
+    told.dispatch.lead();
+    assert_eq!((*counting.woken.lock().unwrap(), told.depth("counting")), (0, 1));
+    told.put(&Plane::Hub, INSTANCE, named("n", "a", "4"));
+    assert_eq!((*counting.woken.lock().unwrap(), told.depth("counting")), (1, 2));
+}
+
+#[tokio::test]
+async fn d7_5_17_no_event_is_lost_while_a_replica_begins_to_lead() {
+    let counting = Arc::new(Counting::default());
+    let told = Told::of(vec![counting.clone()], &[]).await;
+    counting.meanwhile.set(Arc::downgrade(&told.dispatch)).unwrap();
+    told.dispatch.lead();
+    assert_eq!(
+        told.depth("counting"),
+        2,
+        "what was found, and what an event woke meanwhile"
+    );
+}
+
+/// All planes with something for every reconciler, some of it in a hub namespace that has lost its labels.
+fn world() -> Vec<(Plane, Kind, Vec<Value>)> {
+    let labels = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace":
+        "default", "compute.datumapis.com/managed-by": "popcell" });
+    let mut hub_namespace = named("", "ns-1", "1");
+    hub_namespace["metadata"]["labels"] = labels;
+    let deployment = |namespace: &str| {
+        let mut one = named(namespace, "a-dfw", "1");
+        one["spec"] = json!({ "cityCode": "DFW", "workloadRef": { "name": "a" } });
+        one
+    };
+    let copy = |namespace: &str, name: &str| {
+        let mut one = named(namespace, name, "1");
+        one["metadata"]["labels"] = json!({ "compute.datumapis.com/source-cluster": "dfw-1" });
+        one["metadata"]["annotations"] = json!({ "compute.datumapis.com/source-uid": "cell" });
+        one
+    };
+    let policy = |namespace: &str, name: &str| {
+        let mut one = named(namespace, name, "1");
+        one["metadata"]["labels"] = json!({ "compute.datumapis.com/managed-by": "popcell" });
+        one["spec"] = json!({});
+        one
+    };
+    let hub = [
+        (NAMESPACE, vec![hub_namespace]),
+        (WORKLOAD_DEPLOYMENT, vec![deployment("ns-1"), deployment("ns-bare")]),
+        (
+            PROPAGATION_POLICY,
+            vec![policy("ns-1", "city-old"), policy("ns-bare", "city-dfw")],
+        ),
+        (INSTANCE, vec![copy("ns-1", "a-dfw-0"), copy("ns-bare", "b-0")]),
+        (CLUSTER, vec![named("", "dfw-1", "1"), named("", "ord-1", "1")]),
+        (RESOURCE_BINDING, Vec::new()),
+    ];
+    let project_kinds = [
+        (WORKLOAD, vec![named("default", "a", "1")]),
+        (WORKLOAD_DEPLOYMENT, vec![deployment("default")]),
+        (
+            INSTANCE,
+            vec![named("default", "a-dfw-0", "1"), named("default", "a-dfw-1", "1")],
+        ),
+    ];
+    let hub = hub.into_iter().map(|(kind, objects)| (Plane::Hub, kind, objects));
+    let projects = project_kinds
+        .into_iter()
+        .map(|(kind, objects)| (project("p"), kind, objects));
+    hub.chain(projects).collect()
+}
+
+#[tokio::test]
+async fn d7_5_17_a_takeover_finds_whatever_a_first_list_would_have_woken() {
+    let (first, second) = (
+        Told::of(management(true), &["p"]).await,
+        Told::of(management(true), &["p"]).await,
+    );
+    first.dispatch.lead();
+    for told in [&first, &second] {
+        for (plane, kind, objects) in world() {
+            told.list(&plane, kind, objects);
+        }
+    }
+    second.dispatch.lead();
+    for (led, taken) in first.dispatch.lanes().iter().zip(second.dispatch.lanes()) {
+        let reconciler = &taken.reconciler;
+        let (led, taken) = (drain(&led.queue).await, drain(&taken.queue).await);
+        assert!(!taken.is_empty(), "{}", reconciler.name());
+        // Lists name objects too that nothing is to be decided about.
+        for key in led.difference(&taken) {
+            let live = Live::default();
+            let plan = reconciler.decide(&Sight::new(&second.world, &live), key, Timestamp::now());
+            assert!(
+                plan.as_ref().is_none_or(|plan| *plan == Plan::default()),
+                "{} has not found {key}: {plan:?}",
+                reconciler.name()
+            );
+        }
+    }
+}
+
+async fn drain(queue: &WorkQueue) -> BTreeSet<Key> {
+    let (seen, stop) = (Arc::new(Mutex::new(BTreeSet::new())), CancellationToken::new());
+    let log = Arc::clone(&seen);
+    let pass = move |key: Arc<Key>| {
+        log.lock().unwrap().insert(Key::clone(&key));
+        async { Verdict::Done }
+    };
+    let idle = async {
+        while queue.stats().depth + queue.stats().running > 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+    };
+    tokio::join!(queue.run(pass, stop.clone()), idle);
+    let seen = seen.lock().unwrap();
+    seen.clone()
+}
+
+fn named(namespace: &str, name: &str, version: &str) -> Value {
+    json!({ "metadata": { "namespace": namespace, "name": name, "uid": name, "resourceVersion": version } })
+}

@@ -1,0 +1,101 @@
+//! A world whose servers never answer: a test says what its watches bring.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_api::kind::Kind;
+use popcell_core::plan::{Plane, Target};
+use serde_json::Value;
+
+use super::{Rules, World};
+use crate::apply::{Applier, Meter, Options};
+use crate::pass::{Outcome, Reconciler, Reporter};
+use crate::planes::{Change, Listener, Store, testing};
+use crate::queue::{WorkQueue, Workers};
+use crate::reconcilers::{Dispatch, Lane};
+
+/// Who counts nothing.
+pub(crate) struct Blind;
+
+impl Meter for Blind {
+    fn wrote(&self, _: &Target, _: &'static str, _: u16) {}
+    fn suppressed(&self, _: &Target, _: &'static str) {}
+}
+
+impl Reporter for Blind {
+    fn passed(&self, _: &'static str, _: Outcome, _: Duration) {}
+    fn answered(&self, _: &'static str, _: Duration) {}
+}
+
+/// A world and who tells its reconcilers.
+pub(crate) struct Told {
+    pub(crate) world: Arc<World>,
+    pub(crate) dispatch: Arc<Dispatch>,
+}
+
+impl Told {
+    /// The hub and these projects, of which nothing is listed yet.
+    pub(crate) async fn of(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str]) -> Self {
+        let lanes = reconcilers.into_iter().map(|reconciler| Lane {
+            reconciler,
+            queue: WorkQueue::new(Workers { total: 1, share: 1 }),
+        });
+        let dispatch = Arc::new(Dispatch::new(lanes.collect()));
+        let planes = testing::silent_for(dispatch.clone());
+        let options = Options {
+            dry_run: false,
+            may_write: Arc::new(|| true),
+            discovery: None,
+            namespace: "compute-system".to_owned(),
+        };
+        let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
+        let rules = Rules {
+            project_grace: Duration::from_hours(1),
+            reclaim_orphans: false,
+        };
+        let world = Arc::new(World::new(planes, applier, Arc::new(Blind), rules, None));
+        dispatch.listen(&world);
+        world.planes.engage(&Plane::Hub, None).await.unwrap();
+        for id in projects {
+            world.planes.engage(&project(id), None).await.unwrap();
+        }
+        Self { world, dispatch }
+    }
+
+    /// A full list.
+    pub(crate) fn list(&self, plane: &Plane, kind: Kind, objects: Vec<Value>) {
+        self.tell(plane, kind, testing::list(&self.store(plane, kind), objects));
+    }
+
+    /// An object comes or changes.
+    pub(crate) fn put(&self, plane: &Plane, kind: Kind, object: Value) {
+        self.tell(plane, kind, testing::put(&self.store(plane, kind), object));
+    }
+
+    /// An object goes.
+    pub(crate) fn remove(&self, plane: &Plane, kind: Kind, object: Value) {
+        self.tell(plane, kind, testing::remove(&self.store(plane, kind), object));
+    }
+
+    /// What waits for passes of a reconciler.
+    pub(crate) fn depth(&self, reconciler: &str) -> usize {
+        let lanes = self.dispatch.lanes().iter();
+        let mut found = lanes.filter(|lane| lane.reconciler.name() == reconciler);
+        found.next().unwrap().queue.stats().depth
+    }
+
+    fn tell(&self, plane: &Plane, kind: Kind, changes: Vec<Change>) {
+        for change in changes {
+            self.dispatch.changed(plane, kind, &change);
+        }
+    }
+
+    fn store(&self, plane: &Plane, kind: Kind) -> Arc<Store> {
+        testing::store(&self.world.planes, plane, kind)
+    }
+}
+
+/// A project's plane.
+pub(crate) fn project(id: &str) -> Plane {
+    Plane::Project(id.to_owned())
+}
