@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use popcell_api::kind::Kind;
 use serde_json::Value;
 
 use crate::plan::{Plane, Target};
@@ -38,9 +39,15 @@ impl Ledger {
         }
     }
 
-    /// Forgets an object that is gone, or all of a plane that left.
+    /// Forgets an object that is gone.
     pub fn forget(&mut self, target: &Target) {
         self.written.remove(&key(target));
+    }
+
+    /// Forgets all objects of a kind on a plane.
+    pub fn forget_kind(&mut self, plane: &Plane, kind: Kind) {
+        self.written
+            .retain(|(one, name, ..), _| one != plane || *name != kind.kind);
     }
 
     /// Forgets all objects of a plane.
@@ -85,8 +92,13 @@ mod tests {
         assert_eq!(ledger, Ledger::default());
         ledger.record(&target, &sent, &stored);
         ledger.forget_plane(&Plane::Cell);
+        ledger.forget_kind(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
+        ledger.forget_kind(&Plane::Hub, kind::INSTANCE);
         assert!(ledger.explains(&target, &sent, Some(&stored)));
         ledger.forget_plane(&Plane::Hub);
+        assert_eq!(ledger, Ledger::default());
+        ledger.record(&target, &sent, &stored);
+        ledger.forget_kind(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
         assert_eq!(ledger, Ledger::default());
     }
 }

@@ -4,6 +4,8 @@ mod hub_index;
 mod namespaces;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,9 +90,16 @@ impl World {
             self.applier.brakes().relisted(plane, kind);
         }
         match change {
-            Change::Gone { last: Some(last), .. } => {
-                self.applier.forget(&Target::of(plane, kind, last), last.uid());
+            Change::Gone { namespace, name, last } => {
+                let target = Target {
+                    plane: plane.clone(),
+                    kind,
+                    namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                    name: name.clone(),
+                };
+                self.applier.forget(&target, last.as_ref().map(|last| last.uid()));
             }
+            Change::Cleared => self.applier.forget_kind(plane, kind),
             Change::Applied { now, .. } => self.applier.recent().comes(&Target::of(plane, kind, now), now.uid()),
             _ => {}
         }

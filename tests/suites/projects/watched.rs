@@ -42,6 +42,7 @@ impl Listener for Heard {
             Change::Unreadable { name, .. } => format!("{name} unreadable"),
             Change::Listed => "listed".to_owned(),
             Change::Lost => "lost".to_owned(),
+            Change::Cleared => "cleared".to_owned(),
         };
         self.hear(plane, &format!("{} {what}", kind.kind));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use popcell_api::kind::INSTANCE;
+use popcell_api::kind::{INSTANCE, Kind};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Plane, Target};
 
@@ -33,6 +33,12 @@ impl Projections {
     pub(super) fn forget(&self, target: &Target) {
         if let Some(address) = address(target) {
             self.known().remove(&address);
+        }
+    }
+
+    pub(super) fn forget_kind(&self, plane: &Plane, kind: Kind) {
+        if kind == INSTANCE {
+            self.retire(plane);
         }
     }
 

@@ -139,11 +139,19 @@ impl Applier {
         self.recent.retire(plane);
     }
 
-    /// An object is gone, and what is remembered of it.
-    pub fn forget(&self, target: &Target, uid: &str) {
+    /// An object is gone, and what is remembered of it. `uid` `None`: it could not be read at last.
+    pub fn forget(&self, target: &Target, uid: Option<&str>) {
         self.ledger().forget(target);
         self.projections.forget(target);
-        self.recent.is_gone(target, uid);
+        if let Some(uid) = uid {
+            self.recent.is_gone(target, uid);
+        }
+    }
+
+    /// A kind is not watched any more on a plane: nobody would tell when its objects go.
+    pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
+        self.ledger().forget_kind(plane, kind);
+        self.projections.forget_kind(plane, kind);
     }
 
     /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
@@ -214,7 +222,7 @@ impl Applier {
             Some(object) if object.uid() == uid && object.deleting() => {
                 self.recent.is(&delete.target, Arc::new(object));
             }
-            _ => self.forget(&delete.target, uid),
+            _ => self.forget(&delete.target, Some(uid)),
         }
         Ok(())
     }
@@ -244,7 +252,7 @@ impl Applier {
             .is_some_and(|finalizers| !finalizers.is_empty());
         if object.deleting() && !held {
             // The last finalizer was taken away: the answer is the object's last word.
-            self.forget(target, object.uid());
+            self.forget(target, Some(object.uid()));
         } else {
             self.projections.put(target, &object);
             self.recent.is(target, object);

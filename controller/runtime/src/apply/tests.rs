@@ -407,6 +407,29 @@ async fn a_spec_that_is_stored_otherwise_is_remembered() {
 }
 
 #[tokio::test]
+async fn a_projection_is_remembered_while_its_kind_is_watched() {
+    let tried = Tried::new(&[]).await;
+    let plane = Plane::Project("p".to_owned());
+    tried.applier.planes.engage(&plane, None).await.unwrap();
+    let target = Target::namespaced(&plane, kind::INSTANCE, "ns-1", "a");
+    let is_remembered = || tried.applier.remembered(&target, "7").is_some();
+    for (gone, remembered) in [
+        ((&plane, kind::INSTANCE), false),
+        ((&plane, kind::WORKLOAD_DEPLOYMENT), true),
+        ((&Plane::Hub, kind::INSTANCE), true),
+    ] {
+        tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
+        let create = Action::create(&plane, kind::INSTANCE, object("a", ""));
+        tried.carry_out(&plan(vec![create])).await.unwrap();
+        assert!(is_remembered());
+        tried.applier.forget_kind(gone.0, gone.1);
+        assert_eq!(is_remembered(), remembered, "{gone:?}");
+    }
+    tried.applier.forget(&target, None);
+    assert!(!is_remembered());
+}
+
+#[tokio::test]
 async fn an_event_that_is_not_taken_ends_nothing() {
     let tried = Tried::new(&[(200, stored("a", "u")), status(403, "no events here")]).await;
     let about = object("a", "u");

@@ -73,7 +73,7 @@ impl Engaged {
                     () = follow(&client, plane_kind, &interest, &store, &streams, &tell) => {}
                     _ = occupied.wait_for(|is| !*is) => {}
                 }
-                store.clear().into_iter().for_each(tell);
+                tell(store.clear());
             }
         };
         // Which watch a line of the log is about.

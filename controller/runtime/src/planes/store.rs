@@ -43,8 +43,10 @@ pub enum Change {
     },
     /// The store is known from now on: whoever met Unknown looks again. Told after the changes that the list brought.
     Listed,
-    /// The store is unknown from now on.
+    /// The store is unknown from now on. What was in it is compared with the next list.
     Lost,
+    /// Nobody watches any more: the store is unknown and empty, whatever it knew. Nothing is told of what was in it.
+    Cleared,
 }
 
 /// An object, or why it cannot be read.
@@ -170,10 +172,10 @@ impl Store {
     }
 
     /// Nobody watches any more.
-    pub(crate) fn clear(&self) -> Option<Change> {
-        let known = std::mem::take(&mut *self.write()).known;
+    pub(crate) fn clear(&self) -> Change {
+        *self.write() = State::default();
         self.occupy(false);
-        known.then_some(Change::Lost)
+        Change::Cleared
     }
 
     fn occupy(&self, occupied: bool) {

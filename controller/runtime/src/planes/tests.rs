@@ -48,6 +48,7 @@ fn show(change: &Change) -> String {
         Change::Unreadable { name, .. } => format!("{name} unreadable"),
         Change::Listed => "listed".to_owned(),
         Change::Lost => "lost".to_owned(),
+        Change::Cleared => "cleared".to_owned(),
     }
 }
 
@@ -150,7 +151,7 @@ fn a_store_says_whether_it_holds_anything() {
 fn a_store_that_nobody_fills_is_unknown_and_empty() {
     let store = Store::default();
     list(&store, [version("a", 1)]);
-    assert_eq!(store.clear(), Some(Change::Lost));
+    assert_eq!(store.clear(), Change::Cleared);
     assert_eq!(store.get("n", "a"), Observed::Unknown);
     assert_eq!(list(&store, [version("a", 1)]), ["a new->1", "listed"]);
 }

@@ -15,7 +15,7 @@ pub(super) fn address(change: &Change) -> Option<(&str, &str)> {
     match change {
         Change::Applied { now, .. } => Some((now.namespace(), now.name())),
         Change::Gone { namespace, name, .. } | Change::Unreadable { namespace, name, .. } => Some((namespace, name)),
-        Change::Listed | Change::Lost => None,
+        Change::Listed | Change::Lost | Change::Cleared => None,
     }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn both(change: &Change) -> impl Iterator<Item = &Arc<Object>> {
     let (before, now) = match change {
         Change::Applied { before, now } => (before.as_ref(), Some(now)),
         Change::Gone { last, .. } => (last.as_ref(), None),
-        Change::Unreadable { .. } | Change::Listed | Change::Lost => (None, None),
+        Change::Unreadable { .. } | Change::Listed | Change::Lost | Change::Cleared => (None, None),
     };
     before.into_iter().chain(now)
 }
@@ -37,7 +37,7 @@ pub(super) fn comes_or_goes(change: &Change) -> bool {
             before: Some(before),
             now,
         } => before.deleting() != now.deleting() || before.uid() != now.uid(),
-        Change::Unreadable { .. } | Change::Listed | Change::Lost => false,
+        Change::Unreadable { .. } | Change::Listed | Change::Lost | Change::Cleared => false,
     }
 }
 

@@ -22,7 +22,7 @@ impl HubIndex {
         let (before, now) = match change {
             Change::Applied { before, now } => (before.as_deref(), Some(now.as_ref())),
             Change::Gone { last, .. } => (last.as_deref(), None),
-            Change::Unreadable { .. } | Change::Listed | Change::Lost => return,
+            Change::Unreadable { .. } | Change::Listed | Change::Lost | Change::Cleared => return,
         };
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         if let Some((owner, name)) = before.and_then(owned) {
