@@ -74,7 +74,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         seen,
         project,
         namespace_name,
-        plan: Plan::default(),
+        plan: Plan::independent(),
     };
     match seen.project {
         ProjectState::Away => pass.plan,

@@ -1,7 +1,7 @@
 //! Plans: what a pass does, as data (design.md 7.3, 7.4). Tests assert on them, `--dry-run` prints them.
 //!
-//! Order of carrying out: `actions` one after the other, the first that fails ends the pass; then `status`; then
-//! `events`. Every write names what it was decided on, so that a conflict means "look again, decide again".
+//! Order of carrying out: `actions` one after the other, as [`Plan::order`] says; then `status`; then `events`. Every write
+//! names what it was decided on, so that a conflict means "look again, decide again".
 
 mod event;
 mod proof;
@@ -267,12 +267,24 @@ pub enum Note {
     Dropped(&'static str),
 }
 
+/// What an action that fails means for those after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// They may rest on it: the first that fails ends the pass.
+    #[default]
+    OneByOne,
+    /// None rests on another: they are carried out all the same, and the pass fails after them.
+    Independent,
+}
+
 /// What a pass does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
-    /// The write of the object's own status, after all actions.
+    /// Whether they rest on each other.
+    pub order: Order,
+    /// The write of the object's own status, after all actions; left out when one failed.
     pub status: Option<Patch>,
     /// Events.
     pub events: Vec<Event>,
@@ -294,6 +306,14 @@ impl Plan {
     pub fn dropped(why: &'static str) -> Self {
         Self {
             notes: vec![Note::Dropped(why)],
+            ..Self::default()
+        }
+    }
+
+    /// A plan whose actions will not rest on each other.
+    pub fn independent() -> Self {
+        Self {
+            order: Order::Independent,
             ..Self::default()
         }
     }

@@ -90,7 +90,7 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
     if !ours_and_current(seen, namespace) {
         return Plan::dropped("the hub namespace is not the current one");
     }
-    let mut plan = Plan::default();
+    let mut plan = Plan::independent();
     for projection in projections.iter().filter(|one| one.marked() && !one.deleting()) {
         let copy = copies.iter().find(|copy| copy.name() == projection.name());
         let source = Target::namespaced(

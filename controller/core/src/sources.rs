@@ -85,7 +85,7 @@ pub fn record_key(source: Source<'_>) -> String {
 
 /// Deletes what a source that is gone has left: claims first, since they hold a budget; copies once no claim is left.
 pub fn clean(seen: &Observation<'_>) -> Plan {
-    let mut plan = Plan::default();
+    let mut plan = Plan::independent();
     match is_gone(seen.source, seen.clusters, seen.removed) {
         None => {
             plan.notes.push(Note::Unknown(Plane::Hub));

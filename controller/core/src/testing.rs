@@ -8,7 +8,7 @@ use popcell_api::kind::Kind;
 use serde_json::Value;
 
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Delete, Patch, Plan, Plane, Proof, Target};
+use crate::plan::{Action, Delete, Order, Patch, Plan, Plane, Proof, Target};
 
 pub(crate) type Key = (Plane, &'static str, String, String);
 
@@ -93,16 +93,26 @@ impl World {
 
     /// Carries out a plan; panics where a server would answer an error that a converged pass never meets.
     pub(crate) fn apply(&mut self, plan: &Plan) {
+        let mut failed = Vec::new();
         for action in &plan.actions {
             self.writes += 1;
             match action {
                 Action::Create { target, object } => self.create(target, object),
                 Action::Patch(patch) => self.patch(patch),
                 Action::Delete(delete) if delete.proofs.iter().all(|proof| self.holds(proof)) => self.end(delete),
-                Action::Delete(_) => return,
+                Action::Delete(delete) => {
+                    failed.push(&delete.target.plane);
+                    if plan.order == Order::OneByOne {
+                        break;
+                    }
+                }
             }
         }
-        if let Some(patch) = &plan.status {
+        if let Some(patch) = plan
+            .status
+            .as_ref()
+            .filter(|status| !failed.contains(&&status.target.plane))
+        {
             self.writes += 1;
             self.patch(patch);
         }

@@ -79,7 +79,7 @@ fn c22_a_project_that_is_gone_is_cleaned_after_the_grace() {
 #[test]
 fn c22_a_project_that_is_away_or_back_loses_nothing() {
     let mut world = world();
-    assert_eq!(pass(&world, ProjectState::Away, true, LATER), Plan::default());
+    assert_eq!(pass(&world, ProjectState::Away, true, LATER), Plan::independent());
     world.apply(&pass(&world.clone(), ProjectState::Gone, false, NOON));
     // The live answer decides, not what was noted.
     let before = world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT).len();
@@ -122,7 +122,7 @@ fn d14_an_orphan_is_listed_and_deleted_only_when_told_to() {
     world.settle(|world| match pass(world, engaged(Some(&namespace), &[]), true, NOON) {
         plan if world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT).is_empty() => {
             assert!(plan.notes.is_empty());
-            Plan::default()
+            Plan::independent()
         }
         plan => plan,
     });
@@ -132,6 +132,25 @@ fn d14_an_orphan_is_listed_and_deleted_only_when_told_to() {
         one.metadata.labels = None
     });
     assert!(pass(&foreign, engaged(Some(&namespace), &[]), true, NOON).is_quiet());
+}
+
+#[test]
+fn d14_one_that_is_no_orphan_after_all_holds_up_no_other() {
+    let mut world = world();
+    let namespace = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));
+    let mut api = world
+        .get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web")
+        .unwrap()
+        .clone();
+    api.metadata.name = Some("api".to_owned());
+    world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, api);
+    // As a store that lags shows it: neither is in the project.
+    let plan = pass(&world, engaged(Some(&namespace), &[]), true, NOON);
+    let lives = object(json!({ "metadata": { "name": "api", "namespace": "default", "uid": "uid-web" } }));
+    world.put(&Plane::Project("p".to_owned()), kind::WORKLOAD_DEPLOYMENT, lives);
+    world.apply(&plan);
+    let left = world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+    assert_eq!(left.iter().map(|one| one.name()).collect::<Vec<_>>(), ["api"]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::object::{Fields, Object};
 
 /// What a live server must confirm right before a delete is sent (design.md 7.4).
 ///
-/// Any other answer, an error included, ends the pass as a failed write does, and is counted as a suppressed delete: what
-/// follows in the plan may rest on it.
+/// Any other answer, an error included, is what a failed write is to the plan ([`super::Order`]), and is counted as a
+/// suppressed delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// A live GET of `source` answers NotFound; or, where its uid was known, another uid, or this uid with a

@@ -176,6 +176,21 @@ fn g7_a_projection_without_copy_goes_and_others_stay() {
 }
 
 #[test]
+fn g7_a_copy_that_is_there_after_all_holds_up_no_other() {
+    let mut world = world(&["web-0", "web-1"]);
+    for name in ["web-0", "web-1"] {
+        world.settle(|world| pass(world, name));
+    }
+    // As a store that lags shows it: neither copy is there.
+    let plan = with(&world, |seen| {
+        sweep(seen, Observed::Known(&[]), &world.list(&plane(), kind::INSTANCE))
+    });
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-1");
+    world.apply(&plan);
+    assert!(shown(&world, "web-0").is_some() && shown(&world, "web-1").is_none());
+}
+
+#[test]
 fn d4_a_copy_from_a_cell_of_another_city_is_not_shown() {
     let mut world = world(&["web-0"]);
     world.settle(|world| pass(world, "web-0"));

@@ -111,7 +111,7 @@ impl<'a> Pass<'a> {
                 .copied()
                 .filter(|deployment| deployment.text("/spec/workloadRef/uid") == Some(uid))
                 .collect(),
-            plan: Plan::default(),
+            plan: Plan::independent(),
         }
     }
 

@@ -149,7 +149,7 @@ fn k1_two_placements_three_cities() {
         }))
     );
     // G5: the second pass writes nothing.
-    assert_eq!(decide_in(&world), Plan::default());
+    assert_eq!(decide_in(&world), Plan::independent());
     assert_eq!(status(&world)["observedGeneration"], 3);
     assert_eq!(status(&world)["deployments"], 3);
 }
@@ -313,7 +313,7 @@ fn g6b_keys_of_other_writers_stay_and_cause_nothing() {
             .insert("other".to_owned(), "1".to_owned());
         one.metadata.annotations = Some([("other".to_owned(), "2".to_owned())].into());
     });
-    assert_eq!(decide_in(&world), Plan::default());
+    assert_eq!(decide_in(&world), Plan::independent());
 }
 
 #[test]

@@ -141,6 +141,27 @@ impl ApplyError {
         }
     }
 
+    /// The worse of two, and the other: what ends the process, else what is looked at again the soonest.
+    pub(crate) fn or_worse(self, other: Self) -> (Self, Self) {
+        if other.urgency() > self.urgency() {
+            (other, self)
+        } else {
+            (self, other)
+        }
+    }
+
+    fn urgency(&self) -> u8 {
+        match self {
+            Self::NotAllowed => 5,
+            Self::Failed(_) if self.stale().is_some() => 4,
+            Self::Failed(failed) if failed.refusal.is_of_the_server() => 3,
+            Self::Unproven(_) => 3,
+            Self::Failed(_) => 2,
+            Self::Away(..) => 1,
+            Self::Disengaged(_) => 0,
+        }
+    }
+
     /// What becomes of the key.
     pub fn verdict(&self) -> Verdict {
         match self {

@@ -1,9 +1,10 @@
 //! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
 //!
-//! Invariants: nothing is written without the permit, nor in a dry run; the first write or proof that fails ends the pass;
-//! every request ends within [`REQUEST_TIMEOUT`]; a plane that is away is asked once in [`crate::breaker::PROBE`].
+//! Invariants: nothing is written without the permit, nor in a dry run; nothing is sent that rests on a write or proof that
+//! failed; every request ends within [`REQUEST_TIMEOUT`]; a plane that is away is asked once in [`crate::breaker::PROBE`].
 
 mod absence;
+mod carry;
 mod error;
 mod event;
 mod memory;
@@ -18,13 +19,13 @@ use std::time::Duration;
 
 use kube::Client;
 use popcell_api::kind::{Kind, PROJECT};
-use popcell_core::brake::{self, Brakes};
+use popcell_core::brake::Brakes;
 use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{Action, Brake, Delete, Event, Patch, Plan, Plane, Target};
+use popcell_core::plan::{Delete, Event, Patch, Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 pub use absence::absent;
 pub use error::{ApplyError, Failed, Refusal};
@@ -152,50 +153,6 @@ impl Applier {
     pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
         self.ledger().forget_kind(plane, kind);
         self.projections.forget_kind(plane, kind);
-    }
-
-    /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
-    ///
-    /// # Errors
-    /// What the first write or proof met that did not end well. Nothing of the plan after it was sent.
-    pub async fn carry_out(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
-        if plan.is_quiet() {
-            return Ok(Done::Quiet);
-        }
-        if self.options.dry_run {
-            log(plan);
-            return Ok(Done::Quiet);
-        }
-        let mut held = false;
-        for action in &plan.actions {
-            match action {
-                Action::Delete(delete) if self.holds(delete, difference) => held = true,
-                action => self.write(action).await?,
-            }
-        }
-        if let Some(status) = &plan.status {
-            self.patch(status).await?;
-        }
-        for event in &plan.events {
-            self.tell(event).await;
-        }
-        Ok(if held { Done::Held } else { Done::Written })
-    }
-
-    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
-        match action {
-            Action::Create { target, object } => self.create(target, object).await,
-            Action::Patch(patch) => self.patch(patch).await,
-            Action::Delete(delete) => {
-                for proof in &delete.proofs {
-                    if let Err(error) = self.prove(proof).await {
-                        self.meter.suppressed(&delete.target, "unproven");
-                        return Err(error);
-                    }
-                }
-                self.delete(delete).await
-            }
-        }
     }
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
@@ -362,50 +319,12 @@ impl Applier {
         }
     }
 
-    fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
-        if delete.brake == Brake::Exempt {
-            return false;
-        }
-        let (plane, kind) = (&delete.target.plane, delete.target.kind);
-        if self.brakes().is_free(plane, kind) {
-            return false;
-        }
-        // Without the lock: it decides all keys anew, and deciding takes the ledger.
-        let Difference { ours, doomed, partial } = difference(plane, kind);
-        if partial && !brake::is_mass(ours, doomed) {
-            // A small part of a difference does not open the brake for the rest.
-            return false;
-        }
-        let verdict = self.brakes().judge(plane, kind, ours, doomed);
-        if let brake::Verdict::Hold { first } = verdict {
-            if first {
-                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
-                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
-            }
-            self.meter.suppressed(&delete.target, "brake");
-            return true;
-        }
-        false
-    }
-
     /// The server that knows which projects there are.
     fn discovery(&self, project: &str) -> Option<(&Client, Target)> {
         let (client, kind) = self.options.discovery.as_ref()?;
         let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
         target.kind = *kind;
         Some((client, target))
-    }
-}
-
-fn log(plan: &Plan) {
-    for action in &plan.actions {
-        info!(%action, "dry run");
-    }
-    if let Some(status) = &plan.status {
-        info!(action = %status, "dry run");
-    }
-    for event in &plan.events {
-        info!(about = %event.about, reason = event.reason, "dry run: event");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Plans carried out against a server that answers as it is told.
 
+mod failures;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,7 +9,7 @@ use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use popcell_api::kind;
 use popcell_core::edit::Edit;
-use popcell_core::plan::Proof;
+use popcell_core::plan::{Action, Brake, Plan, Proof};
 use serde_json::json;
 use tokio::time::advance;
 

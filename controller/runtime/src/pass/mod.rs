@@ -18,7 +18,7 @@ use popcell_api::kind::{Kind, WORKLOAD_DEPLOYMENT};
 use popcell_core::brake;
 use popcell_core::object::Fields;
 use popcell_core::plan::{Action, Note, Plan, Plane};
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, debug, info_span, warn};
 
 pub use report::{Outcome, Reporter};
 pub use sight::{Live, Sight, refs};
@@ -146,7 +146,7 @@ impl Runner {
             .carry_out(&plan, &|plane, kind| self.difference(plane, kind))
             .await?;
         self.reconciler.carried_out(&self.world, key, &plan);
-        told(&plan, done);
+        told(&plan);
         Ok(ended(&plan, done))
     }
 
@@ -181,12 +181,7 @@ fn failed(error: &ApplyError) -> (Outcome, Verdict) {
     (Outcome::of(error), error.verdict())
 }
 
-fn told(plan: &Plan, done: Done) {
-    if done == Done::Written {
-        for action in &plan.actions {
-            info!(%action, "written");
-        }
-    }
+fn told(plan: &Plan) {
     if let Some(terminal) = &plan.terminal {
         debug!(
             reason = terminal.reason,

@@ -91,7 +91,7 @@ impl Reconciler for Sources {
                 Plane::Hub | Plane::Cell => None,
             })
             .collect();
-        let mut plan = Plan::default();
+        let mut plan = Plan::independent();
         for (name, id) in gone(sight, key) {
             let cleaned = sources::clean(&Observation {
                 source: Source { name: &name, id: &id },

@@ -1,0 +1,138 @@
+//! What an action that fails means for the rest of its plan, and which deletes the brake holds.
+
+use popcell_core::brake;
+use popcell_core::plan::{Action, Brake, Delete, Order, Plan, Plane};
+use tracing::{info, warn};
+
+use super::{Applier, ApplyError, Differ, Difference, Done};
+use crate::error::chain;
+
+/// What became of the actions of a plan.
+#[derive(Default)]
+struct Course {
+    /// Deletes were left out because the brake holds.
+    held: bool,
+    /// What failed, and on which plane.
+    failures: Vec<(Plane, ApplyError)>,
+}
+
+impl Course {
+    fn end(self) -> Result<Done, ApplyError> {
+        let mut failures = self.failures.into_iter().map(|(_, error)| error);
+        let Some(first) = failures.next() else {
+            return Ok(if self.held { Done::Held } else { Done::Written });
+        };
+        Err(failures.fold(first, |worst, next| {
+            let (worst, other) = worst.or_worse(next);
+            warn!(error = chain(&other), "a part of a plan failed");
+            worst
+        }))
+    }
+}
+
+impl Applier {
+    /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
+    ///
+    /// # Errors
+    /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
+    pub async fn carry_out(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
+        if plan.is_quiet() {
+            return Ok(Done::Quiet);
+        }
+        if self.options.dry_run {
+            log(plan);
+            return Ok(Done::Quiet);
+        }
+        let mut course = self.act(plan, difference).await;
+        let mut told = course.failures.is_empty();
+        if let Some(status) = plan.status.as_ref().filter(|_| course.failures.is_empty()) {
+            let written = self.patch(status).await;
+            told = written.is_ok();
+            if let Err(error) = written {
+                course.failures.push((status.target.plane.clone(), error));
+            }
+        }
+        if told {
+            for event in &plan.events {
+                self.tell(event).await;
+            }
+        }
+        course.end()
+    }
+
+    async fn act(&self, plan: &Plan, difference: &Differ<'_>) -> Course {
+        let mut course = Course::default();
+        for action in &plan.actions {
+            if let Action::Delete(delete) = action
+                && self.holds(delete, difference)
+            {
+                course.held = true;
+                continue;
+            }
+            let Err(error) = self.write(action).await else {
+                info!(%action, "written");
+                continue;
+            };
+            let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
+            course.failures.push((action.target().plane.clone(), error));
+            if ends {
+                break;
+            }
+        }
+        course
+    }
+
+    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
+        match action {
+            Action::Create { target, object } => self.create(target, object).await,
+            Action::Patch(patch) => self.patch(patch).await,
+            Action::Delete(delete) => {
+                for proof in &delete.proofs {
+                    if let Err(error) = self.prove(proof).await {
+                        self.meter.suppressed(&delete.target, "unproven");
+                        return Err(error);
+                    }
+                }
+                self.delete(delete).await
+            }
+        }
+    }
+
+    fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
+        if delete.brake == Brake::Exempt {
+            return false;
+        }
+        let (plane, kind) = (&delete.target.plane, delete.target.kind);
+        if self.brakes().is_free(plane, kind) {
+            return false;
+        }
+        // Without the lock: it decides all keys anew, and deciding takes the ledger.
+        let Difference { ours, doomed, partial } = difference(plane, kind);
+        if partial && !brake::is_mass(ours, doomed) {
+            // A small part of a difference does not open the brake for the rest.
+            return false;
+        }
+        let verdict = self.brakes().judge(plane, kind, ours, doomed);
+        if let brake::Verdict::Hold { first } = verdict {
+            if first {
+                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
+                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
+            }
+            self.meter.suppressed(&delete.target, "brake");
+            return true;
+        }
+        false
+    }
+}
+
+fn log(plan: &Plan) {
+    for action in &plan.actions {
+        info!(%action, "dry run");
+    }
+    if let Some(status) = &plan.status {
+        info!(action = %status, "dry run");
+    }
+    for event in &plan.events {
+        info!(about = %event.about, reason = event.reason, "dry run: event");
+    }
+}

@@ -1,0 +1,97 @@
+//! What one failure leaves of a plan.
+
+use popcell_core::plan::Order;
+
+use super::*;
+
+fn gone() -> Vec<Proof> {
+    let source = create("source").target().clone();
+    vec![Proof::Gone { source, uid: None }]
+}
+
+fn independent(actions: Vec<Action>) -> Plan {
+    Plan {
+        order: Order::Independent,
+        ..plan(actions)
+    }
+}
+
+#[tokio::test]
+async fn d7_4_a_delete_without_proof_holds_up_no_other() {
+    let deletes = || {
+        ["a", "b", "c", "d"]
+            .map(|name| delete(name, gone(), Brake::Exempt))
+            .to_vec()
+    };
+    let answers = [
+        // One that cannot be read, one that is there, one whose delete is refused, and one that goes.
+        (200, json!("<html>welcome</html>")),
+        (200, stored("source", "u")),
+        no_source(),
+        status(403, "no"),
+        no_source(),
+        (200, json!({})),
+    ];
+    let tried = Tried::new(&answers).await;
+    let failed = tried.carry_out(&independent(deletes())).await.unwrap_err();
+    assert_eq!(
+        failed.verdict(),
+        Verdict::Failed(crate::queue::Backoff::TRANSIENT),
+        "{failed}"
+    );
+    let read = format!("GET {ALL}/source");
+    assert_eq!(
+        tried.server.asked(),
+        [
+            read.clone(),
+            read.clone(),
+            read.clone(),
+            format!("DELETE {ALL}/c"),
+            read,
+            format!("DELETE {ALL}/d")
+        ]
+    );
+    let counted = tried.meter.0.lock().unwrap().clone();
+    assert_eq!(
+        counted,
+        [
+            "WorkloadDeployment unproven",
+            "WorkloadDeployment unproven",
+            "delete WorkloadDeployment 403",
+            "delete WorkloadDeployment 200"
+        ]
+    );
+    // Where they may rest on each other, the first ends the pass.
+    let tried = Tried::new(&answers).await;
+    assert!(tried.carry_out(&plan(deletes())).await.is_err());
+    assert_eq!(tried.server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn the_worst_of_several_failures_is_the_verdict() {
+    let creates = || ["a", "b", "c"].map(create).to_vec();
+    for (answers, expected) in [
+        ([status(403, "no"), status(500, "oh"), status(403, "no")], "(500)"),
+        (
+            [status(403, "no"), status(500, "oh"), status(409, "exists")],
+            "has changed",
+        ),
+        (
+            [status(403, "no"), (201, stored("b", "u")), (201, stored("c", "u"))],
+            "(403)",
+        ),
+    ] {
+        let tried = Tried::new(&answers).await;
+        let failed = tried.carry_out(&independent(creates())).await.unwrap_err();
+        assert!(failed.to_string().contains(expected), "{failed}");
+        assert_eq!(tried.server.asked().len(), 3);
+    }
+    // Without the permit nothing more is tried.
+    let tried = Tried::new(&[]).await;
+    tried.permit.store(false, Ordering::Relaxed);
+    assert_eq!(
+        tried.carry_out(&independent(creates())).await,
+        Err(ApplyError::NotAllowed)
+    );
+    assert!(tried.server.asked().is_empty());
+}
