@@ -284,7 +284,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Whether they rest on each other.
     pub order: Order,
-    /// The write of the object's own status, after all actions; left out when one failed.
+    /// The write of the object's own status, after all actions; left out when one failed on the same plane. When one failed
+    /// on another, it is written all the same: so it says nothing of what this plan writes there.
     pub status: Option<Patch>,
     /// Events.
     pub events: Vec<Event>,

@@ -1,7 +1,7 @@
 //! What an action that fails means for the rest of its plan, and which deletes the brake holds.
 
 use popcell_core::brake;
-use popcell_core::plan::{Action, Brake, Delete, Order, Plan, Plane};
+use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
 use tracing::{info, warn};
 
 use super::{Applier, ApplyError, Differ, Difference, Done};
@@ -17,6 +17,13 @@ struct Course {
 }
 
 impl Course {
+    /// Whether a status may be written. One on another plane than what failed says nothing of the plan's own writes; after
+    /// a conflict it is decided anew first.
+    fn leaves(&self, status: &Patch) -> bool {
+        let other = |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && error.stale().is_none();
+        self.failures.iter().all(other)
+    }
+
     fn end(self) -> Result<Done, ApplyError> {
         let mut failures = self.failures.into_iter().map(|(_, error)| error);
         let Some(first) = failures.next() else {
@@ -45,7 +52,7 @@ impl Applier {
         }
         let mut course = self.act(plan, difference).await;
         let mut told = course.failures.is_empty();
-        if let Some(status) = plan.status.as_ref().filter(|_| course.failures.is_empty()) {
+        if let Some(status) = plan.status.as_ref().filter(|status| course.leaves(status)) {
             let written = self.patch(status).await;
             told = written.is_ok();
             if let Err(error) = written {

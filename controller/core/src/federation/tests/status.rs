@@ -94,6 +94,32 @@ fn generations_are_translated_and_never_copied() {
 }
 
 #[test]
+fn d7_5_12_the_status_says_nothing_of_the_writes_beside_it() {
+    // The hub may refuse them, and the status is written all the same.
+    let mut world = with_status(hub_status(1, 1));
+    change(&mut world, "web", |one| {
+        one.metadata.generation = Some(2);
+        one.data["spec"]["template"]["x"] = json!(1);
+    });
+    let status = |mut plan: Plan| {
+        assert!(!plan.actions.is_empty());
+        plan.actions.clear();
+        plan
+    };
+    world.apply(&status(pass(&world.clone(), "web")));
+    let one = in_project(&world, "web");
+    assert_eq!(one.int("/status/observedGeneration"), Some(1));
+    assert_eq!(one.int("/status/conditions/0/observedGeneration"), Some(1));
+    // Nor does that of one that the hub does not have yet.
+    let mut world = self::world(&[("web", "DFW")]);
+    world.apply(&pass(&world.clone(), "web"));
+    world.apply(&status(pass(&world.clone(), "web")));
+    let one = in_project(&world, "web");
+    assert_eq!(available(one).1, "Waiting for city DFW");
+    assert_eq!(one.at("/status/observedGeneration"), None);
+}
+
+#[test]
 fn b30_every_count_is_given() {
     let mut world = with_status(json!({ "replicas": 1 }));
     settle(&mut world, "web");

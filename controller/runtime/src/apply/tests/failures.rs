@@ -16,6 +16,28 @@ fn independent(actions: Vec<Action>) -> Plan {
     }
 }
 
+fn project() -> Plane {
+    Plane::Project("p".to_owned())
+}
+
+/// A plan that writes to the hub and then the status of an object in a plane, and tells of it.
+fn with_status(plane: &Plane) -> Plan {
+    let object = object("own", "u");
+    Plan {
+        status: Edit::status(plane, kind::WORKLOAD_DEPLOYMENT, &object, json!({ "replicas": 0 })),
+        events: vec![Event::warning(
+            plane,
+            kind::WORKLOAD_DEPLOYMENT,
+            &object,
+            "Reason",
+            "note",
+        )],
+        ..plan(vec![labelled(), create("b")])
+    }
+}
+
+const TOLD: &str = "POST /apis/events.k8s.io/v1/namespaces/ns-1/events";
+
 #[tokio::test]
 async fn d7_4_a_delete_without_proof_holds_up_no_other() {
     let deletes = || {
@@ -94,4 +116,44 @@ async fn the_worst_of_several_failures_is_the_verdict() {
         Err(ApplyError::NotAllowed)
     );
     assert!(tried.server.asked().is_empty());
+}
+
+#[tokio::test]
+async fn d7_5_12_a_hub_that_refuses_does_not_hide_the_status_of_the_project() {
+    for refused in [
+        status(403, "no"),
+        status(500, "oh"),
+        (
+            422,
+            json!({ "kind": "Status", "code": 422, "message": "invalid", "details": { "causes": [{ "reason": "x" }] } }),
+        ),
+    ] {
+        let tried = Tried::new(&[refused.clone(), (200, stored("own", "u")), (201, json!({}))]).await;
+        tried.applier.planes.engage(&project(), None).await.unwrap();
+        assert!(tried.carry_out(&with_status(&project())).await.is_err());
+        // What follows on the hub is not sent; the status is, and the event that belongs to it.
+        let expected = [
+            format!("PATCH {ALL}/a"),
+            format!("PATCH {ALL}/own/status"),
+            TOLD.to_owned(),
+        ];
+        assert_eq!(tried.server.asked(), expected, "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn d7_5_12_a_status_that_a_failure_may_belie_is_not_written() {
+    // It was decided on what has changed since, or it is on the plane where something is missing now.
+    for (answer, plane) in [(status(409, "changed"), project()), (status(403, "no"), Plane::Hub)] {
+        let tried = Tried::new(&[answer]).await;
+        tried.applier.planes.engage(&project(), None).await.unwrap();
+        assert!(tried.carry_out(&with_status(&plane)).await.is_err());
+        assert_eq!(tried.server.asked(), [format!("PATCH {ALL}/a")]);
+    }
+    // A status that is not taken is not told of either.
+    let tried = Tried::new(&[status(403, "no"), status(500, "oh")]).await;
+    tried.applier.planes.engage(&project(), None).await.unwrap();
+    let failed = tried.carry_out(&with_status(&project())).await.unwrap_err();
+    assert!(failed.to_string().contains("(500)"), "{failed}");
+    assert_eq!(tried.server.asked().len(), 2);
 }
