@@ -5,7 +5,7 @@
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch as JsonPatch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use popcell_api::kind::Kind;
+use popcell_api::kind::{self, Kind};
 use serde_json::{Value, json};
 
 use crate::object::{Fields, Object};
@@ -17,6 +17,7 @@ pub struct Edit<'a> {
     target: Target,
     object: &'a Object,
     status: bool,
+    by_value: bool,
     operations: Vec<PatchOperation>,
     new_labels: bool,
     new_annotations: bool,
@@ -29,10 +30,19 @@ impl<'a> Edit<'a> {
             target: Target::of(plane, kind, object),
             object,
             status: false,
+            by_value: false,
             operations: Vec::new(),
             new_labels: object.metadata.labels.is_none(),
             new_annotations: object.metadata.annotations.is_none(),
         }
+    }
+
+    /// Of the object itself, where a write earlier in the same plan may move its resourceVersion, such as that of its status:
+    /// each change tests the uid and what it changes instead. Only for gates and finalizers, which test themselves.
+    pub fn by_value(plane: &Plane, kind: Kind, object: &'a Object) -> Self {
+        let mut edit = Self::of(plane, kind, object);
+        edit.by_value = true;
+        edit
     }
 
     /// The whole status, by way of the subresource; `None` when it already is so.
@@ -108,17 +118,38 @@ impl<'a> Edit<'a> {
 
     /// Takes a finalizer away, and no other.
     #[must_use]
-    pub fn without_finalizer(mut self, finalizer: &str) -> Self {
-        if self.object.has_finalizer(finalizer) {
-            let left: Vec<_> = self
-                .object
-                .metadata
-                .finalizers
-                .iter()
-                .flatten()
-                .filter(|one| *one != finalizer)
-                .collect();
-            self.put(&["metadata", "finalizers"], true, json!(left));
+    pub fn without_finalizer(self, finalizer: &str) -> Self {
+        self.without_finalizers(&[finalizer])
+    }
+
+    /// Takes finalizers away, and no others.
+    #[must_use]
+    pub fn without_finalizers(mut self, finalizers: &[&str]) -> Self {
+        let old = self.object.metadata.finalizers.as_deref().unwrap_or_default();
+        let left: Vec<_> = old.iter().filter(|one| !finalizers.contains(&one.as_str())).collect();
+        if left.len() != old.len() {
+            let path = ["metadata", "finalizers"];
+            if self.by_value {
+                self.operations.push(test(&path, json!(old)));
+            }
+            self.put(&path, true, json!(left));
+        }
+        self
+    }
+
+    /// Takes a scheduling gate of an Instance away, and no other. An Instance without `spec.controller`, or with one that
+    /// cannot be read, has no gates (domain.md B27).
+    #[must_use]
+    pub fn without_gate(mut self, gate: &str) -> Self {
+        let gates = self.object.items("/spec/controller/schedulingGates");
+        // From the last one on, so that no index moves under a later operation.
+        for (index, _) in gates.iter().enumerate().rev().filter(|(_, one)| is_gate(one, gate)) {
+            let index = index.to_string();
+            let path = ["spec", "controller", "schedulingGates", &index];
+            let name = ["spec", "controller", "schedulingGates", &index, "name"];
+            self.operations.push(test(&name, json!(gate)));
+            self.operations
+                .push(PatchOperation::Remove(RemoveOperation { path: pointer(&path) }));
         }
         self
     }
@@ -148,16 +179,17 @@ impl<'a> Edit<'a> {
         self.operations.is_empty()
     }
 
-    /// The patch, with tests of uid and resourceVersion before it; `None` when there is nothing to do.
+    /// The patch, with tests of uid and resourceVersion (or, made with [`Edit::by_value`], of what it changes) before it;
+    /// `None` when there is nothing to do.
     pub fn patch(self) -> Option<Patch> {
         if self.operations.is_empty() {
             return None;
         }
         let on = Precondition::of(self.object);
-        let mut operations = vec![
-            test(&["metadata", "uid"], &on.uid),
-            test(&["metadata", "resourceVersion"], &on.resource_version),
-        ];
+        let mut operations = vec![test(&["metadata", "uid"], json!(on.uid))];
+        if !self.by_value {
+            operations.push(test(&["metadata", "resourceVersion"], json!(on.resource_version)));
+        }
         operations.extend(self.operations);
         Some(Patch {
             target: self.target,
@@ -182,10 +214,22 @@ impl<'a> Edit<'a> {
     }
 }
 
-fn test(path: &[&str], value: &str) -> PatchOperation {
+/// Takes a scheduling gate of a cell's Instance away after whatever else its plan writes to it: the patch tests the uid and
+/// the gate at its place, not the resourceVersion. `None` where the gate is not there.
+pub fn without_gate(plane: &Plane, instance: &Object, gate: &str) -> Option<Patch> {
+    Edit::by_value(plane, kind::INSTANCE, instance)
+        .without_gate(gate)
+        .patch()
+}
+
+fn is_gate(entry: &Value, gate: &str) -> bool {
+    entry.get("name").and_then(Value::as_str) == Some(gate)
+}
+
+fn test(path: &[&str], value: Value) -> PatchOperation {
     PatchOperation::Test(TestOperation {
         path: pointer(path),
-        value: json!(value),
+        value,
     })
 }
 

@@ -34,6 +34,7 @@ pub mod policy;
 pub mod priority;
 pub mod projection;
 pub mod quantity;
+pub mod sizing;
 pub mod slots;
 pub mod sources;
 mod transitions;

@@ -1,5 +1,4 @@
 use super::*;
-use popcell_api::kind;
 
 fn object(value: Value) -> Object {
     serde_json::from_value(value).unwrap()
@@ -96,4 +95,85 @@ fn an_owner_of_an_earlier_life_is_replaced() {
         after.metadata.owner_references,
         Some(vec![reference("other", "m"), reference("new", "n")])
     );
+}
+
+fn gated(gates: Value) -> Object {
+    object(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" },
+        "spec": { "controller": { "templateHash": "h", "schedulingGates": gates } } }))
+}
+
+#[test]
+fn b27_a_gate_goes_alone_and_what_has_no_gates_stays() {
+    let gate = |name: &str| json!({ "name": name });
+    for (gates, left) in [
+        (json!([gate("Network"), gate("Quota")]), Some(json!([gate("Network")]))),
+        (json!([gate("Quota"), gate("Other")]), Some(json!([gate("Other")]))),
+        (json!([gate("Quota")]), Some(json!([]))),
+        (
+            json!([gate("Quota"), gate("Network"), gate("Quota")]),
+            Some(json!([gate("Network")])),
+        ),
+        (json!([gate("Network"), null, "Quota", {}]), None),
+        (json!([]), None),
+        (json!(null), None),
+        (json!("Quota"), None),
+    ] {
+        let before = gated(gates.clone());
+        let patch = without_gate(&Plane::Cell, &before, "Quota");
+        let after = patch.map(|patch| object(applied(&before, &patch)));
+        let found = after
+            .as_ref()
+            .map(|after| after.data.pointer("/spec/controller/schedulingGates").unwrap());
+        assert_eq!(found, left.as_ref(), "{gates}");
+        assert!(after.is_none_or(|after| without_gate(&Plane::Cell, &after, "Quota").is_none()));
+    }
+    for spec in [
+        json!(null),
+        json!({}),
+        json!({ "controller": null }),
+        json!({ "controller": [] }),
+    ] {
+        let bare = object(json!({ "metadata": { "name": "a", "uid": "u" }, "spec": spec }));
+        assert_eq!(without_gate(&Plane::Cell, &bare, "Quota"), None);
+    }
+}
+
+#[test]
+fn a_gate_is_taken_from_an_object_whose_status_moved_and_from_no_other() {
+    let gate = |name: &str| json!({ "name": name });
+    let patch = without_gate(&Plane::Cell, &gated(json!([gate("Network"), gate("Quota")])), "Quota").unwrap();
+    let send = |uid: &str, gates: Value| {
+        let mut now = json!({ "metadata": { "name": "a", "uid": uid, "resourceVersion": "9" },
+            "spec": { "controller": { "schedulingGates": gates } } });
+        json_patch::patch(&mut now, &patch.patch).map(|()| now)
+    };
+    assert!(!patch.status);
+    assert!(send("u", json!([gate("Network"), gate("Quota")])).is_ok());
+    assert!(send("v", json!([gate("Network"), gate("Quota")])).is_err());
+    assert!(send("u", json!([gate("Quota")])).is_err());
+    assert!(send("u", json!([gate("Quota"), gate("Network")])).is_err());
+    assert!(send("u", json!([])).is_err());
+}
+
+#[test]
+fn finalizers_go_together_and_only_as_they_were_seen() {
+    let mut before = gated(json!([{ "name": "Quota" }]));
+    before.metadata.finalizers = Some(vec!["a".to_owned(), "b".to_owned(), "c".to_owned()]);
+    let strip = |object: &Object| {
+        Edit::by_value(&Plane::Cell, kind::INSTANCE, object)
+            .without_finalizers(&["a", "c", "d"])
+            .without_gate("Quota")
+            .patch()
+    };
+    let patch = strip(&before).unwrap();
+    let after = object(applied(&before, &patch));
+    assert_eq!(after.metadata.finalizers, Some(vec!["b".to_owned()]));
+    assert!(after.items("/spec/controller/schedulingGates").is_empty());
+    assert_eq!(strip(&after), None);
+
+    let mut grown = serde_json::to_value(&before).unwrap();
+    grown["metadata"]["resourceVersion"] = json!("2");
+    assert!(json_patch::patch(&mut grown.clone(), &patch.patch).is_ok());
+    grown["metadata"]["finalizers"] = json!(["a", "b", "c", "new"]);
+    assert!(json_patch::patch(&mut grown, &patch.patch).is_err());
 }

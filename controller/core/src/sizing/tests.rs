@@ -1,0 +1,126 @@
+use super::*;
+use crate::testing::object;
+use proptest::prelude::*;
+use serde_json::json;
+
+const D1: &str = "datumcloud/d1-standard-2";
+
+fn spec(instance_type: &str, requests: Value, limits: &[Value]) -> Value {
+    let containers: Vec<Value> = limits
+        .iter()
+        .map(|limits| json!({ "name": "c", "resources": { "limits": limits } }))
+        .collect();
+    json!({ "runtime": { "resources": { "instanceType": instance_type, "requests": requests },
+        "sandbox": { "containers": containers } } })
+}
+
+fn sized(millicores: i64, mebibytes: i64) -> Vec<(&'static str, i64)> {
+    vec![
+        ("compute.datumapis.com/instances", 1),
+        ("compute.datumapis.com/vcpus", millicores),
+        ("compute.datumapis.com/memory", mebibytes),
+    ]
+}
+
+fn counted() -> Vec<(&'static str, i64)> {
+    vec![("compute.datumapis.com/instances", 1)]
+}
+
+#[test]
+fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
+    let both = json!({ "cpu": "500m", "memory": "256Mi" });
+    let cpu = json!({ "cpu": "500m" });
+    let asked = json!({ "cpu": "3", "memory": "3Gi" });
+    for (spec, expected) in [
+        (spec(D1, asked.clone(), &[both.clone()]), sized(500, 256)),
+        (spec(D1, asked.clone(), &[both.clone(), both.clone()]), sized(1000, 512)),
+        (spec(D1, asked.clone(), &[both.clone(), cpu.clone()]), sized(3000, 3072)),
+        (spec(D1, asked.clone(), &[json!(null)]), sized(3000, 3072)),
+        (spec(D1, asked, &[]), sized(3000, 3072)),
+        (spec(D1, cpu.clone(), &[cpu.clone()]), sized(1000, 2048)),
+        (spec("other", cpu.clone(), &[cpu]), counted()),
+        (spec("other", json!(null), &[both]), sized(500, 256)),
+        (
+            json!({ "runtime": { "virtualMachine": {}, "resources": { "instanceType": D1 } } }),
+            sized(1000, 2048),
+        ),
+        (json!({}), counted()),
+        (json!(null), counted()),
+        (json!([1]), counted()),
+        (
+            json!({ "runtime": { "sandbox": { "containers": {} }, "resources": [] } }),
+            counted(),
+        ),
+    ] {
+        assert_eq!(requests(&spec), expected, "{spec}");
+    }
+}
+
+#[test]
+fn c68_amounts_are_rounded_up_and_what_cannot_be_read_says_nothing() {
+    for (cpu, memory, expected) in [
+        (json!("0.0001"), json!("1"), sized(1, 1)),
+        (json!("1500u"), json!("1025Ki"), sized(2, 2)),
+        (json!(2), json!(2_097_152), sized(2000, 2)),
+        (json!("1"), json!("1G"), sized(1000, 954)),
+        (json!("1"), json!("1024Ki"), sized(1000, 1)),
+        (json!("0"), json!("1Gi"), counted()),
+        (json!("-1"), json!("1Gi"), counted()),
+        (json!("lots"), json!("1Gi"), counted()),
+        (json!("1"), json!(true), counted()),
+        (json!("1e17"), json!("1Ei"), sized(i64::MAX, 1 << 40)),
+    ] {
+        let limits = json!({ "cpu": cpu, "memory": memory });
+        assert_eq!(
+            requests(&spec("other", json!(null), &[limits.clone()])),
+            expected,
+            "{limits}"
+        );
+    }
+    // The sum is rounded, not each part.
+    let half = json!({ "cpu": "500u", "memory": "512Ki" });
+    assert_eq!(
+        requests(&spec("other", json!(null), &[half.clone(), half])),
+        sized(1, 1)
+    );
+}
+
+#[test]
+fn a_claim_is_equal_in_any_order_and_only_then() {
+    let instance = json!({ "runtime": { "resources": { "instanceType": D1 } } });
+    let ask = |type_: &str, amount: Value| json!({ "resourceType": format!("compute.datumapis.com/{type_}"), "amount": amount });
+    let (one, cpu, memory) = (
+        ask("instances", json!(1)),
+        ask("vcpus", json!(1000)),
+        ask("memory", json!(2048)),
+    );
+    for (asked, equal) in [
+        (json!([one, cpu, memory]), true),
+        (json!([memory, one, cpu]), true),
+        (json!([one, cpu]), false),
+        (json!([one, cpu, memory, cpu]), false),
+        (json!([one, cpu, memory, ask("disks", json!(1))]), false),
+        (json!([one, cpu, ask("memory", json!(4096))]), false),
+        (json!([one, cpu, ask("memory", json!("2048"))]), false),
+        (json!([one, cpu, null]), false),
+        (json!([]), false),
+        (json!(null), false),
+        (json!({ "a": 1 }), false),
+    ] {
+        let claim = object(json!({ "metadata": { "name": "instance-web-0" }, "spec": { "requests": asked } }));
+        assert_eq!(is_claimed(&claim, &instance), equal, "{asked}");
+    }
+    assert!(!is_claimed(&object(json!({ "metadata": {} })), &instance));
+}
+
+proptest! {
+    /// No quantities make an amount that a claim cannot hold, and every type occurs once.
+    #[test]
+    fn amounts_are_never_negative(cpu in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?",
+        memory in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?", times in 0..4_usize) {
+        let limits = vec![json!({ "cpu": cpu, "memory": memory }); times];
+        let asked = requests(&spec("other", json!(null), &limits));
+        prop_assert!(asked.iter().all(|(_, amount)| *amount > 0));
+        prop_assert!(asked.len() == 1 || asked.len() == 3);
+    }
+}
