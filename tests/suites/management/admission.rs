@@ -5,9 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::NAMESPACE;
-use popcell_test_support::{Plane, eventually, kubeconfig, manifests, objects};
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use popcell_test_support::{Plane, eventually, manifests, objects};
+use serde_json::json;
 
 use crate::tenant::Tenant;
 use crate::world::{P2, World};
@@ -15,12 +14,6 @@ use crate::world::{P2, World};
 /// The namespaces whose Workloads are reviewed: other tests make what a review refuses.
 const REVIEWED: &str = "popcell.test/reviewed";
 const USER: &str = "jo@example.com";
-
-/// The project as a user reaches it.
-async fn through_gateway(world: &World, dir: &TempDir, user: &Value, name: &str) -> Result<Plane> {
-    let document = kubeconfig::document(&world.gateway.project_url(P2), None, user);
-    Plane::connect(name, &kubeconfig::write(dir.path(), name, &document)?).await
-}
 
 /// Registers the shipped configurations, at the controller's address.
 async fn register(world: &World, project: &Plane) -> Result<()> {
@@ -52,9 +45,8 @@ pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
     let label = json!({ "metadata": { "labels": { REVIEWED: "true" } } });
     server.merge(NAMESPACE, None, namespace, &label).await?;
     register(world, server).await?;
-    let dir = tempfile::tempdir()?;
-    let admin = through_gateway(world, &dir, &json!({}), "admin").await?;
-    let user = through_gateway(world, &dir, &json!({ "token": USER }), "user").await?;
+    let admin = world.as_administrator(P2).await?;
+    let user = world.as_user(P2, USER).await?;
     let good = objects::workload(namespace, "web", &[("us", &["LHR"], 1)]);
     let mut nowhere = objects::workload(namespace, "lost", &[("us", &["XXX"], 1)]);
 
@@ -67,44 +59,27 @@ pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
     admin.create(&good, false).await.context("a good one was refused")?;
 
     // May create Workloads, and not use the network.
-    grant(
-        server,
-        namespace,
-        "creator",
-        &json!({ "apiGroups": ["compute.datumapis.com"], "resources": ["workloads"], "verbs": ["create"] }),
-    )
-    .await?;
+    tenant
+        .grant(
+            "creator",
+            USER,
+            &json!({ "apiGroups": ["compute.datumapis.com"], "resources": ["workloads"], "verbs": ["create"] }),
+        )
+        .await?;
     nowhere = objects::workload(namespace, "mine", &[("us", &["LHR"], 1)]);
     eventually("the user may not use the network", SOON, async || {
         refused(user.create(&nowhere, true).await, "network")
     })
     .await?;
-    grant(
-        server,
-        namespace,
-        "networks",
-        &json!({ "apiGroups": ["networking.datumapis.com"], "resources": ["networks"], "verbs": ["use"] }),
-    )
-    .await?;
+    tenant
+        .grant(
+            "networks",
+            USER,
+            &json!({ "apiGroups": ["networking.datumapis.com"], "resources": ["networks"], "verbs": ["use"] }),
+        )
+        .await?;
     eventually("the user may use the network", SOON, async || {
         user.create(&nowhere, true).await.map(|_| ())
     })
     .await
-}
-
-async fn grant(server: &Plane, namespace: &str, name: &str, rule: &Value) -> Result<()> {
-    const VERSION: &str = "rbac.authorization.k8s.io/v1";
-    let metadata = json!({ "namespace": namespace, "name": name });
-    server
-        .apply(&json!({ "apiVersion": VERSION, "kind": "Role", "metadata": metadata, "rules": [rule] }))
-        .await?;
-    let granted = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name });
-    let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER });
-    server
-        .apply(
-            &json!({ "apiVersion": VERSION, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": granted, "subjects": [subject] }),
-        )
-        .await
-        .map(|_| ())
 }

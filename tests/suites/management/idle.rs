@@ -1,14 +1,15 @@
-//! A converged world costs no writing request.
+//! A converged world costs no request but for watches that are opened anew (there is no Lease in it).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_suites::world::SOON;
-use popcell_test_support::{Plane, eventually};
+use popcell_test_support::lab::HUB;
+use popcell_test_support::{Plane, eventually, users};
 
 use crate::tenant::Tenant;
-use crate::world::{INFRA, P1, P2, SOLO, World};
+use crate::world::{INFRA, P1, P2, REQUESTS, SOLO, World};
 
 const IDLE: Duration = Duration::from_mins(1);
 const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
@@ -40,7 +41,8 @@ async fn writes(plane: &Plane, counts: impl Fn(&str) -> bool) -> Result<BTreeMap
     Ok(found)
 }
 
-async fn all_writes(world: &World) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+/// Writing requests whoever made them, and all requests but watches of our users.
+async fn all_requests(world: &World) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
     let mut all = BTreeMap::new();
     for name in [INFRA, P1, P2, SOLO] {
         let plane = world.lab.plane(name).await?;
@@ -48,6 +50,12 @@ async fn all_writes(world: &World) -> Result<BTreeMap<String, BTreeMap<String, f
         all.insert(name.to_owned(), found);
     }
     let hub = world.lab.hub().await?;
+    for plane in [INFRA, P1, P2, SOLO, HUB] {
+        let requests = users::requests(&world.lab.plane(plane).await?, REQUESTS).await?;
+        all.entry("requests of ours".to_owned())
+            .or_default()
+            .insert(plane.to_owned(), requests);
+    }
     all.insert(
         "hub".to_owned(),
         writes(&hub, |resource| OURS_IN_HUB.contains(&resource)).await?,
@@ -61,10 +69,10 @@ pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     // It is told a minute after it was made, and so was every earlier one of that city: nobody is owed a write any more.
     tenant.shown_unserved("web-us-lhr").await?;
-    let mut before = all_writes(world).await?;
+    let mut before = all_requests(world).await?;
     eventually("the world has come to rest", SOON, async || {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let now = all_writes(world).await?;
+        let now = all_requests(world).await?;
         let rests = now == before;
         let last = std::mem::replace(&mut before, now);
         ensure!(rests, "{:?}", difference(&last, &before));
@@ -72,8 +80,12 @@ pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     tokio::time::sleep(IDLE).await;
-    let after = all_writes(world).await?;
-    ensure!(before == after, "written while idle: {:?}", difference(&before, &after));
+    let after = all_requests(world).await?;
+    ensure!(
+        before == after,
+        "requested while idle: {:?}",
+        difference(&before, &after)
+    );
     Ok(())
 }
 

@@ -82,5 +82,5 @@ fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
         .test("replicas::d17_f2_one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
-        .test("idle::a_minute_without_a_writing_request", Alone, idle::quiet)
+        .test("idle::a_minute_without_a_request", Alone, idle::quiet)
 }

@@ -5,20 +5,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
-use popcell_test_support::{Controller, Plane, eventually, objects, probe};
+use popcell_test_support::{Controller, Plane, eventually, probe, users};
 
 use crate::tenant::Tenant;
-use crate::world::{INFRA, P1, World};
+use crate::world::{P1, World};
 
-const NAMESPACE: &str = "leases";
 /// A holder that ends gracefully gives the Lease back; the other looks every two seconds.
 const HANDOVER: Duration = Duration::from_secs(5);
 /// 15 s until the Lease of a dead holder is over, and a look.
 const TAKEOVER: Duration = Duration::from_secs(20);
 
 pub(crate) async fn one_writes(world: &World, namespace: &str) -> Result<()> {
-    let infra = world.lab.plane(INFRA).await?;
-    infra.apply(&objects::namespace(NAMESPACE)).await?;
     let mut alone = world.controller.lock().await;
     alone.stop()?;
     let outcome = with_two(world, namespace).await;
@@ -29,9 +26,9 @@ pub(crate) async fn one_writes(world: &World, namespace: &str) -> Result<()> {
 async fn with_two(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P1, namespace).await?;
     let spec = world
-        .spec()?
+        .spec()
         .flag("--leader-elect=true")
-        .flag(format!("--leader-elect-namespace={NAMESPACE}"));
+        .flag(format!("--leader-elect-namespace={}", users::NAMESPACE));
     let mut replicas = vec![
         Controller::start(spec.clone()).await?,
         Controller::start(spec.clone()).await?,

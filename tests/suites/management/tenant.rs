@@ -138,6 +138,20 @@ impl Tenant {
             .map(|_| ())
     }
 
+    /// Gives a user a right in the namespace.
+    pub(crate) async fn grant(&self, name: &str, user: &str, rule: &Value) -> Result<()> {
+        const VERSION: &str = "rbac.authorization.k8s.io/v1";
+        let metadata = json!({ "namespace": self.namespace, "name": name });
+        let held = json!({ "apiVersion": VERSION, "kind": "Role", "metadata": metadata, "rules": [rule] });
+        let granted = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name });
+        let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user });
+        let binding = json!({
+            "apiVersion": VERSION, "kind": "RoleBinding", "metadata": metadata, "roleRef": granted, "subjects": [subject],
+        });
+        self.project.apply(&held).await?;
+        self.project.apply(&binding).await.map(|_| ())
+    }
+
     /// Waits until the project's WorkloadDeployment says that nobody serves its city.
     pub(crate) async fn shown_unserved(&self, name: &str) -> Result<DynamicObject> {
         self.in_project(WORKLOAD_DEPLOYMENT, name, |object| {

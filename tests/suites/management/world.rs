@@ -1,5 +1,6 @@
 //! The world of this suite: Karmada with a Push and a Pull member and our webhook, API servers of projects behind the
-//! gateway, and the controller of the management plane as the user of the hub that manifests/hub-rbac describes.
+//! gateway, and the controller of the management plane as the users that the manifests describe: that of hub-rbac in the hub,
+//! that of project-rbac in projects, and that of overlays/management-plane where Projects and the Lease are.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +10,10 @@ use futures::future::try_join_all;
 use popcell_api::kind;
 use popcell_suites::definitions::{define, ready_project};
 use popcell_suites::suite::Shared;
-use popcell_suites::world::{DFW, ORD, SOON};
+use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, kubeconfig,
-    manifests, objects,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, kubeconfig, manifests,
+    objects, users,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -35,8 +36,10 @@ pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(4);
 
-const NAMESPACE: &str = "compute-system";
-const SERVICE_ACCOUNT: &str = "compute-manager";
+/// Requests of the controllers but for those that open watches; servers count them under this name.
+pub(crate) const REQUESTS: &str = "popcell-requests";
+/// Every verb but `watch`.
+const COUNTED: [&str; 7] = ["get", "list", "create", "update", "patch", "delete", "deletecollection"];
 
 pub(crate) struct World {
     pub(crate) lab: Lab,
@@ -46,10 +49,11 @@ pub(crate) struct World {
     /// One of mode `single`.
     solo: Mutex<Controller>,
     hub_user: PathBuf,
+    home: PathBuf,
     milo: PathBuf,
-    // Held: it ends with its value.
+    // Held: they end with their values.
     _webhook: Webhook,
-    _files: TempDir,
+    files: TempDir,
 }
 
 impl Shared for World {
@@ -68,27 +72,32 @@ impl Shared for World {
         try_join_all([P1, P2, P3, SOLO].map(|name| project(&lab, name))).await?;
         let infra = lab.plane(INFRA).await?;
         define(&infra, &[kind::PROJECT]).await?;
+        users::count(&infra, REQUESTS, users::USER, &COUNTED).await?;
         for id in [P1, P2] {
             ready_project(&infra, id).await?;
         }
         let files = tempfile::tempdir().context("failed to make a directory")?;
-        let hub_user = hub_user(&lab, files.path()).await?;
+        let hub_user = users::of_hub(&lab, files.path()).await?;
+        users::count(&lab.hub().await?, REQUESTS, users::HUB_USER, &COUNTED).await?;
+        let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2, P3]).await?;
-        let milo = gateway.kubeconfig(files.path(), None)?;
-        let mut controller = Controller::unstarted(milo_spec(&lab, &hub_user, &milo)?)?;
+        let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
+        let mut controller = Controller::unstarted(milo_spec(&home, &hub_user, &milo))?;
         let host = controller.address().to_string();
         let (certificate, key) = lab.server_certificate("admission", &host).await?;
         controller.serve_webhook(&certificate, &key);
         controller.start_again().await?;
-        let solo = ControllerSpec::management(lab.kubeconfig(SOLO)?, &hub_user);
+        let alone = users::at_home(&lab, SOLO, manifests::MANAGER, files.path()).await?;
+        let solo = ControllerSpec::management(&alone, &hub_user);
         Ok(Self {
             controller: Mutex::new(controller),
             solo: Mutex::new(Controller::start(solo).await?),
             hub_user,
+            home,
             milo,
             gateway,
             _webhook: webhook,
-            _files: files,
+            files,
             lab,
         })
     }
@@ -103,6 +112,7 @@ impl Shared for World {
         let mut controllers = [self.controller.into_inner(), self.solo.into_inner()];
         for controller in &mut controllers {
             controller.expect_alive()?;
+            refused_nothing(controller)?;
             let status = controller.stop()?;
             anyhow::ensure!(
                 status.success(),
@@ -122,15 +132,45 @@ impl World {
         &self.hub_user
     }
 
+    /// A project as a user reaches it, with no right but those that RBAC gives.
+    pub(crate) async fn as_user(&self, project: &str, user: &str) -> Result<Plane> {
+        self.through_gateway(project, user, &json!({ "token": user })).await
+    }
+
+    /// A project as milo's administrator reaches it.
+    pub(crate) async fn as_administrator(&self, project: &str) -> Result<Plane> {
+        self.through_gateway(project, "admin", &json!({})).await
+    }
+
+    async fn through_gateway(&self, project: &str, name: &str, user: &serde_json::Value) -> Result<Plane> {
+        let document = kubeconfig::document(&self.gateway.project_url(project), None, user);
+        let file = kubeconfig::write(self.files.path(), &format!("{project}-{name}"), &document)?;
+        Plane::connect(name, &file).await
+    }
+
     /// A controller like that of this world, for changes by a test; [`World::controller`] should not run beside it.
-    pub(crate) fn spec(&self) -> Result<ControllerSpec> {
-        milo_spec(&self.lab, &self.hub_user, &self.milo)
+    pub(crate) fn spec(&self) -> ControllerSpec {
+        milo_spec(&self.home, &self.hub_user, &self.milo)
     }
 }
 
-fn milo_spec(lab: &Lab, hub_user: &Path, milo: &Path) -> Result<ControllerSpec> {
-    let spec = ControllerSpec::management(lab.kubeconfig(INFRA)?, hub_user);
-    Ok(spec.milo(milo).flag(format!("--project-grace={}s", GRACE.as_secs())))
+fn milo_spec(home: &Path, hub_user: &Path, milo: &Path) -> ControllerSpec {
+    let spec = ControllerSpec::management(home, hub_user).milo(milo);
+    spec.flag(format!("--project-grace={}s", GRACE.as_secs()))
+}
+
+/// Every right that it needed was among those that are shipped.
+fn refused_nothing(controller: &Controller) -> Result<()> {
+    const OURS: [&str; 2] = [users::USER, users::HUB_USER];
+    let log = controller.log();
+    // As API servers say it.
+    let mut refusals = log
+        .lines()
+        .filter(|line| line.contains(" cannot ") && OURS.iter().any(|user| line.contains(user)));
+    match refusals.next() {
+        None => Ok(()),
+        Some(line) => anyhow::bail!("a right is missing, and {} times more: {line}", refusals.count()),
+    }
 }
 
 async fn project(lab: &Lab, name: &str) -> Result<()> {
@@ -139,19 +179,8 @@ async fn project(lab: &Lab, name: &str) -> Result<()> {
     for city in CITIES {
         plane.apply(&objects::location_binding(city)).await?;
     }
-    Ok(())
-}
-
-/// A kubeconfig of the hub with the rights that are shipped, and no others.
-async fn hub_user(lab: &Lab, dir: &Path) -> Result<PathBuf> {
-    let hub = lab.hub().await?;
-    for object in manifests::build(manifests::HUB_RBAC.as_ref())? {
-        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
-        eventually(&what, SOON, async || hub.apply(&object).await).await?;
-    }
-    let token = hub.token(NAMESPACE, SERVICE_ACCOUNT).await?;
-    let document = kubeconfig::document(lab.url("hub")?, Some(lab.ca_file()), &json!({ "token": token }));
-    kubeconfig::write(dir, "hub-user", &document)
+    users::in_project(&plane).await?;
+    users::count(&plane, REQUESTS, users::USER, &COUNTED).await
 }
 
 /// Watches of a kind that a server has established, whoever made them.

@@ -46,3 +46,17 @@ pub const CONFIG_MAP: Kind = namespaced("", "v1", "ConfigMap", "configmaps");
 pub const SECRET: Kind = namespaced("", "v1", "Secret", "secrets");
 /// Event (core group; Karmada writes these).
 pub const EVENT: Kind = namespaced("", "v1", "Event", "events");
+/// ValidatingAdmissionPolicy.
+pub const ADMISSION_POLICY: Kind = cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+);
+/// ValidatingAdmissionPolicyBinding.
+pub const ADMISSION_POLICY_BINDING: Kind = cluster(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+);

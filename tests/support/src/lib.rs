@@ -19,6 +19,7 @@ pub mod objects;
 mod plane;
 pub mod probe;
 pub mod stand_ins;
+pub mod users;
 pub mod webhook;
 pub mod workspace;
 

@@ -6,11 +6,18 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{artifacts, workspace};
 
 /// The rights of our programs in the hub, as a directory of [`build`].
 pub const HUB_RBAC: &str = "hub-rbac";
+/// Its rights in projects.
+pub const PROJECT_RBAC: &str = "project-rbac";
+/// Its rights where it runs, and everything else that it needs there.
+pub const MANAGER: &str = "base/manager";
+/// The same with the reading of Projects, and with admission.
+pub const MANAGEMENT_PLANE: &str = "overlays/management-plane";
 
 /// Directories to build, relative to `manifests`: every overlay, and every other part that is complete by itself, such as
 /// the CRDs.
@@ -35,8 +42,28 @@ pub fn overlays() -> Result<Vec<PathBuf>> {
 
 /// The objects of a directory of `manifests`, with the modules of this repository where an operator puts theirs.
 pub fn build(directory: &Path) -> Result<Vec<Value>> {
+    build_in(&copy()?, directory)
+}
+
+/// The objects of a kustomization of an operator's own, which stands in a directory beside those of `manifests`.
+pub fn build_own(kustomization: &Value) -> Result<Vec<Value>> {
+    const OWN: &str = "own";
+    let copy = copy()?;
+    let directory = copy.path().join(OWN);
+    fs::create_dir(&directory).with_context(|| format!("failed to make {}", directory.display()))?;
+    // JSON is YAML.
+    let file = directory.join("kustomization.yaml");
+    fs::write(&file, kustomization.to_string()).with_context(|| format!("failed to write {}", file.display()))?;
+    build_in(&copy, OWN.as_ref())
+}
+
+fn copy() -> Result<TempDir> {
     let copy = tempfile::tempdir().context("failed to make a directory")?;
     copy_tree(&workspace::root().join("manifests"), copy.path())?;
+    Ok(copy)
+}
+
+fn build_in(copy: &TempDir, directory: &Path) -> Result<Vec<Value>> {
     let modules = copy.path().join("webhook/modules");
     let compiled = artifacts::modules()?;
     for entry in fs::read_dir(&compiled).with_context(|| format!("failed to list {}", compiled.display()))? {

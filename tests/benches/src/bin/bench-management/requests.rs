@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::probe::sum_of;
-use popcell_test_support::{Controller, eventually, objects};
+use popcell_test_support::users::requests_on;
+use popcell_test_support::{Controller, eventually, objects, users};
 use serde_json::json;
 
 use crate::figures::Requests;
@@ -110,8 +110,8 @@ impl Counters {
     async fn read(world: &World, controller: &Controller) -> Result<Self> {
         let server = world.server.metrics().await?;
         Ok(Self {
-            project: dispatched(&server),
-            hub: dispatched(&world.hub.metrics().await?),
+            project: requests_on(&server, FLOW),
+            hub: users::requests(&world.hub, FLOW).await?,
             seen: seen(&server),
             writes: writes(&controller.metrics().await?),
         })
@@ -156,11 +156,6 @@ async fn rest(world: &World, controller: &Controller) -> Result<Counters> {
         Ok(now)
     })
     .await
-}
-
-fn dispatched(page: &str) -> f64 {
-    let flow = format!("flow_schema=\"{FLOW}\"");
-    sum_of(page, "apiserver_flowcontrol_dispatched_requests_total", &[&flow])
 }
 
 /// Reads of single objects and writes of events that a server has had, by verb and resource.

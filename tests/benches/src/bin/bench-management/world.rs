@@ -9,8 +9,7 @@ use popcell_api::kind;
 use popcell_test_support::definitions::{define, ready_project};
 use popcell_test_support::kind::{PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, kubeconfig, manifests, objects,
-    workspace,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, kubeconfig, objects, users, workspace,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -26,8 +25,6 @@ pub(crate) const FLOW: &str = "popcell";
 
 const SERVER: &str = "projects";
 const PROJECTS_USER: &str = "popcell-projects";
-const HUB_NAMESPACE: &str = "compute-system";
-const HUB_ACCOUNT: &str = "compute-manager";
 const NETWORK: &str = "default";
 /// Requests that we have under way ourselves.
 const AT_ONCE: usize = 16;
@@ -75,7 +72,8 @@ impl World {
             server.apply(&objects::location_binding(&city(number))).await?;
         }
         let files = tempfile::tempdir().context("failed to make a directory")?;
-        let hub_user = hub_user(&lab, &hub, &files).await?;
+        let hub_user = users::of_hub(&lab, files.path()).await?;
+        users::count(&hub, FLOW, users::HUB_USER, &["*"]).await?;
         let gateway = Gateway::start(&projects_user(&lab, &server).await?).await?;
         let address = gateway.config()?.cluster_url;
         let target = address.authority().context("the gateway has no address")?.to_string();
@@ -209,22 +207,6 @@ async fn for_each(numbers: std::ops::Range<usize>, act: impl AsyncFn(usize) -> R
         .await
 }
 
-/// The user of the hub that is shipped; its requests are a flow of their own.
-async fn hub_user(lab: &Lab, hub: &Plane, files: &TempDir) -> Result<PathBuf> {
-    for object in manifests::build(manifests::HUB_RBAC.as_ref())? {
-        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
-        eventually(&what, PATIENCE, async || hub.apply(&object).await).await?;
-    }
-    let subject = json!({
-        "kind": "ServiceAccount",
-        "serviceAccount": { "namespace": HUB_NAMESPACE, "name": HUB_ACCOUNT },
-    });
-    hub.apply(&flow(&subject)).await?;
-    let token = hub.token(HUB_NAMESPACE, HUB_ACCOUNT).await?;
-    let document = kubeconfig::document(lab.url(hub.name())?, Some(lab.ca_file()), &json!({ "token": token }));
-    kubeconfig::write(files.path(), "hub-user", &document)
-}
-
 /// The projects' server as a user of its own, who may do everything; its requests are a flow of their own.
 async fn projects_user(lab: &Lab, server: &Plane) -> Result<Plane> {
     let subject = json!({ "kind": "User", "name": PROJECTS_USER, "apiGroup": "rbac.authorization.k8s.io" });
@@ -237,9 +219,7 @@ async fn projects_user(lab: &Lab, server: &Plane) -> Result<Plane> {
             "subjects": [subject],
         }))
         .await?;
-    server
-        .apply(&flow(&json!({ "kind": "User", "user": { "name": PROJECTS_USER } })))
-        .await?;
+    users::count(server, FLOW, PROJECTS_USER, &["*"]).await?;
     let kubeconfigs = lab.user(PROJECTS_USER, &[]).await?;
     let file = kubeconfigs.get(SERVER).context("the lab made no kubeconfig")?;
     let plane = Plane::connect(SERVER, file).await?;
@@ -248,24 +228,4 @@ async fn projects_user(lab: &Lab, server: &Plane) -> Result<Plane> {
     })
     .await?;
     Ok(plane)
-}
-
-/// The server counts the requests of a flow.
-fn flow(subject: &serde_json::Value) -> serde_json::Value {
-    json!({
-        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
-        "kind": "FlowSchema",
-        "metadata": { "name": FLOW },
-        "spec": {
-            "matchingPrecedence": 50,
-            "priorityLevelConfiguration": { "name": "workload-high" },
-            "rules": [{
-                "subjects": [subject],
-                "resourceRules": [{
-                    "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true, "namespaces": ["*"],
-                }],
-                "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
-            }],
-        },
-    })
 }

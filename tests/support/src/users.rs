@@ -1,0 +1,115 @@
+//! Who the controller is on each server: the users that the manifests give rights to, with those rights and no others.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::lab::HUB;
+use crate::{Lab, Plane, eventually, kubeconfig, manifests};
+
+/// Its namespace on the server that it runs on, where its Lease is, and that of its account in the hub.
+pub const NAMESPACE: &str = "compute-system";
+/// Its account on the server that it runs on.
+pub const ACCOUNT: &str = "compute";
+/// Its account in the hub.
+pub const HUB_ACCOUNT: &str = "compute-manager";
+/// Its name in the hub, as a token of [`HUB_ACCOUNT`] says it.
+pub const HUB_USER: &str = "system:serviceaccount:compute-system:compute-manager";
+/// Its name in projects and where Projects are listed, as a token of [`ACCOUNT`] says it too.
+pub const USER: &str = "system:serviceaccount:compute-system:compute";
+
+/// How long a server may take to serve the kinds of rights.
+const SOON: Duration = Duration::from_secs(90);
+/// What of the manifests concerns users; the rest needs a cluster with Pods.
+const RIGHTS: [&str; 6] = [
+    "Namespace",
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+];
+
+/// Gives the hub's user its rights and writes a kubeconfig with a token of it.
+pub async fn of_hub(lab: &Lab, dir: &Path) -> Result<PathBuf> {
+    let hub = lab.hub().await?;
+    grant(&hub, manifests::HUB_RBAC).await?;
+    with_token(lab, &hub, HUB_ACCOUNT, dir, HUB).await
+}
+
+/// Gives [`USER`] its rights in a project.
+pub async fn in_project(project: &Plane) -> Result<()> {
+    grant(project, manifests::PROJECT_RBAC).await
+}
+
+/// Gives the program its rights on the server that it runs on, with those of `directory` of the manifests, and writes a
+/// kubeconfig with a token of its account.
+pub async fn at_home(lab: &Lab, plane: &str, directory: &str, dir: &Path) -> Result<PathBuf> {
+    let home = lab.plane(plane).await?;
+    grant(&home, directory).await?;
+    with_token(lab, &home, ACCOUNT, dir, plane).await
+}
+
+async fn grant(plane: &Plane, directory: &str) -> Result<()> {
+    let shipped = manifests::build(directory.as_ref())?;
+    let rights = shipped.iter().filter(|object| {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        RIGHTS.contains(&kind)
+    });
+    for object in rights {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        eventually(&what, SOON, async || plane.apply(object).await).await?;
+    }
+    Ok(())
+}
+
+async fn with_token(lab: &Lab, plane: &Plane, account: &str, dir: &Path, name: &str) -> Result<PathBuf> {
+    let token = plane.token(NAMESPACE, account).await?;
+    let document = kubeconfig::document(lab.url(name)?, Some(lab.ca_file()), &json!({ "token": token }));
+    kubeconfig::write(dir, &format!("{name}-{account}"), &document)
+}
+
+/// Makes a server count the requests of a user by themselves (see [`requests`]), those of `verbs`.
+pub async fn count(plane: &Plane, flow: &str, user: &str, verbs: &[&str]) -> Result<()> {
+    let what = format!("requests of {user} are counted on {}", plane.name());
+    let schema = flow_schema(flow, user, verbs);
+    eventually(&what, SOON, async || plane.apply(&schema).await)
+        .await
+        .map(|_| ())
+}
+
+/// Requests of a flow that a server has dispatched.
+pub async fn requests(plane: &Plane, flow: &str) -> Result<f64> {
+    Ok(requests_on(
+        &plane.metrics().await.context("failed to count requests")?,
+        flow,
+    ))
+}
+
+/// The same, from the page of the server's metrics.
+#[must_use]
+pub fn requests_on(page: &str, flow: &str) -> f64 {
+    let flow = format!("flow_schema=\"{flow}\"");
+    crate::probe::sum_of(page, "apiserver_flowcontrol_dispatched_requests_total", &[&flow])
+}
+
+fn flow_schema(name: &str, user: &str, verbs: &[&str]) -> Value {
+    json!({
+        "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+        "kind": "FlowSchema",
+        "metadata": { "name": name },
+        "spec": {
+            "matchingPrecedence": 50,
+            "priorityLevelConfiguration": { "name": "workload-high" },
+            "rules": [{
+                "subjects": [{ "kind": "User", "user": { "name": user } }],
+                "resourceRules": [{
+                    "verbs": verbs, "apiGroups": ["*"], "resources": ["*"], "clusterScope": true, "namespaces": ["*"],
+                }],
+                "nonResourceRules": [{ "verbs": verbs, "nonResourceURLs": ["*"] }],
+            }],
+        },
+    })
+}
