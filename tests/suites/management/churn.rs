@@ -1,5 +1,6 @@
 //! The controller is killed at random moments while WorkloadDeployments come, change and go.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -67,16 +68,15 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     let mut controller = world.controller.lock().await;
     let mut wanted = BTreeMap::new();
     let mut moments = Dice(dice.0 ^ 1);
-    let disturbed = {
-        let kills = kill(&mut controller, &mut moments);
-        let churn = churn(&tenant, &mut dice, &mut wanted);
-        tokio::pin!(kills, churn);
-        // The churn goes on for as long as there are kills.
-        tokio::select! {
-            killed = &mut kills => killed,
-            changed = &mut churn => changed,
-        }
+    let over = Cell::new(false);
+    let kills = async {
+        let killed = kill(&mut controller, &mut moments).await;
+        over.set(true);
+        killed
     };
+    // The churn goes on for as long as there are kills, and ends between two changes: what was asked for is known.
+    let disturbed = tokio::join!(kills, churn(&tenant, &mut dice, &mut wanted, &over));
+    let disturbed = disturbed.0.and(disturbed.1);
     if controller.pid().is_none() {
         controller.start_again().await?;
     } else {
@@ -108,8 +108,13 @@ async fn kill(controller: &mut Controller, dice: &mut Dice) -> Result<()> {
     controller.ready().await
 }
 
-/// Changes the project for ever; `wanted` is what it asks for.
-async fn churn(tenant: &Tenant, dice: &mut Dice, wanted: &mut BTreeMap<String, Wanted>) -> Result<()> {
+/// Changes the project until it is `over`; `wanted` is what it asks for.
+async fn churn(
+    tenant: &Tenant,
+    dice: &mut Dice,
+    wanted: &mut BTreeMap<String, Wanted>,
+    over: &Cell<bool>,
+) -> Result<()> {
     let all = || Wanted {
         replicas: 1,
         cities: CITIES.into(),
@@ -119,7 +124,7 @@ async fn churn(tenant: &Tenant, dice: &mut Dice, wanted: &mut BTreeMap<String, W
         create(tenant, &name, &all()).await?;
         wanted.insert(name, all());
     }
-    loop {
+    while !over.get() {
         let name = format!("w{:02}", dice.below(WORKLOADS));
         match (wanted.get_mut(&name), dice.below(6)) {
             // A predecessor may still be going: then this comes to nothing.
@@ -146,6 +151,7 @@ async fn churn(tenant: &Tenant, dice: &mut Dice, wanted: &mut BTreeMap<String, W
         }
         tokio::time::sleep(dice.pause(20, 200)).await;
     }
+    Ok(())
 }
 
 async fn create(tenant: &Tenant, name: &str, wanted: &Wanted) -> Result<()> {
