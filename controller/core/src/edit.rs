@@ -101,6 +101,17 @@ impl<'a> Edit<'a> {
         self
     }
 
+    /// Sets a field of an object that exists, by the keys that lead to it.
+    #[must_use]
+    pub fn set(mut self, path: &[&str], value: Value) -> Self {
+        let old = self.object.data.pointer(pointer(path).as_str());
+        if old != Some(&value) {
+            let exists = old.is_some();
+            self.put(path, exists, value);
+        }
+        self
+    }
+
     /// Adds a finalizer.
     #[must_use]
     pub fn with_finalizer(mut self, finalizer: &str) -> Self {

@@ -19,6 +19,7 @@ pub mod bindings;
 pub mod brake;
 pub mod conditions;
 mod counts;
+pub mod deployment;
 pub mod edit;
 pub mod federation;
 pub mod identity;

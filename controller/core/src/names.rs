@@ -113,6 +113,18 @@ fn is_dns_part(text: &str) -> bool {
         && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
 }
 
+/// Whether a text can be the value of a label.
+pub(crate) fn is_label_value(value: &str) -> bool {
+    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
+    let bytes = value.as_bytes();
+    value.len() <= LABEL_LENGTH
+        && ends(bytes.first())
+        && ends(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
 fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
 }

@@ -58,6 +58,11 @@ pub fn replicas_available(available: i32, desired: i32) -> String {
     format!("{available}/{desired} replicas available")
 }
 
+/// ReplicasReady=False/InstanceTerminating; `since` is RFC 3339.
+pub fn being_torn_down(instance: &str, since: &str) -> String {
+    format!("Instance {instance} is being torn down since {since}")
+}
+
 // Placement and Workload.
 
 /// Available=True/AvailableDeploymentFound on a placement.

@@ -10,6 +10,8 @@ pub const NO_MATCHING_LOCATION: &str = "NoMatchingLocation";
 pub const PROVISIONING_NETWORK: &str = "ProvisioningNetwork";
 /// Available=False on a WorkloadDeployment: instances are on their way.
 pub const PROVISIONING_INSTANCES: &str = "ProvisioningInstances";
+/// ReplicasReady=False on a WorkloadDeployment: the teardown of an instance does not end (design.md 7.5-10).
+pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
 /// ReplicasReady=True.
 pub const REPLICAS_AVAILABLE: &str = "ReplicasAvailable";
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use popcell_api::{InstanceTemplateSpec, annotations};
 
 use super::field::Faults;
-use crate::names::{LABEL_LENGTH, is_within};
+use crate::names::{is_label_value, is_within};
 
 const METADATA: &str = "spec.template.metadata";
 /// Domains of keys that this program, Karmada or the platform write. With sub-domains.
@@ -62,17 +62,6 @@ fn is_reserved(domain: &str) -> bool {
 
 fn is_domain(domain: &str) -> bool {
     domain.len() <= 253 && domain.split('.').all(crate::names::is_dns_label)
-}
-
-fn is_label_value(value: &str) -> bool {
-    let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
-    let bytes = value.as_bytes();
-    value.len() <= LABEL_LENGTH
-        && ends(bytes.first())
-        && ends(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 fn ssh_keys(path: &str, keys: &str, faults: &mut Faults) {

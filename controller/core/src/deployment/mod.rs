@@ -1,0 +1,216 @@
+//! `deployment`: a WorkloadDeployment becomes ordered Instances in its cell (domain.md 3.6, 3.7; design.md 7.5-9, -10, -12).
+//!
+//! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a pass.
+//! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
+//! - Nothing here needs another plane: a cell runs what it was told while everything above it is away.
+
+mod networks;
+mod rollout;
+mod status;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use popcell_api::{annotations, finalizers, gates, kind};
+use serde_json::{Value, json};
+
+use crate::edit::{self, Edit};
+use crate::object::{Fields, Object};
+use crate::paused;
+use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
+use crate::slots;
+pub use networks::{Networks, binding_name};
+use rollout::{Instances, Step};
+pub use template::hash;
+use template::{Likeness, Template};
+
+/// What a pass looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The WorkloadDeployment in the cell.
+    pub deployment: &'a Object,
+    /// All Instances of its namespace.
+    pub instances: &'a [&'a Object],
+    /// What the cell has of networks; `None` where networking is off.
+    pub networks: Option<Networks<'a>>,
+    /// The time of the pass.
+    pub now: Timestamp,
+}
+
+/// Whether an Instance is of a WorkloadDeployment: by its controller, or by its label where it has none.
+pub fn owns(deployment: &Object, instance: &Object) -> bool {
+    match instance
+        .metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .find(|one| one.controller == Some(true))
+    {
+        Some(owner) => owner.uid == deployment.uid(),
+        None => instance.label(popcell_api::labels::WORKLOAD_DEPLOYMENT_UID) == Some(deployment.uid()),
+    }
+}
+
+/// Decides one pass.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    let deployment = seen.deployment;
+    let ours = seen
+        .instances
+        .iter()
+        .copied()
+        .filter(|one| owns(deployment, one))
+        .collect();
+    let pass = Pass {
+        seen,
+        deployment,
+        ours,
+        plan: Plan::default(),
+    };
+    pass.decide()
+}
+
+struct Pass<'a> {
+    seen: &'a Observation<'a>,
+    deployment: &'a Object,
+    ours: Vec<&'a Object>,
+    plan: Plan,
+}
+
+impl<'a> Pass<'a> {
+    fn decide(mut self) -> Plan {
+        let deployment = self.deployment;
+        if paused::is_paused(deployment) {
+            return paused::plan(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment, self.seen.now);
+        }
+        if deployment.deleting() {
+            return self.finalise();
+        }
+        if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
+            let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
+            self.plan.actions.extend(edit.action());
+            return self.plan;
+        }
+        let Some(template) = Template::of(deployment) else {
+            return self.unreadable("/spec/template/spec");
+        };
+        let networks = self.seen.networks.as_ref();
+        let networks = networks.map(|seen| networks::settle(deployment, seen, &mut self.plan));
+        let networks_are_there = networks.as_ref().is_none_or(|networks| networks.ready);
+        let sorted = Instances::sort(deployment, &template, &self.ours);
+        self.heal(&sorted, &template);
+        if networks_are_there {
+            self.open_gates();
+        }
+        self.roll(&sorted, &template, networks.as_ref());
+        let granted = slots::granted_list(&status::granted(deployment, &sorted));
+        let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
+        if let Some(remember) = memory.action() {
+            // It moves the version that a status would be written on: the next pass writes that.
+            self.plan.actions.push(remember);
+            return self.plan;
+        }
+        self.report(Some(&template), networks.as_ref())
+    }
+
+    fn edit(&self) -> Edit<'a> {
+        Edit::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment)
+    }
+
+    fn finalise(mut self) -> Plan {
+        if !self.deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
+            return self.plan;
+        }
+        for instance in self.ours.iter().filter(|one| !one.deleting()) {
+            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, instance, Vec::new(), Brake::Exempt);
+            self.plan.actions.push(delete);
+        }
+        if self.ours.is_empty() {
+            let edit = self.edit().without_finalizer(finalizers::WORKLOAD_CONTROLLER);
+            self.plan.actions.extend(edit.action());
+            return self.plan;
+        }
+        let template = Template::of(self.deployment);
+        self.report(template.as_ref(), None)
+    }
+
+    fn unreadable(mut self, path: &str) -> Plan {
+        self.plan.terminal = Some(Terminal {
+            reason: "Unreadable".to_owned(),
+            message: format!("{path} cannot be read"),
+        });
+        self.plan.notes.push(Note::Undecodable {
+            target: Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment),
+            path: path.to_owned(),
+        });
+        self.plan
+    }
+
+    /// Labels that others took away, and hashes of those that were made from an equal template.
+    fn heal(&mut self, sorted: &Instances<'_>, template: &Template<'_>) {
+        for (ordinal, slot) in &sorted.slots {
+            if slot.instance.deleting() {
+                continue;
+            }
+            let mut edit = Edit::of(&Plane::Cell, kind::INSTANCE, slot.instance);
+            for (key, value) in template.labels(*ordinal) {
+                edit = edit.label(&key, &value);
+            }
+            if slot.likeness == Likeness::Unstamped {
+                edit = match slot.instance.at("/spec/controller") {
+                    Some(_) => edit.set(&["spec", "controller", "templateHash"], json!(template.hash)),
+                    None => edit.set(&["spec", "controller"], json!({ "templateHash": template.hash })),
+                };
+            }
+            self.plan.actions.extend(edit.action());
+        }
+    }
+
+    fn open_gates(&mut self) {
+        for instance in self.ours.iter().filter(|one| !one.deleting()) {
+            let open = edit::without_gate(&Plane::Cell, instance, gates::NETWORK);
+            self.plan.actions.extend(open.map(Action::Patch));
+        }
+    }
+
+    fn roll(&mut self, sorted: &Instances<'a>, template: &Template<'_>, networks: Option<&networks::State>) {
+        match rollout::step(sorted, slots::desired(self.deployment)) {
+            Step::Settled | Step::Wait => {}
+            Step::Delete(instance) => {
+                let delete = Action::delete(&Plane::Cell, kind::INSTANCE, instance, Vec::new(), Brake::Exempt);
+                self.plan.actions.push(delete);
+            }
+            Step::Create(ordinal) => {
+                let location = networks.and_then(|networks| networks.location.as_ref());
+                let instance = template.instance(ordinal, location, networks.is_some());
+                let holder = self.seen.instances.iter().find(|one| one.name() == instance.name());
+                match holder {
+                    Some(holder) => self.plan.notes.push(held(holder)),
+                    None => self
+                        .plan
+                        .actions
+                        .push(Action::create(&Plane::Cell, kind::INSTANCE, instance)),
+                }
+            }
+        }
+    }
+
+    fn report(mut self, template: Option<&Template<'_>>, networks: Option<&networks::State>) -> Plan {
+        let status: Value = status::render(self.deployment, template, &self.ours, networks, self.seen.now);
+        self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
+        if let Some(delay) = status::next_look(&self.ours, self.seen.now) {
+            self.plan.requeue_within(delay);
+        }
+        self.plan
+    }
+}
+
+/// Why an object that is not ours keeps its name.
+fn held(holder: &Object) -> Note {
+    let target = Target::of(&Plane::Cell, kind::INSTANCE, holder);
+    if holder.deleting() {
+        Note::WaitsFor(target)
+    } else {
+        Note::Foreign(target)
+    }
+}

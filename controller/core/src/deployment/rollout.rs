@@ -1,0 +1,100 @@
+//! Ordered instances: one action a pass (domain.md 3.7 in the order of design.md 7.5-10).
+//!
+//! Law: of the desired slots, no fewer are Ready than min(those at the start, desired - 1) by our doing. A slot that is
+//! Ready is given up only while every other one is Ready; what is deleted beside that was not Ready, or is not desired.
+
+use std::collections::BTreeMap;
+
+use popcell_api::conditions as types;
+
+use super::template::{Likeness, Template};
+use crate::conditions;
+use crate::object::{Fields, Object};
+use crate::slots;
+
+/// The Instances of a WorkloadDeployment, by what they are to it.
+#[derive(Debug, Default)]
+pub(super) struct Instances<'a> {
+    /// Those of slots, desired or not.
+    pub(super) slots: BTreeMap<i64, Slot<'a>>,
+    /// Those of no slot (domain.md G3).
+    pub(super) strays: Vec<&'a Object>,
+}
+
+/// One slot that has an Instance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot<'a> {
+    pub(super) instance: &'a Object,
+    pub(super) likeness: Likeness,
+}
+
+impl Slot<'_> {
+    fn is_ready(&self) -> bool {
+        !self.instance.deleting() && is_ready(self.instance)
+    }
+}
+
+/// Ready=True.
+pub(super) fn is_ready(instance: &Object) -> bool {
+    conditions::says(instance, types::READY, "True")
+}
+
+impl<'a> Instances<'a> {
+    /// Sorts those of one WorkloadDeployment.
+    pub(super) fn sort(deployment: &Object, template: &Template<'_>, instances: &[&'a Object]) -> Self {
+        let mut sorted = Self::default();
+        for instance in instances {
+            match slots::ordinal_of(deployment.name(), instance.name()) {
+                Some(ordinal) => {
+                    let likeness = template.compare(ordinal, instance);
+                    sorted.slots.insert(ordinal, Slot { instance, likeness });
+                }
+                None => sorted.strays.push(instance),
+            }
+        }
+        sorted.strays.sort_by(|one, other| one.name().cmp(other.name()));
+        sorted
+    }
+}
+
+/// What one pass does.
+#[derive(Debug)]
+pub(super) enum Step<'a> {
+    /// Takes one away.
+    Delete(&'a Object),
+    /// Fills a slot.
+    Create(i64),
+    /// Something must happen first.
+    Wait,
+    /// Everything is as desired.
+    Settled,
+}
+
+/// Decides on one action for `desired` slots.
+pub(super) fn step<'a>(instances: &Instances<'a>, desired: i64) -> Step<'a> {
+    let stays = |instance: &&'a Object| !instance.deleting();
+    if let Some(stray) = instances.strays.iter().copied().find(stays) {
+        return Step::Delete(stray);
+    }
+    let surplus = instances.slots.range(desired..).rev();
+    if let Some(surplus) = surplus.map(|(_, slot)| slot.instance).find(stays) {
+        return Step::Delete(surplus);
+    }
+    let wanted = || instances.slots.range(..desired);
+    let broken = |slot: &&Slot<'_>| !slot.instance.deleting() && slot.likeness == Likeness::Drifted && !slot.is_ready();
+    if let Some(broken) = wanted().rev().map(|(_, slot)| slot).find(broken) {
+        return Step::Delete(broken.instance);
+    }
+    for ordinal in 0..desired {
+        match instances.slots.get(&ordinal) {
+            None => return Step::Create(ordinal),
+            Some(slot) if slot.is_ready() => {}
+            Some(_) => return Step::Wait,
+        }
+    }
+    let drifted = |slot: &&Slot<'_>| slot.likeness == Likeness::Drifted;
+    match wanted().rev().map(|(_, slot)| slot).find(drifted) {
+        Some(drifted) => Step::Delete(drifted.instance),
+        None => Step::Settled,
+    }
+}

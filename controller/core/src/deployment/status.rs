@@ -1,0 +1,204 @@
+//! Status of a WorkloadDeployment in its cell (domain.md 2.6, 3.6 steps 4 to 6; design.md 7.5-10, -12).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::conditions::{self as types, messages, reasons};
+use serde_json::{Value, json};
+
+use super::networks::State;
+use super::rollout::{self, Instances};
+use super::template::Template;
+use crate::conditions::{self, Condition};
+use crate::counts::COUNTS;
+use crate::object::{Fields, Object};
+use crate::{paused, priority, slots};
+
+/// A teardown that takes longer is told.
+pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
+
+/// Numbers of instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Counts {
+    replicas: i32,
+    current: i32,
+    updated: i32,
+    desired: i32,
+    ready: i32,
+    blocked: i32,
+}
+
+/// The whole status; fields and conditions of others stay. `networks` is `None` where networking is off.
+pub(super) fn render(
+    deployment: &Object,
+    template: Option<&Template<'_>>,
+    instances: &[&Object],
+    networks: Option<&State>,
+    now: Timestamp,
+) -> Value {
+    let old = deployment.at("/status");
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let counts = count(deployment, template, instances);
+    let numbers = [
+        counts.replicas,
+        counts.current,
+        counts.updated,
+        counts.desired,
+        counts.ready,
+    ];
+    for (field, number) in COUNTS.into_iter().zip(numbers) {
+        status.insert(field.to_owned(), json!(number));
+    }
+    if let Some(generation) = deployment.generation() {
+        status.insert("observedGeneration".to_owned(), json!(generation));
+    }
+    if let Some(location) = networks.and_then(|networks| networks.location.clone()) {
+        status.insert("location".to_owned(), location);
+    }
+    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
+    paused::lift(&mut list);
+    let stuck = stuck(instances, now);
+    let told = [
+        Some(replicas_ready(counts, stuck)),
+        available(deployment, counts, instances, networks),
+    ];
+    for condition in told.into_iter().flatten() {
+        conditions::put(&mut list, condition.render(old, deployment.generation(), now));
+    }
+    status.insert("conditions".to_owned(), json!(list));
+    Value::Object(status)
+}
+
+fn count(deployment: &Object, template: Option<&Template<'_>>, instances: &[&Object]) -> Counts {
+    let hash = template.map(|template| template.hash.as_str());
+    let updated = |one: &&&Object| hash.is_some() && one.text("/status/controller/observedTemplateHash") == hash;
+    let programmed = |one: &&&Object| conditions::says(one, types::PROGRAMMED, "True");
+    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    let all = || instances.iter();
+    Counts {
+        replicas: number(instances.len()),
+        current: number(all().filter(updated).filter(programmed).count()),
+        updated: number(all().filter(updated).count()),
+        desired: i32::try_from(slots::desired(deployment)).unwrap_or(i32::MAX),
+        ready: number(all().filter(|one| rollout::is_ready(one)).count()),
+        blocked: number(
+            all()
+                .filter(|one| conditions::says(one, types::QUOTA_GRANTED, "False"))
+                .count(),
+        ),
+    }
+}
+
+/// The Instance that has been going for longest, once that is too long.
+fn stuck<'a>(instances: &[&'a Object], now: Timestamp) -> Option<(&'a Object, Timestamp)> {
+    let since = |one: &&'a Object| Some((*one, one.metadata.deletion_timestamp.as_ref()?.0));
+    let oldest = instances.iter().filter_map(since).min_by_key(|(_, since)| *since)?;
+    (now.duration_since(oldest.1) >= TEARDOWN.try_into().unwrap_or_default()).then_some(oldest)
+}
+
+/// When the first teardown that is under way is to be told.
+pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duration> {
+    let since = |one: &&Object| Some(one.metadata.deletion_timestamp.as_ref()?.0);
+    let passed = |since: Timestamp| Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    instances
+        .iter()
+        .filter_map(since)
+        .map(passed)
+        .filter(|passed| *passed < TEARDOWN)
+        .map(|passed| TEARDOWN.saturating_sub(passed))
+        .min()
+}
+
+fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>) -> Condition {
+    let told = |holds, reason, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
+    let available = messages::replicas_available(counts.ready, counts.desired);
+    if counts.blocked > 0 {
+        let message = messages::replicas_pending_quota(counts.blocked, counts.desired);
+        return told(false, reasons::QUOTA_EXCEEDED, message);
+    }
+    if let Some((instance, since)) = stuck {
+        let message = messages::being_torn_down(instance.name(), &conditions::seconds(since));
+        return told(false, reasons::INSTANCE_TERMINATING, message);
+    }
+    if counts.ready < counts.desired {
+        return told(false, reasons::PROVISIONING_INSTANCES, available);
+    }
+    told(true, reasons::REPLICAS_AVAILABLE, available)
+}
+
+/// `None`: it stays as it is, since nothing is asked for.
+fn available(
+    deployment: &Object,
+    counts: Counts,
+    instances: &[&Object],
+    networks: Option<&State>,
+) -> Option<Condition> {
+    let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
+    if counts.ready > 0 {
+        let message = messages::instances_ready(counts.ready, counts.replicas);
+        return told(true, reasons::STABLE_INSTANCE_FOUND, message);
+    }
+    if networks.is_some_and(|networks| networks.nowhere) {
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        return told(
+            false,
+            reasons::NO_MATCHING_LOCATION,
+            messages::no_matching_location(city),
+        );
+    }
+    if let Some((reason, message)) = worst(instances) {
+        return told(false, &reason, message);
+    }
+    if networks.is_some_and(|networks| !networks.ready) {
+        let message = messages::NETWORK_BEING_PROVISIONED.to_owned();
+        return told(false, reasons::PROVISIONING_NETWORK, message);
+    }
+    if counts.replicas == 0 && counts.desired == 0 {
+        return None;
+    }
+    let message = messages::INSTANCES_BEING_PROVISIONED.to_owned();
+    told(false, reasons::PROVISIONING_INSTANCES, message)
+}
+
+/// The reason of Ready with the highest priority, where that is one to act on; of the lowest slot among equals.
+fn worst(instances: &[&Object]) -> Option<(String, String)> {
+    let blocking = |one: &&Object| {
+        let status = one.at("/status").filter(|_| !one.deleting())?;
+        let ready = conditions::find(status, types::READY)?;
+        let reason = conditions::text(ready, "reason");
+        let priority = priority::of(reason);
+        let message = conditions::text(ready, "message");
+        (priority >= priority::BLOCKING).then(|| (priority, reason.to_owned(), message.to_owned()))
+    };
+    let mut worst: Option<(u8, String, String)> = None;
+    for found in instances.iter().filter_map(blocking) {
+        if worst.as_ref().is_none_or(|known| found.0 > known.0) {
+            worst = Some(found);
+        }
+    }
+    worst.map(|(_, reason, message)| (reason, message))
+}
+
+/// Ordinals whose claim is granted (design.md 7.5-9): those whose Instance says so, and of the others that are wanted
+/// those that were remembered and not denied since.
+pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
+    let desired = slots::desired(deployment);
+    let remembered = slots::granted(deployment);
+    let candidates = (0..desired).chain(instances.slots.keys().copied());
+    candidates
+        .filter(|ordinal| {
+            let instance = instances.slots.get(ordinal).map(|slot| slot.instance);
+            let condition = instance
+                .and_then(|one| one.at("/status"))
+                .and_then(|status| conditions::find(status, types::QUOTA_GRANTED));
+            let (status, reason) = condition.map_or(("", ""), |one| {
+                (conditions::text(one, "status"), conditions::text(one, "reason"))
+            });
+            match status {
+                "True" => reason != reasons::QUOTA_DISABLED,
+                "False" if reason == reasons::QUOTA_EXCEEDED || reason == reasons::VALIDATION_FAILED => false,
+                _ => remembered.contains(ordinal),
+            }
+        })
+        .collect()
+}

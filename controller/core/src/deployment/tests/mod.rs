@@ -1,0 +1,181 @@
+//! One WorkloadDeployment in one cell.
+
+mod networking;
+mod properties;
+mod rollout;
+mod statuses;
+mod templates;
+
+use popcell_api::kind;
+use serde_json::{Value, json};
+
+use super::{Networks, Observation, decide};
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, Plan, Plane};
+use crate::testing::{World, now, object};
+
+const NAMESPACE: &str = "ns-1";
+
+/// A WorkloadDeployment `web` that asks for so many replicas.
+fn deployment(replicas: i64) -> Object {
+    object(json!({
+        "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+        "metadata": { "name": "web", "namespace": NAMESPACE, "uid": "wd", "resourceVersion": "1", "generation": 3,
+            "finalizers": ["compute.datumapis.com/workload-controller"] },
+        "spec": {
+            "workloadRef": { "name": "web", "uid": "w" }, "placementName": "us", "cityCode": "DFW",
+            "template": template("one"),
+            "scaleSettings": { "minReplicas": replicas },
+        },
+    }))
+}
+
+fn template(image: &str) -> Value {
+    json!({
+        "metadata": { "labels": { "app": "web" }, "annotations": { "note": "n" } },
+        "spec": {
+            "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" },
+                "sandbox": { "containers": [{ "name": "main", "image": image }] } },
+            "networkInterfaces": [{ "network": { "name": "default" } }],
+        },
+    })
+}
+
+/// A cell with one WorkloadDeployment, without networking unless a test adds it.
+struct Cell {
+    world: World,
+    networking: bool,
+}
+
+impl Cell {
+    fn new(replicas: i64) -> Self {
+        let mut world = World::default();
+        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(replicas));
+        Self {
+            world,
+            networking: false,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        let list = |kind| self.world.list(&Plane::Cell, kind);
+        let (locations, bindings) = (list(kind::LOCATION), list(kind::NETWORK_BINDING));
+        let (contexts, claims, subnets) = (
+            list(kind::NETWORK_CONTEXT),
+            list(kind::SUBNET_CLAIM),
+            list(kind::SUBNET),
+        );
+        let networks = Networks {
+            locations: Observed::Known(&locations),
+            bindings: Observed::Known(&bindings),
+            contexts: Observed::Known(&contexts),
+            claims: Observed::Known(&claims),
+            subnets: Observed::Known(&subnets),
+        };
+        let Some(deployment) = self.get() else {
+            return Plan::default();
+        };
+        decide(&Observation {
+            deployment,
+            instances: &list(kind::INSTANCE),
+            networks: self.networking.then_some(networks),
+            now: now(),
+        })
+    }
+
+    fn get(&self) -> Option<&Object> {
+        self.world
+            .get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web")
+    }
+
+    fn edit(&mut self, change: impl FnOnce(&mut Object)) {
+        self.world
+            .change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web", change);
+    }
+
+    fn instance(&self, ordinal: i64) -> Option<&Object> {
+        let name = format!("web-{ordinal}");
+        self.world.get(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name)
+    }
+
+    fn edit_instance(&mut self, ordinal: i64, change: impl FnOnce(&mut Object)) {
+        let name = format!("web-{ordinal}");
+        self.world
+            .change(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name, change);
+    }
+
+    /// The provider runs an Instance, or finds that it cannot.
+    fn report(&mut self, ordinal: i64, ready: bool) {
+        self.edit_instance(ordinal, |one| run(one, ready));
+    }
+
+    /// One pass; what it did to Instances, such as `create web-0`.
+    fn pass(&mut self) -> Vec<String> {
+        let plan = self.plan();
+        self.world.apply(&plan);
+        done(&plan)
+    }
+
+    /// Passes until nothing is left to do but to wait; what they did to Instances.
+    fn settle(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        for _ in 0..20 {
+            let plan = self.plan();
+            if plan.is_quiet() {
+                return all;
+            }
+            self.world.apply(&plan);
+            all.extend(done(&plan));
+        }
+        panic!("not settled: {:#?}", self.plan());
+    }
+
+    /// So many replicas that run the template of today.
+    fn running(replicas: i64) -> Self {
+        let mut cell = Self::new(replicas);
+        for ordinal in 0..replicas {
+            cell.settle();
+            cell.report(ordinal, true);
+        }
+        cell.settle();
+        cell
+    }
+}
+
+/// A provider's status: it echoes the hash.
+fn run(instance: &mut Object, ready: bool) {
+    let hash = instance
+        .text("/spec/controller/templateHash")
+        .unwrap_or_default()
+        .to_owned();
+    let truth = if ready { "True" } else { "False" };
+    let condition = |type_: &str, status: &str, reason: &str| {
+        json!({ "type": type_, "status": status, "reason": reason, "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    instance.data["status"] = json!({
+        "controller": { "observedTemplateHash": hash },
+        "conditions": [
+            condition("Programmed", "True", "Programmed"),
+            condition("QuotaGranted", "True", "QuotaAvailable"),
+            condition("Ready", truth, if ready { "Available" } else { "InstanceCrashing" }),
+        ],
+    });
+}
+
+fn done(plan: &Plan) -> Vec<String> {
+    let of_instances = |action: &&Action| action.target().kind == kind::INSTANCE;
+    plan.actions
+        .iter()
+        .filter(of_instances)
+        .map(|action| {
+            let verb = match action {
+                Action::Create { .. } => "create",
+                Action::Patch(_) => "patch",
+                Action::Delete(_) => "delete",
+            };
+            format!("{verb} {}", action.target().name)
+        })
+        .collect()
+}

@@ -1,0 +1,266 @@
+//! Order of creates and deletes.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use popcell_api::kind;
+use serde_json::json;
+
+use super::super::rollout::{Instances, Slot, Step, step};
+use super::super::template::Likeness;
+use super::{Cell, NAMESPACE, template};
+use crate::object::{Fields, Object};
+use crate::plan::{Note, Plane};
+use crate::testing::{now, object};
+
+#[test]
+fn i1_i2_i3_one_after_the_other_and_each_waits_for_the_one_before() {
+    let mut cell = Cell::new(3);
+    assert_eq!(cell.settle(), ["create web-0"]);
+    cell.report(0, false);
+    assert_eq!(cell.settle(), [""; 0]);
+    cell.report(0, true);
+    assert_eq!(cell.settle(), ["create web-1"]);
+    cell.report(1, true);
+    assert_eq!(cell.settle(), ["create web-2"]);
+    cell.report(2, true);
+    assert_eq!(cell.settle(), [""; 0]);
+}
+
+#[test]
+fn i4_scale_down_begins_at_the_highest_whatever_lower_slots_do() {
+    for lower in [true, false] {
+        let mut cell = Cell::running(3);
+        cell.report(0, lower);
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
+        assert_eq!(cell.pass(), ["delete web-2"]);
+        assert_eq!(cell.pass(), ["delete web-1"]);
+    }
+}
+
+#[test]
+fn i4_a_teardown_that_does_not_end_holds_up_no_other() {
+    let mut cell = Cell::running(3);
+    cell.edit_instance(2, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
+    assert_eq!(cell.pass(), ["delete web-2"]);
+    assert!(cell.instance(2).unwrap().deleting());
+    assert_eq!(cell.pass(), ["delete web-1"]);
+}
+
+#[test]
+fn i6_a_slot_in_the_middle_is_filled() {
+    let mut cell = Cell::running(3);
+    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    assert_eq!(cell.settle(), ["create web-1"]);
+}
+
+#[test]
+fn b10_image_change_rolls_highest_first() {
+    let mut cell = Cell::running(3);
+    for ordinal in 0..3 {
+        cell.edit_instance(ordinal, |one| {
+            one.metadata.finalizers = Some(vec!["provider".to_owned()])
+        });
+    }
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    for ordinal in [2, 1, 0] {
+        assert_eq!(cell.settle(), [format!("delete web-{ordinal}")]);
+        // The provider tears it down.
+        assert_eq!(cell.settle(), [""; 0]);
+        cell.edit_instance(ordinal, |one| one.metadata.finalizers = None);
+        assert_eq!(cell.settle(), [format!("create web-{ordinal}")]);
+        let made = cell.instance(ordinal).unwrap();
+        let image = made.text("/spec/runtime/sandbox/containers/0/image");
+        assert_eq!(image, Some("two"));
+        cell.report(ordinal, true);
+        if ordinal > 0 {
+            cell.edit_instance(ordinal, |one| {
+                one.metadata.finalizers = Some(vec!["provider".to_owned()])
+            });
+        }
+    }
+    assert_eq!(cell.settle(), [""; 0]);
+}
+
+#[test]
+fn b10b_c10_the_restart_annotation_rolls() {
+    let mut cell = Cell::running(2);
+    let restarted = "2026-01-01T00:00:00Z";
+    cell.edit(|one| {
+        one.data["spec"]["template"]["metadata"]["annotations"]["compute.datumapis.com/restartedAt"] = json!(restarted)
+    });
+    assert_eq!(cell.pass(), ["delete web-1"]);
+    assert_eq!(cell.settle(), ["create web-1"]);
+    let annotation = cell
+        .instance(1)
+        .unwrap()
+        .annotation("compute.datumapis.com/restartedAt");
+    assert_eq!(annotation, Some(restarted));
+}
+
+#[test]
+fn g4_a_bad_image_is_repaired_by_a_new_template() {
+    let mut cell = Cell::new(3);
+    cell.settle();
+    cell.report(0, false);
+    cell.edit(|one| one.data["spec"]["template"] = template("good"));
+    assert_eq!(cell.pass(), ["delete web-0"]);
+    assert_eq!(cell.settle(), ["create web-0"]);
+}
+
+#[test]
+fn i5_creates_and_repairs_come_before_a_roll() {
+    let mut cell = Cell::running(3);
+    cell.report(0, false);
+    cell.edit(|one| {
+        one.data["spec"]["template"] = template("two");
+        one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2);
+    });
+    assert_eq!(cell.pass(), ["delete web-2"], "surplus");
+    assert_eq!(cell.pass(), ["delete web-0"], "unready and drifted");
+    assert_eq!(cell.settle(), ["create web-0"]);
+    assert_eq!(cell.settle(), [""; 0], "web-1 is Ready: it waits for web-0");
+    cell.report(0, true);
+    assert_eq!(cell.pass(), ["delete web-1"]);
+}
+
+#[test]
+fn g3_strays_go_first() {
+    let mut cell = Cell::running(1);
+    for name in ["web-x", "web-01", "other"] {
+        let stray = json!({ "metadata": { "name": name, "namespace": NAMESPACE, "uid": name, "resourceVersion": "1",
+            "labels": { "compute.datumapis.com/workload-deployment-uid": "wd" } }, "spec": {} });
+        cell.world.put(&Plane::Cell, kind::INSTANCE, object(stray));
+    }
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+    assert_eq!(
+        cell.settle(),
+        ["delete other", "delete web-01", "delete web-x", "create web-1"]
+    );
+}
+
+#[test]
+fn instances_of_others_are_left_alone_also_where_they_hold_a_name() {
+    let mut cell = Cell::new(1);
+    let foreign = object(
+        json!({ "metadata": { "name": "web-0", "namespace": NAMESPACE, "uid": "x",
+        "resourceVersion": "1", "labels": { "compute.datumapis.com/workload-deployment-uid": "another" } } }),
+    );
+    cell.world.put(&Plane::Cell, kind::INSTANCE, foreign.clone());
+    cell.settle();
+    assert_eq!(cell.instance(0), Some(&foreign));
+    let notes = cell.plan().notes;
+    assert!(matches!(notes.as_slice(), [Note::Foreign(target)] if target.name == "web-0"));
+}
+
+#[test]
+fn deletion_waits_for_the_last_instance() {
+    let mut cell = Cell::running(2);
+    cell.edit_instance(1, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
+    cell.world
+        .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
+    assert_eq!(cell.pass(), ["delete web-0", "delete web-1"]);
+    cell.settle();
+    assert!(cell.get().is_some());
+    cell.edit_instance(1, |one| one.metadata.finalizers = None);
+    cell.settle();
+    assert!(cell.get().is_none());
+}
+
+/// States of one slot in the table.
+const STATES: [State; 7] = [
+    State::Missing,
+    State::Deleting,
+    State::Unready,
+    State::Ready,
+    State::DriftedReady,
+    State::DriftedUnready,
+    State::Unstamped,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Missing,
+    Deleting,
+    Unready,
+    Ready,
+    DriftedReady,
+    DriftedUnready,
+    Unstamped,
+}
+
+impl State {
+    fn instance(self, ordinal: usize) -> Option<(Object, Likeness)> {
+        let mut instance = object(json!({ "metadata": { "name": format!("web-{ordinal}"), "uid": "u" } }));
+        if self.is_ready() {
+            instance.data["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+        }
+        if self == Self::Deleting {
+            instance.metadata.deletion_timestamp = Some(Time(now()));
+        }
+        let likeness = match self {
+            Self::Missing => return None,
+            Self::DriftedReady | Self::DriftedUnready => Likeness::Drifted,
+            Self::Unstamped => Likeness::Unstamped,
+            _ => Likeness::Same,
+        };
+        Some((instance, likeness))
+    }
+
+    fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::DriftedReady | Self::Unstamped)
+    }
+}
+
+/// What decision 10 says of three slots, of which `desired` are wanted, written down anew.
+fn expected(states: [State; 3], desired: usize) -> String {
+    let there = |state: State| !matches!(state, State::Missing | State::Deleting);
+    if let Some(surplus) = (desired..3).rev().find(|slot| there(states[*slot])) {
+        return format!("delete {surplus}");
+    }
+    if let Some(broken) = (0..desired).rev().find(|slot| states[*slot] == State::DriftedUnready) {
+        return format!("delete {broken}");
+    }
+    if let Some(first) = (0..desired).find(|slot| !states[*slot].is_ready()) {
+        return match states[first] {
+            State::Missing => format!("create {first}"),
+            _ => "wait".to_owned(),
+        };
+    }
+    let drifted = (0..desired).rev().find(|slot| states[*slot] == State::DriftedReady);
+    drifted.map_or_else(|| "settled".to_owned(), |slot| format!("delete {slot}"))
+}
+
+#[test]
+fn every_state_of_three_slots() {
+    let mut seen = 0;
+    for (desired, first) in (0..=3).flat_map(|desired| STATES.map(|first| (desired, first))) {
+        for (second, third) in STATES
+            .into_iter()
+            .flat_map(|second| STATES.map(|third| (second, third)))
+        {
+            let states = [first, second, third];
+            let made: Vec<_> = states
+                .iter()
+                .enumerate()
+                .map(|(slot, state)| state.instance(slot))
+                .collect();
+            let mut instances = Instances::default();
+            for (slot, made) in made.iter().enumerate() {
+                if let Some((instance, likeness)) = made {
+                    let slot = i64::try_from(slot).unwrap();
+                    let likeness = *likeness;
+                    instances.slots.insert(slot, Slot { instance, likeness });
+                }
+            }
+            let taken = match step(&instances, i64::try_from(desired).unwrap()) {
+                Step::Delete(instance) => instance.name().replace("web-", "delete "),
+                Step::Create(ordinal) => format!("create {ordinal}"),
+                Step::Wait => "wait".to_owned(),
+                Step::Settled => "settled".to_owned(),
+            };
+            assert_eq!(taken, expected(states, desired), "{states:?} of which {desired}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 4 * 7 * 7 * 7);
+}

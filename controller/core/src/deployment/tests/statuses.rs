@@ -1,0 +1,213 @@
+//! Counts, conditions and memory of a WorkloadDeployment in its cell.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use popcell_api::kind;
+use serde_json::{Value, json};
+
+use super::{Cell, NAMESPACE, run, template};
+use crate::conditions;
+use crate::object::{Fields, Object};
+use crate::plan::Plane;
+use crate::testing::now;
+
+fn status(cell: &Cell) -> Value {
+    cell.get().unwrap().at("/status").unwrap().clone()
+}
+
+/// Status, reason and message of a condition.
+fn told(cell: &Cell, type_: &str) -> [String; 3] {
+    let status = status(cell);
+    let condition = conditions::find(&status, type_).unwrap().clone();
+    ["status", "reason", "message"].map(|field| conditions::text(&condition, field).to_owned())
+}
+
+fn says(cell: &mut Cell, ordinal: i64, type_: &'static str, status: &str, reason: &str) {
+    let condition = json!({ "type": type_, "status": status, "reason": reason, "message": format!("{reason}!"),
+        "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    cell.edit_instance(ordinal, |one| {
+        let list = one.data["status"]["conditions"].as_array_mut().unwrap();
+        conditions::put(list, condition);
+    });
+}
+
+#[test]
+fn c57_counts_are_of_the_latest_template() {
+    let mut cell = Cell::running(3);
+    cell.edit(|one| {
+        one.metadata.generation = Some(4);
+        one.data["spec"]["scaleSettings"]["minReplicas"] = json!(4);
+    });
+    cell.settle();
+    let counts = |cell: &Cell| {
+        let status = status(cell);
+        let fields = [
+            "replicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "desiredReplicas",
+            "readyReplicas",
+        ];
+        fields.map(|field| status[field].as_i64().unwrap())
+    };
+    assert_eq!(counts(&cell), [4, 3, 3, 4, 3]);
+    assert_eq!(status(&cell)["observedGeneration"], 4);
+    // Echoes the hash, but is not programmed.
+    cell.edit_instance(3, |one| {
+        run(one, false);
+        one.data["status"]["conditions"][0]["status"] = json!("Unknown");
+    });
+    cell.settle();
+    assert_eq!(counts(&cell), [4, 3, 4, 4, 3]);
+    // c11: the column dips while the template rolls.
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    cell.settle();
+    assert_eq!(counts(&cell)[2], 0);
+}
+
+#[test]
+fn d2_6_conditions_of_a_deployment() {
+    let mut cell = Cell::new(2);
+    cell.settle();
+    cell.settle();
+    assert_eq!(
+        told(&cell, "Available"),
+        ["False", "ProvisioningInstances", "Instances are being provisioned"]
+    );
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        ["False", "ProvisioningInstances", "0/2 replicas available"]
+    );
+    cell.report(0, true);
+    cell.settle();
+    assert_eq!(
+        told(&cell, "Available"),
+        ["True", "StableInstanceFound", "1/2 instances are ready"]
+    );
+    cell.report(1, true);
+    cell.settle();
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        ["True", "ReplicasAvailable", "2/2 replicas available"]
+    );
+    let generations: Vec<Value> = conditions::all(&status(&cell))
+        .iter()
+        .map(|one| one["observedGeneration"].clone())
+        .collect();
+    assert_eq!(generations, [json!(3), json!(3)]);
+}
+
+#[test]
+fn d12_the_worst_reason_of_the_instances_is_that_of_the_deployment() {
+    let mut cell = Cell::new(1);
+    cell.settle();
+    cell.report(0, false);
+    says(&mut cell, 0, "Ready", "Unknown", "ImageUnavailable");
+    cell.settle();
+    assert_eq!(
+        told(&cell, "Available"),
+        ["False", "ImageUnavailable", "ImageUnavailable!"]
+    );
+    says(&mut cell, 0, "Ready", "False", "SchedulingGatesPresent");
+    cell.settle();
+    assert_eq!(told(&cell, "Available")[1], "ProvisioningInstances");
+}
+
+#[test]
+fn quota_that_is_refused_is_told_before_all_else() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+    cell.settle();
+    cell.edit_instance(1, |one| run(one, false));
+    says(&mut cell, 1, "QuotaGranted", "False", "QuotaExceeded");
+    cell.settle();
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        ["False", "QuotaExceeded", "1 of 2 desired replicas are pending quota"]
+    );
+}
+
+#[test]
+fn d10_a_teardown_that_does_not_end_is_told_after_a_minute() {
+    let mut cell = Cell::running(1);
+    cell.edit_instance(0, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    cell.settle();
+    let plan = cell.plan();
+    assert_eq!(plan.requeue, Some(Duration::from_mins(1)));
+    cell.edit_instance(0, |one| {
+        let since = now().checked_sub(jiff::SignedDuration::from_secs(60)).unwrap();
+        one.metadata.deletion_timestamp = Some(Time(since));
+    });
+    cell.settle();
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        [
+            "False",
+            "InstanceTerminating",
+            "Instance web-0 is being torn down since 2026-01-01T00:09:00Z"
+        ]
+    );
+    assert_eq!(cell.plan().requeue, None);
+}
+
+#[test]
+fn what_others_say_in_the_status_stays() {
+    let mut cell = Cell::new(0);
+    let other = json!({ "type": "Other", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z" });
+    cell.edit(|one| one.data["status"] = json!({ "theirs": 1, "conditions": [other] }));
+    cell.settle();
+    let status = status(&cell);
+    assert_eq!(status["theirs"], 1);
+    assert!(conditions::find(&status, "Other").is_some());
+    // Nothing is asked for, so nothing is said of availability.
+    assert!(conditions::find(&status, "Available").is_none());
+    assert_eq!(told(&cell, "ReplicasReady")[0], "True");
+}
+
+fn remembered(cell: &Cell) -> Option<&str> {
+    cell.get().unwrap().annotation("compute.datumapis.com/granted-slots")
+}
+
+#[test]
+fn d9_granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
+    let mut cell = Cell::running(3);
+    assert_eq!(remembered(&cell), Some("0,1,2"));
+    // Lost by hand: the slot keeps its grant, also while its new Instance is not evaluated.
+    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    cell.settle();
+    assert_eq!(remembered(&cell), Some("0,1,2"));
+    cell.edit_instance(1, |one| run(one, false));
+    says(&mut cell, 1, "QuotaGranted", "False", "QuotaBackendUnavailable");
+    cell.settle();
+    assert_eq!(remembered(&cell), Some("0,1,2"), "an outage is no denial");
+    says(&mut cell, 1, "QuotaGranted", "False", "QuotaExceeded");
+    cell.settle();
+    assert_eq!(remembered(&cell), Some("0,2"));
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
+    cell.settle();
+    assert_eq!(remembered(&cell), Some("0"));
+}
+
+#[test]
+fn what_nobody_granted_is_not_remembered() {
+    let mut cell = Cell::running(1);
+    says(&mut cell, 0, "QuotaGranted", "True", "QuotaDisabled");
+    cell.settle();
+    assert_eq!(remembered(&cell), None);
+}
+
+#[test]
+fn d18_a_paused_deployment_is_left_alone() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| {
+        one.metadata.annotations = Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());
+        one.data["spec"]["template"] = template("two");
+    });
+    assert_eq!(cell.settle(), [""; 0]);
+    assert_eq!(told(&cell, "Paused")[0], "True");
+    cell.edit(|one: &mut Object| one.metadata.annotations = None);
+    assert_eq!(cell.pass(), ["delete web-0"]);
+}
