@@ -1,20 +1,39 @@
 //! One circuit breaker for each project (design.md 7.3): a server that is away costs one probe every 15 s, not a timeout
 //! for each of its objects.
 //!
-//! Time is an argument. Planes that answer are not held, so the map is as large as the trouble.
+//! Time is an argument. Servers that answer are not held, so the map is as large as the trouble.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
-/// How often a plane that is away is asked whether it is back.
+/// How often a server that is away is asked whether it is back.
 pub const PROBE: Duration = Duration::from_secs(15);
 /// So many passes in a row that the server let down open the circuit.
 pub const FAILURES: u32 = 5;
 
-/// Whether a pass may send requests to a plane.
+/// Who answers or does not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Server {
+    /// The API server of a plane.
+    Of(Plane),
+    /// The server that knows which projects there are, in mode `milo`.
+    Discovery,
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(plane) => plane.fmt(f),
+            Self::Discovery => f.write_str("discovery server"),
+        }
+    }
+}
+
+/// Whether a pass may send requests to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// It may; tell what became of it by [`Breaker::answered`] or [`Breaker::failed`].
@@ -30,16 +49,16 @@ struct Circuit {
     probe: Option<Instant>,
 }
 
-/// The breakers of all planes.
+/// The breakers of all servers.
 #[derive(Debug, Default)]
 pub struct Breaker {
-    circuits: BTreeMap<Plane, Circuit>,
+    circuits: BTreeMap<Server, Circuit>,
 }
 
 impl Breaker {
     /// Asks before a pass. While the circuit is open one pass in [`PROBE`] goes through.
-    pub fn ask(&mut self, plane: &Plane, now: Instant) -> Permit {
-        let probe = self.circuits.get_mut(plane).and_then(|circuit| circuit.probe.as_mut());
+    pub fn ask(&mut self, server: &Server, now: Instant) -> Permit {
+        let probe = self.circuits.get_mut(server).and_then(|circuit| circuit.probe.as_mut());
         match probe {
             Some(at) if *at > now => Permit::Wait(at.saturating_duration_since(now)),
             Some(at) => {
@@ -51,13 +70,13 @@ impl Breaker {
     }
 
     /// The server answered, in whatever sense: refusals come from a server that is there.
-    pub fn answered(&mut self, plane: &Plane) {
-        self.circuits.remove(plane);
+    pub fn answered(&mut self, server: &Server) {
+        self.circuits.remove(server);
     }
 
     /// The server did not answer, or answered that it cannot (429, 5xx, a timeout).
-    pub fn failed(&mut self, plane: &Plane, now: Instant) {
-        let circuit = self.circuits.entry(plane.clone()).or_insert(Circuit {
+    pub fn failed(&mut self, server: &Server, now: Instant) {
+        let circuit = self.circuits.entry(server.clone()).or_insert(Circuit {
             failures: 0,
             probe: None,
         });
@@ -69,10 +88,10 @@ impl Breaker {
 
     /// Forgets a plane that is disengaged.
     pub fn retire(&mut self, plane: &Plane) {
-        self.circuits.remove(plane);
+        self.circuits.remove(&Server::Of(plane.clone()));
     }
 
-    /// Planes whose circuit is open, for metrics.
+    /// Servers whose circuit is open, for metrics.
     pub fn open(&self) -> usize {
         self.circuits.values().filter(|circuit| circuit.probe.is_some()).count()
     }
@@ -82,8 +101,8 @@ impl Breaker {
 mod tests {
     use super::*;
 
-    fn project(id: &str) -> Plane {
-        Plane::Project(id.to_owned())
+    fn project(id: &str) -> Server {
+        Server::Of(Plane::Project(id.to_owned()))
     }
 
     /// A breaker whose circuit to `p` has just opened.
@@ -145,7 +164,7 @@ mod tests {
     fn a_plane_that_comes_back_starts_anew() {
         let now = Instant::now();
         let mut breaker = opened(now);
-        breaker.retire(&project("p"));
+        breaker.retire(&Plane::Project("p".to_owned()));
         assert_eq!((breaker.ask(&project("p"), now), breaker.open()), (Permit::Go, 0));
     }
 }

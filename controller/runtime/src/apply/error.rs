@@ -6,6 +6,7 @@ use popcell_core::plan::{Plane, Target};
 use thiserror::Error;
 
 use super::proof::Unproven;
+use crate::breaker::Server;
 use crate::queue::{Backoff, Verdict};
 
 /// What one request met.
@@ -100,9 +101,9 @@ pub enum ApplyError {
     /// A delete was not sent: a live server does not confirm what it rests on.
     #[error("failed to prove that a delete is right: {0}")]
     Unproven(Unproven),
-    /// The plane is away, and the next probe is not due yet.
+    /// The server is away, and the next probe is not due yet.
     #[error("failed to reach the {0}: it is away")]
-    Away(Plane, Duration),
+    Away(Server, Duration),
     /// The plane was disengaged meanwhile.
     #[error("failed to reach the {0}: it is not engaged")]
     Disengaged(Plane),

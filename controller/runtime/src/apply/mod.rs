@@ -1,7 +1,7 @@
 //! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
 //!
 //! Invariants: nothing is written without the permit, nor in a dry run; nothing is sent that rests on a write or proof that
-//! failed; every request ends within [`REQUEST_TIMEOUT`]; a plane that is away is asked once in [`crate::breaker::PROBE`].
+//! failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is asked once in [`crate::breaker::PROBE`].
 
 mod absence;
 mod carry;
@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod memory;
 mod proof;
+mod read;
 mod recent;
 mod request;
 #[cfg(test)]
@@ -18,13 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use popcell_api::kind::{Kind, PROJECT};
+use popcell_api::kind::Kind;
 use popcell_core::brake::Brakes;
 use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Delete, Event, Patch, Plane, Target};
 use serde_json::Value;
-use tokio::time::Instant;
 use tracing::{debug, warn};
 
 pub use absence::absent;
@@ -33,7 +33,7 @@ use memory::Projections;
 pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};
 pub use recent::Recent;
 
-use crate::breaker::{Breaker, Permit};
+use crate::breaker::{Breaker, Server};
 use crate::error::chain;
 use crate::planes::Planes;
 
@@ -124,11 +124,6 @@ impl Applier {
     /// Brakes on mass deletion.
     pub fn brakes(&self) -> MutexGuard<'_, Brakes> {
         lock(&self.brakes)
-    }
-
-    /// Planes whose circuit is open, for metrics.
-    pub fn open_circuits(&self) -> usize {
-        lock(&self.breaker).open()
     }
 
     /// A plane that was disengaged takes its memory along.
@@ -234,80 +229,11 @@ impl Applier {
             Err(refusal) => refusal.code(),
         };
         self.meter.wrote(target, verb, code);
-        self.settle(&target.plane, answer).map_err(|refusal| {
-            debug!(%target, verb, %refusal, "a write was not taken");
-            ApplyError::of(target, verb, refusal)
-        })
-    }
-
-    /// The client of a plane, unless its circuit is open.
-    fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
-        if let Permit::Wait(delay) = lock(&self.breaker).ask(plane, Instant::now()) {
-            return Err(ApplyError::Away(plane.clone(), delay));
-        }
-        let engaged = self.planes.get(plane);
-        engaged
-            .map(|engaged| engaged.client().clone())
-            .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
-    }
-
-    /// Tells the breaker what a plane answered.
-    fn settle<T>(&self, plane: &Plane, answer: Result<T, Refusal>) -> Result<T, Refusal> {
-        let mut breaker = lock(&self.breaker);
-        match &answer {
-            Err(refusal) if refusal.is_of_the_server() => breaker.failed(plane, Instant::now()),
-            _ => breaker.answered(plane),
-        }
-        answer
-    }
-
-    /// An object as it is now; `None` = NotFound.
-    ///
-    /// # Errors
-    /// The server is away, or refuses.
-    pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let client = self.client(&target.plane)?;
-        self.read_with(&client, target).await
-    }
-
-    async fn read_with(&self, client: &Client, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
-        let answer = request::send(client, request).await;
-        match self.settle(&target.plane, answer) {
-            Ok(value) => match serde_json::from_value(value) {
-                Ok(object) => Ok(Some(object)),
-                Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
-            },
-            Err(refusal) if refusal.is_absence_of(target) => Ok(None),
-            Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
-        }
-    }
-
-    /// Objects of a kind by label, read live. `namespace` `None` = all.
-    ///
-    /// # Errors
-    /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
-    pub async fn list(
-        &self,
-        plane: &Plane,
-        kind: Kind,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Vec<Object>, ApplyError> {
-        let target = Target {
-            plane: plane.clone(),
-            kind,
-            namespace: namespace.map(str::to_owned),
-            name: String::new(),
-        };
-        let client = self.client(plane)?;
-        let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
-        let answer = request::send(&client, request).await;
-        let answer = self.settle(plane, answer);
-        let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
-        let items = list.get("items").cloned().unwrap_or(Value::Null);
-        let read: Result<Vec<Object>, _> = serde_json::from_value(items);
-        read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))
+        self.settle(&Server::Of(target.plane.clone()), answer)
+            .map_err(|refusal| {
+                debug!(%target, verb, %refusal, "a write was not taken");
+                ApplyError::of(target, verb, refusal)
+            })
     }
 
     /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
@@ -317,14 +243,6 @@ impl Applier {
         if let Err(error) = sent {
             warn!(about = %event.about, reason = event.reason, error = chain(&error), "an event was not told");
         }
-    }
-
-    /// The server that knows which projects there are.
-    fn discovery(&self, project: &str) -> Option<(&Client, Target)> {
-        let (client, kind) = self.options.discovery.as_ref()?;
-        let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
-        target.kind = *kind;
-        Some((client, target))
     }
 }
 

@@ -122,19 +122,6 @@ impl Applier {
             ProjectAnswer::Is(_) => Ok(Some("it is there".to_owned())),
         }
     }
-
-    /// Asks the discovery server, live, whether there is such a Project.
-    ///
-    /// # Errors
-    /// The server is away, or refuses.
-    pub async fn project(&self, project: &str) -> Result<ProjectAnswer, ApplyError> {
-        let Some((client, target)) = self.discovery(project) else {
-            return Ok(ProjectAnswer::Unasked);
-        };
-        let client = client.clone();
-        let found = self.read_with(&client, &target).await?;
-        Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
-    }
 }
 
 /// What the discovery server says of a project.

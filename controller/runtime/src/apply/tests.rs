@@ -1,6 +1,9 @@
 //! Plans carried out against a server that answers as it is told.
 
+mod brake;
 mod failures;
+mod memory;
+mod servers;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +14,6 @@ use popcell_api::kind;
 use popcell_core::edit::Edit;
 use popcell_core::plan::{Action, Brake, Plan, Proof};
 use serde_json::json;
-use tokio::time::advance;
 
 use super::*;
 use crate::planes::{Change, Interest, Listener, Transport};
@@ -96,18 +98,24 @@ impl Tried {
     }
 
     async fn with(answers: &[(u16, Value)], dry_run: bool) -> Self {
+        Self::of(answers, |options| options.dry_run = dry_run).await
+    }
+
+    /// `set` is given what is otherwise: writing for ever, in mode `single`.
+    async fn of(answers: &[(u16, Value)], set: impl FnOnce(&mut Options)) -> Self {
         let server = Server::answering(answers);
         let interests = |_: &Plane| -> &'static [Interest] { &[] };
         let planes = Planes::new(Box::new(server.clone()), interests, Arc::new(Deaf));
         planes.engage(&Plane::Hub, None).await.unwrap();
         let (permit, meter) = (Arc::new(AtomicBool::new(true)), Arc::<Counted>::default());
         let holds = Arc::clone(&permit);
-        let options = Options {
-            dry_run,
+        let mut options = Options {
+            dry_run: false,
             may_write: Arc::new(move || holds.load(Ordering::Relaxed)),
             discovery: None,
             namespace: "compute-system".to_owned(),
         };
+        set(&mut options);
         Self {
             applier: Applier::new(planes, options, meter.clone()),
             server,
@@ -337,98 +345,6 @@ async fn d7_4_nothing_is_deleted_without_proof() {
             .contains(&"WorkloadDeployment unproven".to_owned());
         assert_eq!(suppressed, !proven);
     }
-}
-
-#[tokio::test]
-async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
-    let tried = Tried::new(&[(201, stored("b", "u")), (200, json!({}))]).await;
-    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies), create("b")]);
-    let many = |_: &Plane, _: Kind| Difference {
-        ours: 30,
-        doomed: 25,
-        partial: false,
-    };
-    assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
-    assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
-    assert!(tried.applier.brakes().release());
-    let again = Plan {
-        actions: plan.actions[..1].to_vec(),
-        ..Plan::default()
-    };
-    assert_eq!(tried.applier.carry_out(&again, &many).await, Ok(Done::Written));
-    assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a")]);
-}
-
-#[tokio::test]
-async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
-    let tried = Tried::new(&[(200, json!({}))]).await;
-    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
-    let part = |_: &Plane, _: Kind| Difference {
-        ours: 30,
-        doomed: 1,
-        partial: true,
-    };
-    assert_eq!(tried.applier.carry_out(&plan, &part).await, Ok(Done::Written));
-    let whole = |_: &Plane, _: Kind| Difference {
-        ours: 30,
-        doomed: 25,
-        partial: false,
-    };
-    assert_eq!(tried.applier.carry_out(&plan, &whole).await, Ok(Done::Held));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_is_away_is_asked_once_in_a_while() {
-    let tried = Tried::new(&[]).await;
-    for _ in 0..crate::breaker::FAILURES {
-        assert!(matches!(
-            tried.carry_out(&plan(vec![create("a")])).await,
-            Err(ApplyError::Failed(_))
-        ));
-    }
-    tried.server.asked();
-    let away = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
-    assert_eq!(away.verdict(), Verdict::Postponed(crate::breaker::PROBE));
-    assert!(tried.server.asked().is_empty());
-    assert_eq!(tried.applier.open_circuits(), 1);
-    advance(crate::breaker::PROBE).await;
-    tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
-    assert_eq!(tried.carry_out(&plan(vec![create("a")])).await, Ok(Done::Written));
-    assert_eq!(tried.applier.open_circuits(), 0);
-}
-
-#[tokio::test]
-async fn a_spec_that_is_stored_otherwise_is_remembered() {
-    let mut pruned = stored("a", "u");
-    pruned["spec"] = json!({});
-    let tried = Tried::new(&[(201, pruned)]).await;
-    let create = create("a");
-    tried.carry_out(&plan(vec![create.clone()])).await.unwrap();
-    let ledger = tried.applier.ledger();
-    assert!(ledger.explains(create.target(), &json!({ "a": 1 }), Some(&json!({}))));
-}
-
-#[tokio::test]
-async fn a_projection_is_remembered_while_its_kind_is_watched() {
-    let tried = Tried::new(&[]).await;
-    let plane = Plane::Project("p".to_owned());
-    tried.applier.planes.engage(&plane, None).await.unwrap();
-    let target = Target::namespaced(&plane, kind::INSTANCE, "ns-1", "a");
-    let is_remembered = || tried.applier.remembered(&target, "7").is_some();
-    for (gone, remembered) in [
-        ((&plane, kind::INSTANCE), false),
-        ((&plane, kind::WORKLOAD_DEPLOYMENT), true),
-        ((&Plane::Hub, kind::INSTANCE), true),
-    ] {
-        tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
-        let create = Action::create(&plane, kind::INSTANCE, object("a", ""));
-        tried.carry_out(&plan(vec![create])).await.unwrap();
-        assert!(is_remembered());
-        tried.applier.forget_kind(gone.0, gone.1);
-        assert_eq!(is_remembered(), remembered, "{gone:?}");
-    }
-    tried.applier.forget(&target, None);
-    assert!(!is_remembered());
 }
 
 #[tokio::test]

@@ -1,0 +1,123 @@
+//! Asking servers, and what their silence means for the next question.
+
+use kube::Client;
+use popcell_api::kind::{Kind, PROJECT};
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::{Plane, Target};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::error::{ApplyError, Refusal};
+use super::proof::ProjectAnswer;
+use super::{Applier, lock, request};
+use crate::breaker::{Permit, Server};
+
+impl Applier {
+    /// Servers whose circuit is open, for metrics.
+    pub fn open_circuits(&self) -> usize {
+        lock(&self.breaker).open()
+    }
+
+    /// The client of a plane, unless its circuit is open.
+    pub(super) fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
+        self.may_ask(&Server::Of(plane.clone()))?;
+        let engaged = self.planes.get(plane);
+        engaged
+            .map(|engaged| engaged.client().clone())
+            .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
+    }
+
+    fn may_ask(&self, server: &Server) -> Result<(), ApplyError> {
+        match lock(&self.breaker).ask(server, Instant::now()) {
+            Permit::Go => Ok(()),
+            Permit::Wait(delay) => Err(ApplyError::Away(server.clone(), delay)),
+        }
+    }
+
+    /// Tells the breaker what a server answered.
+    pub(super) fn settle<T>(&self, server: &Server, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        let mut breaker = lock(&self.breaker);
+        match &answer {
+            // A request may outlive its plane, whose circuit nobody would take away any more. Under the lock: a plane is
+            // retired after it has left.
+            Err(refusal) if refusal.is_of_the_server() => {
+                if self.is_there(server) {
+                    breaker.failed(server, Instant::now());
+                }
+            }
+            _ => breaker.answered(server),
+        }
+        answer
+    }
+
+    fn is_there(&self, server: &Server) -> bool {
+        match server {
+            Server::Of(plane) => self.planes.get(plane).is_some(),
+            Server::Discovery => true,
+        }
+    }
+
+    /// An object as it is now; `None` = NotFound.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
+        let client = self.client(&target.plane)?;
+        self.read_with(&client, &Server::Of(target.plane.clone()), target).await
+    }
+
+    async fn read_with(&self, client: &Client, server: &Server, target: &Target) -> Result<Option<Object>, ApplyError> {
+        let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
+        let answer = request::send(client, request).await;
+        match self.settle(server, answer) {
+            Ok(value) => match serde_json::from_value(value) {
+                Ok(object) => Ok(Some(object)),
+                Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
+            },
+            Err(refusal) if refusal.is_absence_of(target) => Ok(None),
+            Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
+        }
+    }
+
+    /// Objects of a kind by label, read live. `namespace` `None` = all.
+    ///
+    /// # Errors
+    /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
+    pub async fn list(
+        &self,
+        plane: &Plane,
+        kind: Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Object>, ApplyError> {
+        let target = Target {
+            plane: plane.clone(),
+            kind,
+            namespace: namespace.map(str::to_owned),
+            name: String::new(),
+        };
+        let client = self.client(plane)?;
+        let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+        let answer = request::send(&client, request).await;
+        let answer = self.settle(&Server::Of(plane.clone()), answer);
+        let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+        let items = list.get("items").cloned().unwrap_or(Value::Null);
+        let read: Result<Vec<Object>, _> = serde_json::from_value(items);
+        read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))
+    }
+
+    /// Asks the discovery server, live, whether there is such a Project.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn project(&self, project: &str) -> Result<ProjectAnswer, ApplyError> {
+        let Some((client, kind)) = &self.options.discovery else {
+            return Ok(ProjectAnswer::Unasked);
+        };
+        let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
+        target.kind = *kind;
+        self.may_ask(&Server::Discovery)?;
+        let found = self.read_with(client, &Server::Discovery, &target).await?;
+        Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
+    }
+}

@@ -1,0 +1,41 @@
+//! Deletes that the brake holds.
+
+use super::*;
+
+#[tokio::test]
+async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
+    let tried = Tried::new(&[(201, stored("b", "u")), (200, json!({}))]).await;
+    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies), create("b")]);
+    let many = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 25,
+        partial: false,
+    };
+    assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
+    assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
+    assert!(tried.applier.brakes().release());
+    let again = Plan {
+        actions: plan.actions[..1].to_vec(),
+        ..Plan::default()
+    };
+    assert_eq!(tried.applier.carry_out(&again, &many).await, Ok(Done::Written));
+    assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a")]);
+}
+
+#[tokio::test]
+async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
+    let tried = Tried::new(&[(200, json!({}))]).await;
+    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
+    let part = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 1,
+        partial: true,
+    };
+    assert_eq!(tried.applier.carry_out(&plan, &part).await, Ok(Done::Written));
+    let whole = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 25,
+        partial: false,
+    };
+    assert_eq!(tried.applier.carry_out(&plan, &whole).await, Ok(Done::Held));
+}
