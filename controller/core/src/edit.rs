@@ -13,6 +13,7 @@ use crate::plan::{Action, Patch, Plane, Precondition, Target};
 
 /// A JSON patch that grows.
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "none excludes another")]
 pub struct Edit<'a> {
     target: Target,
     object: &'a Object,

@@ -32,12 +32,12 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
     let cpu = json!({ "cpu": "500m" });
     let asked = json!({ "cpu": "3", "memory": "3Gi" });
     for (spec, expected) in [
-        (spec(D1, asked.clone(), &[both.clone()]), sized(500, 256)),
+        (spec(D1, asked.clone(), std::slice::from_ref(&both)), sized(500, 256)),
         (spec(D1, asked.clone(), &[both.clone(), both.clone()]), sized(1000, 512)),
         (spec(D1, asked.clone(), &[both.clone(), cpu.clone()]), sized(3000, 3072)),
         (spec(D1, asked.clone(), &[json!(null)]), sized(3000, 3072)),
         (spec(D1, asked, &[]), sized(3000, 3072)),
-        (spec(D1, cpu.clone(), &[cpu.clone()]), sized(1000, 2048)),
+        (spec(D1, cpu.clone(), std::slice::from_ref(&cpu)), sized(1000, 2048)),
         (spec("other", cpu.clone(), &[cpu]), counted()),
         (spec("other", json!(null), &[both]), sized(500, 256)),
         (
@@ -72,7 +72,7 @@ fn c68_amounts_are_rounded_up_and_what_cannot_be_read_says_nothing() {
     ] {
         let limits = json!({ "cpu": cpu, "memory": memory });
         assert_eq!(
-            requests(&spec("other", json!(null), &[limits.clone()])),
+            requests(&spec("other", json!(null), std::slice::from_ref(&limits))),
             expected,
             "{limits}"
         );
