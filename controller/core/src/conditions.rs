@@ -92,6 +92,26 @@ pub fn put(conditions: &mut Vec<Value>, condition: Value) {
     }
 }
 
+/// The status of `source` as it goes to `onto`, a copy on another plane, whole: a generation that a condition names is the
+/// copy's where the condition was current, and the one before where it was not (design.md 7.5-13). `None` while the source
+/// has no status.
+pub(crate) fn carried(source: &Object, onto: &Object) -> Option<Value> {
+    let mut status = source.at("/status").filter(|status| status.is_object())?.clone();
+    let own = onto.generation().unwrap_or_default();
+    if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        for condition in list.iter_mut().filter_map(Value::as_object_mut) {
+            let Some(seen) = condition.get("observedGeneration").and_then(Value::as_i64) else {
+                condition.remove("observedGeneration");
+                continue;
+            };
+            let current = Some(seen) == source.generation();
+            let shown = if current { own } else { (own - 1).max(0) };
+            condition.insert("observedGeneration".to_owned(), json!(shown));
+        }
+    }
+    Some(status)
+}
+
 /// Whether two statuses say the same: conditions in any order, at every level where they occur (domain.md G30, W4).
 /// An absent status is an empty one.
 pub fn same_status(left: Option<&Value>, right: &Value) -> bool {

@@ -35,6 +35,7 @@ pub mod policy;
 pub mod priority;
 pub mod projection;
 pub mod quantity;
+pub mod remote;
 pub mod sizing;
 pub mod slots;
 pub mod sources;

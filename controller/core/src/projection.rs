@@ -233,29 +233,11 @@ fn update(seen: &Observation<'_>, plane: &Plane, copy: &Object, existing: &Objec
         plan.actions.push(action);
         return plan;
     }
-    if let Some(status) = shown_status(copy, existing) {
+    if let Some(status) = conditions::carried(copy, existing) {
         plan.events = warnings(plane, existing, &status);
         plan.status = Edit::status(plane, kind::INSTANCE, existing, status);
     }
     plan
-}
-
-/// The copy's status with this plane's generations (design.md 7.5-13).
-fn shown_status(copy: &Object, existing: &Object) -> Option<Value> {
-    let mut status = copy.at("/status").filter(|status| status.is_object())?.clone();
-    let own = existing.generation().unwrap_or_default();
-    if let Some(list) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        for condition in list.iter_mut().filter_map(Value::as_object_mut) {
-            let Some(seen) = condition.get("observedGeneration").and_then(Value::as_i64) else {
-                condition.remove("observedGeneration");
-                continue;
-            };
-            let current = Some(seen) == copy.generation();
-            let shown = if current { own } else { (own - 1).max(0) };
-            condition.insert("observedGeneration".to_owned(), json!(shown));
-        }
-    }
-    Some(status)
 }
 
 /// Warnings that the cell raises too, repeated where the user looks (design.md 7.5-12).

@@ -18,6 +18,8 @@ pub const INSTANCE_PROGRAMMED: &str = "Instance has been programmed";
 pub const INSTANCE_AVAILABLE: &str = "Instance is available";
 /// Ready=False/Pending, once the instance is programmed.
 pub const INSTANCE_NOT_AVAILABLE: &str = "Instance is not available";
+/// Ready=False/Pending on the copy of an instance that has ended and whose next one is not there yet (design.md 7.5-6).
+pub const INSTANCE_MADE_ANEW: &str = "Instance is being made anew";
 /// Ready=True.
 pub const INSTANCE_READY: &str = "Instance is ready";
 

@@ -1,0 +1,327 @@
+use super::*;
+use crate::plan::NAMESPACE;
+use crate::testing::{World, now, object};
+
+mod foreign;
+mod outages;
+
+const DFW: Source<'static> = Source {
+    name: "dfw-01",
+    id: "uid-dfw",
+};
+
+fn deployment(replicas: i64) -> Object {
+    object(
+        json!({ "metadata": { "name": "web", "namespace": "ns-n1", "uid": "cell-wd", "resourceVersion": "1",
+        "annotations": { "resourcetemplate.karmada.io/uid": "hub-wd" } },
+        "spec": { "workloadRef": { "name": "shop", "uid": "w1" }, "placementName": "us", "cityCode": "DFW",
+            "scaleSettings": { "minReplicas": replicas } } }),
+    )
+}
+
+fn instance(name: &str) -> Object {
+    object(
+        json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance",
+        "metadata": { "name": name, "namespace": "ns-n1", "uid": format!("cell-{name}"), "resourceVersion": "1",
+            "generation": 2, "labels": { "compute.datumapis.com/workload-deployment-uid": "cell-wd",
+                "compute.datumapis.com/instance-index": "0", "of-the-template": "x" } },
+        "spec": { "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" } } },
+        "status": { "networkInterfaces": [{ "assignments": { "networkIP": "10.0.0.1" } }], "conditions": [
+            condition("Ready", "True", 2), condition("Available", "True", 1) ] } }),
+    )
+}
+
+fn condition(type_: &str, status: &str, generation: i64) -> Value {
+    json!({ "type": type_, "status": status, "reason": "Available", "message": "m", "observedGeneration": generation,
+        "lastTransitionTime": "2026-01-01T00:00:00Z" })
+}
+
+/// A cell with one WorkloadDeployment of one slot and its Instance, and a hub that knows of it.
+fn world() -> World {
+    let mut world = World::default();
+    world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(1));
+    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+    let labels = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-org_p",
+        "meta.datumapis.com/upstream-namespace": "default" });
+    let namespace = json!({ "metadata": { "name": "ns-n1", "labels": labels } });
+    world.put(&Plane::Hub, NAMESPACE, object(namespace));
+    let hub = json!({ "metadata": { "name": "web", "namespace": "ns-n1", "uid": "hub-wd", "resourceVersion": "1" } });
+    world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(hub));
+    world
+}
+
+fn see<T>(world: &World, name: &str, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+    let deployments = world.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
+    let instance = world.get(&Plane::Cell, kind::INSTANCE, "ns-n1", name);
+    let owner = hub_deployment(name, instance, &deployments);
+    let lives = owner.is_some_and(|(name, uid)| {
+        let found = world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name);
+        found.is_some_and(|found| found.uid() == uid)
+    });
+    look(&Observation {
+        identity: &Identity::Matches,
+        source: DFW,
+        namespace: "ns-n1",
+        name,
+        instance,
+        deployments: &deployments,
+        hub_namespace: Observed::Known(world.get(&Plane::Hub, NAMESPACE, "", "ns-n1")),
+        copy: Observed::Known(copy_of(world, name)),
+        hub_deployment_lives: Observed::Known(lives),
+        ledger: &Ledger::default(),
+        now: now(),
+    })
+}
+
+fn pass(world: &World, name: &str) -> Plan {
+    see(world, name, decide)
+}
+
+fn settle(world: &mut World, name: &str) {
+    world.settle(|world| pass(world, name));
+}
+
+fn copy_of<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
+    world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name)
+}
+
+fn ready(world: &World, name: &str) -> Value {
+    let copy = copy_of(world, name).unwrap();
+    conditions::find(copy.at("/status").unwrap(), "Ready").unwrap().clone()
+}
+
+#[test]
+fn b12_a_copy_is_there_after_the_first_pass_whatever_the_instance_waits_for() {
+    let mut world = world();
+    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data.as_object_mut().unwrap().remove("status");
+    });
+    let plan = pass(&world, "web-0");
+    assert!(matches!(plan.actions[..], [Action::Create { .. }]), "{plan:?}");
+    world.apply(&plan);
+    assert!(copy_of(&world, "web-0").is_some());
+    assert!(pass(&world, "web-0").is_quiet());
+}
+
+#[test]
+fn c54_a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    let copy = copy_of(&world, "web-0").unwrap();
+    let labels: BTreeMap<&str, &str> = [
+        ("compute.datumapis.com/managed-by", "popcell"),
+        ("resourcetemplate.karmada.io/claimed-by", "popcell"),
+        ("compute.datumapis.com/source-cluster", "dfw-01"),
+        ("meta.datumapis.com/upstream-cluster-name", "cluster-org_p"),
+        ("meta.datumapis.com/upstream-namespace", "default"),
+        ("compute.datumapis.com/workload-deployment-uid", "cell-wd"),
+        ("compute.datumapis.com/instance-index", "0"),
+        // The Instance was made by upstream and lacks these: its WorkloadDeployment says them.
+        ("compute.datumapis.com/workload-deployment-name", "web"),
+        ("compute.datumapis.com/workload-uid", "w1"),
+        ("compute.datumapis.com/workload-name", "shop"),
+        ("compute.datumapis.com/placement-name", "us"),
+        ("compute.datumapis.com/city-code", "DFW"),
+    ]
+    .into();
+    let found = copy.metadata.labels.iter().flatten();
+    let found: BTreeMap<&str, &str> = found.map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    assert_eq!(found, labels);
+    assert_eq!(copy.annotation(annotations::SOURCE_UID), Some("uid-dfw"));
+    let owners = serde_json::to_value(&copy.metadata.owner_references).unwrap();
+    let owner = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "name": "web",
+        "uid": "hub-wd" });
+    assert_eq!(owners, json!([owner]));
+    assert_eq!(copy.data["spec"], instance("web-0").data["spec"]);
+    // d13: what was current is, what was not is not.
+    let ip = copy.text("/status/networkInterfaces/0/assignments/networkIP");
+    assert_eq!(ip, Some("10.0.0.1"));
+    let generation = |index: usize| copy.int(&format!("/status/conditions/{index}/observedGeneration"));
+    assert_eq!(
+        (copy.generation(), generation(0), generation(1)),
+        (Some(1), Some(1), Some(0))
+    );
+}
+
+#[test]
+fn d13_a_status_is_written_only_over_the_spec_that_it_speaks_of() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["spec"]["runtime"]["sandbox"] = json!({});
+        one.metadata.generation = Some(3);
+        one.data["status"]["conditions"] = json!([condition("Ready", "False", 3), condition("Available", "True", 3)]);
+    });
+    let plan = pass(&world, "web-0");
+    assert!(
+        matches!(plan.actions[..], [Action::Patch(_)]) && plan.status.is_none(),
+        "{plan:?}"
+    );
+    world.apply(&plan);
+    settle(&mut world, "web-0");
+    let copy = copy_of(&world, "web-0").unwrap();
+    assert_eq!(copy.generation(), Some(2));
+    assert_eq!(ready(&world, "web-0"), condition("Ready", "False", 2));
+}
+
+#[test]
+fn b13_w4_a_second_pass_writes_nothing_whatever_the_order_of_conditions() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    let before = copy_of(&world, "web-0").cloned();
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["status"]["conditions"].as_array_mut().unwrap().reverse();
+    });
+    assert_ne!(copy_of(&world, "web-0").cloned(), before);
+    assert_eq!(pass(&world, "web-0"), Plan::default());
+}
+
+#[test]
+fn w1_w2_labels_of_others_stay_and_ours_follow_the_instance() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    let put = |one: &mut Object, key: &str, value: &str| {
+        let labels = one.metadata.labels.get_or_insert_default();
+        labels.insert(key.to_owned(), value.to_owned());
+    };
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        put(one, "karmada.io/managed", "x")
+    });
+    assert!(pass(&world, "web-0").is_quiet());
+    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        put(one, labels::INSTANCE_INDEX, "7")
+    });
+    settle(&mut world, "web-0");
+    let copy = copy_of(&world, "web-0").unwrap();
+    assert_eq!(copy.label("karmada.io/managed"), Some("x"));
+    assert_eq!(copy.label(labels::INSTANCE_INDEX), Some("7"));
+}
+
+#[test]
+fn w3_a_hub_namespace_that_says_nothing_makes_no_copy_and_blanks_none() {
+    let mut settled = world();
+    settle(&mut settled, "web-0");
+    for labels in [
+        json!(null),
+        json!({ "meta.datumapis.com/upstream-namespace": "default" }),
+        json!({ "meta.datumapis.com/upstream-cluster-name": "", "meta.datumapis.com/upstream-namespace": "" }),
+    ] {
+        let namespace = object(json!({ "metadata": { "name": "ns-n1", "labels": labels } }));
+        let mut fresh = world();
+        fresh.put(&Plane::Hub, NAMESPACE, namespace.clone());
+        let plan = pass(&fresh, "web-0");
+        assert!(plan.is_quiet(), "{plan:?}");
+        assert!(matches!(plan.notes[..], [Note::Dropped(why)] if why.contains("upstream-cluster-name")));
+
+        let mut one = settled.clone();
+        one.put(&Plane::Hub, NAMESPACE, namespace);
+        assert!(pass(&one, "web-0").is_quiet());
+        let copy = copy_of(&one, "web-0").unwrap();
+        assert_eq!(copy.label(labels::UPSTREAM_CLUSTER_NAME), Some("cluster-org_p"));
+    }
+    // Cells never make the namespace.
+    let mut fresh = world();
+    fresh.remove(&Plane::Hub, NAMESPACE, "", "ns-n1");
+    assert!(pass(&fresh, "web-0").is_quiet());
+}
+
+#[test]
+fn w5_a_copy_deleted_by_hand_comes_back_the_same() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    let before = copy_of(&world, "web-0").cloned().unwrap();
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    settle(&mut world, "web-0");
+    let after = copy_of(&world, "web-0").unwrap();
+    assert_ne!(after.uid(), before.uid());
+    assert_eq!(
+        (&after.metadata.labels, &after.data),
+        (&before.metadata.labels, &before.data)
+    );
+}
+
+#[test]
+fn e5_an_instance_of_no_deployment_is_copied_without_owner() {
+    let mut world = world();
+    let mut bare = instance("alone");
+    bare.metadata.labels = None;
+    world.put(&Plane::Cell, kind::INSTANCE, bare);
+    settle(&mut world, "alone");
+    let copy = copy_of(&world, "alone").unwrap();
+    assert_eq!(copy.metadata.owner_references, None);
+    assert_eq!(copy.label(labels::UPSTREAM_NAMESPACE), Some("default"));
+    assert_eq!(copy.label(labels::WORKLOAD_DEPLOYMENT_UID), None);
+    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "alone");
+    settle(&mut world, "alone");
+    assert!(copy_of(&world, "alone").is_none());
+}
+
+#[test]
+fn d6_a_slot_without_instance_keeps_its_copy_unready_and_makes_none() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    let before = copy_of(&world, "web-0").cloned().unwrap();
+    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    settle(&mut world, "web-0");
+    let copy = copy_of(&world, "web-0").unwrap();
+    assert_eq!((copy.uid(), &copy.data["spec"]), (before.uid(), &before.data["spec"]));
+    let expected = json!({ "type": "Ready", "status": "False", "reason": "Pending",
+        "message": "Instance is being made anew", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:10:00Z" });
+    assert_eq!(ready(&world, "web-0"), expected);
+    assert_eq!(
+        copy.text("/status/networkInterfaces/0/assignments/networkIP"),
+        Some("10.0.0.1")
+    );
+
+    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+    settle(&mut world, "web-0");
+    assert_eq!(ready(&world, "web-0")["status"], "True");
+    assert_eq!(copy_of(&world, "web-0").unwrap().uid(), before.uid());
+
+    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(pass(&world, "web-0"), Plan::default());
+}
+
+#[test]
+fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
+    type Change = fn(&mut World);
+    let ends: [(&str, Change); 3] = [
+        ("scaled down", |world| {
+            world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0))
+        }),
+        ("deployment going", |world| {
+            world.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+                one.metadata.finalizers = Some(vec!["f".to_owned()]);
+            });
+            world.delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+        }),
+        ("deployment gone", |world| {
+            world.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web")
+        }),
+    ];
+    for (what, end) in ends {
+        let mut world = world();
+        settle(&mut world, "web-0");
+        end(&mut world);
+        // While the Instance is there, so is its copy.
+        assert!(pass(&world, "web-0").actions.is_empty(), "{what}");
+        world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+        let plan = pass(&world, "web-0");
+        let [Action::Delete(delete)] = plan.actions.as_slice() else {
+            panic!("{what}: {plan:?}");
+        };
+        let source = Target::namespaced(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+        assert_eq!(delete.proofs, [Proof::Gone { source, uid: None }], "{what}");
+        assert_eq!(delete.brake, Brake::Applies);
+
+        // g23: one of that name that came meanwhile wins.
+        let mut anew = world.clone();
+        anew.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+        anew.apply(&plan);
+        assert!(copy_of(&anew, "web-0").is_some(), "{what}");
+
+        settle(&mut world, "web-0");
+        assert!(copy_of(&world, "web-0").is_none(), "{what}");
+    }
+}

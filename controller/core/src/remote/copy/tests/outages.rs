@@ -1,0 +1,145 @@
+//! What is not known, not ours to write, or not to be read (design.md 7.4, 7.5-5, -6).
+
+use super::*;
+
+/// A world whose Instance is new, and one in which its copy is left over.
+fn fresh_and_left() -> [World; 2] {
+    let mut left = world();
+    settle(&mut left, "web-0");
+    left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+    left.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    [world(), left]
+}
+
+#[test]
+fn c24_what_is_not_known_of_the_hub_is_not_written_and_not_deleted() {
+    for world in &fresh_and_left() {
+        assert!(!pass(world, "web-0").is_quiet());
+        let plan = see(world, "web-0", |seen| {
+            decide(&Observation {
+                copy: Observed::Unknown,
+                ..*seen
+            })
+        });
+        assert!(plan.is_quiet() && plan.notes == [Note::Unknown(Plane::Hub)], "{plan:?}");
+    }
+    let without_namespace = see(&world(), "web-0", |seen| {
+        decide(&Observation {
+            hub_namespace: Observed::Unknown,
+            ..*seen
+        })
+    });
+    let without_owner = see(&world(), "web-0", |seen| {
+        decide(&Observation {
+            hub_deployment_lives: Observed::Unknown,
+            ..*seen
+        })
+    });
+    for plan in [without_namespace, without_owner] {
+        assert!(plan.is_quiet() && plan.notes == [Note::Unknown(Plane::Hub)], "{plan:?}");
+    }
+}
+
+#[test]
+fn d5_a_cell_that_is_not_the_one_of_that_name_writes_nothing() {
+    for world in &fresh_and_left() {
+        for identity in [Identity::Mismatch("another".to_owned()), Identity::Unknown] {
+            let plan = see(world, "web-0", |seen| {
+                decide(&Observation {
+                    identity: &identity,
+                    ..*seen
+                })
+            });
+            assert!(plan.is_quiet(), "{identity:?}: {plan:?}");
+        }
+    }
+}
+
+#[test]
+fn d6_nothing_is_written_once_the_hub_deployment_is_gone() {
+    let mut settled = world();
+    settle(&mut settled, "web-0");
+    let gone: fn(&mut World) = |world| world.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+    let made_anew: fn(&mut World) = |world| {
+        let other = json!({ "metadata": { "name": "web", "namespace": "ns-n1", "uid": "hub-2" } });
+        world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(other));
+    };
+    for end in [gone, made_anew] {
+        let (mut fresh, mut world) = (world(), settled.clone());
+        end(&mut fresh);
+        end(&mut world);
+        assert!(pass(&fresh, "web-0").is_quiet());
+        world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+            one.data["status"]["conditions"][0]["status"] = json!("False");
+        });
+        assert!(pass(&world, "web-0").is_quiet());
+        world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+        assert!(pass(&world, "web-0").is_quiet());
+        // What is left when the cell's has ended as well is deleted, if the garbage collector was not faster.
+        world.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+        settle(&mut world, "web-0");
+        assert!(copy_of(&world, "web-0").is_none());
+    }
+}
+
+#[test]
+fn d6_an_instance_whose_deployment_is_not_in_the_cell_is_not_copied_and_loses_nothing() {
+    let mut settled = world();
+    settle(&mut settled, "web-0");
+    for mut world in [world(), settled] {
+        world.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+        let plan = pass(&world, "web-0");
+        assert!(
+            plan.is_quiet() && matches!(plan.notes[..], [Note::Dropped(_)]),
+            "{plan:?}"
+        );
+    }
+}
+
+#[test]
+fn c15_a_spec_or_status_that_cannot_be_read_harms_nobody() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    for data in [
+        json!({}),
+        json!({ "spec": null, "status": null }),
+        json!({ "spec": { "controller": null }, "status": { "controller": null, "conditions": null } }),
+        json!({ "spec": "x", "status": [] }),
+        json!({ "spec": {}, "status": { "conditions": [7, {}, { "type": null, "observedGeneration": "x" }] } }),
+    ] {
+        world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| one.data = data);
+        settle(&mut world, "web-0");
+        world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+            one.data["status"] = json!("x")
+        });
+        world.settle(|world| {
+            see(world, "web-0", |seen| {
+                decide(&Observation {
+                    instance: None,
+                    ..*seen
+                })
+            })
+        });
+        assert_eq!(ready(&world, "web-0")["reason"], "Pending");
+    }
+}
+
+#[test]
+fn f24_a_hub_that_prunes_is_told_once() {
+    let mut world = world();
+    settle(&mut world, "web-0");
+    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["spec"]["new"] = json!(1);
+    });
+    let mut ledger = Ledger::default();
+    let sent = world.get(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0").unwrap().data["spec"].clone();
+    let copy = copy_of(&world, "web-0").unwrap();
+    ledger.record(&target(copy), &sent, copy.at("/spec").unwrap());
+    let plan = see(&world, "web-0", |seen| {
+        decide(&Observation {
+            ledger: &ledger,
+            ..*seen
+        })
+    });
+    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::Skew(_)]), "{plan:?}");
+}

@@ -1,0 +1,79 @@
+//! `remote`: what a cell keeps in other planes, by level (design.md 7.5-5 to -8; domain.md 3.8.1, 3.8.4).
+//!
+//! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project. Desired is
+//! one for every Instance that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps
+//! what it has. All else of this cell is deleted, and nothing of another.
+
+pub mod cell;
+pub mod copy;
+
+use popcell_api::{annotations, labels};
+
+use crate::object::{Fields, Object};
+use crate::slots;
+use crate::sources::Source;
+
+/// What stands in the cell behind one name in a cell namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Behind<'a> {
+    /// An Instance, being deleted or not.
+    Instance(&'a Object),
+    /// A slot that is asked for, of this WorkloadDeployment, and no Instance.
+    Slot(&'a Object),
+    /// Nothing.
+    Nothing,
+}
+
+impl<'a> Behind<'a> {
+    /// `deployments` are all of the cell namespace.
+    pub(crate) fn of(name: &str, instance: Option<&'a Object>, deployments: &[&'a Object]) -> Self {
+        let asks =
+            |one: &&Object| slots::ordinal_of(one.name(), name).is_some_and(|ordinal| ordinal < slots::desired(one));
+        match instance {
+            Some(instance) => Self::Instance(instance),
+            None => deployments.iter().copied().find(asks).map_or(Self::Nothing, Self::Slot),
+        }
+    }
+}
+
+/// What an object says of its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// This cell, by name and uid.
+    Ours,
+    /// What it says is ours, and something is missing: someone took it off, or it is upstream's.
+    Partly {
+        /// Whether the name is there.
+        name: bool,
+        /// Whether the uid is there.
+        id: bool,
+    },
+    /// Another source, or a cell of the same name that is not this one.
+    Another,
+}
+
+impl Stamp {
+    pub(crate) fn on(object: &Object, source: Source<'_>) -> Self {
+        let name = object.label(labels::SOURCE_CLUSTER);
+        let id = object.annotation(annotations::SOURCE_UID);
+        match (name, id) {
+            (Some(name), Some(id)) if name == source.name && id == source.id => Self::Ours,
+            _ if name.is_some_and(|name| name != source.name) || id.is_some_and(|id| id != source.id) => Self::Another,
+            _ => Self::Partly {
+                name: name.is_some(),
+                id: id.is_some(),
+            },
+        }
+    }
+}
+
+/// Whose an object at a name of ours is (design.md 7.5-7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bond {
+    /// Ours.
+    Ours,
+    /// Not stamped whole, and its identity agrees: it is stamped first, and is ours from then on.
+    Agrees,
+    /// Anybody else's: never changed.
+    Foreign,
+}
