@@ -1,4 +1,8 @@
-//! Stand-ins for what is outside the project.
+//! Stand-ins for what is outside the project: their kinds, and small controllers that do on a real API server what popcell
+//! expects of them (design.md 8).
+//!
+//! Each controller runs in the process that starts it, on the client that it is given, and ends when its value is dropped.
+//! It watches the whole server, so a server has one of each. What goes wrong goes wrong by an annotation, [`FAIL`].
 
 use std::fs;
 
@@ -7,6 +11,19 @@ use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
 use crate::workspace;
+
+mod draft;
+mod provider;
+
+pub use provider::{Failure, Pace, Provider};
+
+/// Annotation that makes a stand-in fail at an object: names of failures, with commas between them. Those of the provider
+/// are in [`Failure`]; template annotations reach Instances, so a Workload can bring its own misfortune.
+pub const FAIL: &str = "standin.test/fail";
+/// Annotation on an Instance: the seconds that it takes to start, instead of the provider's own.
+pub const START_SECONDS: &str = "standin.test/start-seconds";
+/// Annotation on an Instance: the seconds that it takes to tear it down, instead of the provider's own.
+pub const TEARDOWN_SECONDS: &str = "standin.test/teardown-seconds";
 
 /// All kinds that have a stand-in.
 pub const ALL: [Kind; 9] = [
