@@ -13,8 +13,10 @@ use serde_json::Value;
 use crate::workspace;
 
 mod draft;
+mod networks;
 mod provider;
 
+pub use networks::{FAILING, NEVER_READY, Networks, WITHOUT_SUBNETS};
 pub use provider::{Failure, Pace, Provider};
 
 /// Annotation that makes a stand-in fail at an object: names of failures, with commas between them. Those of the provider
@@ -36,6 +38,15 @@ pub const ALL: [Kind; 9] = [
     kind::SUBNET,
     kind::RESOURCE_CLAIM,
     kind::PROJECT,
+];
+
+/// Those that a cell serves beside ours.
+pub const IN_CELLS: [Kind; 5] = [
+    kind::LOCATION,
+    kind::NETWORK_BINDING,
+    kind::NETWORK_CONTEXT,
+    kind::SUBNET_CLAIM,
+    kind::SUBNET,
 ];
 
 /// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager

@@ -1,0 +1,231 @@
+//! What the network services make of NetworkBindings and SubnetClaims, without a server.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use popcell_api::conditions::reasons;
+use popcell_api::kind;
+use serde_json::{Value, json};
+
+use super::super::FAIL;
+
+/// How the names of networks begin that cannot be made.
+pub const FAILING: &str = "standin-fail";
+/// How the names of networks begin that are never ready.
+pub const NEVER_READY: &str = "standin-never";
+/// How the names of networks begin that never have a subnet.
+pub const WITHOUT_SUBNETS: &str = "standin-no-subnet";
+
+/// The first subnet, and how long the prefix of each is.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+const PREFIX: u32 = 20;
+
+/// What becomes of an object.
+#[derive(Debug, PartialEq)]
+pub(super) enum Verdict {
+    Ready,
+    /// Reason and message.
+    Failed(&'static str, String),
+    /// It stays as it was born.
+    Never,
+}
+
+/// What becomes of a NetworkBinding.
+pub(super) fn to_binding(binding: &DynamicObject) -> Verdict {
+    let network = text(binding, "/spec/network/name");
+    let by_name = |start: &str| network.starts_with(start);
+    by_annotation(binding).unwrap_or_else(|| {
+        if by_name(FAILING) {
+            failed(&format!("Network {network} cannot be made in this site"))
+        } else if by_name(NEVER_READY) {
+            Verdict::Never
+        } else {
+            Verdict::Ready
+        }
+    })
+}
+
+/// What becomes of a SubnetClaim. The name of its NetworkContext begins with that of the network.
+pub(super) fn to_claim(claim: &DynamicObject) -> Verdict {
+    by_annotation(claim).unwrap_or_else(|| {
+        if text(claim, "/spec/networkContext/name").starts_with(WITHOUT_SUBNETS) {
+            Verdict::Never
+        } else {
+            Verdict::Ready
+        }
+    })
+}
+
+/// The annotation is stronger than the name: `none` heals.
+fn by_annotation(object: &DynamicObject) -> Option<Verdict> {
+    let value = object.annotations().get(FAIL)?;
+    Some(match value.as_str() {
+        "none" => Verdict::Ready,
+        "never-ready" => Verdict::Never,
+        "network-failure" => failed("The network cannot be made in this site"),
+        other => failed(&format!("annotation {FAIL} names no failure of networks: {other}")),
+    })
+}
+
+fn failed(message: &str) -> Verdict {
+    Verdict::Failed(reasons::NETWORK_FAILED_TO_CREATE, message.to_owned())
+}
+
+/// Namespace and name of a NetworkBinding's NetworkContext.
+pub(super) fn context_of(binding: &DynamicObject) -> (String, String) {
+    let namespace = match text(binding, "/spec/network/namespace") {
+        "" => binding.namespace().unwrap_or_default(),
+        namespace => namespace.to_owned(),
+    };
+    let (network, location) = (
+        text(binding, "/spec/network/name"),
+        text(binding, "/spec/location/name"),
+    );
+    (namespace, format!("{network}-{location}"))
+}
+
+/// The NetworkContext of a NetworkBinding.
+pub(super) fn context(binding: &DynamicObject) -> Value {
+    let (namespace, name) = context_of(binding);
+    json!({
+        "apiVersion": kind::NETWORK_CONTEXT.api_version(),
+        "kind": kind::NETWORK_CONTEXT.kind,
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": {
+            "network": { "name": text(binding, "/spec/network/name") },
+            "location": binding.data["spec"]["location"],
+        },
+    })
+}
+
+/// The Subnet of a SubnetClaim: the addresses that it asks for, or the lowest that none of the others has.
+pub(super) fn subnet(claim: &DynamicObject, others: &[DynamicObject], owner: &Value) -> Value {
+    let spec = &claim.data["spec"];
+    let taken = others.iter().map(|other| text(other, "/spec/startAddress"));
+    let taken: BTreeSet<&str> = taken.collect();
+    let free = || {
+        let size = 1_u32 << (32 - PREFIX);
+        let starts = (0..).map(|index| Ipv4Addr::from_bits(FIRST.to_bits().wrapping_add(size.wrapping_mul(index))));
+        let mut starts = starts.map(|start| start.to_string());
+        starts.find(|start| !taken.contains(start.as_str()))
+    };
+    let start = spec["startAddress"].as_str().map(str::to_owned).or_else(free);
+    json!({
+        "apiVersion": kind::SUBNET.api_version(),
+        "kind": kind::SUBNET.kind,
+        "metadata": { "namespace": claim.namespace(), "name": claim.name_any(), "ownerReferences": [owner] },
+        "spec": {
+            "subnetClass": spec["subnetClass"],
+            "networkContext": spec["networkContext"],
+            "location": spec["location"],
+            "ipFamily": spec["ipFamily"],
+            "startAddress": start,
+            "prefixLength": spec["prefixLength"].as_i64().unwrap_or(i64::from(PREFIX)),
+        },
+    })
+}
+
+fn text<'a>(object: &'a DynamicObject, pointer: &str) -> &'a str {
+    object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(annotation: Option<&str>, spec: &Value) -> DynamicObject {
+        let annotations = annotation.map(|value| json!({ FAIL: value }));
+        serde_json::from_value(json!({
+            "metadata": { "namespace": "ns-1", "name": "it", "annotations": annotations },
+            "spec": spec,
+        }))
+        .unwrap()
+    }
+
+    fn binding(annotation: Option<&str>, network: &str) -> DynamicObject {
+        let spec = json!({ "network": { "name": network }, "location": { "name": "dfw-a" } });
+        object(annotation, &spec)
+    }
+
+    fn claim(annotation: Option<&str>, context: &str) -> DynamicObject {
+        let spec = json!({ "networkContext": { "name": context }, "location": { "name": "dfw-a" },
+            "subnetClass": "private", "ipFamily": "IPv4" });
+        object(annotation, &spec)
+    }
+
+    fn reason(verdict: &Verdict) -> &str {
+        match verdict {
+            Verdict::Ready => "ready",
+            Verdict::Never => "never",
+            Verdict::Failed(reason, message) if !message.is_empty() => reason,
+            Verdict::Failed(..) => "no message",
+        }
+    }
+
+    #[test]
+    fn networks_fail_by_name_and_the_annotation_is_stronger() {
+        for (annotation, network, expected) in [
+            (None, "default", "ready"),
+            (None, "standin-fail", "NetworkFailedToCreate"),
+            (None, "standin-never-2", "never"),
+            (None, "standin-no-subnet", "ready"),
+            (Some("none"), "standin-fail", "ready"),
+            (Some("never-ready"), "default", "never"),
+            (Some("network-failure"), "default", "NetworkFailedToCreate"),
+            (Some("network-faliure"), "default", "NetworkFailedToCreate"),
+        ] {
+            let verdict = to_binding(&binding(annotation, network));
+            assert_eq!(reason(&verdict), expected, "{annotation:?} {network}");
+        }
+        for (annotation, context, expected) in [
+            (None, "default-dfw-a", "ready"),
+            (None, "standin-no-subnet-dfw-a", "never"),
+            (Some("none"), "standin-no-subnet-dfw-a", "ready"),
+            (Some("network-failure"), "default-dfw-a", "NetworkFailedToCreate"),
+        ] {
+            let verdict = to_claim(&claim(annotation, context));
+            assert_eq!(reason(&verdict), expected, "{annotation:?} {context}");
+        }
+    }
+
+    #[test]
+    fn bindings_of_one_network_in_one_site_share_a_context() {
+        let mine = binding(None, "default");
+        assert_eq!(context_of(&mine), ("ns-1".to_owned(), "default-dfw-a".to_owned()));
+        let mut elsewhere = mine.clone();
+        elsewhere.metadata.name = Some("other".to_owned());
+        assert_eq!(context(&elsewhere), context(&mine));
+        // domain.md G18: the network's namespace, where the interface names one.
+        elsewhere.data["spec"]["network"]["namespace"] = json!("shared");
+        assert_eq!(context_of(&elsewhere).0, "shared");
+        assert_eq!(
+            context(&elsewhere)["spec"],
+            json!({ "network": { "name": "default" }, "location": { "name": "dfw-a" } })
+        );
+    }
+
+    #[test]
+    fn a_subnet_has_the_lowest_free_addresses_or_those_asked_for() {
+        let mut claim = claim(None, "default-dfw-a");
+        let taken = |start: &str| object(None, &json!({ "startAddress": start }));
+        let start =
+            |claim: &DynamicObject, others: &[DynamicObject]| subnet(claim, others, &Value::Null)["spec"].clone();
+        assert_eq!(start(&claim, &[])["startAddress"], "10.128.0.0");
+        let others = [taken("10.128.0.0"), taken("10.128.32.0")];
+        let spec = start(&claim, &others);
+        assert_eq!(
+            (&spec["startAddress"], &spec["prefixLength"]),
+            (&json!("10.128.16.0"), &json!(20))
+        );
+        assert_eq!(spec["networkContext"], json!({ "name": "default-dfw-a" }));
+        claim.data["spec"]["startAddress"] = json!("192.168.0.0");
+        claim.data["spec"]["prefixLength"] = json!(24);
+        let spec = start(&claim, &others);
+        assert_eq!(
+            (&spec["startAddress"], &spec["prefixLength"]),
+            (&json!("192.168.0.0"), &json!(24))
+        );
+    }
+}
