@@ -55,6 +55,13 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Since when a condition has its status; null where there is no such condition.
+    pub(super) fn since(&self, type_: &str) -> Value {
+        let conditions = self.status.get("conditions").and_then(Value::as_array);
+        let found = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == type_));
+        found.map_or(Value::Null, |condition| condition["lastTransitionTime"].clone())
+    }
+
     /// A merge patch of the fields that differ, which the server refuses if the object has changed since; `None` where
     /// nothing differs.
     pub(super) fn patch(&self) -> Option<Value> {

@@ -15,9 +15,11 @@ use crate::workspace;
 mod draft;
 mod networks;
 mod provider;
+mod quota;
 
 pub use networks::{FAILING, NEVER_READY, Networks, WITHOUT_SUBNETS};
 pub use provider::{Failure, Pace, Provider};
+pub use quota::{Amounts, Audit, Budget, Quota};
 
 /// Annotation that makes a stand-in fail at an object: names of failures, with commas between them. Those of the provider
 /// are in [`Failure`]; template annotations reach Instances, so a Workload can bring its own misfortune.
@@ -48,6 +50,9 @@ pub const IN_CELLS: [Kind; 5] = [
     kind::SUBNET_CLAIM,
     kind::SUBNET,
 ];
+
+/// Those that a project serves beside ours.
+pub const IN_PROJECTS: [Kind; 3] = [kind::NETWORK, kind::LOCATION_BINDING, kind::RESOURCE_CLAIM];
 
 /// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
 /// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
