@@ -108,6 +108,17 @@ pub fn location_binding(city: &str) -> Value {
     })
 }
 
+/// A Location, named by its city: the site that a cell is.
+#[must_use]
+pub fn location(city: &str) -> Value {
+    json!({
+        "apiVersion": kind::LOCATION.api_version(),
+        "kind": "Location",
+        "metadata": { "name": city.to_lowercase() },
+        "spec": { "locationClassName": "datum-managed", "topology": { labels::CITY_CODE: city } },
+    })
+}
+
 /// A Project of milo, without status.
 #[must_use]
 pub fn project(id: &str) -> Value {
