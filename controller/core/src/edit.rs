@@ -13,15 +13,21 @@ use crate::plan::{Action, Patch, Plane, Precondition, Target};
 
 /// A JSON patch that grows.
 #[derive(Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "none excludes another")]
 pub struct Edit<'a> {
     target: Target,
     object: &'a Object,
     status: bool,
-    by_value: bool,
+    guard: Guard,
     operations: Vec<PatchOperation>,
     new_labels: bool,
     new_annotations: bool,
+}
+
+/// What must not have moved, beside the uid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Guard {
+    Version,
+    Values,
 }
 
 impl<'a> Edit<'a> {
@@ -31,7 +37,7 @@ impl<'a> Edit<'a> {
             target: Target::of(plane, kind, object),
             object,
             status: false,
-            by_value: false,
+            guard: Guard::Version,
             operations: Vec::new(),
             new_labels: object.metadata.labels.is_none(),
             new_annotations: object.metadata.annotations.is_none(),
@@ -42,7 +48,7 @@ impl<'a> Edit<'a> {
     /// each change tests the uid and what it changes instead. Only for gates and finalizers, which test themselves.
     pub fn by_value(plane: &Plane, kind: Kind, object: &'a Object) -> Self {
         let mut edit = Self::of(plane, kind, object);
-        edit.by_value = true;
+        edit.guard = Guard::Values;
         edit
     }
 
@@ -141,7 +147,7 @@ impl<'a> Edit<'a> {
         let left: Vec<_> = old.iter().filter(|one| !finalizers.contains(&one.as_str())).collect();
         if left.len() != old.len() {
             let path = ["metadata", "finalizers"];
-            if self.by_value {
+            if self.guard == Guard::Values {
                 self.operations.push(test(&path, json!(old)));
             }
             self.put(&path, true, json!(left));
@@ -199,7 +205,7 @@ impl<'a> Edit<'a> {
         }
         let on = Precondition::of(self.object);
         let mut operations = vec![test(&["metadata", "uid"], json!(on.uid))];
-        if !self.by_value {
+        if self.guard == Guard::Version {
             operations.push(test(&["metadata", "resourceVersion"], json!(on.resource_version)));
         }
         operations.extend(self.operations);

@@ -5,9 +5,9 @@ use serde_json::json;
 
 const D1: &str = "datumcloud/d1-standard-2";
 
-fn spec(instance_type: &str, requests: Value, limits: &[Value]) -> Value {
+fn spec(instance_type: &str, requests: Value, limits: impl IntoIterator<Item = Value>) -> Value {
     let containers: Vec<Value> = limits
-        .iter()
+        .into_iter()
         .map(|limits| json!({ "name": "c", "resources": { "limits": limits } }))
         .collect();
     json!({ "runtime": { "resources": { "instanceType": instance_type, "requests": requests },
@@ -32,14 +32,14 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
     let cpu = json!({ "cpu": "500m" });
     let asked = json!({ "cpu": "3", "memory": "3Gi" });
     for (spec, expected) in [
-        (spec(D1, asked.clone(), std::slice::from_ref(&both)), sized(500, 256)),
-        (spec(D1, asked.clone(), &[both.clone(), both.clone()]), sized(1000, 512)),
-        (spec(D1, asked.clone(), &[both.clone(), cpu.clone()]), sized(3000, 3072)),
-        (spec(D1, asked.clone(), &[json!(null)]), sized(3000, 3072)),
-        (spec(D1, asked, &[]), sized(3000, 3072)),
-        (spec(D1, cpu.clone(), std::slice::from_ref(&cpu)), sized(1000, 2048)),
-        (spec("other", cpu.clone(), &[cpu]), counted()),
-        (spec("other", json!(null), &[both]), sized(500, 256)),
+        (spec(D1, asked.clone(), [both.clone()]), sized(500, 256)),
+        (spec(D1, asked.clone(), [both.clone(), both.clone()]), sized(1000, 512)),
+        (spec(D1, asked.clone(), [both.clone(), cpu.clone()]), sized(3000, 3072)),
+        (spec(D1, asked.clone(), [json!(null)]), sized(3000, 3072)),
+        (spec(D1, asked, []), sized(3000, 3072)),
+        (spec(D1, cpu.clone(), [cpu.clone()]), sized(1000, 2048)),
+        (spec("other", cpu.clone(), [cpu]), counted()),
+        (spec("other", json!(null), [both]), sized(500, 256)),
         (
             json!({ "runtime": { "virtualMachine": {}, "resources": { "instanceType": D1 } } }),
             sized(1000, 2048),
@@ -72,17 +72,14 @@ fn c68_amounts_are_rounded_up_and_what_cannot_be_read_says_nothing() {
     ] {
         let limits = json!({ "cpu": cpu, "memory": memory });
         assert_eq!(
-            requests(&spec("other", json!(null), std::slice::from_ref(&limits))),
+            requests(&spec("other", json!(null), [limits.clone()])),
             expected,
             "{limits}"
         );
     }
     // The sum is rounded, not each part.
     let half = json!({ "cpu": "500u", "memory": "512Ki" });
-    assert_eq!(
-        requests(&spec("other", json!(null), &[half.clone(), half])),
-        sized(1, 1)
-    );
+    assert_eq!(requests(&spec("other", json!(null), [half.clone(), half])), sized(1, 1));
 }
 
 #[test]
@@ -119,7 +116,7 @@ proptest! {
     fn amounts_are_never_negative(cpu in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?",
         memory in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?", times in 0..4_usize) {
         let limits = vec![json!({ "cpu": cpu, "memory": memory }); times];
-        let asked = requests(&spec("other", json!(null), &limits));
+        let asked = requests(&spec("other", json!(null), limits));
         prop_assert!(asked.iter().all(|(_, amount)| *amount > 0));
         prop_assert!(asked.len() == 1 || asked.len() == 3);
     }
