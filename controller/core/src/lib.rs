@@ -23,6 +23,7 @@ pub mod deployment;
 pub mod edit;
 pub mod federation;
 pub mod identity;
+pub mod instance;
 pub mod ledger;
 pub mod metrics;
 pub mod names;

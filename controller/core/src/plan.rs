@@ -13,6 +13,7 @@ use json_patch::{Patch as JsonPatch, PatchOperation};
 use popcell_api::kind::{Kind, Scope};
 
 use crate::object::{Fields, Object};
+pub(crate) use event::cut;
 pub use event::{EVENT_NOTE_BYTES, Event, Severity};
 pub use proof::Proof;
 
@@ -263,6 +264,10 @@ pub enum Note {
     WaitsFor(Target),
     /// An orphan was found and not deleted (design.md 7.5-14).
     Orphan(Target),
+    /// Quota of an Instance got to a failure: the value of the label `reason` of
+    /// [`crate::metrics::QUOTA_FAILURES`]. Given at the transition only, like the event beside it; counted once the plan
+    /// was carried out.
+    QuotaFailed(&'static str),
     /// Dropped without error (domain.md B5, B5b); the text says why.
     Dropped(&'static str),
 }

@@ -46,7 +46,7 @@ impl Event {
 }
 
 /// The longest start of a text that is at most `bytes` long and ends at a character.
-fn cut(text: &str, bytes: usize) -> &str {
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 

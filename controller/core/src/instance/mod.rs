@@ -1,0 +1,130 @@
+//! `instance`: one Instance of the cell; its quota, its scheduling gate `Quota`, and whether it is Ready (domain.md 3.8 as
+//! design.md 7.5-6, -9, -12 and 11 replace it).
+//!
+//! - Only the conditions QuotaGranted and Ready are written, and Programmed and Available while quota holds the Instance
+//!   back; all else in the status is its provider's.
+//! - The gate goes in the pass that sees the grant, after the status that says so.
+//! - An Instance that was let go is never stopped for quota: without gates nothing of it is overlaid, and what was granted
+//!   stays so until its own claim is denied.
+//!
+//! Claims are neither made nor deleted here: `remote` does, by level.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::conditions as types;
+use popcell_api::{finalizers, gates, kind};
+
+use crate::edit::Edit;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, Plan, Plane};
+use draft::Draft;
+
+mod answer;
+mod draft;
+mod quota;
+mod ready;
+mod tiers;
+mod told;
+
+#[cfg(test)]
+mod tests;
+
+pub use tiers::tier;
+
+/// Finalizers of upstream's operator, which nobody would ever take away (design.md 7.5-6).
+const UPSTREAMS: [&str; 2] = [
+    finalizers::UPSTREAM_INSTANCE_CONTROLLER,
+    finalizers::UPSTREAM_CLAIM_CLEANUP,
+];
+
+/// What a pass looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The Instance.
+    pub instance: &'a Object,
+    /// The WorkloadDeployment in the cell whose uid its label has.
+    pub deployment: Option<&'a Object>,
+    /// NetworkBindings of its namespace.
+    pub bindings: Observed<&'a [&'a Object]>,
+    /// What is known of its quota.
+    pub quota: Quota<'a>,
+    /// How long a claim may stay pending before that is told as "no budget" (domain.md 10-13).
+    pub no_budget_grace: Duration,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What is known of the quota of an Instance.
+#[derive(Clone, Copy, Debug)]
+pub enum Quota<'a> {
+    /// No credential is configured: nobody enforces quota.
+    Disabled,
+    /// The cell namespace does not say which project it belongs to.
+    NoProject,
+    /// The cell namespace says it with this text, which names no project.
+    BadProject(&'a str),
+    /// The project's plane cannot be asked: away, and why; or `None` for the moment until it is first listed.
+    Unknown(Option<&'a str>),
+    /// The last write of the claim was refused.
+    Refused {
+        /// One of the reasons `Quota*` of the condition.
+        reason: &'static str,
+        /// What the server said.
+        message: &'a str,
+    },
+    /// The project is known and has no claim of the name.
+    Absent,
+    /// Another source's or an unmarked claim holds the name.
+    Foreign(&'a Object),
+    /// Our claim. One that is terminating counts as absent.
+    Claim(&'a Object),
+}
+
+/// What is to be done for the Instance.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    let instance = seen.instance;
+    let mut plan = Plan::default();
+    let mut draft = Draft::of(instance, seen.now);
+    let mut edit = Edit::by_value(&Plane::Cell, kind::INSTANCE, instance).without_finalizers(&UPSTREAMS);
+    // One that is going needs no quota any more, and is not let go; what it is meanwhile is told to the end.
+    if !instance.deleting() {
+        let verdict = quota::judge(seen);
+        if let Some(condition) = &verdict.condition {
+            draft.set(condition);
+        }
+        if verdict.opens {
+            edit = edit.without_gate(gates::QUOTA);
+        }
+        let held = !verdict.opens && has_gate(instance, gates::QUOTA);
+        if held || draft.status_of(types::QUOTA_GRANTED) != "True" {
+            plan.requeue_within(tier(instance.created(), seen.now));
+        }
+        if let Some(sooner) = verdict.again {
+            plan.requeue_within(sooner);
+        }
+    }
+    ready::settle(seen, &mut draft);
+    told::transitions(instance, &draft, &mut plan);
+    let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
+    match edit.action() {
+        // The gate goes after the status that says why (domain.md 3.8 step 9, B11).
+        Some(action) => plan.actions = status.map(Action::Patch).into_iter().chain([action]).collect(),
+        None => plan.status = status,
+    }
+    plan
+}
+
+/// Names of the scheduling gates; what cannot be read is no gate (domain.md B27).
+fn gates_of(instance: &Object) -> Vec<&str> {
+    instance
+        .items("/spec/controller/schedulingGates")
+        .iter()
+        .filter_map(|gate| gate.get("name")?.as_str())
+        .collect()
+}
+
+fn has_gate(instance: &Object, gate: &str) -> bool {
+    gates_of(instance).contains(&gate)
+}

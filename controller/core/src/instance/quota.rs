@@ -1,0 +1,129 @@
+//! QuotaGranted of an Instance: the answer of the quota system, and what stands while there is none (design.md 7.5-9).
+
+use std::time::Duration;
+
+use popcell_api::conditions::{self as types, messages, reasons};
+use popcell_api::gates;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::draft::quota_granted;
+use super::{Observation, has_gate};
+use crate::conditions::{Condition, text};
+use crate::object::{Fields, Object};
+use crate::slots;
+
+/// Of a slot that is filled again while nobody can be asked.
+const GRANTED_BEFORE: &str = "Granted to this slot before; the project cannot be asked now";
+
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// QuotaGranted as it is to be; `None` leaves it as it is.
+    pub(super) condition: Option<Condition>,
+    /// The gate goes in this pass.
+    pub(super) opens: bool,
+    /// Look again after this time at the latest.
+    pub(super) again: Option<Duration>,
+}
+
+impl Verdict {
+    fn of(status: &'static str, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            condition: Some(Condition {
+                type_: types::QUOTA_GRANTED,
+                status,
+                reason: reason.to_owned(),
+                message: message.into(),
+            }),
+            opens: false,
+            again: None,
+        }
+    }
+
+    fn granted(gated: bool, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            opens: gated,
+            ..Self::of("True", reason, message)
+        }
+    }
+}
+
+pub(super) fn judge(seen: &Observation<'_>) -> Verdict {
+    let gated = has_gate(seen.instance, gates::QUOTA);
+    match Answer::to(seen) {
+        Answer::Granted { reason, message } => Verdict::granted(gated, reason, message),
+        Answer::Denied { reason, message } => Verdict::of("False", reason, message),
+        // It was let go: the last answer stands until the next one.
+        _ if !gated && was_answered(seen.instance) => Verdict::default(),
+        Answer::Pending { reason, message, again } => Verdict {
+            again,
+            ..Verdict::of("Unknown", reason, message)
+        },
+        Answer::Failed { .. } | Answer::Away(_) if !gated => undecided_unless(seen.instance, |old| old == "Unknown"),
+        Answer::Failed { reason, message } => Verdict::of("False", reason, message),
+        Answer::Away(why) => held_while_away(seen, why),
+    }
+}
+
+/// The gate is there, and nobody can be asked whether it may go.
+fn held_while_away(seen: &Observation<'_>, why: Option<&str>) -> Verdict {
+    if was_granted(seen.instance) {
+        // The status of this grant was written, and then the pass was cut short.
+        return Verdict {
+            opens: true,
+            ..Verdict::default()
+        };
+    }
+    match why {
+        // A moment after a start: the list may say better than memory.
+        None => undecided_unless(seen.instance, |old| old != "True"),
+        Some(_) if is_remembered(seen) => Verdict::granted(true, reasons::QUOTA_AVAILABLE, GRANTED_BEFORE),
+        Some(why) => {
+            // Servers word one outage in many ways; told once.
+            let told = quota_granted(seen.instance)
+                .filter(|old| text(old, "reason") == reasons::QUOTA_BACKEND_UNAVAILABLE)
+                .map(|old| text(old, "message"));
+            let message = told.map_or_else(|| format!("The project cannot be asked: {why}"), str::to_owned);
+            Verdict::of("False", reasons::QUOTA_BACKEND_UNAVAILABLE, message)
+        }
+    }
+}
+
+/// Leaves QuotaGranted where its status may stay without an answer.
+fn undecided_unless(instance: &Object, stays: impl Fn(&str) -> bool) -> Verdict {
+    if quota_granted(instance).is_some_and(|old| stays(text(old, "status"))) {
+        return Verdict::default();
+    }
+    Verdict::of(
+        "Unknown",
+        reasons::PENDING_EVALUATION,
+        messages::WAITING_FOR_QUOTA_EVALUATION,
+    )
+}
+
+/// Whether QuotaGranted says what was once answered about this Instance, yes or no.
+fn was_answered(instance: &Object) -> bool {
+    quota_granted(instance).is_some_and(|old| match text(old, "status") {
+        "True" => true,
+        "False" => [reasons::QUOTA_EXCEEDED, reasons::VALIDATION_FAILED].contains(&text(old, "reason")),
+        _ => false,
+    })
+}
+
+/// Whether QuotaGranted says that a claim was granted to the Instance as it is now (domain.md B28).
+fn was_granted(instance: &Object) -> bool {
+    quota_granted(instance).is_some_and(|old| {
+        let observed = old.get("observedGeneration").and_then(Value::as_i64);
+        text(old, "status") == "True"
+            && text(old, "reason") == reasons::QUOTA_AVAILABLE
+            && observed.is_some()
+            && observed == instance.generation()
+    })
+}
+
+fn is_remembered(seen: &Observation<'_>) -> bool {
+    seen.deployment.is_some_and(|deployment| {
+        slots::ordinal_of(deployment.name(), seen.instance.name())
+            .is_some_and(|slot| slots::granted(deployment).contains(&slot))
+    })
+}

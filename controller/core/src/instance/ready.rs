@@ -1,0 +1,152 @@
+//! Ready of an Instance, and what quota lays over Programmed and Available while a gate holds it (domain.md 3.8.3 as
+//! design.md 7.5-9 amends it).
+
+use std::cmp::Reverse;
+
+use popcell_api::conditions::{self as types, messages, reasons};
+use serde_json::Value;
+
+use super::draft::{Draft, is_reason};
+use super::{Observation, gates_of};
+use crate::conditions::{self, Condition, text};
+use crate::names;
+use crate::object::{Fields, Object};
+use crate::priority;
+
+/// What Available was called before; old Instances carry it, and it means nothing.
+const RUNNING: &str = "Running";
+/// Conditions that say nothing about why an Instance is not programmed.
+const NOT_A_CAUSE: [&str; 4] = [types::PROGRAMMED, types::READY, types::QUOTA_GRANTED, RUNNING];
+
+/// Puts Ready, and the overlay, into the draft. QuotaGranted is in it already.
+pub(super) fn settle(seen: &Observation<'_>, draft: &mut Draft<'_>) {
+    let gates = gates_of(seen.instance);
+    let denied = (draft.status_of(types::QUOTA_GRANTED) == "False")
+        .then(|| draft.message_of(types::QUOTA_GRANTED).to_owned())
+        .filter(|_| !gates.is_empty());
+    overlay(draft, denied.as_deref());
+    let ready = match gates.as_slice() {
+        [] => of_provider(draft),
+        gates => gated(seen, gates, denied),
+    };
+    draft.set(&ready);
+}
+
+/// While quota holds the Instance back, its provider has nothing to say; afterwards what we said for it is taken back.
+fn overlay(draft: &mut Draft<'_>, denied: Option<&str>) {
+    for type_ in [types::PROGRAMMED, types::AVAILABLE] {
+        if let Some(message) = denied {
+            draft.set(&Condition::new(type_, false, reasons::PENDING_QUOTA, message));
+        } else if draft.reason_of(type_) == reasons::PENDING_QUOTA {
+            draft.set(&Condition {
+                type_,
+                status: "Unknown",
+                reason: reasons::PENDING.to_owned(),
+                message: messages::WAITING_FOR_CONTROLLER.to_owned(),
+            });
+        }
+    }
+}
+
+fn gated(seen: &Observation<'_>, gates: &[&str], denied: Option<String>) -> Condition {
+    let not_ready = |reason, message| Condition::new(types::READY, false, reason, message);
+    let gates = not_ready(
+        reasons::SCHEDULING_GATES_PRESENT,
+        messages::scheduling_gates_present(gates),
+    );
+    let quota = denied.map(|message| not_ready(reasons::PENDING_QUOTA, message));
+    let network = failed_network(seen).map(|message| not_ready(reasons::NETWORK_FAILED_TO_CREATE, message));
+    let causes = quota.into_iter().chain(network);
+    causes.fold(gates, |worst, one| {
+        if priority::of(&one.reason) > priority::of(&worst.reason) {
+            one
+        } else {
+            worst
+        }
+    })
+}
+
+/// The message of the first interface whose network the site could not make.
+fn failed_network(seen: &Observation<'_>) -> Option<String> {
+    let (deployment, bindings) = (seen.deployment?, seen.bindings.known()?);
+    let interfaces = 0..seen.instance.items("/spec/networkInterfaces").len();
+    interfaces.into_iter().find_map(|index| {
+        let name = names::network_binding(deployment.name(), index);
+        let binding: &Object = bindings.iter().copied().find(|one| one.name() == name)?;
+        let ready = conditions::find(binding.at("/status")?, types::READY)?;
+        let failed = text(ready, "status") == "False" && text(ready, "reason") == reasons::NETWORK_FAILED_TO_CREATE;
+        failed.then(|| match text(ready, "message") {
+            "" => format!("NetworkBinding {name} could not be made"),
+            message => message.to_owned(),
+        })
+    })
+}
+
+/// From what the provider says of an Instance that nothing holds back.
+fn of_provider(draft: &Draft<'_>) -> Condition {
+    if draft.status_of(types::PROGRAMMED) != "True" {
+        return not_programmed(draft);
+    }
+    match draft.get(types::AVAILABLE) {
+        Some(available) if text(available, "status") == "True" => {
+            Condition::new(types::READY, true, reasons::AVAILABLE, messages::INSTANCE_READY)
+        }
+        Some(available) if tells(available) => passed_on(available),
+        _ => Condition::new(types::READY, false, reasons::PENDING, messages::INSTANCE_NOT_AVAILABLE),
+    }
+}
+
+/// The worst cause that any condition names; Programmed's own word where none is known.
+fn not_programmed(draft: &Draft<'_>) -> Condition {
+    let programmed = draft.get(types::PROGRAMMED);
+    let others = draft
+        .all()
+        .filter(|one| !NOT_A_CAUSE.contains(&text(one, "type")) && text(one, "status") != "True");
+    let cause = programmed
+        .into_iter()
+        .chain(others)
+        .filter(|one| tells(one) && priority::of(text(one, "reason")) > 0)
+        .min_by_key(|one| rank(one));
+    let own = programmed.filter(|one| tells(one) && text(one, "reason") != reasons::PENDING_PROGRAMMING);
+    cause.or(own).map_or_else(
+        || {
+            Condition::new(
+                types::READY,
+                false,
+                reasons::PENDING_PROGRAMMING,
+                messages::INSTANCE_NOT_PROGRAMMED,
+            )
+        },
+        passed_on,
+    )
+}
+
+/// The worst first. Among equals Programmed, then Available, then by name: the order in the list does not count.
+fn rank(condition: &Value) -> (Reverse<u8>, bool, bool, &str) {
+    let type_ = text(condition, "type");
+    (
+        Reverse(priority::of(text(condition, "reason"))),
+        type_ != types::PROGRAMMED,
+        type_ != types::AVAILABLE,
+        type_,
+    )
+}
+
+/// Whether a condition says more than that nobody has looked.
+fn tells(condition: &Value) -> bool {
+    let reason = text(condition, "reason");
+    reason != reasons::PENDING && is_reason(reason)
+}
+
+fn passed_on(condition: &Value) -> Condition {
+    Condition {
+        type_: types::READY,
+        status: match text(condition, "status") {
+            "False" => "False",
+            // Never True: these are conditions that do not hold.
+            _ => "Unknown",
+        },
+        reason: text(condition, "reason").to_owned(),
+        message: text(condition, "message").to_owned(),
+    }
+}

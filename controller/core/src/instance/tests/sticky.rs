@@ -1,0 +1,149 @@
+use super::*;
+
+fn with_quota(gates: &[&str], status: &str, why: &str, generation: i64) -> Object {
+    let mut quota = condition("QuotaGranted", status, why, "m");
+    quota["observedGeneration"] = json!(generation);
+    instance(
+        gates,
+        json!([
+            condition("Programmed", "True", "Programmed", "m"),
+            condition("Available", "True", "Available", "m"),
+            quota
+        ]),
+    )
+}
+
+#[test]
+fn d9_what_was_let_go_stays_granted_until_its_own_claim_is_denied() {
+    let (yes, no, born) = (
+        claim("True", "QuotaAvailable", "m"),
+        claim("False", "QuotaExceeded", "m"),
+        claim("False", "PendingEvaluation", "m"),
+    );
+    let mut going = no.clone();
+    going.metadata.deletion_timestamp = Some(Time(now()));
+    let mut other = no.clone();
+    other.data["spec"]["requests"] = json!([]);
+    let refused = Quota::Refused {
+        reason: "QuotaMisconfigured",
+        message: "m",
+    };
+    let stand = [
+        Quota::NoProject,
+        Quota::BadProject("x"),
+        Quota::Unknown(None),
+        Quota::Unknown(Some("away")),
+        refused,
+        Quota::Absent,
+        Quota::Foreign(&no),
+        Quota::Claim(&born),
+        Quota::Claim(&going),
+        Quota::Claim(&other),
+    ];
+    // What was answered stands, yes or no; what never was an answer does not.
+    for (before, stands) in [
+        (("True", "QuotaAvailable"), true),
+        (("True", "QuotaDisabled"), true),
+        (("False", "QuotaExceeded"), true),
+        (("False", "ValidationFailed"), true),
+        (("False", "QuotaBackendUnavailable"), false),
+        (("False", "QuotaMisconfigured"), false),
+    ] {
+        let one = with_quota(&[], before.0, before.1, 3);
+        for quota in stand {
+            let plan = decide(&seen(&one, quota));
+            let one = applied(&one, &plan).unwrap();
+            assert_eq!(reason(&one, "QuotaGranted") == before, stands, "{before:?} {quota:?}");
+            assert_eq!(reason(&one, "Ready"), ("True", "Available"), "{before:?} {quota:?}");
+            assert_eq!(plan.requeue.is_some(), before.0 != "True", "{before:?} {quota:?}");
+        }
+        let lowered = after(&seen(&one, Quota::Claim(&no)));
+        assert_eq!(reason(&lowered, "QuotaGranted"), ("False", "QuotaExceeded"));
+        for type_ in ["Programmed", "Available", "Ready"] {
+            assert_eq!(told(&lowered, type_).0, "True", "a denial stops nothing");
+        }
+        let raised = after(&seen(&one, Quota::Claim(&yes)));
+        assert_eq!(reason(&raised, "QuotaGranted"), ("True", "QuotaAvailable"));
+    }
+}
+
+#[test]
+fn b28_an_older_grant_opens_nothing() {
+    let born = claim("False", "PendingEvaluation", "");
+    // Recorded for the Instance as it is: stands while nobody can be asked.
+    for (generation, quota, opens) in [
+        (3, Quota::Unknown(Some("away")), true),
+        (3, Quota::Unknown(None), true),
+        (2, Quota::Unknown(Some("away")), false),
+        (2, Quota::Unknown(None), false),
+        (3, Quota::Absent, false),
+        (3, Quota::NoProject, false),
+        (3, Quota::BadProject("x"), false),
+        (3, Quota::Claim(&born), false),
+        (2, Quota::Claim(&born), false),
+    ] {
+        let one = after(&seen(
+            &with_quota(&["Quota"], "True", "QuotaAvailable", generation),
+            quota,
+        ));
+        assert_eq!(gates_of(&one).is_empty(), opens, "{generation} {quota:?}");
+        assert_eq!(told(&one, "QuotaGranted").0 == "True", opens, "{generation} {quota:?}");
+    }
+    // Nobody was asked at that time.
+    let disabled = with_quota(&["Quota"], "True", "QuotaDisabled", 3);
+    assert_eq!(
+        gates_of(&after(&seen(&disabled, Quota::Unknown(Some("away"))))),
+        ["Quota"]
+    );
+    let yes = claim("True", "QuotaAvailable", "");
+    let one = after(&seen(
+        &with_quota(&["Quota"], "True", "QuotaAvailable", 2),
+        Quota::Claim(&yes),
+    ));
+    assert!(gates_of(&one).is_empty());
+}
+
+#[test]
+fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
+    let one = instance(&["Network", "Quota"], unobserved());
+    for (granted, quota, opens) in [
+        (Some("0,2"), Quota::Unknown(Some("away")), true),
+        (Some("1,2"), Quota::Unknown(Some("away")), false),
+        (None, Quota::Unknown(Some("away")), false),
+        (Some("0"), Quota::Unknown(None), false),
+        (Some("0"), Quota::Absent, false),
+        (Some("0"), Quota::NoProject, false),
+    ] {
+        let deployment = deployment(granted);
+        let look = Observation {
+            deployment: Some(&deployment),
+            ..seen(&one, quota)
+        };
+        let after = after(&look);
+        assert_eq!(gates_of(&after).contains(&"Quota"), !opens, "{granted:?} {quota:?}");
+        assert_eq!(reason(&after, "QuotaGranted") == ("True", "QuotaAvailable"), opens);
+    }
+    let mut stray = one;
+    stray.metadata.name = Some("web-00".to_owned());
+    let deployment = deployment(Some("0"));
+    let plan = decide(&Observation {
+        deployment: Some(&deployment),
+        ..seen(&stray, Quota::Unknown(Some("away")))
+    });
+    assert!(plan.actions.is_empty(), "no slot, no memory");
+}
+
+#[test]
+fn a_list_that_is_not_there_yet_changes_nothing() {
+    for (status, why) in [
+        ("False", "QuotaExceeded"),
+        ("False", "QuotaBackendUnavailable"),
+        ("Unknown", "QuotaNoBudget"),
+    ] {
+        let one = with_quota(&["Quota"], status, why, 3);
+        let first = decide(&seen(&one, Quota::Unknown(None)));
+        let after = applied(&one, &first).unwrap();
+        assert_eq!(told(&after, "QuotaGranted"), (status, why, "m"));
+        assert!(first.events.is_empty() && first.requeue.is_some());
+    }
+}
