@@ -15,12 +15,15 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Who says it.
 const CONTROLLER: &str = "compute.datumapis.com/popcell";
 
+/// Longest name of an object that API servers take, in bytes.
+const NAME_BYTES: usize = 253;
+
 /// Where an Event goes, and the request that makes it.
 pub(super) fn request(event: &Event) -> (Target, Result<Request<Vec<u8>>, Refusal>) {
     let about = &event.about;
     let namespace = about.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     let now = Timestamp::now();
-    let name = format!("{}.{:x}", about.name, now.as_nanosecond());
+    let name = name(&about.name, now);
     let target = Target::namespaced(&about.plane, EVENT, namespace, &name);
     let body = json!({
         "apiVersion": EVENT.api_version(),
@@ -45,6 +48,15 @@ pub(super) fn request(event: &Event) -> (Target, Result<Request<Vec<u8>>, Refusa
     (target, request)
 }
 
+/// A name that no other Event has, and that shows what it is about.
+fn name(about: &str, now: Timestamp) -> String {
+    let unique = format!(".{:x}", now.as_nanosecond());
+    let room = about.floor_char_boundary(NAME_BYTES.saturating_sub(unique.len()));
+    // A cut may fall where no part of a name may end.
+    let start = about.get(..room).unwrap_or_default().trim_end_matches(['-', '.']);
+    format!("{start}{unique}")
+}
+
 /// The host name, which is the pod's; at most 128 characters.
 fn instance() -> String {
     let name = std::env::var("HOSTNAME").unwrap_or_default();
@@ -53,5 +65,22 @@ fn instance() -> String {
         "popcell".to_owned()
     } else {
         cut.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_where_a_name_may_end() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let unique = ".18867251edfa0000";
+        assert_eq!(name("web-dfw-0", now), format!("web-dfw-0{unique}"));
+        let room = NAME_BYTES - unique.len();
+        let long = "a".repeat(NAME_BYTES);
+        assert_eq!(name(&long, now), format!("{}{unique}", "a".repeat(room)));
+        let parted = format!("{}.-{}", "a".repeat(room - 2), "b".repeat(17));
+        assert_eq!(name(&parted, now), format!("{}{unique}", "a".repeat(room - 2)));
     }
 }
