@@ -107,8 +107,8 @@ pub enum ApplyError {
     /// The plane was disengaged meanwhile.
     #[error("failed to reach the {0}: it is not engaged")]
     Disengaged(Plane),
-    /// The Lease is lost.
-    #[error("failed to write: this process does not hold the Lease")]
+    /// The Lease is lost, or the process is to stop.
+    #[error("failed to go on: this process may not write any more")]
     NotAllowed,
 }
 

@@ -1,6 +1,6 @@
 //! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
 //!
-//! Invariants: nothing is written without the permit, nor in a dry run; nothing is sent that rests on a write or proof that
+//! Invariants: nothing is asked or written without the permit, nor written in a dry run; nothing is sent that rests on a write or proof that
 //! failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is asked once in [`crate::breaker::PROBE`].
 
 mod absence;
@@ -40,7 +40,7 @@ use crate::planes::Planes;
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Whether this process may write: the Lease is held, or there is none to hold.
+/// Whether passes may go on: the Lease is held, or there is none to hold, and nobody has asked for a stop.
 pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tells the [`Difference`] of a plane and kind.
@@ -219,9 +219,6 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Value, ApplyError> {
         let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
-        if !(self.options.may_write)() {
-            return Err(ApplyError::NotAllowed);
-        }
         let client = self.client(&target.plane)?;
         let answer = request::send(&client, request).await;
         let code = match &answer {

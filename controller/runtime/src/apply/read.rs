@@ -27,7 +27,11 @@ impl Applier {
             .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
     }
 
+    /// Who may not write need not ask either: what is read is read for a write.
     fn may_ask(&self, server: &Server) -> Result<(), ApplyError> {
+        if !(self.options.may_write)() {
+            return Err(ApplyError::NotAllowed);
+        }
         match lock(&self.breaker).ask(server, Instant::now()) {
             Permit::Go => Ok(()),
             Permit::Wait(delay) => Err(ApplyError::Away(server.clone(), delay)),

@@ -224,6 +224,49 @@ async fn without_the_permit_and_in_a_dry_run_nothing_is_sent() {
 }
 
 #[tokio::test]
+async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
+    let gone = Proof::Gone {
+        source: create("source").target().clone(),
+        uid: None,
+    };
+    let object = object("a", "u");
+    for (actions, answer) in [
+        (vec![create("a"), create("b")], (201, stored("a", "u"))),
+        (vec![delete("a", vec![gone], Brake::Exempt), create("b")], no_source()),
+    ] {
+        // The stop comes while the first request is answered.
+        let asks = AtomicBool::new(true);
+        let until_asked = Arc::new(move || asks.swap(false, Ordering::Relaxed));
+        let tried = Tried::of(&[answer], |options| options.may_write = until_asked).await;
+        let plan = Plan {
+            actions,
+            status: Edit::status(
+                &Plane::Hub,
+                kind::WORKLOAD_DEPLOYMENT,
+                &object,
+                json!({ "replicas": 0 }),
+            ),
+            events: vec![Event::warning(
+                &Plane::Hub,
+                kind::WORKLOAD_DEPLOYMENT,
+                &object,
+                "R",
+                "n",
+            )],
+            ..Plan::default()
+        };
+        assert_eq!(tried.carry_out(&plan).await, Err(ApplyError::NotAllowed));
+        assert_eq!(tried.server.asked().len(), 1);
+        let target = create("b").target().clone();
+        assert_eq!(tried.applier.read(&target).await, Err(ApplyError::NotAllowed));
+        let listed = tried.applier.list(&Plane::Hub, kind::INSTANCE, None, "").await;
+        assert_eq!(listed, Err(ApplyError::NotAllowed));
+        assert!(tried.server.asked().is_empty());
+    }
+    assert_eq!(ApplyError::NotAllowed.verdict(), Verdict::Done);
+}
+
+#[tokio::test]
 async fn c36_each_answer_leads_to_its_verdict() {
     let failed = |code| status(code, "the server rejected our request due to an error in our request");
     let transient = Verdict::Failed(crate::queue::Backoff::TRANSIENT);

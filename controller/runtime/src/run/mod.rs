@@ -62,10 +62,7 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     ports.serve_admission(settings, &transport, &metrics).await?;
     let mut management = None;
     if settings.controllers.management {
-        let may_write: MayWrite = {
-            let permit = permit.clone();
-            Arc::new(move || permit.holds())
-        };
+        let may_write = may_write(&permit, &stop);
         management = Some(Management::start(settings, &connections, transport, &metrics, may_write).await?);
     }
     let checks = management.as_mut().map(Management::checks).unwrap_or_default();
@@ -84,6 +81,12 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     ports.stop().await;
     info!("stopped");
     ended
+}
+
+/// While the permit holds, until a stop: a plan may have any length, and a stop waits for the passes that run.
+fn may_write(permit: &Permit, stop: &CancellationToken) -> MayWrite {
+    let (permit, stop) = (permit.clone(), stop.clone());
+    Arc::new(move || permit.holds() && !stop.is_cancelled())
 }
 
 /// Cancelled at SIGTERM and SIGINT.
@@ -128,4 +131,18 @@ fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keepe
         source: Box::new(source),
     })?;
     Ok(Some(Keeper::new(client, lease, identity())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_ends_the_right_to_write_before_the_lease_is_released() {
+        let stop = CancellationToken::new();
+        let may_write = may_write(&Permit::sole(), &stop);
+        assert!(may_write());
+        stop.cancel();
+        assert!(!may_write());
+    }
 }
