@@ -114,7 +114,11 @@ impl World {
     /// Forgets a plane.
     pub fn retire(&self, plane: &Plane) {
         self.applier.retire(plane);
-        self.tally.retire(plane);
+        let hub_namespaces = match plane {
+            Plane::Project(id) => self.hub_index.of_project(id),
+            Plane::Hub | Plane::Cell => Vec::new(),
+        };
+        self.tally.retire(plane, &hub_namespaces);
         self.woken.retire(plane);
         self.namespaces.retire(plane);
     }

@@ -46,9 +46,12 @@ impl Tally {
         self.notes().remove(&(reconciler, key.clone()));
     }
 
-    /// Forgets all keys of a plane.
-    pub fn retire(&self, plane: &Plane) {
-        self.notes().retain(|(_, key), _| key.plane != *plane);
+    /// Forgets all keys of a plane that left, and those of the hub namespaces that stand for it.
+    pub fn retire(&self, plane: &Plane, hub_namespaces: &[String]) {
+        let is_left = |key: &Key| {
+            key.plane == *plane || key.plane == Plane::Hub && hub_namespaces.iter().any(|name| *name == key.namespace)
+        };
+        self.notes().retain(|(_, key), _| !is_left(key));
     }
 
     /// What is noted now.

@@ -1,11 +1,12 @@
 //! What becomes of the memory of a process when what it is about goes.
 
 use popcell_api::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
-use popcell_core::plan::Plane;
+use popcell_core::plan::{Note, Plan, Plane};
 use serde_json::{Value, json};
 
 use super::testing::{Told, project};
 use super::*;
+use crate::queue::Key;
 
 const SENT: fn() -> Value = || json!({ "new": 1 });
 
@@ -51,4 +52,32 @@ async fn c02_what_could_not_be_read_at_last_is_forgotten_too() {
     remember(&told, &target);
     told.list(&Plane::Hub, WORKLOAD_DEPLOYMENT, Vec::new());
     assert!(!is_remembered(&told, &target));
+}
+
+#[tokio::test]
+async fn the_notes_of_a_project_go_with_it_on_the_hub_too() {
+    let told = Told::of(Vec::new(), &["p", "q"]).await;
+    let hub_namespace = |name: &str, id: &str| {
+        let labels = json!({ "meta.datumapis.com/upstream-cluster-name": format!("cluster-{id}"),
+            "meta.datumapis.com/upstream-namespace": "default" });
+        json!({ "metadata": { "name": name, "uid": name, "resourceVersion": "1", "labels": labels } })
+    };
+    let all = vec![hub_namespace("ns-1", "p"), hub_namespace("ns-2", "q")];
+    told.list(&Plane::Hub, NAMESPACE, all);
+    for (plane, namespace) in [
+        (Plane::Hub, "ns-1"),
+        (Plane::Hub, "ns-2"),
+        (project("p"), "default"),
+        (project("q"), "default"),
+    ] {
+        let foreign = Target::namespaced(&plane, INSTANCE, namespace, "a");
+        let plan = Plan {
+            notes: vec![Note::Foreign(foreign)],
+            ..Plan::default()
+        };
+        told.world.tally.put("r", &Key::new(&plane, namespace, "a"), &plan);
+    }
+    told.world.planes.disengage(&project("p")).await;
+    let left = [(("hub", "Instance"), 1), (("project", "Instance"), 1)];
+    assert_eq!(told.world.tally.tallied().foreign, left.into());
 }
