@@ -62,11 +62,6 @@ pub fn city_policy(city: &str) -> String {
     format!("{CITY_POLICY_PREFIX}{}", city.to_lowercase().replace(' ', "-"))
 }
 
-/// The NetworkBinding of the interface at an index, for all Instances of a WorkloadDeployment (domain.md 2.7).
-pub fn network_binding(deployment: &str, index: usize) -> String {
-    format!("{deployment}-net-{index}")
-}
-
 /// Checks the syntax of a city code.
 pub fn check_city(code: &str) -> Result<(), NameError> {
     let bytes = code.as_bytes();

@@ -12,7 +12,7 @@ use super::template::Template;
 use crate::conditions::{self, Condition};
 use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
-use crate::{paused, priority, slots};
+use crate::{paused, priority, sizing, slots};
 
 /// A teardown that takes longer is told.
 pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
@@ -180,14 +180,19 @@ fn worst(instances: &[&Object]) -> Option<(String, String)> {
 }
 
 /// Ordinals whose claim is granted (design.md 7.5-9): those whose Instance says so, and of the others that are wanted
-/// those that were remembered and not denied since.
+/// those that were remembered and not denied since. What was granted to another size than the template has now is no grant
+/// for the next Instance of the slot.
 pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
     let desired = slots::desired(deployment);
     let remembered = slots::granted(deployment);
     let candidates = (0..desired).chain(instances.slots.keys().copied());
+    let size = deployment.at("/spec/template/spec").map(sizing::requests);
     candidates
         .filter(|ordinal| {
             let instance = instances.slots.get(ordinal).map(|slot| slot.instance);
+            if instance.is_some_and(|one| one.at("/spec").map(sizing::requests) != size) {
+                return false;
+            }
             let condition = instance
                 .and_then(|one| one.at("/status"))
                 .and_then(|status| conditions::find(status, types::QUOTA_GRANTED));

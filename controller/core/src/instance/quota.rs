@@ -121,9 +121,14 @@ fn was_granted(instance: &Object) -> bool {
     })
 }
 
+/// Whether the slot was granted before. What was said to this Instance itself since then weighs more.
 fn is_remembered(seen: &Observation<'_>) -> bool {
-    seen.deployment.is_some_and(|deployment| {
-        slots::ordinal_of(deployment.name(), seen.instance.name())
-            .is_some_and(|slot| slots::granted(deployment).contains(&slot))
-    })
+    // Born Unknown, of no generation.
+    let judged = quota_granted(seen.instance)
+        .is_some_and(|old| text(old, "status") != "Unknown" || old.get("observedGeneration").is_some());
+    !judged
+        && seen.deployment.is_some_and(|deployment| {
+            slots::ordinal_of(deployment.name(), seen.instance.name())
+                .is_some_and(|slot| slots::granted(deployment).contains(&slot))
+        })
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::draft::{Draft, is_reason};
 use super::{Observation, gates_of};
 use crate::conditions::{self, Condition, text};
-use crate::names;
+use crate::deployment::binding_name;
 use crate::object::{Fields, Object};
 use crate::priority;
 
@@ -71,7 +71,7 @@ fn failed_network(seen: &Observation<'_>) -> Option<String> {
     let (deployment, bindings) = (seen.deployment?, seen.bindings.known()?);
     let interfaces = 0..seen.instance.items("/spec/networkInterfaces").len();
     interfaces.into_iter().find_map(|index| {
-        let name = names::network_binding(deployment.name(), index);
+        let name = binding_name(deployment.name(), index);
         let binding: &Object = bindings.iter().copied().find(|one| one.name() == name)?;
         let ready = conditions::find(binding.at("/status")?, types::READY)?;
         let failed = text(ready, "status") == "False" && text(ready, "reason") == reasons::NETWORK_FAILED_TO_CREATE;

@@ -21,12 +21,16 @@ fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
 
 /// What the API server gives a new Instance.
 fn unobserved() -> Value {
-    json!([
+    let mut all = [
         condition("Programmed", "Unknown", "Pending", CONTROLLER),
         condition("Available", "Unknown", "Pending", CONTROLLER),
         condition("Ready", "Unknown", "Pending", CONTROLLER),
         condition("QuotaGranted", "Unknown", "PendingEvaluation", WAITING),
-    ])
+    ];
+    for one in &mut all {
+        one.as_object_mut().unwrap().remove("observedGeneration");
+    }
+    json!(all)
 }
 
 /// An Instance of slot 0, five seconds old.

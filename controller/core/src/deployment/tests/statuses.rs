@@ -192,6 +192,22 @@ fn d9_granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
 }
 
 #[test]
+fn d9_a_grant_of_another_size_is_none_for_the_next_instance() {
+    let mut cell = Cell::running(2);
+    let sized = |cell: &mut Cell, cpu: &str| {
+        let resources = json!({ "instanceType": "other", "requests": { "cpu": cpu, "memory": "1Gi" } });
+        cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"] = resources);
+    };
+    sized(&mut cell, "2");
+    cell.pass();
+    assert_eq!(remembered(&cell), None);
+    let mut cell = Cell::running(2);
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    cell.pass();
+    assert_eq!(remembered(&cell), Some("0,1"), "another image is not another size");
+}
+
+#[test]
 fn what_nobody_granted_is_not_remembered() {
     let mut cell = Cell::running(1);
     says(&mut cell, 0, "QuotaGranted", "True", "QuotaDisabled");

@@ -123,6 +123,22 @@ fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
         assert_eq!(gates_of(&after).contains(&"Quota"), !opens, "{granted:?} {quota:?}");
         assert_eq!(reason(&after, "QuotaGranted") == ("True", "QuotaAvailable"), opens);
     }
+    // What was said to the Instance itself weighs more: it waits for its claim, or was denied.
+    let remembering = deployment(Some("0"));
+    for (status, why) in [
+        ("Unknown", "PendingEvaluation"),
+        ("Unknown", "QuotaNoBudget"),
+        ("False", "QuotaExceeded"),
+    ] {
+        let mut held = with_quota(&["Quota"], status, why, 3);
+        for _ in 0..3 {
+            held = after(&Observation {
+                deployment: Some(&remembering),
+                ..seen(&held, Quota::Unknown(Some("away")))
+            });
+            assert_eq!(reason(&held, "QuotaGranted"), ("False", "QuotaBackendUnavailable"));
+        }
+    }
     let mut stray = one;
     stray.metadata.name = Some("web-00".to_owned());
     let deployment = deployment(Some("0"));
