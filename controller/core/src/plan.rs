@@ -26,6 +26,15 @@ pub const NAMESPACE: Kind = Kind {
     scope: Scope::Cluster,
 };
 
+/// The kind ConfigMap.
+pub const CONFIG_MAP: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    scope: Scope::Namespaced,
+};
+
 /// One API server (design.md 7.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plane {

@@ -14,7 +14,7 @@ use popcell_api::{API_VERSION, annotations, kind, labels};
 use serde_json::{Value, json};
 
 use super::cell::Identity;
-use super::{Behind, Bond, Stamp};
+use super::{Behind, Bond, Stamp, done, foreign, noted};
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
 use crate::identity;
@@ -59,7 +59,8 @@ pub struct Observation<'a> {
     pub hub_namespace: Observed<Option<&'a Object>>,
     /// The hub's Instance of that name.
     pub copy: Observed<Option<&'a Object>>,
-    /// Whether the WorkloadDeployment of [`hub_deployment`] is on the hub, with that uid. Not read where there is none.
+    /// Whether the WorkloadDeployment of [`hub_deployment`] is on the hub, with that uid; one that is being deleted still
+    /// is. Not read where there is none.
     pub hub_deployment_lives: Observed<bool>,
     /// What the hub made of earlier writes.
     pub ledger: &'a Ledger,
@@ -99,7 +100,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     match (copy, bond, behind) {
         (None, _, Behind::Instance(instance)) => create(seen, instance),
         (Some(copy), _, Behind::Instance(_)) if copy.deleting() => noted(Note::WaitsFor(target(copy))),
-        (Some(copy), Some(Bond::Foreign), Behind::Instance(_)) => noted(Note::Foreign(target(copy))),
+        (Some(copy), Some(Bond::Foreign), Behind::Instance(_)) => foreign(target(copy)),
         (Some(copy), _, Behind::Instance(instance)) => update(seen, instance, copy),
         (None, ..) | (Some(_), Some(Bond::Foreign), _) => Plan::default(),
         (Some(copy), ..) if copy.deleting() => Plan::default(),
@@ -299,18 +300,4 @@ fn target(copy: &Object) -> Target {
 
 fn unknown() -> Plan {
     noted(Note::Unknown(Plane::Hub))
-}
-
-fn noted(note: Note) -> Plan {
-    Plan {
-        notes: vec![note],
-        ..Plan::default()
-    }
-}
-
-fn done(action: Option<Action>) -> Plan {
-    Plan {
-        actions: action.into_iter().collect(),
-        ..Plan::default()
-    }
 }

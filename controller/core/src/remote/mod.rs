@@ -1,17 +1,28 @@
 //! `remote`: what a cell keeps in other planes, by level (design.md 7.5-5 to -8; domain.md 3.8.1, 3.8.4).
 //!
-//! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project. Desired is
+//! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project ([`claim`]). Desired is
 //! one for every Instance that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps
 //! what it has. All else of this cell is deleted, and nothing of another.
 
 pub mod cell;
+pub mod claim;
 pub mod copy;
+pub mod projects;
+
+#[cfg(test)]
+mod laws;
+
+use std::time::Duration;
 
 use popcell_api::{annotations, labels};
 
 use crate::object::{Fields, Object};
+use crate::plan::{Action, Note, Plan, Target};
 use crate::slots;
 use crate::sources::Source;
+
+/// How soon a name that somebody else holds is looked at again: what is not ours is not watched.
+pub const HELD_BY_OTHERS: Duration = Duration::from_mins(1);
 
 /// What stands in the cell behind one name in a cell namespace.
 #[derive(Clone, Copy, Debug)]
@@ -76,4 +87,26 @@ pub(crate) enum Bond {
     Agrees,
     /// Anybody else's: never changed.
     Foreign,
+}
+
+/// A plan that says who holds the name.
+fn foreign(target: Target) -> Plan {
+    Plan {
+        requeue: Some(HELD_BY_OTHERS),
+        ..noted(Note::Foreign(target))
+    }
+}
+
+fn noted(note: Note) -> Plan {
+    Plan {
+        notes: vec![note],
+        ..Plan::default()
+    }
+}
+
+fn done(action: Option<Action>) -> Plan {
+    Plan {
+        actions: action.into_iter().collect(),
+        ..Plan::default()
+    }
 }

@@ -257,6 +257,18 @@ fn e5_an_instance_of_no_deployment_is_copied_without_owner() {
 }
 
 #[test]
+fn e5_an_instance_of_a_deployment_that_karmada_did_not_bring_is_copied_without_owner() {
+    let mut world = world();
+    world.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+        one.metadata.annotations = None;
+    });
+    settle(&mut world, "web-0");
+    let copy = copy_of(&world, "web-0").unwrap();
+    assert_eq!(copy.metadata.owner_references, None);
+    assert_eq!(copy.label(labels::WORKLOAD_DEPLOYMENT_NAME), Some("web"));
+}
+
+#[test]
 fn d6_a_slot_without_instance_keeps_its_copy_unready_and_makes_none() {
     let mut world = world();
     settle(&mut world, "web-0");

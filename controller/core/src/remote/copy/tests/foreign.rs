@@ -56,6 +56,8 @@ fn d7_g25_what_is_of_others_is_never_changed() {
             plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]),
             "{labels}: {plan:?}"
         );
+        // What is of others is not watched.
+        assert_eq!(plan.requeue, Some(crate::remote::HELD_BY_OTHERS));
         // Neither as a slot nor as a leftover.
         world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
         assert_eq!(pass(&world, "web-0"), Plan::default(), "{labels}");

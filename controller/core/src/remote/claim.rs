@@ -1,0 +1,334 @@
+//! The claim of one Instance in its project (domain.md 3.8.1 as design.md 7.5-4, -5, -6, -7 replaces it).
+//!
+//! - Projects that hold claims are written down in the cell before the first claim ([`super::projects`]).
+//! - A slot without Instance keeps a claim of its size, so that a roll loses no budget, and makes none.
+//! - What is asked for cannot be changed: a claim of another size is replaced while the Instance is held for quota or
+//!   missing, and stays while it runs.
+//! - A claim of another source, or of no agreeing identity, is never adopted; one that is being deleted is waited for.
+
+use std::time::Duration;
+
+use popcell_api::quota::{ObjectReference, ResourceClaimSpec, ResourceRequest};
+use popcell_api::{annotations, events, gates, kind, labels, names::RESOURCE_CLAIM_PREFIX, resource_manager};
+use serde_json::json;
+
+use super::cell::Identity;
+use super::{Behind, Bond, Stamp, done, foreign, noted, projects};
+use crate::edit::Edit;
+use crate::identity;
+use crate::names;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, Brake, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
+use crate::sizing;
+use crate::sources::Source;
+
+mod quota;
+
+#[cfg(test)]
+mod tests;
+
+pub use quota::{Quota, quota, refusal};
+
+/// How soon a claim that is being deleted is looked at again (domain.md G24).
+pub const GOING: Duration = Duration::from_secs(1);
+
+/// Whose the Instances of a cell namespace are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home<'a> {
+    /// It does not say.
+    None,
+    /// What it says names no project.
+    Bad(&'a str),
+    /// A namespace in a project.
+    In {
+        /// The project id.
+        project: &'a str,
+        /// The namespace.
+        namespace: &'a str,
+    },
+}
+
+/// Whose the Instances of a cell namespace are, by the labels of the Namespace only (design.md 7.5-4). In single-cluster
+/// mode, `single` is the project, and the namespace is the project's own.
+pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Option<&'a str>) -> Home<'a> {
+    if let Some(project) = single {
+        return Home::In {
+            project,
+            namespace: name,
+        };
+    }
+    let Some((cell_namespace, label)) = cell_namespace.and_then(|one| {
+        Some((
+            one,
+            one.label(labels::UPSTREAM_CLUSTER_NAME)
+                .filter(|said| !said.is_empty())?,
+        ))
+    }) else {
+        return Home::None;
+    };
+    let good = |project: &str| names::check_project(project).is_ok();
+    match identity::of_namespace(cell_namespace) {
+        Some((project, namespace)) if good(project) => Home::In { project, namespace },
+        None if names::project_of_label(label).is_some_and(good) => Home::None,
+        _ => Home::Bad(label),
+    }
+}
+
+/// What a pass over one name of one cell namespace, in one project, looks at. The cell is this reconciler's own plane and
+/// known.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// Whether we may write at all.
+    pub identity: &'a Identity,
+    /// Who we are.
+    pub source: Source<'a>,
+    /// The project.
+    pub project: &'a str,
+    /// The cell namespace.
+    pub namespace: &'a str,
+    /// Name of the Instance.
+    pub name: &'a str,
+    /// The Namespace object of the cell.
+    pub cell_namespace: Option<&'a Object>,
+    /// The project, in single-cluster mode.
+    pub single: Option<&'a str>,
+    /// The Instance.
+    pub instance: Option<&'a Object>,
+    /// All WorkloadDeployments of the cell namespace.
+    pub deployments: &'a [&'a Object],
+    /// Claims in any namespace of the project, whoever made them, as far as they are known; those of other names than
+    /// [`name`] are passed over.
+    pub claims: Observed<&'a [&'a Object]>,
+    /// The ConfigMap of projects that hold claims.
+    pub record: Option<&'a Object>,
+    /// The namespace of that ConfigMap: the program's.
+    pub program_namespace: &'a str,
+}
+
+/// Name of the claim of an Instance.
+pub fn name(instance: &str) -> String {
+    format!("{RESOURCE_CLAIM_PREFIX}{instance}")
+}
+
+/// The Instance that a claim of this cell is for: cell namespace and name. `None` where it does not say, or its name is no
+/// claim's (domain.md 3.8, B6, B22).
+pub fn instance_of(claim: &Object) -> Option<(&str, &str)> {
+    let namespace = claim.label(labels::INSTANCE_NAMESPACE).filter(|one| !one.is_empty())?;
+    let name = claim
+        .name()
+        .strip_prefix(RESOURCE_CLAIM_PREFIX)
+        .filter(|one| !one.is_empty())?;
+    Some((namespace, name))
+}
+
+/// Decides one pass.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    if let Some(plan) = seen.identity.forbids() {
+        return plan;
+    }
+    let Observed::Known(claims) = seen.claims else {
+        return noted(Note::Unknown(seen.plane()));
+    };
+    let behind = Behind::of(seen.name, seen.instance, seen.deployments);
+    let at_home = seen.at_home(claims);
+    let mut plan = match at_home {
+        Some(claim) => keep(seen, claim, behind),
+        None => make(seen, behind),
+    };
+    let name = name(seen.name);
+    let elsewhere = |claim: &&&Object| claim.name() == name && at_home.is_none_or(|home| home.uid() != claim.uid());
+    for claim in claims.iter().filter(elsewhere) {
+        astray(seen, claim, behind, &mut plan);
+    }
+    plan
+}
+
+impl<'a> Observation<'a> {
+    fn plane(&self) -> Plane {
+        Plane::Project(self.project.to_owned())
+    }
+
+    /// The project's namespace that the Instance's claim belongs in; `None` unless it is this project's.
+    fn home_namespace(&self) -> Option<&'a str> {
+        match home(self.namespace, self.cell_namespace, self.single) {
+            Home::In { project, namespace } if project == self.project => Some(namespace),
+            _ => None,
+        }
+    }
+
+    fn at_home(&self, claims: &[&'a Object]) -> Option<&'a Object> {
+        let (namespace, name) = (self.home_namespace()?, name(self.name));
+        let there = |claim: &&Object| claim.namespace() == namespace && claim.name() == name;
+        claims.iter().copied().find(there)
+    }
+
+    /// By the stamps of the source and the cell namespace; without the uid, name and cell namespace must agree.
+    fn bond(&self, claim: &Object) -> Bond {
+        let namespace = claim.label(labels::INSTANCE_NAMESPACE);
+        if namespace.is_some_and(|one| one != self.namespace) {
+            return Bond::Foreign;
+        }
+        match (Stamp::on(claim, self.source), namespace) {
+            (Stamp::Ours, Some(_)) => Bond::Ours,
+            (Stamp::Ours | Stamp::Partly { id: true, .. }, _) | (Stamp::Partly { name: true, .. }, Some(_)) => {
+                Bond::Agrees
+            }
+            (Stamp::Another | Stamp::Partly { .. }, _) => Bond::Foreign,
+        }
+    }
+
+    fn instance(&self) -> Target {
+        Target::namespaced(&Plane::Cell, kind::INSTANCE, self.namespace, self.name)
+    }
+
+    fn target(&self, claim: &Object) -> Target {
+        Target::of(&self.plane(), kind::RESOURCE_CLAIM, claim)
+    }
+}
+
+/// Whether an Instance waits for its grant.
+fn is_held(instance: &Object) -> bool {
+    let gates = instance.items("/spec/controller/schedulingGates");
+    gates
+        .iter()
+        .any(|gate| gate.get("name").and_then(serde_json::Value::as_str) == Some(gates::QUOTA))
+}
+
+/// Whether a claim asks for what this project has to give to an Instance of this spec.
+fn fits(seen: &Observation<'_>, claim: &Object, spec: &serde_json::Value) -> bool {
+    claim.text("/spec/consumerRef/kind") == Some(resource_manager::PROJECT_KIND)
+        && claim.text("/spec/consumerRef/name") == Some(seen.project)
+        && sizing::is_claimed(claim, spec)
+}
+
+fn make(seen: &Observation<'_>, behind: Behind<'_>) -> Plan {
+    let (Behind::Instance(instance), Some(namespace)) = (behind, seen.home_namespace()) else {
+        return Plan::default();
+    };
+    // What it still uses is used by the one that comes after it, too.
+    if instance.deleting() {
+        return Plan::default();
+    }
+    let claim = claim(seen, instance, namespace);
+    written_down(seen, Some(Action::create(&seen.plane(), kind::RESOURCE_CLAIM, claim)))
+}
+
+/// A write that makes a claim ours, after the project is in the record.
+fn written_down(seen: &Observation<'_>, write: Option<Action>) -> Plan {
+    let record = || projects::record(seen.record, seen.program_namespace, seen.project);
+    Plan {
+        actions: write.as_ref().and_then(|_| record()).into_iter().chain(write).collect(),
+        ..Plan::default()
+    }
+}
+
+fn claim(seen: &Observation<'_>, instance: &Object, namespace: &str) -> Object {
+    let project = ObjectReference {
+        api_group: resource_manager::GROUP.to_owned(),
+        kind: resource_manager::PROJECT_KIND.to_owned(),
+        name: seen.project.to_owned(),
+        namespace: String::new(),
+    };
+    let requests = sizing::requests(instance.at("/spec").unwrap_or(&serde_json::Value::Null));
+    let spec = ResourceClaimSpec {
+        consumer_ref: Some(project.clone()),
+        requests: requests
+            .into_iter()
+            .map(|(resource_type, amount)| ResourceRequest {
+                resource_type: resource_type.to_owned(),
+                amount,
+            })
+            .collect(),
+        resource_ref: Some(project),
+    };
+    let mut object = Object::new(&name(seen.name), &kind::RESOURCE_CLAIM.resource())
+        .within(namespace)
+        .data(json!({ "spec": spec }));
+    let labels = [
+        (labels::SOURCE_CLUSTER, seen.source.name),
+        (labels::INSTANCE_NAMESPACE, seen.namespace),
+    ];
+    object.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    object.metadata.annotations = Some([(annotations::SOURCE_UID.to_owned(), seen.source.id.to_owned())].into());
+    object
+}
+
+/// What there is under the Instance's name in its project.
+fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
+    let bond = seen.bond(claim);
+    let lives = matches!(behind, Behind::Instance(instance) if !instance.deleting());
+    match bond {
+        Bond::Foreign if lives => return foreign(seen.target(claim)),
+        Bond::Foreign => return Plan::default(),
+        _ if claim.deleting() && lives => {
+            return Plan {
+                requeue: Some(GOING),
+                ..noted(Note::WaitsFor(seen.target(claim)))
+            };
+        }
+        _ if claim.deleting() => return Plan::default(),
+        // Only what is stamped is deleted: that is the next pass.
+        Bond::Agrees => return written_down(seen, stamped(seen, claim)),
+        Bond::Ours => {}
+    }
+    let gone = Proof::Gone {
+        source: seen.instance(),
+        uid: None,
+    };
+    let proof = match behind {
+        Behind::Nothing => gone,
+        Behind::Slot(deployment) => match deployment.at("/spec/template/spec") {
+            Some(spec) if !fits(seen, claim, spec) => gone,
+            _ => return Plan::default(),
+        },
+        Behind::Instance(instance) => match instance.at("/spec") {
+            Some(spec) if lives && is_held(instance) && !fits(seen, claim, spec) => Proof::Lives {
+                source: seen.instance(),
+                uid: instance.uid().to_owned(),
+            },
+            _ => return Plan::default(),
+        },
+    };
+    done(Some(delete(seen, claim, proof)))
+}
+
+/// A claim in a place where the cell namespace does not, or no longer, say that it belongs.
+fn astray(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>, plan: &mut Plan) {
+    if seen.bond(claim) != Bond::Ours || claim.deleting() {
+        return;
+    }
+    let Behind::Nothing = behind else {
+        // It may be the grant that the Instance runs on: it stays as long as that.
+        plan.notes.push(Note::Orphan(seen.target(claim)));
+        return;
+    };
+    let gone = Proof::Gone {
+        source: seen.instance(),
+        uid: None,
+    };
+    plan.actions.push(delete(seen, claim, gone));
+    if let Some(namespace) = seen.cell_namespace {
+        let note = format!(
+            "Namespace {} does not say that its project is {}: ResourceClaim {}/{} there is of no Instance and is deleted",
+            seen.namespace,
+            seen.project,
+            claim.namespace(),
+            claim.name()
+        );
+        let event = Event::warning(&Plane::Cell, NAMESPACE, namespace, events::QUOTA_CLAIM_ORPHANED, &note);
+        plan.events.push(event);
+    }
+}
+
+fn delete(seen: &Observation<'_>, claim: &Object, proof: Proof) -> Action {
+    Action::delete(&seen.plane(), kind::RESOURCE_CLAIM, claim, vec![proof], Brake::Applies)
+}
+
+fn stamped(seen: &Observation<'_>, claim: &Object) -> Option<Action> {
+    Edit::of(&seen.plane(), kind::RESOURCE_CLAIM, claim)
+        .label(labels::SOURCE_CLUSTER, seen.source.name)
+        .label(labels::INSTANCE_NAMESPACE, seen.namespace)
+        .annotation(annotations::SOURCE_UID, Some(seen.source.id))
+        .action()
+}

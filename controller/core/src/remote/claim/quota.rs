@@ -1,0 +1,77 @@
+//! What is known of an Instance's quota, for the pass that opens its gate (domain.md 3.8.1, FM-2 to FM-6).
+
+use popcell_api::conditions::reasons;
+
+use super::{Home, Observation, fits, home, is_held};
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::remote::Bond;
+use crate::remote::cell::Identity;
+
+/// What is known of the claim of an Instance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quota<'a> {
+    /// The cell namespace does not say which project.
+    NoProject,
+    /// Its labels name no project.
+    BadProject(&'a str),
+    /// The project's plane is away, for this reason, or was not listed yet.
+    Unknown(Option<&'a str>),
+    /// The claim could not be made.
+    Refused {
+        /// One of the `Quota*` reasons.
+        reason: &'static str,
+        /// For people.
+        message: &'a str,
+    },
+    /// The project has no claim of the name, or one of another size that is about to be replaced.
+    Absent,
+    /// Somebody else's object holds the name.
+    Foreign(&'a Object),
+    /// Ours; being deleted, it counts as absent.
+    Claim(&'a Object),
+}
+
+/// What is known of the quota of the Instance that `seen` is about. `away` says why the project's plane is away, for people;
+/// `refused` is reason and message of the last write of the claim, where it was refused.
+pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<(&'static str, &'a str)>) -> Quota<'a> {
+    match home(seen.namespace, seen.cell_namespace, seen.single) {
+        Home::None => return Quota::NoProject,
+        Home::Bad(label) => return Quota::BadProject(label),
+        Home::In { .. } => {}
+    }
+    let Observed::Known(claims) = seen.claims else {
+        return Quota::Unknown(away);
+    };
+    if let Some(claim) = seen.at_home(claims) {
+        let waits_for_another = || {
+            let held = seen.instance.filter(|instance| is_held(instance));
+            held.and_then(|instance| instance.at("/spec"))
+                .is_some_and(|spec| !fits(seen, claim, spec))
+        };
+        return match seen.bond(claim) {
+            Bond::Foreign => Quota::Foreign(claim),
+            Bond::Ours | Bond::Agrees if waits_for_another() => Quota::Absent,
+            Bond::Ours | Bond::Agrees => Quota::Claim(claim),
+        };
+    }
+    match (seen.identity, refused) {
+        (Identity::Mismatch(message), _) => Quota::Refused {
+            reason: reasons::QUOTA_MISCONFIGURED,
+            message,
+        },
+        (_, Some((reason, message))) => Quota::Refused { reason, message },
+        _ => Quota::Absent,
+    }
+}
+
+/// The reason for an answer to the creation of a claim: its HTTP status (0 = no answer), and whether it says that the
+/// namespace is not there.
+pub fn refusal(code: u16, namespace_is_missing: bool) -> &'static str {
+    match code {
+        404 if namespace_is_missing => reasons::QUOTA_NAMESPACE_NOT_FOUND,
+        404 => reasons::QUOTA_PROJECT_NOT_FOUND,
+        403 | 422 => reasons::QUOTA_MISCONFIGURED,
+        _ => reasons::QUOTA_BACKEND_UNAVAILABLE,
+    }
+}

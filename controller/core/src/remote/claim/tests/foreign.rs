@@ -1,0 +1,130 @@
+//! Claims that somebody else made, or half of them (design.md 7.5-6, -7; domain.md B22, FM-11).
+
+use super::*;
+
+fn made(labels: Value, source_uid: Option<&str>, spec: Value) -> World {
+    let mut claim = object(
+        json!({ "metadata": { "name": "instance-web-0", "namespace": "default", "uid": "theirs",
+        "resourceVersion": "1", "labels": labels }, "spec": spec }),
+    );
+    if let Some(uid) = source_uid {
+        claim.metadata.annotations = Some([(annotations::SOURCE_UID.to_owned(), uid.to_owned())].into());
+    }
+    let mut world = world();
+    world.put(&project(), kind::RESOURCE_CLAIM, claim);
+    world
+}
+
+const CLUSTER: &str = "compute.datumapis.com/source-cluster";
+const INSTANCE_NAMESPACE: &str = "compute.datumapis.com/instance-namespace";
+
+#[test]
+fn fm11_d7_a_claim_of_others_is_never_adopted_or_changed() {
+    for (labels, source_uid) in [
+        (json!(null), None),
+        (json!({ CLUSTER: "dfw-01" }), None),
+        (json!({ INSTANCE_NAMESPACE: "ns-n1" }), None),
+        (json!({ CLUSTER: "ord-01", INSTANCE_NAMESPACE: "ns-n1" }), None),
+        (
+            json!({ CLUSTER: "ord-01", INSTANCE_NAMESPACE: "ns-n1" }),
+            Some("uid-ord"),
+        ),
+        // An earlier cell of our name, and another namespace of this one.
+        (
+            json!({ CLUSTER: "dfw-01", INSTANCE_NAMESPACE: "ns-n1" }),
+            Some("uid-old"),
+        ),
+        (
+            json!({ CLUSTER: "dfw-01", INSTANCE_NAMESPACE: "ns-n2" }),
+            Some("uid-dfw"),
+        ),
+    ] {
+        let mut world = made(labels.clone(), source_uid, json!({}));
+        let plan = pass(&world);
+        assert!(
+            plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]),
+            "{labels}: {plan:?}"
+        );
+        // What is of others is not watched.
+        assert_eq!(plan.requeue, Some(crate::remote::HELD_BY_OTHERS));
+        see(&world, |seen| {
+            assert!(matches!(quota(seen, None, None), Quota::Foreign(_)), "{labels}")
+        });
+        end_instance(&mut world);
+        assert_eq!(pass(&world), Plan::default(), "{labels}");
+        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        assert_eq!(pass(&world), Plan::default(), "{labels}");
+    }
+}
+
+#[test]
+fn d7_a_claim_that_agrees_is_stamped_once_and_then_ours() {
+    let spec = {
+        let mut first = world();
+        settle(&mut first);
+        held(&first).unwrap().data["spec"].clone()
+    };
+    for (labels, source_uid) in [
+        // Upstream's.
+        (json!({ CLUSTER: "dfw-01", INSTANCE_NAMESPACE: "ns-n1" }), None),
+        // Ours, with a label taken off.
+        (json!({ INSTANCE_NAMESPACE: "ns-n1" }), Some("uid-dfw")),
+        (json!({ CLUSTER: "dfw-01" }), Some("uid-dfw")),
+        (json!(null), Some("uid-dfw")),
+    ] {
+        let mut kept = made(labels.clone(), source_uid, spec.clone());
+        settle(&mut kept);
+        let claim = held(&kept).unwrap();
+        assert_eq!(
+            (claim.uid(), crate::sources::of(claim)),
+            ("theirs", Some(DFW)),
+            "{labels}"
+        );
+        assert_eq!(instance_of(claim), Some(("ns-n1", "web-0")));
+        assert_eq!(claim.data, json!({ "spec": spec }));
+
+        let mut left = made(labels.clone(), source_uid, spec.clone());
+        left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        end_instance(&mut left);
+        let first = pass(&left);
+        // Once it is ours, its project is to be known.
+        let [record, Action::Patch(_)] = first.actions.as_slice() else {
+            panic!("{labels}: {first:?}");
+        };
+        assert_eq!(record.target().kind, crate::plan::CONFIG_MAP);
+        settle(&mut left);
+        assert!(held(&left).is_none(), "{labels}");
+    }
+}
+
+#[test]
+fn b22_a_claim_without_references_harms_nobody() {
+    let ours = json!({ CLUSTER: "dfw-01", INSTANCE_NAMESPACE: "ns-n1" });
+    for spec in [
+        json!(null),
+        json!({}),
+        json!({ "consumerRef": null, "resourceRef": null, "requests": null }),
+        json!({ "consumerRef": {}, "resourceRef": {}, "requests": [null, {}, 7] }),
+        json!({ "consumerRef": "p", "requests": "x" }),
+    ] {
+        // It can never be granted: one for an Instance that waits is made anew, one for an Instance that runs stays.
+        let mut waits = made(ours.clone(), Some("uid-dfw"), spec.clone());
+        settle(&mut waits);
+        assert_ne!(held(&waits).unwrap().uid(), "theirs");
+        let mut runs = made(ours.clone(), Some("uid-dfw"), spec);
+        runs.put(&Plane::Cell, kind::INSTANCE, instance(&[]));
+        assert_eq!(pass(&runs), Plan::default());
+    }
+}
+
+#[test]
+fn b7_claims_of_other_kinds_do_not_collide() {
+    let mut world = world();
+    let other = json!({ "metadata": { "name": "web-0", "namespace": "default", "uid": "o", "resourceVersion": "1" } });
+    world.put(&project(), kind::RESOURCE_CLAIM, object(other.clone()));
+    settle(&mut world);
+    assert!(held(&world).is_some());
+    let unrelated = world.get(&project(), kind::RESOURCE_CLAIM, "default", "web-0").unwrap();
+    assert_eq!(serde_json::to_value(&unrelated.metadata).unwrap(), other["metadata"]);
+    assert_eq!(instance_of(unrelated), None);
+}

@@ -1,0 +1,129 @@
+//! Which project, and what is known there (design.md 7.5-4; domain.md 3.8.1, D4, FM-3).
+
+use super::*;
+
+#[test]
+fn d4_fm3_the_cell_namespace_says_which_project() {
+    let cluster = "meta.datumapis.com/upstream-cluster-name";
+    let upstream_namespace = "meta.datumapis.com/upstream-namespace";
+    let default = |project| Home::In {
+        project,
+        namespace: "default",
+    };
+    let long = format!("cluster-{}", "p".repeat(56));
+    for (labels, expected) in [
+        (of_project("p"), default("p")),
+        // g19
+        (of_project("org_p"), default("p")),
+        (json!(null), Home::None),
+        (json!({ cluster: "cluster-p" }), Home::None),
+        (json!({ cluster: "cluster-p", upstream_namespace: "" }), Home::None),
+        (json!({ cluster: "", upstream_namespace: "default" }), Home::None),
+        (json!({ upstream_namespace: "default" }), Home::None),
+        (of_project(""), Home::Bad("cluster-")),
+        (json!({ cluster: "cluster-" }), Home::Bad("cluster-")),
+        (of_project("Not_A_Name.."), Home::Bad("cluster-Not_A_Name..")),
+        (
+            json!({ cluster: long, upstream_namespace: "default" }),
+            Home::Bad(&long),
+        ),
+    ] {
+        let namespace = cell_namespace(labels.clone());
+        assert_eq!(home("ns-n1", Some(&namespace), None), expected, "{labels}");
+        // c72: one cluster is project and cell.
+        let single = Home::In {
+            project: "only",
+            namespace: "ns-n1",
+        };
+        assert_eq!(home("ns-n1", Some(&namespace), Some("only")), single);
+    }
+    assert_eq!(home("ns-n1", None, None), Home::None);
+}
+
+#[test]
+fn c72_a_single_cluster_claims_in_the_namespace_of_the_instance() {
+    let mut world = world();
+    let alone = |world: &World| {
+        see(world, |seen| {
+            decide(&Observation {
+                single: Some("p"),
+                ..*seen
+            })
+        })
+    };
+    world.settle(alone);
+    let claims = world.list(&project(), kind::RESOURCE_CLAIM);
+    assert_eq!((claims.len(), claims[0].namespace()), (1, "ns-n1"));
+}
+
+#[test]
+fn d4_a_namespace_that_forgets_its_project_keeps_the_claim_of_what_runs() {
+    let mut world = world();
+    let mut fresh = world.clone();
+    settle(&mut world);
+    for labels in [json!(null), of_project("another")] {
+        fresh.put(&Plane::Cell, NAMESPACE, cell_namespace(labels.clone()));
+        assert_eq!(pass(&fresh), Plan::default(), "{labels}");
+
+        let mut world = world.clone();
+        world.put(&Plane::Cell, NAMESPACE, cell_namespace(labels));
+        let plan = pass(&world);
+        assert!(
+            plan.is_quiet() && matches!(plan.notes[..], [Note::Orphan(_)]),
+            "{plan:?}"
+        );
+        end_instance(&mut world);
+        assert!(pass(&world).is_quiet());
+        // With the Instance and its slot it goes, and the cell says so.
+        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        let plan = pass(&world);
+        assert_eq!((plan.actions.len(), plan.events.len()), (1, 1));
+        assert_eq!(
+            (plan.events[0].reason.as_str(), plan.events[0].uid.as_str()),
+            ("QuotaClaimOrphaned", "cell-ns")
+        );
+        settle(&mut world);
+        assert!(held(&world).is_none());
+    }
+}
+
+#[test]
+fn fm2_fm3_what_is_known_of_quota() {
+    let mut held_back = world();
+    let (reason, message) = ("QuotaMisconfigured", "forbidden");
+    let refused = Some((reason, message));
+    let mismatch = Identity::Mismatch("join it again".to_owned());
+    see(&held_back, |seen| {
+        assert_eq!(quota(seen, None, None), Quota::Absent);
+        assert_eq!(quota(seen, None, refused), Quota::Refused { reason, message });
+        let away = Observation {
+            claims: Observed::Unknown,
+            ..*seen
+        };
+        assert_eq!(quota(&away, None, refused), Quota::Unknown(None));
+        assert_eq!(quota(&away, Some("timeout"), refused), Quota::Unknown(Some("timeout")));
+    });
+    see(&held_back, |seen| {
+        let (reason, message) = ("QuotaMisconfigured", "join it again");
+        let seen = Observation {
+            identity: &mismatch,
+            ..*seen
+        };
+        assert_eq!(quota(&seen, None, None), Quota::Refused { reason, message });
+    });
+    settle(&mut held_back);
+    see(&held_back, |seen| {
+        let seen = Observation {
+            identity: &mismatch,
+            ..*seen
+        };
+        assert_eq!(quota(&seen, None, refused), Quota::Claim(held(&held_back).unwrap()));
+    });
+    for (labels, expected) in [
+        (json!(null), Quota::NoProject),
+        (of_project(""), Quota::BadProject("cluster-")),
+    ] {
+        held_back.put(&Plane::Cell, NAMESPACE, cell_namespace(labels));
+        see(&held_back, |seen| assert_eq!(quota(seen, None, None), expected));
+    }
+}

@@ -1,0 +1,139 @@
+//! The projects that may hold claims of this cell: ConfigMap `popcell-claim-projects` (design.md 7.5-6).
+//!
+//! A project is written down before its first claim, so that after a restart its claims are watched, and given back, also
+//! where no cell namespace speaks of it any more. Its key is the project id. Its value is empty, or the time since when the
+//! server of projects does not know it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::names::CLAIM_PROJECTS;
+use serde_json::{Map, Value, json};
+
+use crate::conditions::seconds;
+use crate::edit::Edit;
+use crate::names;
+use crate::object::{Fields, Object};
+use crate::plan::{Action, CONFIG_MAP, Plan, Plane};
+
+#[cfg(test)]
+mod tests;
+
+/// How long a project must have been unknown to the server of projects before it is forgotten.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_hours(24);
+/// How soon one that is unknown is asked for again.
+const ASKED_AGAIN: Duration = Duration::from_hours(1);
+
+/// What a live question after one project was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A LIST of claims with our label, over all its namespaces, has items or none.
+    Claims(bool),
+    /// Whoever serves projects answers NotFound for it.
+    NotFound,
+}
+
+/// What a pass over the ConfigMap looks at. It is in the cell, which is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The ConfigMap.
+    pub record: Option<&'a Object>,
+    /// Its namespace: the program's.
+    pub namespace: &'a str,
+    /// Projects whose claims a pass may want to write, or are known to be there: those of cell namespaces that hold an
+    /// Instance or a WorkloadDeployment, and those in which a claim of ours was seen.
+    pub needed: &'a BTreeSet<&'a str>,
+    /// Projects that any cell namespace speaks of.
+    pub mapped: &'a BTreeSet<&'a str>,
+    /// Answers for [`doubtful`] projects, read live in this pass; one that was not answered is not in it.
+    pub answers: &'a BTreeMap<&'a str, Answer>,
+    /// The time of the pass.
+    pub now: Timestamp,
+}
+
+/// The projects that are written down.
+pub fn recorded(record: Option<&Object>) -> impl Iterator<Item = (&str, &Value)> {
+    let data = record.and_then(|record| record.at("/data")).and_then(Value::as_object);
+    data.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+}
+
+/// Projects that are written down and that nobody in the cell needs: these are to be asked for, live.
+pub fn doubtful<'a>(record: Option<&'a Object>, needed: &BTreeSet<&str>) -> Vec<&'a str> {
+    let asked = |project: &&str| !needed.contains(*project) && names::check_project(project).is_ok();
+    recorded(record).map(|(project, _)| project).filter(asked).collect()
+}
+
+/// Writes a project down; `None` when it is.
+pub(super) fn record(record: Option<&Object>, namespace: &str, project: &str) -> Option<Action> {
+    let mut data = read(record);
+    if data.contains_key(project) {
+        return None;
+    }
+    data.insert(project.to_owned(), json!(""));
+    write(record, namespace, data)
+}
+
+/// Decides one pass: writes down what is needed and is not there, and forgets what is proven to hold no claim.
+pub fn decide(seen: &Observation<'_>) -> Plan {
+    let mut plan = Plan::default();
+    let mut data = read(seen.record);
+    for project in seen.needed {
+        // One that is needed is not counted as unknown, whatever was noted.
+        data.insert((*project).to_owned(), json!(""));
+    }
+    for (project, value) in recorded(seen.record).filter(|(project, _)| !seen.needed.contains(project)) {
+        match seen.answers.get(project) {
+            Some(Answer::Claims(false)) => {
+                data.remove(project);
+            }
+            Some(Answer::Claims(true)) => {
+                data.insert(project.to_owned(), json!(""));
+            }
+            Some(Answer::NotFound) => match left(value, seen.now) {
+                None => {
+                    data.insert(project.to_owned(), json!(seconds(seen.now)));
+                    plan.requeue_within(ASKED_AGAIN);
+                }
+                Some(left) if left.is_zero() && !seen.mapped.contains(project) => {
+                    data.remove(project);
+                }
+                Some(left) if left.is_zero() => plan.requeue_within(ASKED_AGAIN),
+                Some(left) => plan.requeue_within(left.min(ASKED_AGAIN)),
+            },
+            None => {}
+        }
+    }
+    plan.actions.extend(write(seen.record, seen.namespace, data));
+    plan
+}
+
+type Data = Map<String, Value>;
+
+fn read(record: Option<&Object>) -> Data {
+    let data = record.and_then(|record| record.at("/data")?.as_object());
+    data.cloned().unwrap_or_default()
+}
+
+fn write(record: Option<&Object>, namespace: &str, data: Data) -> Option<Action> {
+    match record {
+        Some(record) if data == read(Some(record)) => None,
+        Some(record) => Edit::of(&Plane::Cell, CONFIG_MAP, record)
+            .set(&["data"], Value::Object(data))
+            .action(),
+        None if data.is_empty() => None,
+        None => {
+            let object = Object::new(CLAIM_PROJECTS, &CONFIG_MAP.resource())
+                .within(namespace)
+                .data(json!({ "data": data }));
+            Some(Action::create(&Plane::Cell, CONFIG_MAP, object))
+        }
+    }
+}
+
+/// How long it must go on to be unknown; `None` where nothing readable is noted.
+fn left(value: &Value, now: Timestamp) -> Option<Duration> {
+    let since: Timestamp = value.as_str()?.parse().ok()?;
+    let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    Some(FORGOTTEN_AFTER.saturating_sub(age))
+}

@@ -1,0 +1,96 @@
+use super::*;
+use crate::testing::{World, now, object};
+
+const PROGRAM: &str = "popcell-system";
+
+fn world(data: Value) -> World {
+    let mut world = World::default();
+    let record = json!({ "metadata": { "name": "popcell-claim-projects", "namespace": PROGRAM, "uid": "cm",
+        "resourceVersion": "1" }, "data": data });
+    world.put(&Plane::Cell, CONFIG_MAP, object(record));
+    world
+}
+
+fn found(world: &World) -> Option<&Object> {
+    world.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects")
+}
+
+fn plan(world: &World, needed: &[&str], mapped: &[&str], answers: &[(&str, Answer)], now: Timestamp) -> Plan {
+    decide(&Observation {
+        record: found(world),
+        namespace: PROGRAM,
+        needed: &needed.iter().copied().collect(),
+        mapped: &mapped.iter().copied().collect(),
+        answers: &answers.iter().copied().collect(),
+        now,
+    })
+}
+
+fn data(world: &World) -> Value {
+    found(world).map_or(json!(null), |record| record.data["data"].clone())
+}
+
+#[test]
+fn d6_an_entry_goes_after_an_empty_live_list_only() {
+    for (answer, left) in [
+        (Some(Answer::Claims(false)), json!({ "b": "" })),
+        (Some(Answer::Claims(true)), json!({ "a": "", "b": "" })),
+        (None, json!({ "a": "", "b": "" })),
+    ] {
+        let mut world = world(json!({ "a": "", "b": "" }));
+        let answers: Vec<_> = answer.map(|answer| ("a", answer)).into_iter().collect();
+        world.apply(&plan(&world, &["b"], &["a", "b"], &answers, now()));
+        assert_eq!(data(&world), left, "{answer:?}");
+    }
+    // Whoever needs it keeps it, whatever the answer.
+    let needed = world(json!({ "a": "" }));
+    let answers = [("a", Answer::Claims(false))];
+    assert_eq!(plan(&needed, &["a"], &["a"], &answers, now()), Plan::default());
+    assert_eq!(doubtful(found(&needed), &["a"].into()), [""; 0]);
+    assert_eq!(doubtful(found(&needed), &["b"].into()), ["a"]);
+}
+
+#[test]
+fn d6_an_unknown_project_is_forgotten_after_a_day_unless_a_namespace_speaks_of_it() {
+    let mut world = world(json!({ "a": "" }));
+    let gone = [("a", Answer::NotFound)];
+    let first = plan(&world, &[], &[], &gone, now());
+    assert_eq!(first.requeue, Some(Duration::from_hours(1)));
+    world.apply(&first);
+    assert_eq!(data(&world), json!({ "a": "2026-01-01T00:10:00Z" }));
+    let at = |time: &str| time.parse::<Timestamp>().unwrap();
+
+    let nearly = plan(&world, &[], &[], &gone, at("2026-01-01T23:40:00Z"));
+    assert!(nearly.is_quiet());
+    assert_eq!(nearly.requeue, Some(Duration::from_mins(30)));
+    let day = at("2026-01-02T00:10:00Z");
+    assert!(plan(&world, &[], &["a"], &gone, day).is_quiet());
+    // Nobody answers: that is no 404, and no end of one.
+    assert_eq!(plan(&world, &[], &[], &[], day), Plan::default());
+    let mut back = world.clone();
+    back.apply(&plan(&back, &[], &[], &[("a", Answer::Claims(true))], day));
+    assert_eq!(data(&back), json!({ "a": "" }));
+    // g29: a clock that went back.
+    assert!(plan(&world, &[], &[], &gone, at("2025-12-31T00:00:00Z")).is_quiet());
+
+    world.apply(&plan(&world, &[], &[], &gone, day));
+    assert_eq!(data(&world), json!({}));
+}
+
+#[test]
+fn d6_a_record_that_was_deleted_or_damaged_is_made_again() {
+    let mut world = World::default();
+    assert_eq!(plan(&world, &[], &[], &[], now()), Plan::default());
+    world.apply(&plan(&world, &["a", "b"], &["a"], &[], now()));
+    assert_eq!(data(&world), json!({ "a": "", "b": "" }));
+    assert_eq!(plan(&world, &["a", "b"], &["a"], &[], now()), Plan::default());
+    for damaged in [json!(null), json!("x"), json!({}), json!({ "a": 7, "b": null })] {
+        let mut world = super::tests::world(damaged.clone());
+        world.apply(&plan(&world, &["a", "b"], &["a"], &[], now()));
+        assert_eq!(data(&world), json!({ "a": "", "b": "" }), "{damaged}");
+    }
+    // What is no project id is not asked for, and not ours to judge.
+    let odd = super::tests::world(json!({ "../x": "", "A": "" }));
+    assert!(doubtful(found(&odd), &BTreeSet::new()).is_empty());
+    assert_eq!(plan(&odd, &[], &[], &[], now()), Plan::default());
+}
