@@ -16,7 +16,7 @@ use crate::planes::{BINDING, NAME, awaited, deployed, gone, hub_with_namespace};
 const WATCHED: Duration = Duration::from_secs(8);
 const CITY: &str = popcell_api::labels::CITY_CODE;
 
-async fn label(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
+pub(crate) async fn label(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
     hub.merge(
         CLUSTER,
         None,

@@ -1,9 +1,12 @@
 //! What a real Karmada does with our modules and policies.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod asleep;
+mod cells;
 mod city;
 mod compute;
 mod crds;
+mod definition;
 mod disturbance;
 mod example;
 mod example_dependencies;
@@ -117,5 +120,13 @@ fn disturbances(suite: Suite<World>) -> Suite<World> {
     suite
         .test("disturbance::f22_webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
         .test("disturbance::g36_cells_keep_objects_through_a_restart", Alone, disturbance::karmada_restart)
+        .test("asleep::d8_21_without_the_flag_nothing_is_done_and_no_network_needed", Beside, asleep::nothing_is_done)
+        .test("cells::d8_41_a_cell_keeps_finalizers_and_owners", Beside, cells::keeps_its_own)
+        .test("cells::d8_42_a_deletion_waits_for_the_cells_finalizer", Beside, cells::lets_go_itself)
+        .test("cells::c38_works_are_projects_by_cells_and_deployments", Beside, cells::works)
+        .test("cells::c38_labels_of_a_cells_namespace_stay", Beside, cells::keeps_labels)
+        .test("cells::c38_after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
+        .test("definition::c37_a_cell_that_has_it_late_takes_its_work_then", Alone, definition::late)
+        .test("definition::c37_a_cell_that_loses_it_has_its_work_again_after_it", Alone, definition::back)
         .test("disturbance::c17_nothing_stays_unknown_after_a_restart", Alone, disturbance::restart_storm)
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::planes::{NAME, deployed, hub_with_namespace, mirrored, report};
 
-fn command(world: &World, namespace: &str) -> Result<Command> {
+pub(crate) fn command(world: &World, namespace: &str) -> Result<Command> {
     let mut command = artifacts::popcell()?;
     command
         .arg("reinterpret")

@@ -1,0 +1,137 @@
+//! A cell whose definition of WorkloadDeployment comes late, or goes and comes back (cases.md C37).
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use popcell_suites::read;
+use popcell_suites::world::{SOON, SPARE, World};
+use popcell_test_support::kind::{CLUSTER, CRD, WORK, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, always, eventually, objects};
+use serde_json::{Value, json};
+
+use crate::cells::carries;
+use crate::city::label;
+use crate::planes::{NAME, awaited, gone, mirrored, report};
+use crate::reinterpret::command;
+
+const DEFINITION: &str = "workloaddeployments.compute.datumapis.com";
+const CITY: &str = "LHR";
+const WATCHED: Duration = Duration::from_secs(6);
+
+/// A test that takes the definition from the spare cell.
+struct Late {
+    hub: Plane,
+    spare: Plane,
+    definition: Value,
+}
+
+impl Late {
+    async fn new(world: &World) -> Result<Self> {
+        let (hub, spare) = (world.lab.hub().await?, world.lab.plane(SPARE).await?);
+        let found = serde_json::to_value(spare.expect(CRD, None, DEFINITION).await?)?;
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": CRD.kind,
+            "metadata": { "name": DEFINITION }, "spec": found["spec"],
+        });
+        Ok(Self { hub, spare, definition })
+    }
+
+    async fn take(&self) -> Result<()> {
+        self.spare.delete(CRD, None, DEFINITION).await?;
+        gone(&self.spare, CRD, "", DEFINITION).await?;
+        self.seen(false).await
+    }
+
+    async fn give(&self) -> Result<()> {
+        self.spare.apply(&self.definition).await?;
+        self.seen(true).await
+    }
+
+    /// Waits until Karmada knows whether the cell has the kind.
+    async fn seen(&self, expected: bool) -> Result<()> {
+        eventually(&format!("Karmada sees the definition: {expected}"), SOON, async || {
+            let cluster = self.hub.expect(CLUSTER, None, SPARE).await?;
+            let enabled = read::at(&cluster, "/status/apiEnablements").to_string();
+            ensure!(enabled.contains("\"WorkloadDeployment\"") == expected);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn asked_for(&self, namespace: &str) -> Result<()> {
+        self.hub.apply(&objects::namespace(namespace)).await?;
+        self.hub.apply(&objects::city_policy(namespace, CITY)).await?;
+        let deployment = objects::workload_deployment(namespace, NAME, CITY, 2);
+        self.hub.apply(&deployment).await.map(|_| ())
+    }
+
+    async fn arrives(&self, namespace: &str, ready: i32) -> Result<()> {
+        awaited(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |one| {
+            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
+        })
+        .await?;
+        report(&self.spare, namespace, 2, ready).await?;
+        mirrored(&self.hub, namespace, ready).await.map(|_| ())
+    }
+
+    /// Leaves the cell as it was.
+    async fn end(self, namespace: &str, outcome: Result<()>) -> Result<()> {
+        self.give().await?;
+        self.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+        gone(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+        label(&self.hub, SPARE, None).await?;
+        outcome
+    }
+}
+
+/// With the label after the definition, as docs/operations.md has it, and with the label before it.
+pub(crate) async fn late(world: &World, namespace: &str) -> Result<()> {
+    let late = Late::new(world).await?;
+    let outcome = comes_late(world, &late, namespace).await;
+    late.end(namespace, outcome).await
+}
+
+async fn comes_late(world: &World, late: &Late, namespace: &str) -> Result<()> {
+    late.take().await?;
+    label(&late.hub, SPARE, Some(CITY)).await?;
+    late.asked_for(namespace).await?;
+    always("it is nowhere", WATCHED, async || {
+        let works = late.hub.list(WORK, Some(&format!("karmada-es-{SPARE}")), "").await?;
+        let names = [namespace.to_owned()];
+        ensure!(!works.iter().any(|work| carries(work, "WorkloadDeployment", &names)));
+        Ok(())
+    })
+    .await?;
+    late.give().await?;
+    // Karmada's scheduler looks at a Cluster again when its labels or its spec change, not for a kind more.
+    let output = command(world, namespace)?.output()?;
+    ensure!(output.status.success(), "{output:?}");
+    late.arrives(namespace, 1).await.context("after reinterpret")?;
+
+    late.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    gone(&late.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+    label(&late.hub, SPARE, None).await?;
+    late.take().await?;
+    late.asked_for(namespace).await?;
+    late.give().await?;
+    label(&late.hub, SPARE, Some(CITY)).await?;
+    late.arrives(namespace, 1).await.context("with the label last")
+}
+
+/// What was there is made again, under its name.
+pub(crate) async fn back(world: &World, namespace: &str) -> Result<()> {
+    let late = Late::new(world).await?;
+    label(&late.hub, SPARE, Some(CITY)).await?;
+    late.asked_for(namespace).await?;
+    let outcome = comes_back(&late, namespace).await;
+    late.end(namespace, outcome).await
+}
+
+async fn comes_back(late: &Late, namespace: &str) -> Result<()> {
+    late.arrives(namespace, 1).await?;
+    late.take().await?;
+    late.give().await?;
+    late.arrives(namespace, 2)
+        .await
+        .context("after the definition came back")
+}
