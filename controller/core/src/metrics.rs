@@ -58,8 +58,12 @@ pub mod outcome {
     pub const DROPPED: &str = "dropped";
     /// The pause annotation is set.
     pub const PAUSED: &str = "paused";
+    /// In a dry run: something would have been written.
+    pub const PLANNED: &str = "planned";
     /// All of them.
-    pub const ALL: [&str; 8] = [QUIET, WRITTEN, CONFLICT, TERMINAL, ERROR, SUPPRESSED, DROPPED, PAUSED];
+    pub const ALL: [&str; 9] = [
+        QUIET, WRITTEN, CONFLICT, TERMINAL, ERROR, SUPPRESSED, DROPPED, PAUSED, PLANNED,
+    ];
 }
 
 /// Values of the label `result` of [`RECONCILES`].
@@ -124,6 +128,12 @@ pub const WRITES: Metric = counter(
     "popcell_writes_total",
     &["plane_kind", "kind", "verb", "code"],
     "Writes that were sent.",
+);
+/// Writes that a dry run did not send.
+pub const DRY_RUN: Metric = counter(
+    "popcell_dry_run_writes_total",
+    &["plane_kind", "kind", "verb"],
+    "Writes that a dry run would have sent, counted by each pass that planned them.",
 );
 /// Time from an event to the end of the pass that wrote for it.
 pub const EVENT_TO_WRITE: Metric = histogram(
@@ -306,6 +316,7 @@ pub const ALL: &[Metric] = &[
     QUEUE_DEPTH,
     QUEUE_AGE,
     WRITES,
+    DRY_RUN,
     EVENT_TO_WRITE,
     ENGAGED,
     REFUSED,

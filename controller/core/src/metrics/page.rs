@@ -44,7 +44,7 @@ const GROUPS: [(&str, &str, &str); 5] = [
     ("compute_", "Quota, as upstream names it", ""),
 ];
 
-const OUTCOMES: [(&str, &str); 8] = [
+const OUTCOMES: [(&str, &str); 9] = [
     (outcome::QUIET, "nothing differed; the usual case"),
     (outcome::WRITTEN, "something was written"),
     (
@@ -68,6 +68,10 @@ const OUTCOMES: [(&str, &str); 8] = [
         "given up unfinished: the API server was disengaged, or the Lease lost",
     ),
     (outcome::PAUSED, "the pause annotation is set"),
+    (
+        outcome::PLANNED,
+        "in a dry run: something differed, and would have been written",
+    ),
 ];
 
 fn file() -> PathBuf {

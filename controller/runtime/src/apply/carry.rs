@@ -4,7 +4,7 @@ use popcell_core::brake;
 use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
 use tracing::{info, warn};
 
-use super::{Applier, ApplyError, Differ, Difference, Done};
+use super::{Applier, ApplyError, Differ, Difference, Done, event};
 use crate::error::chain;
 
 /// What became of the actions of a plan.
@@ -47,8 +47,8 @@ impl Applier {
             return Ok(Done::Quiet);
         }
         if self.options.dry_run {
-            log(plan);
-            return Ok(Done::Quiet);
+            self.rehearse(plan);
+            return Ok(Done::Planned);
         }
         let mut course = self.act(plan, difference).await;
         let mut told = course.failures.is_empty();
@@ -130,16 +130,25 @@ impl Applier {
         }
         false
     }
-}
 
-fn log(plan: &Plan) {
-    for action in &plan.actions {
-        info!(%action, "dry run");
-    }
-    if let Some(status) = &plan.status {
-        info!(action = %status, "dry run");
-    }
-    for event in &plan.events {
-        info!(about = %event.about, reason = event.reason, "dry run: event");
+    /// Tells log and metrics what would be sent.
+    fn rehearse(&self, plan: &Plan) {
+        for action in &plan.actions {
+            info!(%action, "dry run");
+            let verb = match action {
+                Action::Create { .. } => "create",
+                Action::Patch(_) => "patch",
+                Action::Delete(_) => "delete",
+            };
+            self.meter.planned(action.target(), verb);
+        }
+        if let Some(status) = &plan.status {
+            info!(action = %status, "dry run");
+            self.meter.planned(&status.target, "patch");
+        }
+        for event in &plan.events {
+            info!(about = %event.about, reason = event.reason, "dry run: event");
+            self.meter.planned(&event::request(event).0, "create");
+        }
     }
 }

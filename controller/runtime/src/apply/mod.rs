@@ -50,6 +50,8 @@ pub type Differ<'a> = dyn Fn(&Plane, Kind) -> Difference + Send + Sync + 'a;
 pub trait Meter: Send + Sync {
     /// A request that changes something was answered with this code; 0 where there was no answer.
     fn wrote(&self, target: &Target, verb: &'static str, code: u16);
+    /// A request that changes something would have been sent but for the dry run.
+    fn planned(&self, target: &Target, verb: &'static str);
     /// A delete was left out.
     fn suppressed(&self, target: &Target, why: &'static str);
 }
@@ -70,6 +72,8 @@ pub struct Difference {
 pub enum Done {
     /// Nothing was to be done.
     Quiet,
+    /// Something was to be done, but for the dry run.
+    Planned,
     /// Something was written.
     Written,
     /// Deletes were left out because the brake holds; the rest was done.

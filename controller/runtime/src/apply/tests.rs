@@ -3,6 +3,7 @@
 mod brake;
 mod failures;
 mod memory;
+mod permit;
 mod servers;
 
 use std::collections::VecDeque;
@@ -78,6 +79,11 @@ impl Meter for Counted {
             .lock()
             .unwrap()
             .push(format!("{verb} {} {code}", target.kind.kind));
+    }
+
+    fn planned(&self, target: &Target, verb: &'static str) {
+        let planned = format!("planned {verb} {}", target.kind.kind);
+        self.0.lock().unwrap().push(planned);
     }
 
     fn suppressed(&self, target: &Target, why: &'static str) {
@@ -205,65 +211,6 @@ async fn the_first_write_that_fails_ends_the_pass() {
         *tried.meter.0.lock().unwrap(),
         ["create WorkloadDeployment 200", "create WorkloadDeployment 403"]
     );
-}
-
-#[tokio::test]
-async fn without_the_permit_and_in_a_dry_run_nothing_is_sent() {
-    let tried = Tried::new(&[]).await;
-    tried.permit.store(false, Ordering::Relaxed);
-    let refused = tried.carry_out(&plan(vec![create("a")])).await;
-    assert_eq!(refused, Err(ApplyError::NotAllowed));
-    let dry = Tried::with(&[], true).await;
-    let proof = Proof::Gone {
-        source: create("a").target().clone(),
-        uid: None,
-    };
-    let doomed = delete("a", vec![proof], Brake::Exempt);
-    assert_eq!(dry.carry_out(&plan(vec![create("a"), doomed])).await, Ok(Done::Quiet));
-    assert!(tried.server.asked().is_empty() && dry.server.asked().is_empty());
-}
-
-#[tokio::test]
-async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
-    let gone = Proof::Gone {
-        source: create("source").target().clone(),
-        uid: None,
-    };
-    let object = object("a", "u");
-    for (actions, answer) in [
-        (vec![create("a"), create("b")], (201, stored("a", "u"))),
-        (vec![delete("a", vec![gone], Brake::Exempt), create("b")], no_source()),
-    ] {
-        // The stop comes while the first request is answered.
-        let asks = AtomicBool::new(true);
-        let until_asked = Arc::new(move || asks.swap(false, Ordering::Relaxed));
-        let tried = Tried::of(&[answer], |options| options.may_write = until_asked).await;
-        let plan = Plan {
-            actions,
-            status: Edit::status(
-                &Plane::Hub,
-                kind::WORKLOAD_DEPLOYMENT,
-                &object,
-                json!({ "replicas": 0 }),
-            ),
-            events: vec![Event::warning(
-                &Plane::Hub,
-                kind::WORKLOAD_DEPLOYMENT,
-                &object,
-                "R",
-                "n",
-            )],
-            ..Plan::default()
-        };
-        assert_eq!(tried.carry_out(&plan).await, Err(ApplyError::NotAllowed));
-        assert_eq!(tried.server.asked().len(), 1);
-        let target = create("b").target().clone();
-        assert_eq!(tried.applier.read(&target).await, Err(ApplyError::NotAllowed));
-        let listed = tried.applier.list(&Plane::Hub, kind::INSTANCE, None, "").await;
-        assert_eq!(listed, Err(ApplyError::NotAllowed));
-        assert!(tried.server.asked().is_empty());
-    }
-    assert_eq!(ApplyError::NotAllowed.verdict(), Verdict::Done);
 }
 
 #[tokio::test]

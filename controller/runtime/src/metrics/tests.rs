@@ -240,7 +240,7 @@ fn a_pass_counts_under_our_names_and_controller_runtimes() {
         assert_eq!(value(&text, &passes), Some(1.0), "{text}");
     }
     for (result, count) in [
-        ("success", 4.0),
+        ("success", 5.0),
         ("error", 2.0),
         ("requeue", 1.0),
         ("requeue_after", 1.0),
@@ -251,7 +251,7 @@ fn a_pass_counts_under_our_names_and_controller_runtimes() {
     for (series, count) in [
         ("controller_runtime_reconcile_errors_total", 2.0),
         ("controller_runtime_terminal_reconcile_errors_total", 1.0),
-        ("controller_runtime_reconcile_time_seconds_count", 8.0),
+        ("controller_runtime_reconcile_time_seconds_count", 9.0),
     ] {
         assert_eq!(
             value(&text, &format!("{series}{{controller=\"workload\"}}")),
@@ -259,7 +259,7 @@ fn a_pass_counts_under_our_names_and_controller_runtimes() {
         );
     }
     let took = value(&text, "popcell_pass_duration_seconds_sum{reconciler=\"workload\"}");
-    assert_eq!(took, Some(0.04));
+    assert_eq!(took, Some(0.045));
 }
 
 #[test]

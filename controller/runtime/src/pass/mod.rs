@@ -205,6 +205,8 @@ fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
         Outcome::Terminal
     } else if done == Done::Written {
         Outcome::Written
+    } else if done == Done::Planned {
+        Outcome::Planned
     } else if plan.notes.iter().any(|note| matches!(note, Note::Dropped(_))) {
         Outcome::Dropped
     } else {

@@ -25,6 +25,8 @@ pub enum Outcome {
     Dropped,
     /// The object is paused.
     Paused,
+    /// Something was to be done, but for the dry run.
+    Planned,
 }
 
 impl Outcome {
@@ -48,6 +50,7 @@ impl Outcome {
             Self::Suppressed => outcome::SUPPRESSED,
             Self::Dropped => outcome::DROPPED,
             Self::Paused => outcome::PAUSED,
+            Self::Planned => outcome::PLANNED,
         }
     }
 }

@@ -48,9 +48,8 @@ impl Tally {
 
     /// Forgets all keys of a plane that left, and those of the hub namespaces that stand for it.
     pub fn retire(&self, plane: &Plane, hub_namespaces: &[String]) {
-        let is_left = |key: &Key| {
-            key.plane == *plane || key.plane == Plane::Hub && hub_namespaces.iter().any(|name| *name == key.namespace)
-        };
+        let is_left =
+            |key: &Key| key.plane == *plane || key.plane == Plane::Hub && hub_namespaces.contains(&key.namespace);
         self.notes().retain(|(_, key), _| !is_left(key));
     }
 

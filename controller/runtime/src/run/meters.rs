@@ -28,6 +28,11 @@ impl Meter for Meters {
         self.0.count(&table::WRITES, &labels);
     }
 
+    fn planned(&self, target: &Target, verb: &'static str) {
+        let labels = [plane_kind(&target.plane), target.kind.kind, verb];
+        self.0.count(&table::DRY_RUN, &labels);
+    }
+
     fn suppressed(&self, target: &Target, why: &'static str) {
         let labels = [plane_kind(&target.plane), target.kind.kind, why];
         self.0.count(&table::SUPPRESSED, &labels);

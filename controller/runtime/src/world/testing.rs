@@ -19,6 +19,7 @@ pub(crate) struct Blind;
 
 impl Meter for Blind {
     fn wrote(&self, _: &Target, _: &'static str, _: u16) {}
+    fn planned(&self, _: &Target, _: &'static str) {}
     fn suppressed(&self, _: &Target, _: &'static str) {}
 }
 
