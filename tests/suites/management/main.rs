@@ -10,6 +10,8 @@ mod deployments;
 mod heals;
 mod idle;
 mod namespaces;
+mod odd_deletions;
+mod partition;
 mod projections;
 mod projects;
 mod replicas;
@@ -18,6 +20,7 @@ mod single;
 mod takeover;
 mod tenant;
 mod world;
+mod writers;
 
 use std::process::ExitCode;
 
@@ -42,6 +45,11 @@ fn workloads(suite: Suite<World>) -> Suite<World> {
         .test("cities::c37_a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
         .test("deletion::e2_k5_a_workload_takes_everything_along", Beside, deletion::cascade)
         .test("deletion::e3_f5_a_policy_stays_while_its_city_is_named", Beside, deletion::last_of_a_city)
+        .test("odd_deletions::c36_orphaned_it_takes_its_deployments_along", Beside, odd_deletions::orphaned)
+        .test("odd_deletions::c36_in_the_foreground_twice_it_ends", Beside, odd_deletions::foreground_twice)
+        .test("odd_deletions::c36_edits_of_one_that_is_going_make_nothing", Beside, odd_deletions::edited_while_it_goes)
+        .test("odd_deletions::the_oldest_deletion_has_an_age", Beside, odd_deletions::age)
+        .test("odd_deletions::d14_an_orphan_is_counted_and_stays", Alone, odd_deletions::orphans)
 }
 
 #[rustfmt::skip]
@@ -55,6 +63,7 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("admission::d17_a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("callers::d8_a_project_knows_who_a_request_is_from", Beside, callers::claims)
         .test("rights::the_hub_user_may_do_its_work_and_no_more", Beside, rights::exact)
+        .test("writers::d16_instances_are_written_by_us_and_who_is_named", Beside, writers::ours_only)
         .test("takeover::what_upstream_left_is_stamped_and_nothing_is_made_anew", Beside, takeover::stamped)
         .test("takeover::what_is_of_others_is_left_alone", Beside, takeover::foreign)
 }
@@ -65,6 +74,7 @@ fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
         .test("projects::g28_g31_one_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
         .test("projects::c24_one_that_is_away_loses_nothing", Alone, projects::away)
         .test("projects::c22_d14_one_that_is_deleted_is_cleaned_after_its_grace", Beside, projects::deleted)
+        .test("partition::g27_what_was_deleted_meanwhile_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
         .test("namespaces::d4_one_made_again_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
