@@ -301,6 +301,8 @@ pub struct Plan {
     /// The write of the object's own status, after all actions; left out when one failed on the same plane. When one failed
     /// on another, it is written all the same: so it says nothing of what this plan writes there.
     pub status: Option<Patch>,
+    /// What is written to the status instead where an action on another plane failed.
+    pub otherwise: Option<Patch>,
     /// Events.
     pub events: Vec<Event>,
     /// Look again after this time at the latest; `None` waits for events only.

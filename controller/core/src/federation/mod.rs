@@ -173,13 +173,14 @@ impl<'a> Pass<'a> {
         if !deployment.has_finalizer(finalizers::FEDERATOR) {
             return self.plan;
         }
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        let told = unavailable(DELETING, format!("Waiting for the removal in city {city}"));
+        let status = mirror::overlay(deployment, &told, self.seen.now);
         let Observed::Known(hub) = self.seen.hub else {
             self.plan.notes.push(Note::Unknown(Plane::Hub));
-            let city = deployment.text("/spec/cityCode").unwrap_or_default();
-            let told = unavailable(DELETING, format!("Waiting for the removal in city {city}"));
-            let status = mirror::overlay(deployment, &told, self.seen.now);
             return self.with_status(status);
         };
+        self.plan.otherwise = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         let held = self.remove_from(&hub);
         if !held {
             let edit =

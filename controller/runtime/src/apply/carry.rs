@@ -52,7 +52,9 @@ impl Applier {
         }
         let mut course = self.act(plan, difference).await;
         let mut told = course.failures.is_empty();
-        if let Some(status) = plan.status.as_ref().filter(|status| course.leaves(status)) {
+        let otherwise = plan.otherwise.as_ref().filter(|_| !told);
+        let status = otherwise.or(plan.status.as_ref());
+        if let Some(status) = status.filter(|status| course.leaves(status)) {
             let written = self.patch(status).await;
             told = written.is_ok();
             if let Err(error) = written {

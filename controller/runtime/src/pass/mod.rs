@@ -40,7 +40,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Its name in metrics and logs.
     fn name(&self) -> &'static str;
 
-    /// Reads live what no store has, into `live`. Most need nothing.
+    /// Reads live what no store has, into `live`. Most need nothing. What the pass can do without is missed
+    /// ([`Live::miss`]); an error ends it.
     fn prepare<'a>(
         &'a self,
         _world: &'a World,
@@ -125,6 +126,15 @@ impl Runner {
     }
 
     async fn once(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
+        let ended = self.looked(key, live).await;
+        match (ended, live.take_missed()) {
+            (ended, None) => ended,
+            (Ok(_), Some(missed)) => Err(missed),
+            (Err(error), Some(missed)) => Err(error.or_worse(missed).0),
+        }
+    }
+
+    async fn looked(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
         self.reconciler.prepare(&self.world, live, key).await?;
         let decided = self
             .reconciler

@@ -1,6 +1,6 @@
 //! What a pass sees: the stores of all planes, and over them single objects that were read live.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use popcell_api::kind::Kind;
@@ -9,15 +9,37 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
+use crate::apply::ApplyError;
 use crate::world::World;
 
 type Address = (Plane, &'static str, String, String);
 
 /// Objects that were read live during this pass; `None` = NotFound.
 #[derive(Debug, Default)]
-pub struct Live(BTreeMap<Address, Option<Arc<Object>>>);
+pub struct Live {
+    read: BTreeMap<Address, Option<Arc<Object>>>,
+    missed: Option<ApplyError>,
+    silent: BTreeSet<Plane>,
+}
 
 impl Live {
+    /// A plane did not say what it was asked, and the pass goes on without: after it the key is looked at again, as if the
+    /// pass had failed so.
+    pub fn miss(&mut self, plane: &Plane, error: ApplyError) {
+        self.silent.insert(plane.clone());
+        let worse = match self.missed.take() {
+            Some(before) => before.or_worse(error).0,
+            None => error,
+        };
+        self.missed = Some(worse);
+    }
+
+    /// The worst that was missed since the last call. What was read stays.
+    pub(super) fn take_missed(&mut self) -> Option<ApplyError> {
+        self.silent.clear();
+        self.missed.take()
+    }
+
     /// Takes in the answer of a server.
     pub fn put(&mut self, target: &Target, found: Option<Object>) {
         self.insert(target, found.map(Arc::new));
@@ -27,16 +49,16 @@ impl Live {
     pub fn insert(&mut self, target: &Target, found: Option<Arc<Object>>) {
         let namespace = target.namespace.clone().unwrap_or_default();
         let address = (target.plane.clone(), target.kind.kind, namespace, target.name.clone());
-        self.0.insert(address, found);
+        self.read.insert(address, found);
     }
 
     fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<&Option<Arc<Object>>> {
-        self.0
+        self.read
             .get(&(plane.clone(), kind.kind, namespace.to_owned(), name.to_owned()))
     }
 
     fn over(&self, plane: &Plane, kind: Kind) -> impl Iterator<Item = (&Address, &Option<Arc<Object>>)> {
-        self.0
+        self.read
             .iter()
             .filter(move |((one, name, ..), _)| one == plane && *name == kind.kind)
     }
@@ -76,9 +98,14 @@ impl<'a> Sight<'a> {
         self.live.get(plane, kind, namespace, name).cloned()
     }
 
+    /// Whether a plane did not say in this pass what it was asked ([`Live::miss`]).
+    pub fn has_missed(&self, plane: &Plane) -> bool {
+        self.live.silent.contains(plane)
+    }
+
     /// All objects of a kind that were read live in this pass.
     pub fn live_of(&self, kind: Kind) -> Vec<(Plane, Arc<Object>)> {
-        let of_kind = self.live.0.iter().filter(|((_, name, ..), _)| *name == kind.kind);
+        let of_kind = self.live.read.iter().filter(|((_, name, ..), _)| *name == kind.kind);
         of_kind
             .filter_map(|((plane, ..), found)| Some((plane.clone(), Arc::clone(found.as_ref()?))))
             .collect()

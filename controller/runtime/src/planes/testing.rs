@@ -1,8 +1,10 @@
-//! Planes whose servers never answer: a test fills the stores itself.
+//! Planes whose servers answer no watch, and nothing else but what a test says: it fills the stores itself.
 
 use std::sync::Arc;
 
+use http::{Request, Response, StatusCode};
 use kube::Client;
+use kube::client::Body;
 use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
 use popcell_core::plan::Plane;
@@ -12,14 +14,44 @@ use super::raw::Raw;
 use super::{Change, HUB, Interest, Listener, PROJECT, Planes, Store, Transport};
 use crate::error::Error;
 
-struct Silent;
+/// What a server is asked.
+pub(crate) struct Asked {
+    pub(crate) plane: Plane,
+    /// Method, path and query.
+    pub(crate) line: String,
+    /// Null where there is none.
+    pub(crate) body: Value,
+}
 
-impl Transport for Silent {
-    fn client(&self, _: &Plane) -> Result<Client, Error> {
-        let never = |_: http::Request<kube::client::Body>| {
-            std::future::pending::<Result<http::Response<kube::client::Body>, std::io::Error>>()
-        };
-        Ok(Client::new(tower::service_fn(never), "default"))
+/// Status and body of the answer; without one, the server never answers.
+pub(crate) type Answer = dyn Fn(Asked) -> Option<(u16, Value)> + Send + Sync;
+
+#[derive(Clone)]
+struct Told(Arc<Answer>);
+
+impl Told {
+    async fn answer(self, plane: Plane, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
+        let line = format!("{} {}", request.method(), request.uri());
+        // Only watches, and the lists that they begin with, have these.
+        let watches = line.contains("watch=") || line.contains("limit=");
+        let body = request.into_body().collect_bytes().await.unwrap_or_default();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        match (self.0)(Asked { plane, line, body }).filter(|_| !watches) {
+            Some((code, body)) => {
+                let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+                *response.status_mut() = StatusCode::from_u16(code).unwrap();
+                Ok(response)
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Transport for Told {
+    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+        let (told, plane) = (self.clone(), plane.clone());
+        let answer = move |request: Request<Body>| told.clone().answer(plane.clone(), request);
+        Ok(Client::new(tower::service_fn(answer), "default"))
     }
 }
 
@@ -45,7 +77,12 @@ pub(crate) fn silent() -> Planes {
 
 /// The same, with somebody who is told that planes are disengaged.
 pub(crate) fn silent_for(listener: Arc<dyn Listener>) -> Planes {
-    Planes::new(Box::new(Silent), interests, listener)
+    answering(listener, Arc::new(|_| None))
+}
+
+/// The same with answers.
+pub(crate) fn answering(listener: Arc<dyn Listener>, answer: Arc<Answer>) -> Planes {
+    Planes::new(Box::new(Told(answer)), interests, listener)
 }
 
 /// The store of a kind on a plane that is engaged.

@@ -118,8 +118,12 @@ impl Reconciler for Federation {
                 .namespaces
                 .read(&world.applier, &key.plane, &key.namespace)
                 .await?;
-            if deployment.deleting() && deployment.has_finalizer(finalizers::FEDERATOR) {
-                read_what_is_left(world, live, key).await?;
+            if deployment.deleting()
+                && deployment.has_finalizer(finalizers::FEDERATOR)
+                && let Err(error) = read_what_is_left(world, live, key).await
+            {
+                // The project is told that the deletion waits.
+                live.miss(&Plane::Hub, error);
             }
             Ok(())
         })
@@ -134,7 +138,11 @@ impl Reconciler for Federation {
         let namespace = sight.project_namespace(plane, &key.namespace);
         sight.project(plane, |project| {
             let current = namespace.as_ref().known().and_then(Option::as_deref);
-            let holding = Holding::look(sight, project.id, deployment, current);
+            let holding = if sight.has_missed(&Plane::Hub) {
+                Observed::Unknown
+            } else {
+                Holding::look(sight, project.id, deployment, current)
+            };
             let holding = holding.as_ref();
             let (namespaces, deployments) = match holding {
                 Observed::Known(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),

@@ -9,6 +9,8 @@ mod orphans;
 mod policy;
 mod projection;
 mod sources;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 pub use dispatch::{Dispatch, Lane};

@@ -1,4 +1,4 @@
-//! A world whose servers never answer: a test says what its watches bring.
+//! A world whose servers answer only what a test says: it says too what watches bring.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::{Rules, World};
 use crate::apply::{Applier, Meter, Options};
-use crate::pass::{Outcome, Reconciler, Reporter};
-use crate::planes::{Change, Listener, Store, testing};
-use crate::queue::{WorkQueue, Workers};
+use crate::pass::{Outcome, Reconciler, Reporter, Runner};
+use crate::planes::testing::{self, Answer};
+use crate::planes::{Change, Listener, Store};
+use crate::queue::{Key, Verdict, WorkQueue, Workers};
 use crate::reconcilers::{Dispatch, Lane};
 
 /// Who counts nothing.
@@ -37,12 +38,21 @@ pub(crate) struct Told {
 impl Told {
     /// The hub and these projects, of which nothing is listed yet.
     pub(crate) async fn of(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str]) -> Self {
+        Self::answering(reconcilers, projects, Arc::new(|_| None)).await
+    }
+
+    /// The same with servers that answer.
+    pub(crate) async fn answering(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+    ) -> Self {
         let lanes = reconcilers.into_iter().map(|reconciler| Lane {
             reconciler,
             queue: WorkQueue::new(Workers { total: 1, share: 1 }),
         });
         let dispatch = Arc::new(Dispatch::new(lanes.collect()));
-        let planes = testing::silent_for(dispatch.clone());
+        let planes = testing::answering(dispatch.clone(), answer);
         let options = Options {
             dry_run: false,
             may_write: Arc::new(|| true),
@@ -61,6 +71,14 @@ impl Told {
             world.planes.engage(&project(id), None).await.unwrap();
         }
         Self { world, dispatch }
+    }
+
+    /// One pass of a reconciler.
+    pub(crate) async fn pass(&self, reconciler: &str, key: &Key) -> Verdict {
+        let lanes = self.dispatch.lanes().iter();
+        let mut found = lanes.filter(|lane| lane.reconciler.name() == reconciler);
+        let reconciler = Arc::clone(&found.next().unwrap().reconciler);
+        Runner::new(reconciler, Arc::clone(&self.world)).pass(key).await
     }
 
     /// A full list.

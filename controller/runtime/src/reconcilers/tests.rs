@@ -1,0 +1,121 @@
+//! Reconcilers against servers that answer as they are told.
+
+mod deletion;
+
+use std::sync::{Arc, Mutex};
+
+use popcell_api::kind::{CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_core::plan::{NAMESPACE, Plane};
+use serde_json::{Value, json};
+
+use super::management;
+use crate::planes::testing::{Answer, Asked};
+use crate::queue::{Backoff, Key, Verdict};
+use crate::world::testing::{Told, project};
+
+/// What servers say, and what they were asked.
+#[derive(Default)]
+struct Script {
+    /// By the start of the line; the last that fits counts.
+    rules: Mutex<Vec<(String, u16, Value)>>,
+    asked: Mutex<Vec<(String, Value)>>,
+}
+
+impl Script {
+    /// Answers requests whose line, which begins with the plane, begins so.
+    fn say(&self, line: &str, code: u16, body: Value) {
+        self.rules.lock().unwrap().push((line.to_owned(), code, body));
+    }
+
+    /// What was asked since the last call, without watches, queries and bodies.
+    fn asked(&self) -> Vec<String> {
+        let asked = self.sent().into_iter();
+        let path = |line: String| line.split('?').next().unwrap_or_default().to_owned();
+        asked.map(|(line, _)| path(line)).collect()
+    }
+
+    /// The same with queries and bodies.
+    fn sent(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn answer(self: &Arc<Self>) -> Arc<Answer> {
+        let script = Arc::clone(self);
+        Arc::new(move |asked| Some(script.take(&asked)))
+    }
+
+    fn take(&self, asked: &Asked) -> (u16, Value) {
+        let line = format!("{} {}", asked.plane, asked.line);
+        if !line.contains("watch=") && !line.contains("limit=") {
+            self.asked.lock().unwrap().push((line.clone(), asked.body.clone()));
+        }
+        let rules = self.rules.lock().unwrap();
+        let rule = rules.iter().rev().find(|(start, ..)| line.starts_with(start.as_str()));
+        match rule {
+            Some((_, code, body)) => (*code, body.clone()),
+            None if asked.line.starts_with("GET ") => absent(&asked.line),
+            None => (200, json!({ "kind": "Status" })),
+        }
+    }
+}
+
+/// As an API server says that an object is not there.
+fn absent(line: &str) -> (u16, Value) {
+    let mut path = line.rsplit('/');
+    let (name, plural) = (path.next().unwrap(), path.next().unwrap());
+    let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
+        "message": "not found", "details": { "name": name, "kind": plural } });
+    (404, body)
+}
+
+fn refusal(code: u16) -> Value {
+    json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no" })
+}
+
+/// The hub and these projects, fully listed with nothing in them.
+async fn told(script: &Arc<Script>, projects: &[&str]) -> Told {
+    let told = Told::answering(management(true), projects, script.answer()).await;
+    for kind in [
+        NAMESPACE,
+        WORKLOAD_DEPLOYMENT,
+        PROPAGATION_POLICY,
+        RESOURCE_BINDING,
+        CLUSTER,
+        INSTANCE,
+    ] {
+        told.list(&Plane::Hub, kind, Vec::new());
+    }
+    for id in projects {
+        for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
+            told.list(&project(id), kind, Vec::new());
+        }
+    }
+    told
+}
+
+fn hub_namespace(name: &str, project: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "uid": format!("hub-{name}"),
+        "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {
+        "compute.datumapis.com/managed-by": "popcell", "meta.datumapis.com/upstream-cluster-name":
+        format!("cluster-{project}"), "meta.datumapis.com/upstream-namespace": "default" } } })
+}
+
+/// A WorkloadDeployment for DFW.
+fn deployment(namespace: &str, name: &str, uid: &str) -> Value {
+    json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "metadata": {
+        "name": name, "namespace": namespace, "uid": uid, "resourceVersion": "1", "generation": 1 },
+        "spec": { "workloadRef": { "name": "web", "uid": "w" }, "placementName": "us", "cityCode": "DFW",
+            "template": { "spec": {} }, "scaleSettings": { "minReplicas": 1 } } })
+}
+
+/// The one of the hub for a project's.
+fn hub_deployment(namespace: &str, name: &str, upstream: &str) -> Value {
+    let mut one = deployment(namespace, name, &format!("hub-{name}"));
+    one["metadata"]["labels"] = json!({ "compute.datumapis.com/managed-by": "popcell",
+        "topology.datum.net/city-code": "DFW", "meta.datumapis.com/upstream-namespace": "default" });
+    one["metadata"]["annotations"] = json!({ "compute.datumapis.com/upstream-uid": upstream,
+        "compute.datumapis.com/upstream-generation": "1" });
+    one
+}
+
+const DEPLOYMENTS: &str = "/apis/compute.datumapis.com/v1alpha/namespaces";

@@ -1,0 +1,67 @@
+//! A WorkloadDeployment that goes, and a hub that does not let it.
+
+use popcell_api::finalizers::FEDERATOR;
+
+use super::*;
+
+async fn going(script: &Arc<Script>) -> (Told, Key) {
+    let told = told(script, &["p"]).await;
+    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+    let mut going = deployment("default", "web", "wd");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    going["metadata"]["finalizers"] = json!([FEDERATOR]);
+    told.put(&project("p"), WORKLOAD_DEPLOYMENT, going.clone());
+    let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
+    script.say("project p GET /api/v1/namespaces/default", 200, namespace);
+    script.say(
+        &format!("project p GET {DEPLOYMENTS}/default/workloaddeployments/web"),
+        200,
+        going,
+    );
+    let hub = format!("hub GET {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+    script.say(&hub, 200, hub_deployment("ns-n1", "web", "wd"));
+    (told, Key::new(&project("p"), "default", "web"))
+}
+
+fn writes(script: &Script) -> Vec<String> {
+    script
+        .asked()
+        .into_iter()
+        .filter(|line| !line.contains(" GET "))
+        .collect()
+}
+
+#[tokio::test]
+async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
+    let (project, hub) = (
+        format!("project p PATCH {DEPLOYMENTS}/default/workloaddeployments/web"),
+        format!("{DEPLOYMENTS}/ns-n1/workloaddeployments/web"),
+    );
+    for (refused, code, sent) in [
+        ("GET", 403, vec![format!("{project}/status")]),
+        ("GET", 500, vec![format!("{project}/status")]),
+        (
+            "DELETE",
+            403,
+            vec![format!("hub DELETE {hub}"), format!("{project}/status")],
+        ),
+    ] {
+        let script = Arc::<Script>::default();
+        let (told, key) = going(&script).await;
+        script.say(&format!("hub {refused} {hub}"), code, refusal(code));
+        let verdict = told.pass("federation", &key).await;
+        let backoff = if code == 500 {
+            Backoff::TRANSIENT
+        } else {
+            Backoff::REFUSED
+        };
+        assert_eq!(verdict, Verdict::Failed(backoff), "{refused} {code}");
+        assert_eq!(writes(&script), sent, "{refused} {code}");
+    }
+    // A hub that takes it: nothing is said, and the finalizer goes.
+    let script = Arc::<Script>::default();
+    let (told, key) = going(&script).await;
+    told.pass("federation", &key).await;
+    assert_eq!(writes(&script), [format!("hub DELETE {hub}"), project]);
+}
