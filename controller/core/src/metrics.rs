@@ -165,7 +165,7 @@ pub const UNKNOWN: Metric = gauge(
 pub const ORPHANS: Metric = gauge(
     "popcell_orphans",
     &["kind"],
-    "Objects in the hub that nobody stands behind.",
+    "Objects in the hub, and claims in projects, that nobody stands behind.",
 );
 /// Conflicts with what others own.
 pub const FOREIGN: Metric = gauge(

@@ -11,9 +11,10 @@ use popcell_api::kind::{self, Kind};
 use popcell_api::{annotations, labels};
 
 use crate::conditions;
+use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Note, Plan, Plane, Proof};
+use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
 
 /// Identity of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,9 +34,9 @@ pub struct Observation<'a> {
     pub clusters: Observed<&'a [&'a Object]>,
     /// Whether the record of removed cells has it.
     pub removed: bool,
-    /// ResourceClaims of engaged projects, with the project id.
+    /// ResourceClaims of the projects that the copies are for, with the project id.
     pub claims: &'a [(&'a str, &'a Object)],
-    /// Instances in the hub.
+    /// Instances in the hub that are to wait for these claims.
     pub copies: &'a [&'a Object],
 }
 
@@ -114,6 +115,68 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
         plan.actions.push(delete(&Plane::Hub, kind::INSTANCE, copy, &proof));
     }
     plan
+}
+
+/// What a look at the claims of one project sees.
+#[derive(Clone, Copy, Debug)]
+pub struct Claims<'a> {
+    /// The project id.
+    pub project: &'a str,
+    /// ResourceClaims of cells in it.
+    pub claims: &'a [&'a Object],
+    /// All Karmada Clusters.
+    pub clusters: Observed<&'a [&'a Object]>,
+    /// Sources in the record of removed cells.
+    pub removed: &'a BTreeSet<Source<'a>>,
+    /// Hub Namespaces that the claims name.
+    pub namespaces: &'a [&'a Object],
+}
+
+/// Deletes claims of sources that are gone, on the evidence of the claims themselves: their copies may have gone while the
+/// project was not engaged.
+///
+/// A hub that was set up anew knows no Cluster, and so does the hub of other cells. So a claim of a Cluster that is only
+/// absent is deleted where this hub carried its namespace before it was made; any other is told.
+pub fn clean_claims(seen: &Claims<'_>) -> Plan {
+    let mut plan = Plan::independent();
+    let project = Plane::Project(seen.project.to_owned());
+    for claim in seen.claims.iter().filter(|claim| !claim.deleting()) {
+        let Some(source) = of(claim) else { continue };
+        let removed = seen.removed.contains(&source);
+        match is_gone(source, seen.clusters, removed) {
+            None => plan.notes.push(Note::Unknown(Plane::Hub)),
+            Some(false) => {}
+            Some(true) if removed || seen.carried(claim) => {
+                let proof = Proof::SourceGone {
+                    cluster: source.name.to_owned(),
+                    id: source.id.to_owned(),
+                };
+                plan.actions.push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof));
+            }
+            Some(true) => {
+                let target = Target::of(&project, kind::RESOURCE_CLAIM, claim);
+                plan.notes.push(Note::Orphan(target));
+            }
+        }
+    }
+    plan
+}
+
+impl Claims<'_> {
+    /// Whether the hub carried the namespace that a claim was made for, for this project, before it was made.
+    fn carried(&self, claim: &Object) -> bool {
+        let Some(name) = claim.label(labels::INSTANCE_NAMESPACE) else {
+            return false;
+        };
+        let found = self.namespaces.iter().find(|one| one.name() == name);
+        found.is_some_and(|namespace| {
+            let of_project = identity::of_namespace(namespace).is_some_and(|(project, _)| project == self.project);
+            let (Some(first), Some(then)) = (namespace.created(), claim.created()) else {
+                return false;
+            };
+            of_project && first <= then
+        })
+    }
 }
 
 fn delete(plane: &Plane, kind: Kind, object: &Object, proof: &Proof) -> Action {

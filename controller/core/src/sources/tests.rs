@@ -112,6 +112,72 @@ fn c24_a_stale_list_of_clusters_deletes_nothing() {
 }
 
 #[test]
+fn d7_5_8_claims_speak_for_themselves_where_this_hub_carried_their_namespace() {
+    let at = |created: &str, object: &Object| {
+        let mut object = object.clone();
+        object.metadata.creation_timestamp = Some(serde_json::from_value(json!(created)).unwrap());
+        object
+    };
+    let claim = |created: &str| {
+        let mut claim = at(created, &left("instance-a-0", "default", DFW));
+        let labels = claim.metadata.labels.as_mut().unwrap();
+        labels.insert(labels::INSTANCE_NAMESPACE.to_owned(), "ns-n1".to_owned());
+        claim
+    };
+    let namespace = |name: &str, project: &str| {
+        let labels = json!({ "meta.datumapis.com/upstream-cluster-name": format!("cluster-{project}"),
+            "meta.datumapis.com/upstream-namespace": "default" });
+        let one = object(json!({ "metadata": { "name": name, "labels": labels } }));
+        at("2026-01-02T00:00:00Z", &one)
+    };
+    let (none, recorded) = (BTreeSet::new(), BTreeSet::from([DFW]));
+    let decide = |claim: &Object, clusters: Observed<&[&Object]>, removed, namespaces: &[&Object]| {
+        let plan = clean_claims(&Claims {
+            project: "p",
+            claims: &[claim],
+            clusters,
+            removed,
+            namespaces,
+        });
+        assert!(
+            plan.actions.iter().all(|action| matches!(action, Action::Delete(delete)
+            if matches!(&delete.proofs[..], [Proof::SourceGone { cluster, id }] if cluster == "dfw-01" && id == "k1")))
+        );
+        (plan.actions.len(), plan.notes)
+    };
+    let (older, later) = (claim("2026-01-01T00:00:00Z"), claim("2026-01-03T00:00:00Z"));
+    let absent = Observed::Known(&[] as &[&Object]);
+    let told = vec![Note::Orphan(Target::of(&project(), kind::RESOURCE_CLAIM, &later))];
+    let (ours, anothers, other) = (
+        namespace("ns-n1", "p"),
+        namespace("ns-n1", "q"),
+        namespace("ns-n2", "p"),
+    );
+    for (claim, removed, namespaces, expected) in [
+        (&later, &none, vec![&ours], (1, Vec::new())),
+        // A hub that was set up anew, or one of other cells.
+        (&older, &none, vec![&ours], (0, told.clone())),
+        (&later, &none, vec![&anothers], (0, told.clone())),
+        (&later, &none, vec![&other], (0, told.clone())),
+        (&later, &none, Vec::new(), (0, told)),
+        (&older, &recorded, Vec::new(), (1, Vec::new())),
+    ] {
+        assert_eq!(decide(claim, absent, removed, &namespaces), expected);
+    }
+    // Only a Cluster that is gone, and one whose id Karmada knows.
+    for (id, deletes) in [("k1", 0), ("", 0), ("k9", 1)] {
+        let there = cluster("dfw-01", id, "DFW");
+        let found = decide(&later, Observed::Known(&[&there]), &none, &[&ours]);
+        assert_eq!(found, (deletes, Vec::new()), "id {id:?}");
+    }
+    let unknown = decide(&later, Observed::Unknown, &none, &[&ours]);
+    assert_eq!(unknown, (0, vec![Note::Unknown(Plane::Hub)]));
+    let mut going = later.clone();
+    going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
+    assert_eq!(decide(&going, absent, &none, &[&ours]).0, 0);
+}
+
+#[test]
 fn g25_g26_two_clusters_of_one_city_are_seen() {
     let clusters = [
         cluster("a", "1", "DFW"),

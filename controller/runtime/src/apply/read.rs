@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
-use super::{Applier, lock, request};
+use super::{Applier, absence, lock, request};
 use crate::breaker::{Permit, Server};
 
 impl Applier {
@@ -108,6 +108,34 @@ impl Applier {
         let items = list.get("items").cloned().unwrap_or(Value::Null);
         let read: Result<Vec<Object>, _> = serde_json::from_value(items);
         read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))
+    }
+
+    /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it
+    /// does not. A gateway that has no such project answers so too, and says nothing about claims in it.
+    ///
+    /// # Errors
+    /// The server is away, or refuses, or is none.
+    pub async fn serves(&self, plane: &Plane, kind: Kind) -> Result<bool, ApplyError> {
+        match self.discover(plane, kind, Some((kind.group, kind.version))).await {
+            Ok(served) => Ok(absence::serves_resource(&served, kind)),
+            Err(error) if error.is_not_found() => {
+                let groups = self.discover(plane, kind, None).await?;
+                if absence::serves_group(&groups, kind) {
+                    return Err(error);
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn discover(&self, plane: &Plane, kind: Kind, of: Option<(&str, &str)>) -> Result<Value, ApplyError> {
+        let target = Target::cluster(plane, kind, "");
+        let client = self.client(plane)?;
+        let request = request::discover(of).map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
+        let answer = request::send(&client, request).await;
+        self.settle(&Server::Of(plane.clone()), answer)
+            .map_err(|refusal| ApplyError::of(&target, "discover", refusal))
     }
 
     /// Asks the discovery server, live, whether there is such a Project.

@@ -42,6 +42,15 @@ pub(super) fn list(target: &Target, selector: &str) -> Result<Request<Vec<u8>>, 
     made(url(target).list(&params))
 }
 
+/// What a group and version serves, or, without them, which there are.
+pub(super) fn discover(group_version: Option<(&str, &str)>) -> Result<Request<Vec<u8>>, Refusal> {
+    let path = match group_version {
+        Some((group, version)) => format!("/apis/{group}/{version}"),
+        None => "/apis".to_owned(),
+    };
+    made(Request::get(path).body(Vec::new()))
+}
+
 pub(super) fn create(target: &Target, object: &Object) -> Result<Request<Vec<u8>>, Refusal> {
     let body = serde_json::to_vec(object).map_err(|error| Refusal::Unsendable(error.to_string()))?;
     post(target, body)

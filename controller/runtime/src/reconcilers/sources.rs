@@ -1,16 +1,18 @@
 //! `sources`: what cells that are gone have left; see [`popcell_core::sources`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_api::names::REMOVED_CELLS;
-use popcell_core::object::Object;
+use popcell_core::identity;
+use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{Plan, Plane, Target};
-use popcell_core::sources::{self, Observation, Source};
+use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
+use popcell_core::sources::{self, Claims, Observation, Source};
 
 use super::events;
 use crate::apply::{ApplyError, CONFIG_MAP};
@@ -19,14 +21,28 @@ use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
 
-/// Key: name of a Karmada Cluster, whatever its id: of that name all sources that are gone. Without a name, those of the
-/// record of removed cells.
-#[derive(Clone, Copy, Debug)]
-pub struct Sources;
+/// Key on the hub: name of a Karmada Cluster, whatever its id: copies of all sources of that name that are gone, and the
+/// claims in their projects. Without a name, those of the record of removed cells.
+///
+/// Key on a project, without a name: what the claims there say themselves.
+#[derive(Debug, Default)]
+pub struct Sources {
+    /// Projects whose claims were looked at since they were engaged.
+    seen: Mutex<BTreeSet<Plane>>,
+}
 
 const RECORDED: &str = "";
 
+/// Name and id of a source.
+type Named = (String, String);
+
 impl Sources {
+    fn seen(&self) -> MutexGuard<'_, BTreeSet<Plane>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims of sources that are gone, of projects that copies of theirs are for. A project that does not say holds up its
+    /// own copies only.
     async fn read(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
         let found = found_sources(&Sight::new(world, live), key);
         if found.is_empty() && key.name != RECORDED {
@@ -34,34 +50,67 @@ impl Sources {
         }
         let record = world.applier.removed_cells().await?;
         live.put(&record_target(), record);
-        let names: BTreeSet<String> = gone(&Sight::new(world, live), key)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect();
-        for name in names {
-            for project in events::projects(world) {
-                let selector = format!("{}={name}", labels::SOURCE_CLUSTER);
-                let claims = match world
-                    .applier
-                    .list(&project, kind::RESOURCE_CLAIM, None, &selector)
-                    .await
-                {
-                    Ok(claims) => claims,
-                    // The project has no quota.
-                    Err(error) if error.is_not_found() => Vec::new(),
-                    Err(error) => return Err(error),
-                };
-                for claim in claims {
-                    live.put(&Target::of(&project, kind::RESOURCE_CLAIM, &claim), Some(claim));
-                }
+        for (project, cluster) in left(&Sight::new(world, live), key) {
+            let selector = format!("{}={cluster}", labels::SOURCE_CLUSTER);
+            match claims(world, &project, &selector).await {
+                Ok(claims) => put(live, &project, claims),
+                Err(error) => live.miss(&project, error),
             }
         }
         Ok(())
+    }
+
+    /// Claims of a project whose source is gone, as far as stores say.
+    async fn read_project(&self, world: &World, live: &mut Live, plane: &Plane) -> Result<(), ApplyError> {
+        let Observed::Known(clusters) = Sight::new(world, live).all(&Plane::Hub, kind::CLUSTER) else {
+            return Ok(());
+        };
+        let clusters = refs(&clusters);
+        let mut found = claims(world, plane, labels::SOURCE_CLUSTER).await?;
+        found.retain(|claim| {
+            let gone = |source| sources::is_gone(source, Observed::Known(&clusters), false);
+            sources::of(claim).and_then(gone) == Some(true)
+        });
+        if !found.is_empty() {
+            let record = world.applier.removed_cells().await?;
+            live.put(&record_target(), record);
+        }
+        put(live, plane, found);
+        self.seen().insert(plane.clone());
+        Ok(())
+    }
+
+    fn unseen(&self, world: &World) -> Vec<Key> {
+        let seen = self.seen();
+        let mut projects = events::projects(world);
+        projects.retain(|plane| !seen.contains(plane));
+        projects.iter().map(of_project).collect()
+    }
+}
+
+/// Claims by label; none where the project's server does not know claims.
+async fn claims(world: &World, project: &Plane, selector: &str) -> Result<Vec<Object>, ApplyError> {
+    let found = world.applier.list(project, kind::RESOURCE_CLAIM, None, selector).await;
+    match found {
+        Err(error) if error.is_not_found() && !world.applier.serves(project, kind::RESOURCE_CLAIM).await? => {
+            Ok(Vec::new())
+        }
+        found => found,
+    }
+}
+
+fn put(live: &mut Live, project: &Plane, claims: Vec<Object>) {
+    for claim in claims {
+        live.put(&Target::of(project, kind::RESOURCE_CLAIM, &claim), Some(claim));
     }
 }
 
 fn record_target() -> Target {
     Target::namespaced(&Plane::Hub, CONFIG_MAP, "", REMOVED_CELLS)
+}
+
+fn of_project(plane: &Plane) -> Key {
+    Key::new(plane, "", "")
 }
 
 impl Reconciler for Sources {
@@ -75,63 +124,56 @@ impl Reconciler for Sources {
         live: &'a mut Live,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
-        Box::pin(Self::read(world, live, key))
+        match &key.plane {
+            Plane::Project(_) => Box::pin(self.read_project(world, live, &key.plane)),
+            Plane::Hub | Plane::Cell => Box::pin(Self::read(world, live, key)),
+        }
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
-        let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
-        let clusters = clusters.as_ref().map(|all| refs(all));
-        let copies = sight.all(&Plane::Hub, kind::INSTANCE).known()?;
-        let copies = refs(&copies);
-        let claims = sight.live_of(kind::RESOURCE_CLAIM);
-        let claims: Vec<(&str, &Object)> = claims
-            .iter()
-            .filter_map(|(plane, claim)| match plane {
-                Plane::Project(id) => Some((id.as_str(), claim.as_ref())),
-                Plane::Hub | Plane::Cell => None,
-            })
-            .collect();
-        let mut plan = Plan::independent();
-        for (name, id) in gone(sight, key) {
-            let cleaned = sources::clean(&Observation {
-                source: Source { name: &name, id: &id },
-                clusters: clusters.as_ref().map(Vec::as_slice),
-                removed: is_removed(sight, &name, &id),
-                claims: &claims,
-                copies: &copies,
-            });
-            plan.actions.extend(cleaned.actions);
-            plan.notes.extend(cleaned.notes);
+        match &key.plane {
+            Plane::Project(id) => decide_project(sight, &key.plane, id),
+            Plane::Hub | Plane::Cell => decide(sight, key),
         }
-        // Claims are not watched here: copies go when no claim is left.
-        if plan
-            .actions
-            .iter()
-            .any(|action| action.target().kind == kind::RESOURCE_CLAIM)
-        {
-            plan.requeue_within(std::time::Duration::from_secs(1));
-        }
-        Some(plan)
     }
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Hub, kind::CLUSTER | kind::INSTANCE) if events::is_listed(change) => self.keys(world, plane),
+            (Plane::Hub, kind::CLUSTER) if events::is_listed(change) => {
+                let mut woken = self.keys(world, plane);
+                woken.extend(self.unseen(world));
+                woken
+            }
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.keys(world, plane),
             (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => events::address(change)
-                .map(|(_, name)| vec![Key::new(plane, "", name), Key::new(plane, "", RECORDED)])
+                .map(|(_, name)| {
+                    let mut woken = vec![Key::new(plane, "", name), Key::new(plane, "", RECORDED)];
+                    if is_another(change) {
+                        woken.extend(events::projects(world).iter().map(of_project));
+                    }
+                    woken
+                })
                 .unwrap_or_default(),
             (Plane::Hub, kind::INSTANCE) if events::comes_or_goes(change) => events::both(change)
                 .filter_map(|copy| sources::of(copy).map(|source| Key::new(plane, "", source.name)))
                 .collect(),
             // A project that is engaged later may hold claims of a cell that is gone.
-            (Plane::Project(_), kind::WORKLOAD) if events::is_listed(change) => {
-                vec![Key::new(&Plane::Hub, "", RECORDED)]
+            (Plane::Project(_), kind::WORKLOAD) if events::is_listed(change) && !self.seen().contains(plane) => {
+                vec![of_project(plane)]
             }
             _ => Vec::new(),
         }
     }
 
+    fn left(&self, _: &World, plane: &Plane) -> Vec<Key> {
+        self.seen().remove(plane);
+        Vec::new()
+    }
+
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        if let Plane::Project(_) = plane {
+            return vec![of_project(plane)];
+        }
         let copies = events::stored(world, plane, kind::INSTANCE, None);
         let names: BTreeSet<&str> = copies
             .iter()
@@ -142,8 +184,104 @@ impl Reconciler for Sources {
     }
 }
 
+/// Whether what a Cluster was is gone: itself, or the cell that it stood for.
+fn is_another(change: &Change) -> bool {
+    match change {
+        Change::Gone { .. } => true,
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => before.text("/spec/id") != now.text("/spec/id"),
+        _ => false,
+    }
+}
+
+fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
+    let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
+    let clusters = clusters.as_ref().map(|all| refs(all));
+    let copies = sight.all(&Plane::Hub, kind::INSTANCE).known()?;
+    let claims = sight.live_of(kind::RESOURCE_CLAIM);
+    let mut by_project: BTreeMap<Option<Plane>, Vec<&Object>> = BTreeMap::new();
+    for copy in &copies {
+        by_project.entry(project_of(sight, copy)).or_default().push(copy);
+    }
+    let mut plan = Plan::independent();
+    for (name, id) in gone(sight, key) {
+        for (project, copies) in &by_project {
+            if project.as_ref().is_some_and(|project| sight.has_missed(project)) {
+                continue;
+            }
+            let theirs = claims.iter().filter_map(|(plane, claim)| match plane {
+                Plane::Project(id) if Some(plane) == project.as_ref() => Some((id.as_str(), claim.as_ref())),
+                _ => None,
+            });
+            let cleaned = sources::clean(&Observation {
+                source: Source { name: &name, id: &id },
+                clusters: clusters.as_ref().map(Vec::as_slice),
+                removed: removed(sight).contains(&(name.clone(), id.clone())),
+                claims: &theirs.collect::<Vec<_>>(),
+                copies,
+            });
+            plan.actions.extend(cleaned.actions);
+            plan.notes.extend(cleaned.notes);
+        }
+    }
+    // Claims are not watched here: copies go when no claim is left.
+    if plan
+        .actions
+        .iter()
+        .any(|action| action.target().kind == kind::RESOURCE_CLAIM)
+    {
+        plan.requeue_within(std::time::Duration::from_secs(1));
+    }
+    Some(plan)
+}
+
+fn decide_project(sight: &Sight<'_>, plane: &Plane, id: &str) -> Option<Plan> {
+    let mut claims = sight.live_of(kind::RESOURCE_CLAIM);
+    claims.retain(|(of, _)| of == plane);
+    let claims: Vec<Arc<Object>> = claims.into_iter().map(|(_, claim)| claim).collect();
+    let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
+    let clusters = clusters.as_ref().map(|all| refs(all));
+    if clusters.as_ref().known().is_none() {
+        return Some(Plan {
+            notes: vec![Note::Unknown(Plane::Hub)],
+            ..Plan::independent()
+        });
+    }
+    let namespaces = sight.all(&Plane::Hub, NAMESPACE).known()?;
+    let removed = removed(sight);
+    Some(sources::clean_claims(&Claims {
+        project: id,
+        claims: &refs(&claims),
+        clusters: clusters.as_ref().map(Vec::as_slice),
+        removed: &removed.iter().map(|(name, id)| Source { name, id }).collect(),
+        namespaces: &refs(&namespaces),
+    }))
+}
+
+/// The engaged project that a copy is for.
+fn project_of(sight: &Sight<'_>, copy: &Object) -> Option<Plane> {
+    let namespace = sight.get(&Plane::Hub, NAMESPACE, "", copy.namespace()).known()??;
+    let (project, _) = identity::of_namespace(&namespace)?;
+    let plane = Plane::Project(project.to_owned());
+    sight.world.planes.get(&plane).map(|_| plane)
+}
+
+/// Engaged projects that copies of a key's sources are for, each with the name of the Cluster.
+fn left(sight: &Sight<'_>, key: &Key) -> BTreeSet<(Plane, String)> {
+    let sources = gone(sight, key);
+    let copies = sight.all(&Plane::Hub, kind::INSTANCE).known().unwrap_or_default();
+    let named = copies.iter().filter_map(|copy| {
+        let source = sources::of(copy)?;
+        let is_gone = sources.contains(&(source.name.to_owned(), source.id.to_owned()));
+        is_gone.then(|| Some((project_of(sight, copy)?, source.name.to_owned())))?
+    });
+    named.collect()
+}
+
 /// Sources of a key that may be gone, as far as stores say: those of copies whose Cluster is not theirs.
-fn found_sources(sight: &Sight<'_>, key: &Key) -> BTreeSet<(String, String)> {
+fn found_sources(sight: &Sight<'_>, key: &Key) -> BTreeSet<Named> {
     let (Observed::Known(copies), Observed::Known(clusters)) = (
         sight.all(&Plane::Hub, kind::INSTANCE),
         sight.all(&Plane::Hub, kind::CLUSTER),
@@ -160,16 +298,17 @@ fn found_sources(sight: &Sight<'_>, key: &Key) -> BTreeSet<(String, String)> {
 }
 
 /// Sources of a key that are gone, by stores or by the record.
-fn gone(sight: &Sight<'_>, key: &Key) -> BTreeSet<(String, String)> {
+fn gone(sight: &Sight<'_>, key: &Key) -> BTreeSet<Named> {
     let mut found = found_sources(sight, key);
-    if let Some(Some(record)) = sight.read_live(&Plane::Hub, CONFIG_MAP, "", REMOVED_CELLS) {
-        let recorded = sources::removed(&record).filter(|source| key.name == RECORDED || source.name == key.name);
-        found.extend(recorded.map(|source| (source.name.to_owned(), source.id.to_owned())));
-    }
+    let recorded = removed(sight).into_iter();
+    found.extend(recorded.filter(|(name, _)| key.name == RECORDED || *name == key.name));
     found
 }
 
-fn is_removed(sight: &Sight<'_>, name: &str, id: &str) -> bool {
+/// Sources in the record of removed cells, where it was read.
+fn removed(sight: &Sight<'_>) -> BTreeSet<Named> {
     let record = sight.read_live(&Plane::Hub, CONFIG_MAP, "", REMOVED_CELLS).flatten();
-    record.is_some_and(|record| sources::is_removed(&record, Source { name, id }))
+    let all = record.iter().flat_map(|record| sources::removed(record));
+    all.map(|source| (source.name.to_owned(), source.id.to_owned()))
+        .collect()
 }

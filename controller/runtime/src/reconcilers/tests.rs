@@ -1,6 +1,7 @@
 //! Reconcilers against servers that answer as they are told.
 
 mod deletion;
+mod sources;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,0 +1,171 @@
+//! What a cell that is gone has left in several projects.
+
+use popcell_api::kind::RESOURCE_CLAIM;
+
+use super::*;
+use crate::planes::Change;
+
+const CLAIMS: &str = "/apis/quota.miloapis.com/v1alpha1";
+
+fn left(namespace: &str, name: &str) -> Value {
+    json!({ "metadata": { "name": name, "namespace": namespace, "uid": format!("u-{name}"), "resourceVersion": "1",
+        "creationTimestamp": "2026-02-01T00:00:00Z", "labels": { "compute.datumapis.com/source-cluster": "dfw-01",
+        "compute.datumapis.com/managed-by": "popcell", "compute.datumapis.com/instance-namespace": "ns-p" },
+        "annotations": { "compute.datumapis.com/source-uid": "k1" } } })
+}
+
+fn claims(items: &[Value]) -> Value {
+    json!({ "kind": "ResourceClaimList", "items": items })
+}
+
+fn deletes(script: &Script) -> Vec<String> {
+    script
+        .asked()
+        .into_iter()
+        .filter(|line| line.contains(" DELETE "))
+        .collect()
+}
+
+async fn with_copies(script: &Arc<Script>, projects: &[&str]) -> Told {
+    let told = told(script, projects).await;
+    for id in projects {
+        let namespace = format!("ns-{id}");
+        told.put(&Plane::Hub, NAMESPACE, hub_namespace(&namespace, id));
+        told.put(&Plane::Hub, INSTANCE, left(&namespace, &format!("{id}-0")));
+    }
+    told
+}
+
+fn copy(id: &str) -> String {
+    format!("hub DELETE {DEPLOYMENTS}/ns-{id}/instances/{id}-0")
+}
+
+#[tokio::test]
+async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
+    let list = "GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    let html = json!("<html>no such page</html>");
+    let discovery = |script: &Script, groups: (u16, Value)| {
+        script.say("project p GET /apis", groups.0, groups.1.clone());
+        script.say(&format!("project p GET {CLAIMS}"), 404, html.clone());
+        script.say(&format!("project p {list}"), 404, html.clone());
+    };
+    let no_quota = json!({ "kind": "APIGroupList", "groups": [{ "name": "apps", "versions": [{ "version": "v1" }] }] });
+    let held = |code| move |script: &Script| script.say(&format!("project p {list}"), code, refusal(code));
+    let cases: [(&str, Box<dyn Fn(&Script)>, Verdict, bool); 5] = [
+        ("refuses", Box::new(held(403)), Verdict::Failed(Backoff::REFUSED), false),
+        (
+            "cannot",
+            Box::new(held(503)),
+            Verdict::Failed(Backoff::TRANSIENT),
+            false,
+        ),
+        (
+            "is behind a gateway that does not know it",
+            Box::new(|script| discovery(script, (404, html.clone()))),
+            Verdict::Failed(Backoff::REFUSED),
+            false,
+        ),
+        (
+            "has no quota",
+            Box::new(|script| discovery(script, (200, no_quota.clone()))),
+            Verdict::After(std::time::Duration::from_secs(1)),
+            true,
+        ),
+        (
+            "has no claims",
+            Box::new(|script| script.say(&format!("project p {list}"), 200, claims(&[]))),
+            Verdict::After(std::time::Duration::from_secs(1)),
+            true,
+        ),
+    ];
+    for (what, say, verdict, goes) in cases {
+        let script = Arc::<Script>::default();
+        let told = with_copies(&script, &["p", "q", "r"]).await;
+        script.say(
+            &format!("project q {list}"),
+            200,
+            claims(&[left("default", "instance-q-0")]),
+        );
+        script.say(&format!("project r {list}"), 200, claims(&[]));
+        say(&script);
+        let key = Key::new(&Plane::Hub, "", "dfw-01");
+        assert_eq!(told.pass("sources", &key).await, verdict, "{what}");
+        let claim = format!("project q DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-q-0");
+        let mut expected = vec![claim, copy("r")];
+        if goes {
+            expected.insert(0, copy("p"));
+        }
+        assert_eq!(deletes(&script), expected, "{what}");
+        // What is left of those that answer goes, whether it is there or not.
+        script.say(&format!("project q {list}"), 200, claims(&[]));
+        told.pass("sources", &key).await;
+        assert_eq!(deletes(&script), [copy("q")], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn d7_5_8_claims_are_looked_for_in_a_project_that_is_engaged_after_the_copies_went() {
+    let script = Arc::<Script>::default();
+    let told = told(&script, &["p"]).await;
+    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-p", "p"));
+    let living = |name: &str| {
+        let mut one = left("default", name);
+        one["metadata"]["labels"]["compute.datumapis.com/source-cluster"] = json!("ord-01");
+        one
+    };
+    let cluster =
+        json!({ "metadata": { "name": "ord-01", "uid": "c", "resourceVersion": "1" }, "spec": { "id": "k1" } });
+    told.put(&Plane::Hub, CLUSTER, cluster.clone());
+    let found = claims(&[left("default", "instance-a-0"), living("instance-b-0")]);
+    script.say(&format!("project p GET {CLAIMS}/resourceclaims"), 200, found);
+    let lanes = told.dispatch.lanes();
+    let sources = lanes.iter().find(|lane| lane.reconciler.name() == "sources").unwrap();
+    let key = Key::new(&project("p"), "", "");
+    let woken =
+        |plane: &Plane, kind, change: &Change| sources.reconciler.wake(&told.world, plane, kind, change).contains(&key);
+    let listed = || woken(&project("p"), WORKLOAD, &Change::Listed);
+    assert!(listed() && woken(&Plane::Hub, CLUSTER, &Change::Listed));
+    told.pass("sources", &key).await;
+    assert_eq!(
+        deletes(&script),
+        [format!(
+            "project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-a-0"
+        )]
+    );
+    assert!(told.world.tally.orphans().is_empty());
+    // Once looked at, a project is looked at again when it comes back, and when a Cluster goes or becomes another.
+    assert!(!listed() && !woken(&Plane::Hub, CLUSTER, &Change::Listed));
+    let now: Arc<popcell_core::object::Object> = serde_json::from_value(cluster.clone()).map(Arc::new).unwrap();
+    let mut before = popcell_core::object::Object::clone(&now);
+    let applied = |before: &popcell_core::object::Object| Change::Applied {
+        before: Some(Arc::new(before.clone())),
+        now: Arc::clone(&now),
+    };
+    before.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    assert!(!woken(&Plane::Hub, CLUSTER, &applied(&before)));
+    before.data["spec"]["id"] = json!("another");
+    assert!(woken(&Plane::Hub, CLUSTER, &applied(&before)));
+    let gone = Change::Gone {
+        namespace: String::new(),
+        name: "ord-01".to_owned(),
+        last: Some(now),
+    };
+    assert!(woken(&Plane::Hub, CLUSTER, &gone));
+    sources.reconciler.left(&told.world, &project("p"));
+    assert!(listed());
+}
+
+#[tokio::test]
+async fn d7_5_8_a_hub_that_was_set_up_anew_takes_no_claims() {
+    let script = Arc::<Script>::default();
+    let told = told(&script, &["p"]).await;
+    let mut anew = hub_namespace("ns-p", "p");
+    anew["metadata"]["creationTimestamp"] = json!("2026-03-01T00:00:00Z");
+    told.put(&Plane::Hub, NAMESPACE, anew);
+    let found = claims(&[left("default", "instance-a-0")]);
+    script.say(&format!("project p GET {CLAIMS}/resourceclaims"), 200, found);
+    told.pass("sources", &Key::new(&project("p"), "", "")).await;
+    assert!(deletes(&script).is_empty());
+    let orphans = told.world.tally.orphans();
+    assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [RESOURCE_CLAIM]);
+}
