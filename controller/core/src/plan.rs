@@ -135,7 +135,8 @@ impl Precondition {
 pub struct Patch {
     /// The object.
     pub target: Target,
-    /// What the patch tests; given apart so that it can be shown and checked.
+    /// What the patch tests, but for a resourceVersion that an earlier write of the plan moves
+    /// ([`crate::edit::Edit::by_value`]); given apart so that it can be shown and checked.
     pub on: Precondition,
     /// Whether it goes to the status subresource.
     pub status: bool,

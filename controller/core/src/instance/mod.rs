@@ -97,8 +97,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         if verdict.opens {
             edit = edit.without_gate(gates::QUOTA);
         }
-        let held = !verdict.opens && has_gate(instance, gates::QUOTA);
-        if held || draft.status_of(types::QUOTA_GRANTED) != "True" {
+        if draft.status_of(types::QUOTA_GRANTED) != "True" {
             plan.requeue_within(tier(instance.created(), seen.now));
         }
         if let Some(sooner) = verdict.again {

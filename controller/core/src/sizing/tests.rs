@@ -111,6 +111,8 @@ fn a_claim_is_equal_in_any_order_and_only_then() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// No quantities make an amount that a claim cannot hold, and every type occurs once.
     #[test]
     fn amounts_are_never_negative(cpu in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?",

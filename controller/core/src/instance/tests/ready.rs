@@ -237,6 +237,29 @@ fn r7_the_old_condition_running_means_nothing() {
 }
 
 #[test]
+fn c87_an_instance_with_the_old_words_heals() {
+    let yes = claim("True", "QuotaAvailable", "");
+    let programmed = condition("Programmed", "True", "Programmed", "");
+    let running = condition("Running", "True", "Running", "");
+    let old = condition("Ready", "True", "Running", "");
+    let one = after(&seen(
+        &instance(&[], json!([running, programmed, old])),
+        Quota::Claim(&yes),
+    ));
+    assert_eq!(reason(&one, "Ready"), ("False", "Pending"));
+    let mut one = one;
+    let list = one.data["status"]["conditions"].as_array_mut().unwrap();
+    list.push(condition("Available", "True", "Available", ""));
+    let one = after(&seen(&one, Quota::Claim(&yes)));
+    assert_eq!(reason(&one, "Ready"), ("True", "Available"));
+    assert_eq!(
+        reason(&one, "Running"),
+        ("True", "Running"),
+        "it is nobody's, and stays"
+    );
+}
+
+#[test]
 fn what_quota_laid_over_is_taken_back_and_nothing_else_of_the_provider() {
     let overlaid = |type_| condition(type_, "False", "PendingQuota", "denied");
     let yes = claim("True", "QuotaAvailable", "");
