@@ -48,21 +48,16 @@ fn overlay(draft: &mut Draft<'_>, denied: Option<&str>) {
     }
 }
 
+/// A failed network comes before quota, and that before the gates themselves.
 fn gated(seen: &Observation<'_>, gates: &[&str], denied: Option<String>) -> Condition {
     let not_ready = |reason, message| Condition::new(types::READY, false, reason, message);
-    let gates = not_ready(
-        reasons::SCHEDULING_GATES_PRESENT,
-        messages::scheduling_gates_present(gates),
-    );
-    let quota = denied.map(|message| not_ready(reasons::PENDING_QUOTA, message));
     let network = failed_network(seen).map(|message| not_ready(reasons::NETWORK_FAILED_TO_CREATE, message));
-    let causes = quota.into_iter().chain(network);
-    causes.fold(gates, |worst, one| {
-        if priority::of(&one.reason) > priority::of(&worst.reason) {
-            one
-        } else {
-            worst
-        }
+    let quota = || denied.map(|message| not_ready(reasons::PENDING_QUOTA, message));
+    network.or_else(quota).unwrap_or_else(|| {
+        not_ready(
+            reasons::SCHEDULING_GATES_PRESENT,
+            messages::scheduling_gates_present(gates),
+        )
     })
 }
 
@@ -105,7 +100,7 @@ fn not_programmed(draft: &Draft<'_>) -> Condition {
     let cause = programmed
         .into_iter()
         .chain(others)
-        .filter(|one| tells(one) && priority::of(text(one, "reason")) > 0)
+        .filter(|one| priority::of(text(one, "reason")) > 0)
         .min_by_key(|one| rank(one));
     let own = programmed.filter(|one| tells(one) && text(one, "reason") != reasons::PENDING_PROGRAMMING);
     cause.or(own).map_or_else(

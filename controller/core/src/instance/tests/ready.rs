@@ -142,7 +142,7 @@ fn r4_b29_what_is_not_programmed_tells_the_worst_cause() {
         (
             vec![
                 programmed("False", "Pending"),
-                ("Other", "False", "ImageUnavailable", "o"),
+                ("Accepted", "False", "ImageUnavailable", "o"),
                 available("False", "InstanceCrashing"),
             ],
             ("False", "InstanceCrashing", "a"),

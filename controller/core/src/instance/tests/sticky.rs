@@ -139,6 +139,18 @@ fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
             assert_eq!(reason(&held, "QuotaGranted"), ("False", "QuotaBackendUnavailable"));
         }
     }
+    let mut ungenerated = instance(
+        &["Quota"],
+        json!([condition("QuotaGranted", "False", "QuotaExceeded", "m")]),
+    );
+    ungenerated.metadata.generation = None;
+    let denied = &mut ungenerated.data["status"]["conditions"][0];
+    denied.as_object_mut().unwrap().remove("observedGeneration");
+    let held = after(&Observation {
+        deployment: Some(&remembering),
+        ..seen(&ungenerated, Quota::Unknown(Some("away")))
+    });
+    assert_eq!(gates_of(&held), ["Quota"]);
     let mut stray = one;
     stray.metadata.name = Some("web-00".to_owned());
     let deployment = deployment(Some("0"));
