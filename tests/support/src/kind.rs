@@ -31,6 +31,8 @@ pub const INTERPRETER_CUSTOMIZATION: Kind = cluster(
     "ResourceInterpreterCustomization",
     "resourceinterpretercustomizations",
 );
+/// ResourceGrant of the quota system.
+pub const RESOURCE_GRANT: Kind = namespaced("quota.miloapis.com", "v1alpha1", "ResourceGrant", "resourcegrants");
 /// CustomResourceDefinition.
 pub const CRD: Kind = cluster(
     "apiextensions.k8s.io",

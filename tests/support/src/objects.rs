@@ -1,7 +1,10 @@
 //! Builders of the objects that tests apply. Each answers a fresh JSON value that the test may change further.
 
-use popcell_api::{API_VERSION, annotations, conditions, kind, labels};
+use popcell_api::{API_VERSION, annotations, conditions, kind, labels, quota};
 use serde_json::{Value, json};
+
+use crate::kind::RESOURCE_GRANT;
+use crate::stand_ins::Budget;
 
 /// A Namespace.
 #[must_use]
@@ -116,6 +119,29 @@ pub fn location(city: &str) -> Value {
         "kind": "Location",
         "metadata": { "name": city.to_lowercase() },
         "spec": { "locationClassName": "datum-managed", "topology": { labels::CITY_CODE: city } },
+    })
+}
+
+/// What a project may use at once: the only ResourceGrant that the stand-in of quota looks at, if nobody makes another.
+#[must_use]
+pub fn resource_grant(namespace: &str, project: &str, budget: &Budget) -> Value {
+    let limits = [
+        (quota::INSTANCES, budget.instances),
+        (quota::VCPUS, budget.vcpus),
+        (quota::MEMORY, budget.memory),
+    ];
+    let allowances = limits.into_iter().filter_map(|(resource_type, limit)| {
+        let limit = limit?;
+        Some(json!({ "resourceType": resource_type, "buckets": [{ "amount": limit }] }))
+    });
+    json!({
+        "apiVersion": RESOURCE_GRANT.api_version(),
+        "kind": "ResourceGrant",
+        "metadata": { "namespace": namespace, "name": format!("{project}-compute-quota") },
+        "spec": {
+            "consumerRef": { "apiGroup": kind::PROJECT.group, "kind": "Project", "name": project },
+            "allowances": allowances.collect::<Vec<_>>(),
+        },
     })
 }
 

@@ -32,6 +32,7 @@ async fn they_do_on_real_servers_what_popcell_expects_of_them() -> Result<()> {
     s3_6_networks_and_subnets_are_made_shared_and_healed(&cell).await?;
     s1_5_a_budget_is_never_exceeded_and_what_is_given_back_is_granted(&project).await?;
     s1_5_quota_that_is_off_leaves_claims_as_they_were_born(&project).await?;
+    s1_5_a_project_may_use_what_it_is_granted(&project).await?;
     lab.expect_alive().await?;
     lab.end().await
 }
@@ -360,5 +361,33 @@ async fn s1_5_quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane)
         ("True", "QuotaAvailable"),
     )
     .await?;
+    Ok(())
+}
+
+async fn s1_5_a_project_may_use_what_it_is_granted(project: &Plane) -> Result<()> {
+    for claim in project.list(RESOURCE_CLAIM, Some(NAMESPACE), "").await? {
+        let name = claim.metadata.name.context("a claim without name")?;
+        project.delete(RESOURCE_CLAIM, Some(NAMESPACE), &name).await?;
+    }
+    let _quota = Quota::by_grants(project.client());
+    for name in ["instance-one", "instance-two"] {
+        project.create(&claim(name), false).await?;
+    }
+    always("the claims wait", WATCHED, async || {
+        let (granted, refused) = outcome(project).await?;
+        ensure!(
+            (granted.len(), refused) == (0, 0),
+            "granted {granted:?}, {refused} refused"
+        );
+        Ok(())
+    })
+    .await?;
+    let mut budget = Budget::SHIPPED;
+    for (instances, granted) in [(1, 1), (2, 2)] {
+        budget.instances = Some(instances);
+        let grant = objects::resource_grant(NAMESPACE, "p1", &budget);
+        project.apply(&grant).await?;
+        settled(project, granted, 2 - granted).await?;
+    }
     Ok(())
 }

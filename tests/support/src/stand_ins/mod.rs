@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
+use crate::kind::RESOURCE_GRANT;
 use crate::workspace;
 
 mod draft;
@@ -30,7 +31,7 @@ pub const START_SECONDS: &str = "standin.test/start-seconds";
 pub const TEARDOWN_SECONDS: &str = "standin.test/teardown-seconds";
 
 /// All kinds that have a stand-in.
-pub const ALL: [Kind; 9] = [
+pub const ALL: [Kind; 10] = [
     kind::LOCATION,
     kind::LOCATION_BINDING,
     kind::NETWORK,
@@ -39,6 +40,7 @@ pub const ALL: [Kind; 9] = [
     kind::SUBNET_CLAIM,
     kind::SUBNET,
     kind::RESOURCE_CLAIM,
+    RESOURCE_GRANT,
     kind::PROJECT,
 ];
 
@@ -52,7 +54,12 @@ pub const IN_CELLS: [Kind; 5] = [
 ];
 
 /// Those that a project serves beside ours.
-pub const IN_PROJECTS: [Kind; 3] = [kind::NETWORK, kind::LOCATION_BINDING, kind::RESOURCE_CLAIM];
+pub const IN_PROJECTS: [Kind; 4] = [
+    kind::NETWORK,
+    kind::LOCATION_BINDING,
+    kind::RESOURCE_CLAIM,
+    RESOURCE_GRANT,
+];
 
 /// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
 /// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.

@@ -26,6 +26,7 @@ mod book;
 mod book_tests;
 mod budget;
 mod claim;
+mod grants;
 
 pub use budget::{Amounts, Budget};
 
@@ -48,8 +49,8 @@ pub struct Audit {
 pub struct Quota {
     setting: watch::Sender<Setting>,
     audit: Arc<Mutex<Audit>>,
-    // Held: it ends with its value.
-    _task: JoinSet<()>,
+    // They end with this value.
+    tasks: JoinSet<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +65,20 @@ impl Quota {
     pub fn start(project: &Client, budget: Budget) -> Self {
         let (setting, settings) = watch::channel(Setting { budget, on: true });
         let audit = Arc::default();
-        let mut task = JoinSet::new();
-        task.spawn(run(project.clone(), settings, Arc::clone(&audit)));
-        Self {
-            setting,
-            audit,
-            _task: task,
-        }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(run(project.clone(), settings, Arc::clone(&audit)));
+        Self { setting, audit, tasks }
+    }
+
+    /// Starts it on the project's API server, with the sum of the ResourceGrants there as budget: people can change it.
+    #[must_use]
+    pub fn by_grants(project: &Client) -> Self {
+        let mut quota = Self::start(project, Budget::default());
+        quota.set_on(false);
+        quota
+            .tasks
+            .spawn(grants::follow(project.clone(), quota.setting.clone()));
+        quota
     }
 
     /// Changes the budget.
