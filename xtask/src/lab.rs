@@ -5,17 +5,31 @@ use clap::Subcommand;
 use popcell_test_support::lab::Detached;
 use popcell_test_support::{LabSpec, Member, artifacts};
 
+use companions::PROJECT;
+
+mod companions;
+
+/// The members, each with its city.
+const MEMBERS: [(&str, &str); 2] = [("dfw", "DFW"), ("ord", "ORD")];
+
 /// Start, end or look at a lab that stays.
 #[derive(Subcommand)]
 pub(crate) enum Lab {
     /// Build the lab's programs
     Build,
     /// Start a Karmada with the members dfw (Push, city DFW) and ord (Pull, city ORD)
-    Up,
+    Up {
+        /// Also run what is outside popcell: a project with quota, and in each member a provider and network services
+        #[arg(long)]
+        stand_ins: bool,
+    },
     /// End it
     Down,
     /// Say what runs and how to talk to it
     Status,
+    /// What `up --stand-ins` leaves running: ends with the lab
+    #[command(hide = true)]
+    StandIns,
 }
 
 impl Lab {
@@ -23,14 +37,26 @@ impl Lab {
     pub(crate) fn run(&self) -> Result<()> {
         match self {
             Self::Build => println!("{}", artifacts::lab_programs()?.display()),
-            Self::Up => report(&Detached::up(&spec(), &mut |line| println!("lab: {line}"))?),
+            Self::Up { stand_ins } => {
+                let spec = if *stand_ins { spec().plane(PROJECT) } else { spec() };
+                let lab = Detached::up(&spec, &mut |line| println!("lab: {line}"))?;
+                if *stand_ins {
+                    companions::start(&lab)?;
+                }
+                report(&lab);
+            }
             Self::Down => match Detached::find()? {
                 Some(lab) => {
+                    let companions = companions::of(&lab);
                     lab.down()?;
+                    if let Some(companions) = companions {
+                        companions.ended()?;
+                    }
                     println!("lab: down");
                 }
                 None => println!("lab: none is up"),
             },
+            Self::StandIns => companions::run()?,
             Self::Status => report(&Detached::find()?.context("no lab is up: cargo xtask lab up")?),
         }
         Ok(())
@@ -39,9 +65,10 @@ impl Lab {
 
 /// A Push and a Pull member, each a city.
 pub(crate) fn spec() -> LabSpec {
+    let [(push, dallas), (pull, chicago)] = MEMBERS;
     LabSpec::karmada()
-        .member(Member::push("dfw").city("DFW"))
-        .member(Member::pull("ord").city("ORD"))
+        .member(Member::push(push).city(dallas))
+        .member(Member::pull(pull).city(chicago))
 }
 
 fn report(lab: &Detached) {
@@ -52,6 +79,14 @@ fn report(lab: &Detached) {
             "ended, or started anew".to_owned()
         };
         println!("{name:40} {state}");
+    }
+    if let Some(companions) = companions::of(lab) {
+        println!(
+            "{:40} pid {}, log {}",
+            "stand-ins",
+            companions.pid,
+            companions.log.display()
+        );
     }
     println!("\nlogs: {}\n", lab.logs().display());
     let karmadactl = lab.program("karmadactl");

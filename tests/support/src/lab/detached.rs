@@ -68,6 +68,18 @@ impl Detached {
         Ok(is_lab(ready.supervisor_pid).then_some(Self { ready }))
     }
 
+    /// Whether it is still up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        is_lab(self.ready.supervisor_pid)
+    }
+
+    /// Directory of the lab.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.ready.dir
+    }
+
     /// Ends the lab and waits until nothing of it is left.
     pub fn down(self) -> Result<()> {
         let pid = self.ready.supervisor_pid;
