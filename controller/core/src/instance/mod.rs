@@ -56,8 +56,8 @@ pub struct Observation<'a> {
     pub now: Timestamp,
 }
 
-/// What is known of the quota of an Instance.
-#[derive(Clone, Copy, Debug)]
+/// What is known of the quota of an Instance; [`crate::remote::claim::quota`] says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quota<'a> {
     /// No credential is configured: nobody enforces quota.
     Disabled,

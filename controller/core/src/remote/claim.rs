@@ -28,7 +28,8 @@ mod quota;
 #[cfg(test)]
 mod tests;
 
-pub use quota::{Quota, quota, refusal};
+pub use crate::instance::Quota;
+pub use quota::{quota, refusal};
 
 /// How soon a claim that is being deleted is looked at again (domain.md G24).
 pub const GOING: Duration = Duration::from_secs(1);

@@ -3,37 +3,15 @@
 use popcell_api::conditions::reasons;
 
 use super::{Home, Observation, fits, home, is_held};
-use crate::object::{Fields, Object};
+use crate::instance::Quota;
+use crate::object::Fields;
 use crate::observed::Observed;
 use crate::remote::Bond;
 use crate::remote::cell::Identity;
 
-/// What is known of the claim of an Instance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quota<'a> {
-    /// The cell namespace does not say which project.
-    NoProject,
-    /// Its labels name no project.
-    BadProject(&'a str),
-    /// The project's plane is away, for this reason, or was not listed yet.
-    Unknown(Option<&'a str>),
-    /// The claim could not be made.
-    Refused {
-        /// One of the `Quota*` reasons.
-        reason: &'static str,
-        /// For people.
-        message: &'a str,
-    },
-    /// The project has no claim of the name, or one of another size that is about to be replaced.
-    Absent,
-    /// Somebody else's object holds the name.
-    Foreign(&'a Object),
-    /// Ours; being deleted, it counts as absent.
-    Claim(&'a Object),
-}
-
 /// What is known of the quota of the Instance that `seen` is about. `away` says why the project's plane is away, for people;
-/// `refused` is reason and message of the last write of the claim, where it was refused.
+/// `refused` is reason and message of the last write of the claim, where it was refused. A claim of another size that is about
+/// to be replaced is absent for one that its gate holds.
 pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<(&'static str, &'a str)>) -> Quota<'a> {
     match home(seen.namespace, seen.cell_namespace, seen.single) {
         Home::None => return Quota::NoProject,
