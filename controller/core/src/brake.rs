@@ -54,6 +54,11 @@ impl Brakes {
         self.states.get(&(plane.clone(), kind.kind)) == Some(&State::Free)
     }
 
+    /// Whether deletes of a plane and kind are held.
+    pub fn is_held(&self, plane: &Plane, kind: Kind) -> bool {
+        self.states.get(&(plane.clone(), kind.kind)) == Some(&State::Held)
+    }
+
     /// Asks with the whole difference: how many objects of ours there are, and how many of them would be deleted.
     ///
     /// A brake that holds is asked again at each difference, and opens when the world has recovered.
@@ -136,6 +141,7 @@ mod tests {
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(true));
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(false));
         assert_eq!(brakes.held().count(), 1);
+        assert!(brakes.is_held(&Plane::Hub, INSTANCE) && !brakes.is_held(&Plane::Cell, INSTANCE));
         // Another kind and another plane have brakes of their own.
         assert_eq!(brakes.judge(&Plane::Hub, WORKLOAD_DEPLOYMENT, 100, 1), Verdict::Go);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 1), Verdict::Go);

@@ -1,5 +1,6 @@
 //! What an action that fails means for the rest of its plan, and which deletes the brake holds.
 
+use popcell_api::kind::Kind;
 use popcell_core::brake;
 use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
 use tracing::{info, warn};
@@ -116,21 +117,29 @@ impl Applier {
             return false;
         }
         // Without the lock: it decides all keys anew, and deciding takes the ledger.
-        let Difference { ours, doomed, partial } = difference(plane, kind);
+        let holds = self.judge(plane, kind, difference(plane, kind));
+        if holds {
+            self.meter.suppressed(&delete.target, "brake");
+        }
+        holds
+    }
+
+    /// Whether the brake of a plane and kind holds, given the whole difference.
+    pub fn judge(&self, plane: &Plane, kind: Kind, difference: Difference) -> bool {
+        let Difference { ours, doomed, partial } = difference;
         if partial && !brake::is_mass(ours, doomed) {
-            // A small part of a difference does not open the brake for the rest.
-            return false;
+            // A small part of a difference neither opens the brake for the rest nor lets go what it holds.
+            return self.brakes().is_held(plane, kind);
         }
         let verdict = self.brakes().judge(plane, kind, ours, doomed);
-        if let brake::Verdict::Hold { first } = verdict {
-            if first {
-                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
-                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
-            }
-            self.meter.suppressed(&delete.target, "brake");
-            return true;
+        let brake::Verdict::Hold { first } = verdict else {
+            return false;
+        };
+        if first {
+            warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is deleted \
+                until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
         }
-        false
+        true
     }
 
     /// Tells log and metrics what would be sent.

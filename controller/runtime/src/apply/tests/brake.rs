@@ -39,3 +39,18 @@ async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
     };
     assert_eq!(tried.applier.carry_out(&plan, &whole).await, Ok(Done::Held));
 }
+
+#[tokio::test]
+async fn c24_a_brake_that_holds_is_not_opened_by_a_part_of_the_difference() {
+    let tried = Tried::new(&[]).await;
+    let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
+    for (doomed, partial) in [(25, false), (1, true)] {
+        let difference = move |_: &Plane, _: Kind| Difference {
+            ours: 30,
+            doomed,
+            partial,
+        };
+        assert_eq!(tried.applier.carry_out(&plan, &difference).await, Ok(Done::Held));
+    }
+    assert!(tried.server.asked().is_empty());
+}
