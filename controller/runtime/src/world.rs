@@ -7,7 +7,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
@@ -51,6 +52,7 @@ pub struct World {
     pub hub_index: HubIndex,
     /// Namespaces of projects, read live when WorkloadDeployments come or go.
     pub namespaces: Namespaces,
+    changes: Mutex<BTreeMap<Plane, u64>>,
 }
 
 impl World {
@@ -72,6 +74,7 @@ impl World {
             projects,
             hub_index: HubIndex::default(),
             namespaces: Namespaces::default(),
+            changes: Mutex::default(),
         }
     }
 
@@ -86,6 +89,7 @@ impl World {
 
     /// Takes in an event, before anybody is woken by it.
     pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        *self.counts().entry(plane.clone()).or_default() += 1;
         if let Change::Listed = change {
             self.applier.brakes().relisted(plane, kind);
         }
@@ -111,6 +115,16 @@ impl World {
         }
     }
 
+    /// How many events of a plane there were: an equal number means that nothing of it has changed since.
+    pub fn changes(&self, plane: &Plane) -> u64 {
+        self.counts().get(plane).copied().unwrap_or_default()
+    }
+
+    // Each hold is one step of a map: there is no half-done state that a panic could leave.
+    fn counts(&self) -> MutexGuard<'_, BTreeMap<Plane, u64>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets a plane.
     pub fn retire(&self, plane: &Plane) {
         self.applier.retire(plane);
@@ -121,5 +135,6 @@ impl World {
         self.tally.retire(plane, &hub_namespaces);
         self.woken.retire(plane);
         self.namespaces.retire(plane);
+        self.counts().remove(plane);
     }
 }

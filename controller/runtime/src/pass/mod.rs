@@ -4,6 +4,7 @@
 //! read live and decided again at once, [`IMMEDIATE_RETRIES`] times; a pass that met an unknown plane of its own waits for
 //! that plane's list.
 
+mod held;
 mod report;
 mod sight;
 mod tally;
@@ -18,8 +19,11 @@ use popcell_api::kind::{Kind, WORKLOAD_DEPLOYMENT};
 use popcell_core::brake;
 use popcell_core::object::Fields;
 use popcell_core::plan::{Action, Note, Plan, Plane};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
+use held::Held;
 pub use report::{Outcome, Reporter};
 pub use sight::{Live, Sight, refs};
 pub use tally::{Counts, Tallied, Tally};
@@ -80,12 +84,17 @@ pub trait Reconciler: Send + Sync + 'static {
 pub struct Runner {
     reconciler: Arc<dyn Reconciler>,
     world: Arc<World>,
+    held: Held,
 }
 
 impl Runner {
     /// Passes in a world.
     pub fn new(reconciler: Arc<dyn Reconciler>, world: Arc<World>) -> Self {
-        Self { reconciler, world }
+        Self {
+            reconciler,
+            world,
+            held: Held::default(),
+        }
     }
 
     /// One pass of a key.
@@ -155,6 +164,9 @@ impl Runner {
             .applier
             .carry_out(&plan, &|plane, kind| self.difference(plane, kind))
             .await?;
+        if done == Done::Written {
+            self.held.wrote();
+        }
         self.reconciler.carried_out(&self.world, key, &plan);
         told(&plan);
         Ok(ended(&plan, done))
@@ -162,6 +174,25 @@ impl Runner {
 
     /// The whole difference of this reconciler on a plane and kind, as the brake asks for it.
     fn difference(&self, plane: &Plane, kind: Kind) -> Difference {
+        self.held
+            .difference(&self.world, plane, kind, || self.decide_all(plane, kind))
+    }
+
+    /// Looks every minute whether the world has recovered from what the brake holds, until `stop`: where it has, no plan
+    /// deletes anything, and nobody asks.
+    pub async fn review(&self, stop: &CancellationToken) {
+        while stop.run_until_cancelled(sleep(HELD_AGAIN)).await.is_some() {
+            for (plane, kind) in self.held.all() {
+                let applier = &self.world.applier;
+                let is_held = applier.brakes().is_held(&plane, kind);
+                if !is_held || !applier.judge(&plane, kind, self.difference(&plane, kind)) {
+                    self.held.forget(&plane, kind);
+                }
+            }
+        }
+    }
+
+    fn decide_all(&self, plane: &Plane, kind: Kind) -> Difference {
         let (live, now) = (Live::default(), Timestamp::now());
         let sight = Sight::new(&self.world, &live);
         // In a project every WorkloadDeployment is a Workload's; elsewhere ours carry the marker.
@@ -232,3 +263,6 @@ pub fn writes(plan: &Plan, kind: Kind) -> bool {
         .map(Action::target)
         .any(|target| target.kind == kind)
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,6 +111,8 @@ impl Management {
         for Lane { reconciler, queue } in self.dispatch.lanes().iter().cloned() {
             let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.world)));
             let stop = stop.clone();
+            let (reviewed, ends) = (Arc::clone(&runner), stop.clone());
+            running.spawn(async move { reviewed.review(&ends).await });
             running.spawn(async move {
                 let pass = move |key: Arc<crate::queue::Key>| {
                     let runner = Arc::clone(&runner);
