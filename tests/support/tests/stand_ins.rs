@@ -157,9 +157,11 @@ async fn s3_10_failures_are_told_and_end_with_their_annotation(cell: &Plane) -> 
         gone(cell, INSTANCE, failure).await?;
     }
     let mut slow = instance("slow", &[], None);
-    objects::annotate(&mut slow, stand_ins::START_SECONDS, "2");
+    objects::annotate(&mut slow, stand_ins::START_SECONDS, "3600");
     cell.create(&slow, false).await?;
     told(cell, INSTANCE, "slow", "Available", ("Unknown", "Provisioning")).await?;
+    let sooner = json!({ "metadata": { "annotations": { stand_ins::START_SECONDS: "1" } } });
+    cell.merge(INSTANCE, Some(NAMESPACE), "slow", &sooner).await?;
     told(cell, INSTANCE, "slow", "Available", ("True", "Available")).await?;
 
     annotate(cell, INSTANCE, "slow", &json!("stuck-teardown")).await?;
