@@ -81,7 +81,12 @@ fn report(lab: &Detached) {
         println!("{name:40} {state}");
     }
     if let Some(companions) = companions::of(lab) {
-        println!("{}", companions.describe());
+        println!(
+            "{:40} pid {}, log {}",
+            "stand-ins",
+            companions.pid,
+            companions.log.display()
+        );
     }
     println!("\nlogs: {}\n", lab.logs().display());
     let karmadactl = lab.program("karmadactl");

@@ -253,6 +253,7 @@ async fn servers(args: &Projects) -> Result<Servers, Failure> {
                     addressing: Addressing::Path,
                     config: Box::new(template),
                 },
+                claims: None,
             };
             Ok(Servers::Milo {
                 discovery: open(discovery).await?,

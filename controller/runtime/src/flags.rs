@@ -87,6 +87,12 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub reclaim_orphans: bool,
 
+    /// Let Instances of a cell wait for their networks. With =false they get no gate Network, and nothing of
+    /// networking.datumapis.com is read or written
+    #[arg(long, env = "NETWORKING", num_args = 0..=1, require_equals = true, default_value_t = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub networking: bool,
+
     /// How many passes of each controller may run at once, 1 to 256
     #[arg(long, env = "WORKERS", value_name = "NUMBER", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=256))]

@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod apply;
 pub mod breaker;
+pub mod cell;
 pub mod config;
 mod error;
 pub mod flags;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Result, ensure};
 use popcell_api::kind::{self, Kind};
 use popcell_controller_runtime::planes::{
-    Addressing, Change, Direct, Discovery, Interest, Listener, PROJECT, Planes, Projects, tuned,
+    Addressing, Change, Direct, Discovery, Listener, Planes, Projects, management, tuned,
 };
 use popcell_core::object::Fields;
 use popcell_core::plan::Plane;
@@ -78,9 +78,9 @@ impl Watched {
                 addressing: Addressing::Path,
                 config: Box::new(config),
             },
+            claims: None,
         };
-        let interests = |_: &Plane| -> &'static [Interest] { &PROJECT };
-        let planes = Planes::new(Box::new(transport), interests, listener);
+        let planes = Planes::new(Box::new(transport), Box::new(management), listener);
         let discovery = tokio::spawn(discovery.run(planes.clone()));
         let watched = Self {
             planes,

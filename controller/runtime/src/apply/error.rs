@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use popcell_core::plan::{Plane, Target};
+use popcell_core::plan::{NAMESPACE, Plane, Target};
 use thiserror::Error;
 
 use super::proof::Unproven;
@@ -72,6 +72,14 @@ impl Refusal {
             return false;
         };
         plural == target.kind.plural && *name == target.name
+    }
+
+    /// Whether an API server says that the namespace is not there.
+    pub fn misses_namespace(&self, namespace: &str) -> bool {
+        let Self::NotFound { what: Some(what), .. } = self else {
+            return false;
+        };
+        *what == (NAMESPACE.plural.to_owned(), namespace.to_owned())
     }
 
     /// Whether the server is in trouble, rather than the request.

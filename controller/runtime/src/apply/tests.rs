@@ -17,7 +17,7 @@ use popcell_core::plan::{Action, Brake, Plan, Proof};
 use serde_json::json;
 
 use super::*;
-use crate::planes::{Change, Interest, Listener, Transport};
+use crate::planes::{Change, Listener, Transport};
 use crate::queue::Verdict;
 
 /// What the server was asked, and what it is to answer; beyond that it answers 500.
@@ -110,7 +110,7 @@ impl Tried {
     /// `set` is given what is otherwise: writing for ever, in mode `single`.
     async fn of(answers: &[(u16, Value)], set: impl FnOnce(&mut Options)) -> Self {
         let server = Server::answering(answers);
-        let interests = |_: &Plane| -> &'static [Interest] { &[] };
+        let interests = Box::new(|_: &Plane| Arc::from([]));
         let planes = Planes::new(Box::new(server.clone()), interests, Arc::new(Deaf));
         planes.engage(&Plane::Hub, None).await.unwrap();
         let (permit, meter) = (Arc::new(AtomicBool::new(true)), Arc::<Counted>::default());

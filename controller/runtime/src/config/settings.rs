@@ -30,6 +30,8 @@ pub struct Settings {
     pub reclaim_orphans: bool,
     /// How long a project must have been gone (design.md 7.5-14).
     pub project_grace: Duration,
+    /// Whether Instances of a cell wait for their networks.
+    pub networking: bool,
     /// Passes at once, for each queue.
     pub workers: Workers,
     /// The program's namespace: its pod's, else `compute-system`.
@@ -169,6 +171,7 @@ impl Settings {
             dry_run: flags.dry_run,
             reclaim_orphans: flags.reclaim_orphans,
             project_grace: flags.project_grace,
+            networking: flags.networking,
             workers: Workers {
                 total: workers,
                 share: match file.discovery.mode {

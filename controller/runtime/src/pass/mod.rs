@@ -61,6 +61,9 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A plan was carried out.
     fn carried_out(&self, _world: &World, _key: &Key, _plan: &Plan) {}
 
+    /// A plan was not carried out to its end.
+    fn failed(&self, _world: &World, _key: &Key, _error: &ApplyError) {}
+
     /// Keys that an event wakes.
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
@@ -126,12 +129,17 @@ impl Runner {
                         live.put(target, found);
                         continue;
                     }
-                    Err(error) => return failed(&error),
+                    Err(error) => return self.failed(key, &error),
                 }
             }
-            return failed(&error);
+            return self.failed(key, &error);
         }
         (Outcome::Dropped, Verdict::Done)
+    }
+
+    fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
+        self.reconciler.failed(&self.world, key, error);
+        failed(error)
     }
 
     async fn once(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
@@ -168,6 +176,9 @@ impl Runner {
             self.held.wrote();
         }
         self.reconciler.carried_out(&self.world, key, &plan);
+        if done == Done::Written {
+            plan.notes.iter().for_each(|note| self.world.reporter.noted(note));
+        }
         told(&plan);
         Ok(ended(&plan, done))
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use popcell_core::metrics::outcome;
+use popcell_core::plan::Note;
 
 use crate::apply::ApplyError;
 
@@ -59,6 +60,8 @@ impl Outcome {
 pub trait Reporter: Send + Sync {
     /// A pass ended.
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration);
+    /// A plan that says this was carried out.
+    fn noted(&self, _note: &Note) {}
     /// What an event asked for is written, so long after it.
     fn answered(&self, reconciler: &'static str, after: Duration);
 }

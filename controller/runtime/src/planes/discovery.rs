@@ -79,7 +79,7 @@ impl Discovery {
     pub fn new(client: Client, kind: Kind, condition: &'static str) -> Self {
         let interest = Interest {
             kind,
-            selector: "",
+            selector: "".into(),
             view: View::Whole,
             when: When::Engaged,
         };

@@ -20,7 +20,7 @@ pub struct Engaged {
     plane: Plane,
     uid: Option<String>,
     client: Client,
-    interests: &'static [Interest],
+    interests: Arc<[Interest]>,
     stores: Vec<(Kind, Arc<Store>)>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -32,7 +32,7 @@ impl Engaged {
         plane: Plane,
         uid: Option<String>,
         client: Client,
-        interests: &'static [Interest],
+        interests: Arc<[Interest]>,
         streams: &Streams,
         listener: &Arc<dyn Listener>,
     ) -> Self {
@@ -41,13 +41,13 @@ impl Engaged {
             plane,
             uid,
             client,
-            interests,
             stores: stores.collect(),
+            interests,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
-        for interest in interests {
-            engaged.keep(*interest, streams.clone(), Arc::clone(listener));
+        for interest in engaged.interests.iter() {
+            engaged.keep(interest.clone(), streams.clone(), Arc::clone(listener));
         }
         engaged
     }
@@ -62,6 +62,7 @@ impl Engaged {
         };
         let (client, plane) = (self.client.clone(), self.plane.clone());
         let plane_kind = plane_kind(&plane);
+        let kind = interest.kind;
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
             let Some(mut occupied) = occupied else {
@@ -77,7 +78,7 @@ impl Engaged {
             }
         };
         // Which watch a line of the log is about.
-        let keep = keep.instrument(info_span!("watch", plane = %self.plane, kind = interest.kind.kind));
+        let keep = keep.instrument(info_span!("watch", plane = %self.plane, kind = kind.kind));
         self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(keep));
     }
 

@@ -69,7 +69,7 @@ pub(crate) async fn follow(
     let mut pauses = watcher::DefaultBackoff::default();
     loop {
         let broken = match interest.view {
-            View::Whole | View::Fields(_) => once::<false>(client, interest, store, tell).await,
+            View::Whole => once::<false>(client, interest, store, tell).await,
             View::Metadata => once::<true>(client, interest, store, tell).await,
         };
         let broken = chain(&broken);
@@ -81,15 +81,6 @@ pub(crate) async fn follow(
     }
 }
 
-/// An event as it is stored.
-fn seen<const METADATA: bool>(mut event: watcher::Event<Raw<METADATA>>, view: View) -> watcher::Event<Raw<METADATA>> {
-    use watcher::Event::{Apply, Delete, InitApply};
-    if let (View::Fields(pointers), Apply(raw) | Delete(raw) | InitApply(raw)) = (view, &mut event) {
-        raw.keep(pointers);
-    }
-    event
-}
-
 /// One list and the watch after it, until that breaks.
 async fn once<const METADATA: bool>(
     client: &Client,
@@ -99,7 +90,7 @@ async fn once<const METADATA: bool>(
 ) -> Error {
     let api = Api::<Raw<METADATA>>::all_with(client.clone(), &interest.kind.resource());
     let config = watcher::Config {
-        label_selector: Some(interest.selector.to_owned()).filter(|selector| !selector.is_empty()),
+        label_selector: Some(interest.selector.to_string()).filter(|selector| !selector.is_empty()),
         ..watcher::Config::default()
     };
     let mut events = watcher(api, config).boxed();
@@ -110,7 +101,7 @@ async fn once<const METADATA: bool>(
             Either::Right(timeout(LIST_STEP, events.next()))
         };
         match next.await {
-            Ok(Some(Ok(event))) => store.take(seen(event, interest.view)).into_iter().for_each(tell),
+            Ok(Some(Ok(event))) => store.take(event).into_iter().for_each(tell),
             Ok(Some(Err(error))) => {
                 return Error::Watch {
                     kind: interest.kind.kind,

@@ -1,15 +1,20 @@
 //! What is watched on a plane, and when (design.md 7.1).
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
+use popcell_core::plan::{NAMESPACE, Plane};
+
+/// What is watched on a plane.
+pub type Interests = Box<dyn Fn(&Plane) -> Arc<[Interest]> + Send + Sync>;
 
 /// How much of an object is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// All of it, but managedFields.
     Whole,
-    /// Address, uid, versions and these fields, by JSON pointer; the rest is read and thrown away.
-    Fields(&'static [&'static str]),
     /// Its metadata only; nothing else of it can be read from the store.
     Metadata,
 }
@@ -24,12 +29,12 @@ pub enum When {
 }
 
 /// One watch of a plane, over all namespaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// The kind.
     pub kind: Kind,
     /// A label selector; empty = all.
-    pub selector: &'static str,
+    pub selector: Cow<'static, str>,
     /// How much of each object.
     pub view: View,
     /// While what.
@@ -38,10 +43,19 @@ pub struct Interest {
 
 impl Interest {
     const fn new(kind: Kind, when: When) -> Self {
+        Self::of(kind, when, "", View::Whole)
+    }
+
+    /// Objects that have a label.
+    const fn labelled(kind: Kind, label: &'static str) -> Self {
+        Self::of(kind, When::Engaged, label, View::Whole)
+    }
+
+    const fn of(kind: Kind, when: When, selector: &'static str, view: View) -> Self {
         Self {
             kind,
-            selector: "",
-            view: View::Whole,
+            selector: Cow::Borrowed(selector),
+            view,
             when,
         }
     }
@@ -53,119 +67,62 @@ pub const PROJECT: [Interest; 5] = [
     Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
     Interest::new(kind::NETWORK, When::Any(kind::WORKLOAD)),
     Interest::new(kind::LOCATION_BINDING, When::Any(kind::WORKLOAD)),
-    Interest {
-        view: View::Metadata,
-        ..Interest::new(kind::INSTANCE, When::Any(kind::WORKLOAD_DEPLOYMENT))
-    },
-];
-
-/// What is read of a ResourceBinding. The rest, such as requirements and the status of every member, is most of it.
-const BINDING: [&str; 6] = [
-    "/spec/resource/kind",
-    "/spec/resource/name",
-    "/spec/resource/uid",
-    "/spec/clusters",
-    "/status/conditions",
-    "/status/schedulerObservedGeneration",
+    Interest::of(kind::INSTANCE, When::Any(kind::WORKLOAD_DEPLOYMENT), "", View::Metadata),
 ];
 
 /// What management controllers watch on the hub.
 pub const HUB: [Interest; 6] = [
-    Interest {
-        selector: labels::UPSTREAM_CLUSTER_NAME,
-        ..Interest::new(popcell_core::plan::NAMESPACE, When::Engaged)
-    },
+    Interest::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
     Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
     Interest::new(kind::PROPAGATION_POLICY, When::Engaged),
-    // Karmada labels bindings with ids only, so no selector tells ours from others.
-    Interest {
-        view: View::Fields(&BINDING),
-        ..Interest::new(kind::RESOURCE_BINDING, When::Engaged)
-    },
+    Interest::new(kind::RESOURCE_BINDING, When::Engaged),
     Interest::new(kind::CLUSTER, When::Engaged),
     Interest::new(kind::INSTANCE, When::Engaged),
 ];
 
+/// What cell controllers watch in the cell.
+pub const CELL: [Interest; 3] = [
+    Interest::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
+    Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
+    Interest::new(kind::INSTANCE, When::Engaged),
+];
+
+/// What they watch in the cell beside that, where Instances wait for networks.
+pub const CELL_NETWORKS: [Interest; 5] = [
+    Interest::new(kind::LOCATION, When::Engaged),
+    Interest::new(kind::NETWORK_BINDING, When::Engaged),
+    Interest::new(kind::NETWORK_CONTEXT, When::Engaged),
+    Interest::new(kind::SUBNET_CLAIM, When::Engaged),
+    Interest::new(kind::SUBNET, When::Engaged),
+];
+
+/// What management controllers watch on a plane.
+pub fn management(plane: &Plane) -> Arc<[Interest]> {
+    match plane {
+        Plane::Project(_) => Arc::from(PROJECT),
+        Plane::Hub => Arc::from(HUB),
+        Plane::Cell => Arc::from([]),
+    }
+}
+
+/// What a cell watches of its own in another plane: objects of a kind that carry its name.
+pub fn of_source(kind: Kind, cluster: &str) -> Interest {
+    Interest {
+        selector: Cow::Owned(format!("{}={cluster}", labels::SOURCE_CLUSTER)),
+        ..Interest::new(kind, When::Engaged)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
-    use crate::planes::Raw;
-
-    /// As Karmada v1.18 keeps it for one WorkloadDeployment in one member.
-    fn binding() -> Value {
-        let conditions = json!([{ "type": "Scheduled", "status": "True", "reason": "Success", "message": "m",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
-        json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {
-            "name": "web-workloaddeployment", "namespace": "ns-1", "uid": "u", "resourceVersion": "7", "generation": 3,
-            "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karmada.io/binding-controller"],
-            "labels": { "resourcebinding.karmada.io/permanent-id": "0b7a" }, "annotations": {
-            "policy.karmada.io/applied-placement": "{\"clusterAffinity\":{\"labelSelector\":{}}}" },
-            "ownerReferences": [{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
-                "name": "web", "uid": "h", "controller": true, "blockOwnerDeletion": true }] },
-            "spec": { "clusters": [{ "name": "dfw-01", "replicas": 2 }], "conflictResolution": "Abort", "replicas": 2,
-                "placement": { "clusterAffinity": { "labelSelector": { "matchLabels": { "city": "DFW" } } },
-                    "clusterTolerations": [{ "operator": "Exists", "effect": "NoExecute" }] },
-                "replicaRequirements": { "resourceRequest": { "cpu": "1", "memory": "2Gi" } },
-                "resource": { "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
-                    "name": "web", "namespace": "ns-1", "uid": "h", "resourceVersion": "9" },
-                "schedulerName": "default-scheduler" },
-            "status": { "conditions": conditions, "schedulerObservedGeneration": 3,
-                "lastScheduledTime": "2026-01-01T00:00:00Z", "aggregatedStatus": [{ "clusterName": "dfw-01",
-                    "applied": true, "health": "Healthy", "status": { "replicas": 2, "readyReplicas": 2,
-                    "currentReplicas": 2, "updatedReplicas": 2, "desiredReplicas": 2, "conditions": conditions } }] } })
-    }
-
-    #[test]
-    fn of_a_binding_only_what_is_read_is_kept() {
-        let whole = binding();
-        let mut raw: Raw<false> = serde_json::from_value(whole.clone()).unwrap();
-        raw.keep(&BINDING);
-        let kept = serde_json::to_value(raw.object.unwrap()).unwrap();
-        for pointer in BINDING.iter().chain(
-            [
-                "/metadata/name",
-                "/metadata/namespace",
-                "/metadata/uid",
-                "/metadata/resourceVersion",
-                "/metadata/generation",
-                "/metadata/creationTimestamp",
-            ]
-            .iter(),
-        ) {
-            assert!(whole.pointer(pointer).is_some());
-            assert_eq!(kept.pointer(pointer), whole.pointer(pointer), "{pointer}");
-        }
-        for pointer in [
-            "/metadata/labels",
-            "/metadata/annotations",
-            "/metadata/ownerReferences",
-            "/metadata/finalizers",
-            "/spec/placement",
-            "/status/aggregatedStatus",
-        ] {
-            assert!(whole.pointer(pointer).is_some());
-            assert_eq!(kept.pointer(pointer), None, "{pointer}");
-        }
-        let size = |value: &Value| value.to_string().len();
-        assert!(
-            size(&kept) * 2 < size(&whole),
-            "{} of {} bytes",
-            size(&kept),
-            size(&whole)
-        );
-        // One of another kind has hardly anything that is read; one without a status keeps none.
-        let mut bare: Raw<false> = serde_json::from_value(json!({ "metadata": { "name": "b" }, "spec": {} })).unwrap();
-        bare.keep(&BINDING);
-        assert_eq!(bare.object.unwrap().data, json!({}));
-    }
 
     #[test]
     fn an_idle_project_costs_two_streams_and_every_condition_is_watched() {
-        let idle = PROJECT.iter().filter(|interest| interest.when == When::Engaged);
+        let project = PROJECT;
+        let idle = project.iter().filter(|interest| interest.when == When::Engaged);
         assert_eq!(idle.count(), 2);
-        for table in [PROJECT.as_slice(), HUB.as_slice()] {
+        for table in [PROJECT.as_slice(), &HUB, &CELL, &CELL_NETWORKS] {
             for interest in table {
                 let When::Any(trigger) = interest.when else { continue };
                 let found = table.iter().find(|each| each.kind == trigger).unwrap();

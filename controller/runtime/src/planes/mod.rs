@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 pub use address::{Addressing, project_url};
 pub use discovery::{Discovery, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
-pub use interest::{HUB, Interest, PROJECT, View, When};
+pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use stats::Stats;
 pub use store::{Change, Store};
 pub use transport::{Direct, Projects, Transport, tuned};
@@ -49,7 +49,7 @@ pub struct Planes {
 
 struct Inner {
     transport: Box<dyn Transport>,
-    interests: fn(&Plane) -> &'static [Interest],
+    interests: Interests,
     listener: Arc<dyn Listener>,
     streams: Streams,
     engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
@@ -59,11 +59,7 @@ struct Inner {
 
 impl Planes {
     /// No plane yet. `interests` says what is watched on a plane.
-    pub fn new(
-        transport: Box<dyn Transport>,
-        interests: fn(&Plane) -> &'static [Interest],
-        listener: Arc<dyn Listener>,
-    ) -> Self {
+    pub fn new(transport: Box<dyn Transport>, interests: Interests, listener: Arc<dyn Listener>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 transport,
@@ -129,11 +125,6 @@ impl Planes {
     /// All engaged planes.
     pub fn planes(&self) -> Vec<Plane> {
         self.read().keys().cloned().collect()
-    }
-
-    /// Tells of an object that no watch brings.
-    pub fn tell(&self, plane: &Plane, kind: Kind, change: &Change) {
-        self.inner.listener.changed(plane, kind, change);
     }
 
     /// Figures for metrics.

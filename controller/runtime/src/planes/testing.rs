@@ -11,7 +11,7 @@ use popcell_core::plan::Plane;
 use serde_json::Value;
 
 use super::raw::Raw;
-use super::{Change, HUB, Interest, Listener, PROJECT, Planes, Store, Transport};
+use super::{Change, Listener, Planes, Store, Transport, management};
 use crate::error::Error;
 
 /// What a server is asked.
@@ -62,19 +62,6 @@ impl Listener for Deaf {
     fn disengaged(&self, _: &Plane) {}
 }
 
-fn interests(plane: &Plane) -> &'static [Interest] {
-    match plane {
-        Plane::Project(_) => &PROJECT,
-        Plane::Hub => &HUB,
-        Plane::Cell => &[],
-    }
-}
-
-/// A client of a server that answers so.
-pub(crate) fn client(answer: &Arc<Answer>, plane: &Plane) -> Client {
-    Told(Arc::clone(answer)).client(plane).unwrap()
-}
-
 /// No plane yet.
 pub(crate) fn silent() -> Planes {
     silent_for(Arc::new(Deaf))
@@ -87,7 +74,7 @@ pub(crate) fn silent_for(listener: Arc<dyn Listener>) -> Planes {
 
 /// The same with answers.
 pub(crate) fn answering(listener: Arc<dyn Listener>, answer: Arc<Answer>) -> Planes {
-    Planes::new(Box::new(Told(answer)), interests, listener)
+    Planes::new(Box::new(Told(answer)), Box::new(management), listener)
 }
 
 /// The store of a kind on a plane that is engaged.

@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use popcell_core::plan::Plane;
 
 use super::address::{Addressing, project_url};
+use super::discovery::SINGLE;
 use crate::error::Error;
 
 /// A server that does not take a connection within this time is away.
@@ -46,11 +47,18 @@ pub struct Direct {
     pub hub: Option<Config>,
     /// Projects.
     pub projects: Projects,
+    /// Milo's API server with the credentials of a cell, which has claims in projects; `None` where it has none.
+    pub claims: Option<Config>,
 }
 
 impl Direct {
     fn config(&self, plane: &Plane) -> Result<Config, Error> {
         match (plane, &self.projects) {
+            (Plane::Project(id), Projects::Local) if id != SINGLE => {
+                let mut config = self.claims.clone().ok_or(Error::NotConfigured(plane.clone()))?;
+                config.cluster_url = project_url(Addressing::Path, &config.cluster_url, id)?;
+                Ok(config)
+            }
             (Plane::Cell, _) | (Plane::Project(_), Projects::Local) => Ok(self.local.clone()),
             (Plane::Hub, _) => self.hub.clone().ok_or(Error::NotConfigured(Plane::Hub)),
             (Plane::Project(id), Projects::Milo { addressing, config }) => {
@@ -88,6 +96,7 @@ mod tests {
             local: Config::new("https://local".parse().unwrap()),
             hub: None,
             projects,
+            claims: Some(Config::new("https://quota".parse().unwrap())),
         }
     }
 
@@ -97,9 +106,10 @@ mod tests {
             addressing: Addressing::Path,
             config: Box::new(Config::new("https://milo".parse().unwrap())),
         };
-        let project = Plane::Project("p".to_owned());
+        let [single, project] = [SINGLE, "p"].map(|id| Plane::Project(id.to_owned()));
         let url = |direct: &Direct, plane: &Plane| direct.config(plane).unwrap().cluster_url.to_string();
-        assert_eq!(url(&direct(Projects::Local), &project), "https://local/");
+        assert_eq!(url(&direct(Projects::Local), &single), "https://local/");
+        assert!(url(&direct(Projects::Local), &project).starts_with("https://quota/apis/"));
         assert!(url(&direct(milo.clone()), &project).starts_with("https://milo/apis/"));
         assert_eq!(url(&direct(milo.clone()), &Plane::Cell), "https://local/");
         let hubless = direct(milo).config(&Plane::Hub);

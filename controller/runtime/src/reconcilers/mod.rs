@@ -2,27 +2,34 @@
 //!
 //! Nothing here decides and nothing here writes: decisions are popcell-core's, writing is [`crate::apply`]'s.
 
+mod deployment;
 mod dispatch;
 mod events;
 mod federation;
+mod instance;
 mod orphans;
 mod policy;
 mod projection;
+mod remote;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod workload;
 
+pub use deployment::Deployment;
 pub use dispatch::{Dispatch, Lane};
 pub use federation::Federation;
+pub use instance::{INSTANCE_RECONCILER, Instance};
 pub use orphans::Orphans;
 pub use policy::Policy;
 pub use projection::Projection;
+pub use remote::Remote;
 pub use sources::Sources;
 pub use workload::Workload;
 
 use std::sync::Arc;
 
+use crate::cell::Cell;
 use crate::pass::Reconciler;
 
 /// Reconcilers of the management plane. Without a hub there is nothing but Workloads to reconcile.
@@ -32,8 +39,21 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
         all.push(Arc::new(Projection::default()));
-        all.push(Arc::new(Orphans::default()));
+        all.push(Arc::new(Orphans));
         all.push(Arc::new(Sources::default()));
+    }
+    all
+}
+
+/// Reconcilers of a cell. Without hub and quota it writes to no other plane.
+pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
+    let networking = cell.networking;
+    let mut all: Vec<Arc<dyn Reconciler>> = vec![
+        Arc::new(Deployment { networking }),
+        Arc::new(Instance { cell: Arc::clone(cell) }),
+    ];
+    if cell.is_remote() {
+        all.push(Arc::new(Remote { cell: Arc::clone(cell) }));
     }
     all
 }

@@ -3,28 +3,31 @@
 use std::sync::Arc;
 
 use kube::Client;
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_core::metrics as table;
 use popcell_core::plan::Plane;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
 use super::gauges;
 use super::meters::Meters;
 use crate::apply::{Applier, MayWrite, Options};
+use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
 use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
 use crate::pass::Runner;
-use crate::planes::{Direct, Discovery, HUB, Interest, PROJECT, Planes, SINGLE, tuned};
+use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, of_source, tuned};
 use crate::queue::WorkQueue;
-use crate::reconcilers::{Dispatch, Lane, management};
+use crate::reconcilers::{self, Dispatch, Lane};
 use crate::world::{Rules, World};
 
 /// Planes that are watched, and reconcilers that begin with the permit.
 pub(super) struct Management {
     world: Arc<World>,
     dispatch: Arc<Dispatch>,
-    discovery: Option<JoinHandle<()>>,
+    tasks: JoinSet<()>,
     checks: Vec<Check>,
 }
 
@@ -38,12 +41,10 @@ impl Management {
         may_write: MayWrite,
     ) -> Result<Self, RunError> {
         let hub = settings.hub.is_some();
-        let lanes = management(hub).into_iter().map(|reconciler| Lane {
-            reconciler,
-            queue: WorkQueue::new(settings.workers),
-        });
-        let dispatch = Arc::new(Dispatch::new(lanes.collect()));
-        let planes = Planes::new(Box::new(transport), interests, dispatch.clone());
+        let cell = settings.controllers.cell.then(|| Arc::new(Cell::new(settings)));
+        let lanes = lanes(settings, cell.as_ref());
+        let dispatch = Arc::new(Dispatch::new(lanes));
+        let planes = Planes::new(Box::new(transport), interests(settings), dispatch.clone());
         let discovery = discovery(settings, connections)?;
         let options = Options {
             dry_run: settings.dry_run,
@@ -63,23 +64,37 @@ impl Management {
         gauges::add(metrics, Arc::clone(&world), dispatch.lanes().to_vec(), may_write);
 
         let mut checks = Vec::new();
+        let mut tasks = JoinSet::new();
+        if let Some(cell) = cell {
+            metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
+            planes.engage(&Plane::Cell, None).await?;
+            checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell));
+            tasks.spawn(engage(cell, Arc::clone(&world)));
+        }
+        if !settings.controllers.management {
+            return Ok(Self {
+                world,
+                dispatch,
+                tasks,
+                checks,
+            });
+        }
         if hub {
             planes.engage(&Plane::Hub, None).await?;
             checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub));
         }
-        let discovery = if let Some(found) = discovery {
+        if let Some(found) = discovery {
             checks.extend(found.checks(metrics));
-            Some(tokio::spawn(found.discovery.run(planes)))
+            tasks.spawn(found.discovery.run(planes));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
             planes.engage(&project, None).await?;
             checks.push(plane_synced("project-synced", planes, project));
-            None
-        };
+        }
         Ok(Self {
             world,
             dispatch,
-            discovery,
+            tasks,
             checks,
         })
     }
@@ -125,22 +140,43 @@ impl Management {
     }
 
     /// Leaves all planes.
-    pub(super) async fn end(self) {
-        if let Some(discovery) = self.discovery {
-            discovery.abort();
-            // Its end is what is waited for, not its result.
-            let _ = discovery.await;
-        }
+    pub(super) async fn end(mut self) {
+        self.tasks.shutdown().await;
         self.world.planes.disengage_all().await;
     }
 }
 
-fn interests(plane: &Plane) -> &'static [Interest] {
-    match plane {
-        Plane::Project(_) => &PROJECT,
-        Plane::Hub => &HUB,
-        Plane::Cell => &[],
+fn lanes(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<Lane> {
+    let lane = |reconciler| Lane {
+        reconciler,
+        queue: WorkQueue::new(settings.workers),
+    };
+    let mut lanes = Vec::new();
+    if settings.controllers.management {
+        lanes.extend(reconcilers::management(settings.hub.is_some()).into_iter().map(lane));
     }
+    if let Some(cell) = cell {
+        let of_cell: Vec<Lane> = reconcilers::cell(cell).into_iter().map(lane).collect();
+        cell.listen(&of_cell);
+        lanes.extend(of_cell);
+    }
+    lanes
+}
+
+/// What each plane is watched for. A cell watches of other planes only what is its own.
+fn interests(settings: &Settings) -> Interests {
+    let (management, networking) = (settings.controllers.management, settings.networking);
+    let is_local = settings.discovery == Where::Single;
+    let cluster = settings.cluster_name.clone();
+    Box::new(move |plane| match plane {
+        Plane::Cell if networking => CELL.into_iter().chain(CELL_NETWORKS).collect(),
+        Plane::Cell => Arc::from(CELL),
+        Plane::Hub if !management => Arc::from([of_source(INSTANCE, &cluster)]),
+        Plane::Project(id) if !management || (id != SINGLE && is_local) => {
+            Arc::from([of_source(RESOURCE_CLAIM, &cluster)])
+        }
+        other => planes::management(other),
+    })
 }
 
 /// How projects are found.

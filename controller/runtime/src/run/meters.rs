@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use popcell_core::metrics::{self as table, plane_kind};
-use popcell_core::plan::Target;
+use popcell_core::plan::{Note, Target};
 
 use crate::apply::Meter;
 use crate::metrics::{Metrics, observe_pass};
@@ -15,6 +15,12 @@ pub(super) struct Meters(pub(super) Metrics);
 impl Reporter for Meters {
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration) {
         observe_pass(&self.0, reconciler, outcome.as_str(), took);
+    }
+
+    fn noted(&self, note: &Note) {
+        if let Note::QuotaFailed(reason) = note {
+            self.0.count(&table::QUOTA_FAILURES, &[reason]);
+        }
     }
 
     fn answered(&self, reconciler: &'static str, after: Duration) {

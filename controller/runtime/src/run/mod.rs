@@ -61,7 +61,7 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     let mut ports = Ports::default();
     ports.serve_admission(settings, &transport, &metrics).await?;
     let mut management = None;
-    if settings.controllers.management {
+    if settings.controllers.management || settings.controllers.cell {
         let may_write = may_write(&permit, &stop);
         management = Some(Management::start(settings, &connections, transport, &metrics, may_write).await?);
     }
@@ -117,6 +117,7 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
         local: connections.local.clone(),
         hub: connections.hub.clone(),
         projects,
+        claims: connections.quota.clone(),
     }
 }
 

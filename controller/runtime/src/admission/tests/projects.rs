@@ -95,6 +95,7 @@ async fn c34_a_project_id_that_would_lead_elsewhere_is_refused_before_anything_i
             addressing: Addressing::Service,
             config: Box::new(Config::new("https://milo".parse().unwrap())),
         },
+        claims: None,
     };
     let record = served.servers.record();
     let served = Served {

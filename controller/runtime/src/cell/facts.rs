@@ -1,0 +1,162 @@
+//! What the hub said when it was asked: whether this is the cell that it says it is, whose its namespaces are, and which
+//! WorkloadDeployments live there. None of it is watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use popcell_api::kind::{CLUSTER, WORKLOAD_DEPLOYMENT};
+use popcell_api::names::REMOVED_CELLS;
+use popcell_core::identity;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Target};
+use popcell_core::remote::cell::{Identity, identify};
+use tokio::time::Instant;
+use tracing::{error, info};
+
+use super::Cell;
+use crate::apply::{Applier, ApplyError};
+
+/// How long a hub that knows another cell by this name is believed before it is asked again.
+pub const MISMATCH_AGAIN: Duration = Duration::from_mins(1);
+
+/// What was said, and when.
+#[derive(Debug, Default)]
+pub struct Facts {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    identity: Option<(Identity, Instant)>,
+    namespaces: BTreeMap<String, Arc<Object>>,
+    deployments: BTreeSet<String>,
+    /// What the log was last told.
+    told: Option<Identity>,
+}
+
+impl Facts {
+    /// The hub was lost: everything is to be asked for again.
+    pub fn forget(&self) {
+        let mut known = self.known();
+        *known = Known {
+            told: known.told.take(),
+            ..Known::default()
+        };
+    }
+
+    /// Whether this is the cell that it says it is.
+    pub fn identity(&self) -> Identity {
+        let known = self.known();
+        known
+            .identity
+            .as_ref()
+            .map_or(Identity::Unknown, |(identity, _)| identity.clone())
+    }
+
+    /// Asks the hub, unless it has answered.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub async fn identify(&self, cell: &Cell, applier: &Applier) -> Result<(), ApplyError> {
+        let Some(source) = cell.source() else { return Ok(()) };
+        let is_asked = match &self.known().identity {
+            Some((Identity::Matches, _)) => true,
+            Some((_, at)) => at.elapsed() < MISMATCH_AGAIN,
+            None => false,
+        };
+        if is_asked {
+            return Ok(());
+        }
+        let identity = if cell.hub {
+            let cluster = applier
+                .read(&Target::cluster(&Plane::Hub, CLUSTER, source.name))
+                .await?;
+            let record = Target::namespaced(&Plane::Hub, CONFIG_MAP, &cell.namespace, REMOVED_CELLS);
+            let record = applier.read(&record).await?;
+            identify(
+                source,
+                Observed::Known(cluster.as_ref()),
+                Observed::Known(record.as_ref()),
+            )
+        } else {
+            // With quota only there is nobody to ask (design.md 7.5-5).
+            Identity::Matches
+        };
+        self.settle(identity);
+        Ok(())
+    }
+
+    fn settle(&self, identity: Identity) {
+        let mut known = self.known();
+        if known.told.as_ref() != Some(&identity) {
+            match &identity {
+                Identity::Matches => info!("the hub knows this cell"),
+                Identity::Mismatch(why) => error!("nothing is written to other planes: {why}"),
+                Identity::Unknown => {}
+            }
+            known.told = Some(identity.clone());
+        }
+        known.identity = Some((identity, Instant::now()));
+    }
+
+    /// The hub Namespace of a name, as far as it was read.
+    pub fn namespace(&self, name: &str) -> Option<Arc<Object>> {
+        self.known().namespaces.get(name).cloned()
+    }
+
+    /// Reads a hub Namespace, unless it is known whose it is. Without labels it may get them: it is read again.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub async fn read_namespace(&self, applier: &Applier, name: &str) -> Result<Option<Arc<Object>>, ApplyError> {
+        if let Some(known) = self.namespace(name) {
+            return Ok(Some(known));
+        }
+        let found = applier
+            .read(&Target::cluster(&Plane::Hub, NAMESPACE, name))
+            .await?
+            .map(Arc::new);
+        if let Some(found) = found.as_ref().filter(|found| identity::of_namespace(found).is_some()) {
+            self.known().namespaces.insert(name.to_owned(), Arc::clone(found));
+        }
+        Ok(found)
+    }
+
+    /// Whether the hub's WorkloadDeployment of this uid was seen alive.
+    pub fn lives(&self, uid: &str) -> bool {
+        self.known().deployments.contains(uid)
+    }
+
+    /// Reads whether it lives.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub async fn read_deployment(
+        &self,
+        applier: &Applier,
+        namespace: &str,
+        (name, uid): (&str, &str),
+    ) -> Result<bool, ApplyError> {
+        let target = Target::namespaced(&Plane::Hub, WORKLOAD_DEPLOYMENT, namespace, name);
+        let lives = applier.read(&target).await?.is_some_and(|found| found.uid() == uid);
+        let mut known = self.known();
+        if lives {
+            known.deployments.insert(uid.to_owned());
+        } else {
+            known.deployments.remove(uid);
+        }
+        Ok(lives)
+    }
+
+    /// Something about a WorkloadDeployment of the cell may mean that the hub's is gone.
+    pub fn doubt(&self, uid: &str) {
+        self.known().deployments.remove(uid);
+    }
+
+    // Each access is one step: there is no half-done state that a panic could leave.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

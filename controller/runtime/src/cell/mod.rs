@@ -1,0 +1,172 @@
+//! What the reconcilers of a cell share beside the world: who the cell is, and what it was told by planes that it does not
+//! watch.
+//!
+//! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
+//! the cell that it says it is (design.md 7.5-5); what is remembered of the hub falls when the hub is lost.
+
+mod engage;
+mod facts;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use popcell_core::object::Object;
+use popcell_core::plan::{NAMESPACE, Plane};
+use popcell_core::remote::claim::{Home, home};
+use popcell_core::remote::projects::Answer;
+use popcell_core::sources::Source;
+use tokio::sync::Notify;
+
+pub use engage::engage;
+pub use facts::{Facts, MISMATCH_AGAIN};
+
+use crate::config::Settings;
+use crate::queue::{Key, WorkQueue};
+use crate::reconcilers::{INSTANCE_RECONCILER, Lane};
+use crate::world::World;
+
+/// How long a claim may stay pending before that is told as "no budget" (domain.md 10-13).
+const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
+
+/// Why the last write of a claim was refused: a reason of the condition, and what the server said.
+type Refusal = (&'static str, String);
+
+/// The cell that this process runs.
+#[derive(Debug)]
+pub struct Cell {
+    /// Name of its Karmada Cluster.
+    pub cluster: String,
+    /// Whether there is a hub to write copies to.
+    pub hub: bool,
+    /// Whether claims are made.
+    pub quota: bool,
+    /// The one project, in single-cluster mode.
+    pub single: Option<String>,
+    /// Whether Instances wait for networks.
+    pub networking: bool,
+    /// The program's namespace.
+    pub namespace: String,
+    /// See [`NO_BUDGET_GRACE`].
+    pub no_budget_grace: Duration,
+    /// What planes that are not watched said.
+    pub facts: Facts,
+    /// Something changed that decides which projects are engaged.
+    changed: Notify,
+    id: OnceLock<String>,
+    refusals: Mutex<BTreeMap<(String, String), Refusal>>,
+    recorded: Mutex<BTreeSet<String>>,
+    answers: Mutex<BTreeMap<String, Answer>>,
+    instances: OnceLock<WorkQueue>,
+}
+
+impl Cell {
+    /// As it is configured.
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            cluster: settings.cluster_name.clone(),
+            hub: settings.hub.is_some(),
+            quota: settings.quota.is_some(),
+            single: settings.quota.as_ref().and_then(|quota| quota.project.clone()),
+            networking: settings.networking,
+            namespace: settings.namespace.clone(),
+            no_budget_grace: NO_BUDGET_GRACE,
+            facts: Facts::default(),
+            changed: Notify::new(),
+            id: OnceLock::new(),
+            refusals: Mutex::default(),
+            recorded: Mutex::default(),
+            answers: Mutex::default(),
+            instances: OnceLock::new(),
+        }
+    }
+
+    /// Whether it writes to any other plane.
+    pub fn is_remote(&self) -> bool {
+        self.hub || self.quota
+    }
+
+    /// Who it is; `None` until its kube-system namespace was read.
+    pub fn source(&self) -> Option<Source<'_>> {
+        let id = self.id.get()?;
+        Some(Source {
+            name: &self.cluster,
+            id,
+        })
+    }
+
+    /// Whose the Instances of a cell namespace are.
+    pub fn home<'a>(&'a self, name: &'a str, namespace: Option<&'a Object>) -> Home<'a> {
+        home(name, namespace, self.single.as_deref())
+    }
+
+    /// Instances are woken by the lane of this name when something about their claims becomes known that is no event.
+    pub fn listen(&self, lanes: &[Lane]) {
+        if let Some(lane) = lanes.iter().find(|lane| lane.reconciler.name() == INSTANCE_RECONCILER) {
+            // A second lane of that name does not exist.
+            let _ = self.instances.set(lane.queue.clone());
+        }
+    }
+
+    /// The projects to engage may be others now.
+    pub fn look_again(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Projects that are written down as holding claims.
+    pub fn set_recorded(&self, projects: BTreeSet<String>) {
+        let mut recorded = lock(&self.recorded);
+        if *recorded != projects {
+            *recorded = projects;
+            drop(recorded);
+            self.look_again();
+        }
+    }
+
+    fn recorded(&self) -> BTreeSet<String> {
+        lock(&self.recorded).clone()
+    }
+
+    /// What projects answered that are written down and that nobody needs.
+    pub fn answers(&self) -> BTreeMap<String, Answer> {
+        lock(&self.answers).clone()
+    }
+
+    /// They were asked.
+    pub fn set_answers(&self, answers: BTreeMap<String, Answer>) {
+        *lock(&self.answers) = answers;
+    }
+
+    /// The project that a cell namespace is of, as far as it is known.
+    pub fn project(&self, world: &World, namespace: &str) -> Option<String> {
+        let cell = world.planes.get(&Plane::Cell)?;
+        let stored = cell.store(NAMESPACE)?.get("", namespace).known().flatten();
+        match self.home(namespace, stored.as_deref()) {
+            Home::In { project, .. } => Some(project.to_owned()),
+            Home::None | Home::Bad(_) => None,
+        }
+    }
+
+    /// Why the claim of an Instance was refused.
+    pub fn refusal(&self, namespace: &str, instance: &str) -> Option<Refusal> {
+        let key = (namespace.to_owned(), instance.to_owned());
+        lock(&self.refusals).get(&key).cloned()
+    }
+
+    /// The claim of an Instance was refused, or was not (`None`).
+    pub fn refused(&self, namespace: &str, instance: &str, refusal: Option<Refusal>) {
+        let key = (namespace.to_owned(), instance.to_owned());
+        let is_new = match refusal {
+            Some(refusal) => lock(&self.refusals).insert(key, refusal.clone()).as_ref() != Some(&refusal),
+            None => lock(&self.refusals).remove(&key).is_some(),
+        };
+        if is_new && let Some(queue) = self.instances.get() {
+            queue.add(Key::new(&Plane::Cell, namespace, instance));
+        }
+    }
+}
+
+// Each access is one step of a map or set: there is no half-done state that a panic could leave.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

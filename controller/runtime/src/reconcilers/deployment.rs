@@ -1,0 +1,130 @@
+//! `deployment`: see [`popcell_core::deployment`].
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind};
+use popcell_api::labels;
+use popcell_core::deployment::{self, Networks};
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{Plan, Plane};
+
+use super::events;
+use crate::pass::{Reconciler, Sight, refs};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Key: a WorkloadDeployment in the cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Deployment {
+    /// Whether Instances wait for networks.
+    pub networking: bool,
+}
+
+impl Reconciler for Deployment {
+    fn name(&self) -> &'static str {
+        "deployment"
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+        let plane = &key.plane;
+        let deployment = sight
+            .get(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace, &key.name)
+            .known()??;
+        let instances = sight.in_namespace(plane, kind::INSTANCE, &key.namespace).known()?;
+        let networks = self.networking.then(|| Networked::look(sight, plane, &key.namespace));
+        let [locations, bindings, contexts, claims, subnets] = match &networks {
+            Some(networks) => networks.0.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
+            None => std::array::from_fn(|_| Observed::Unknown),
+        };
+        Some(deployment::decide(&deployment::Observation {
+            deployment: &deployment,
+            instances: &refs(&instances),
+            networks: networks.as_ref().map(|_| Networks {
+                locations: locations.as_ref().map(Vec::as_slice),
+                bindings: bindings.as_ref().map(Vec::as_slice),
+                contexts: contexts.as_ref().map(Vec::as_slice),
+                claims: claims.as_ref().map(Vec::as_slice),
+                subnets: subnets.as_ref().map(Vec::as_slice),
+            }),
+            now,
+        }))
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        if *plane != Plane::Cell {
+            return Vec::new();
+        }
+        match kind {
+            kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE if events::is_listed(change) => self.keys(world, plane),
+            kind::WORKLOAD_DEPLOYMENT => events::address(change)
+                .map(|(namespace, name)| Key::new(plane, namespace, name))
+                .into_iter()
+                .collect(),
+            kind::INSTANCE | kind::NETWORK_BINDING => {
+                let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner(one)).collect();
+                woken.dedup();
+                woken
+            }
+            // Few, and seldom: each may be what any WorkloadDeployment waits for.
+            kind::LOCATION | kind::NETWORK_CONTEXT | kind::SUBNET_CLAIM | kind::SUBNET
+                if events::is_listed(change) || events::both(change).next().is_some() =>
+            {
+                waiting(world, change)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        match plane {
+            Plane::Cell => events::keys_of(world, plane, kind::WORKLOAD_DEPLOYMENT),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The kinds that networks are made of, in the order in which decisions take them.
+const NETWORKED: [Kind; 5] = [
+    kind::LOCATION,
+    kind::NETWORK_BINDING,
+    kind::NETWORK_CONTEXT,
+    kind::SUBNET_CLAIM,
+    kind::SUBNET,
+];
+
+struct Networked([Observed<Vec<Arc<Object>>>; 5]);
+
+impl Networked {
+    fn look(sight: &Sight<'_>, plane: &Plane, namespace: &str) -> Self {
+        Self(NETWORKED.map(|kind| match kind {
+            kind::NETWORK_BINDING => sight.in_namespace(plane, kind, namespace),
+            _ => sight.all(plane, kind),
+        }))
+    }
+}
+
+/// The WorkloadDeployment that an Instance or NetworkBinding is of: its controller, else the one that it is labelled with.
+pub(super) fn owner(object: &Object) -> Option<Key> {
+    let owners = object.metadata.owner_references.iter().flatten();
+    let controller = owners
+        .into_iter()
+        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind && one.controller == Some(true))
+        .map(|one| one.name.as_str());
+    let name = controller.or_else(|| object.label(labels::WORKLOAD_DEPLOYMENT_NAME))?;
+    Some(Key::new(&Plane::Cell, object.namespace(), name))
+}
+
+/// WorkloadDeployments that a part of a network concerns: those that do not have all Instances of the city that it names,
+/// and all where it names none.
+fn waiting(world: &World, change: &Change) -> Vec<Key> {
+    let at: Vec<String> = events::both(change)
+        .filter_map(|one| one.text("/spec/location/name").map(str::to_owned))
+        .collect();
+    events::keys_where(world, &Plane::Cell, kind::WORKLOAD_DEPLOYMENT, |deployment| {
+        let known = deployment.text("/status/location/name");
+        at.is_empty() || known.is_none_or(|known| at.iter().any(|name| name == known))
+    })
+}

@@ -1,0 +1,203 @@
+//! `remote`: see [`popcell_core::remote`].
+
+mod claimed;
+mod copied;
+mod record;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::annotations;
+use popcell_api::kind::{self, Kind};
+use popcell_api::names::CLAIM_PROJECTS;
+use popcell_core::object::Fields;
+use popcell_core::plan::{NAMESPACE, Plan, Plane};
+use popcell_core::remote::cell::Identity;
+use popcell_core::remote::claim;
+use popcell_core::slots;
+
+pub(super) use claimed::Claimed;
+
+use super::events;
+use crate::apply::ApplyError;
+use crate::cell::{Cell, MISMATCH_AGAIN};
+use crate::pass::{Live, Reconciler, Sight};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Key on the hub: the copy of an Instance, by cell namespace and name. In a project: its claim there, by cell namespace
+/// and name of the Instance. In the cell: the record of projects with claims.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The cell.
+    pub cell: Arc<Cell>,
+}
+
+impl Reconciler for Remote {
+    fn name(&self) -> &'static str {
+        "remote"
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            self.cell.facts.identify(&self.cell, &world.applier).await?;
+            match &key.plane {
+                Plane::Hub => copied::prepare(&self.cell, world, live, key).await,
+                Plane::Project(_) => claimed::prepare(&self.cell, world, live, key).await,
+                Plane::Cell => record::prepare(&self.cell, world, live).await,
+            }
+        })
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+        let identity = self.cell.facts.identity();
+        let mut plan = match &key.plane {
+            Plane::Hub => copied::decide(&self.cell, sight, key, now)?,
+            Plane::Project(project) => {
+                let claimed = Claimed::look(&self.cell, sight, &key.namespace, &key.name)?.in_project(sight, project);
+                claimed.observe(&self.cell, |seen| seen.map(claim::decide))?
+            }
+            Plane::Cell => record::decide(&self.cell, sight, now)?,
+        };
+        if matches!(identity, Identity::Mismatch(_)) {
+            plan.requeue_within(MISMATCH_AGAIN);
+        }
+        Some(plan)
+    }
+
+    fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
+        if let Plane::Project(_) = &key.plane {
+            self.cell.refused(&key.namespace, &key.name, claimed::foreign(plan));
+        }
+    }
+
+    fn failed(&self, _: &World, key: &Key, error: &ApplyError) {
+        if let (Plane::Project(_), Some(refusal)) = (&key.plane, claimed::refusal(error)) {
+            self.cell.refused(&key.namespace, &key.name, Some(refusal));
+        }
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => {
+                // It may be another hub, or know another cell by our name: it is asked before anything is written.
+                self.cell.facts.forget();
+                self.all(world)
+            }
+            (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
+                self.cell.look_again();
+                self.all(world)
+            }
+            (Plane::Cell, kind::INSTANCE) => events::address(change)
+                .map(|(namespace, name)| self.of_instance(world, namespace, name))
+                .unwrap_or_default(),
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+                for uid in events::both(change).filter_map(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)) {
+                    self.cell.facts.doubt(uid);
+                }
+                events::address(change)
+                    .map(|(namespace, name)| self.of_deployment(world, namespace, name))
+                    .unwrap_or_default()
+            }
+            (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
+                self.cell.look_again();
+                let mut woken = self.record();
+                woken.extend(
+                    events::address(change)
+                        .map(|(_, name)| self.within(world, name))
+                        .unwrap_or_default(),
+                );
+                woken
+            }
+            (Plane::Hub, kind::INSTANCE) => events::address(change)
+                .map(|(namespace, name)| Key::new(plane, namespace, name))
+                .into_iter()
+                .collect(),
+            (Plane::Project(_), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
+                let mut woken = self.record();
+                woken.extend(self.all(world).into_iter().filter(|key| key.plane == *plane));
+                woken
+            }
+            (Plane::Project(_), kind::RESOURCE_CLAIM) => events::both(change)
+                .filter_map(|claim| claim::instance_of(claim))
+                .map(|(namespace, name)| Key::new(plane, namespace, name))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        match plane {
+            Plane::Hub => events::keys_of(world, plane, kind::INSTANCE),
+            Plane::Project(_) => claims(world, plane, None),
+            Plane::Cell => self.record(),
+        }
+    }
+
+    fn all(&self, world: &World) -> Vec<Key> {
+        let mut all: BTreeSet<Key> = self.record().into_iter().collect();
+        for one in events::stored(world, &Plane::Cell, kind::INSTANCE, None) {
+            all.extend(self.of_instance(world, one.namespace(), one.name()));
+        }
+        for plane in world.planes.planes() {
+            all.extend(self.keys(world, &plane));
+        }
+        all.into_iter().collect()
+    }
+}
+
+impl Remote {
+    /// The key of the record.
+    fn record(&self) -> Vec<Key> {
+        let key = || Key::new(&Plane::Cell, &self.cell.namespace, CLAIM_PROJECTS);
+        self.cell.quota.then(key).into_iter().collect()
+    }
+
+    /// Copy and claim of an Instance, or of what was one.
+    fn of_instance(&self, world: &World, namespace: &str, name: &str) -> Vec<Key> {
+        let project = self.cell.project(world, namespace).filter(|_| self.cell.quota);
+        let claim = project.map(|project| Key::new(&Plane::Project(project), namespace, name));
+        let copy = self.cell.hub.then(|| Key::new(&Plane::Hub, namespace, name));
+        copy.into_iter().chain(claim).collect()
+    }
+
+    /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.
+    fn of_deployment(&self, world: &World, namespace: &str, deployment: &str) -> Vec<Key> {
+        let mut woken = self.within(world, namespace);
+        woken.retain(|key| slots::ordinal_of(deployment, &key.name).is_some());
+        woken
+    }
+
+    /// Copies and claims that a cell namespace has or should have.
+    fn within(&self, world: &World, namespace: &str) -> Vec<Key> {
+        let mut woken = BTreeSet::new();
+        for one in events::stored(world, &Plane::Cell, kind::INSTANCE, Some(namespace)) {
+            woken.extend(self.of_instance(world, namespace, one.name()));
+        }
+        for one in events::stored(world, &Plane::Hub, kind::INSTANCE, Some(namespace)) {
+            woken.insert(Key::new(&Plane::Hub, namespace, one.name()));
+        }
+        for plane in events::projects(world) {
+            woken.extend(claims(world, &plane, Some(namespace)));
+        }
+        woken.into_iter().collect()
+    }
+}
+
+/// Keys of a project's claims that this cell has made, for Instances of one cell namespace or of all.
+fn claims(world: &World, plane: &Plane, namespace: Option<&str>) -> Vec<Key> {
+    events::stored(world, plane, kind::RESOURCE_CLAIM, None)
+        .iter()
+        .filter_map(|claim| claim::instance_of(claim))
+        .filter(|(within, _)| namespace.is_none_or(|namespace| namespace == *within))
+        .map(|(within, name)| Key::new(plane, within, name))
+        .collect()
+}

@@ -1,0 +1,144 @@
+//! What a pass over one claim looks at.
+
+use std::sync::Arc;
+
+use popcell_api::conditions::reasons;
+use popcell_api::kind;
+use popcell_api::names::CLAIM_PROJECTS;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
+use popcell_core::remote::claim::{self, Home, Observation};
+
+use crate::apply::ApplyError;
+use crate::cell::Cell;
+use crate::error::chain;
+use crate::pass::{Live, Sight, refs};
+use crate::queue::Key;
+use crate::world::World;
+
+/// What was found of one name.
+pub(in crate::reconcilers) struct Claimed {
+    namespace: String,
+    name: String,
+    cell_namespace: Option<Arc<Object>>,
+    instance: Option<Arc<Object>>,
+    deployments: Vec<Arc<Object>>,
+    project: Option<String>,
+    claims: Observed<Vec<Arc<Object>>>,
+    record: Option<Arc<Object>>,
+}
+
+impl Claimed {
+    /// Looks at the cell, and at the project that the cell namespace is of. `None` while the cell is unknown.
+    pub(in crate::reconcilers) fn look(cell: &Cell, sight: &Sight<'_>, namespace: &str, name: &str) -> Option<Self> {
+        let plane = &Plane::Cell;
+        let cell_namespace = sight.get(plane, NAMESPACE, "", namespace).known()?;
+        let instance = sight.get(plane, kind::INSTANCE, namespace, name).known()?;
+        let deployments = sight
+            .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, namespace)
+            .known()?;
+        let project = match cell.home(namespace, cell_namespace.as_deref()) {
+            Home::In { project, .. } => Some(project.to_owned()),
+            Home::None | Home::Bad(_) => None,
+        };
+        let record = sight.read_live(plane, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
+        let found = Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            cell_namespace,
+            instance,
+            deployments,
+            project: None,
+            claims: Observed::Unknown,
+            record: record.flatten(),
+        };
+        Some(match project {
+            Some(project) => found.in_project(sight, &project),
+            None => found,
+        })
+    }
+
+    /// The same with claims of this project.
+    pub(super) fn in_project(mut self, sight: &Sight<'_>, project: &str) -> Self {
+        let plane = Plane::Project(project.to_owned());
+        self.claims = sight.all(&plane, kind::RESOURCE_CLAIM);
+        self.project = Some(project.to_owned());
+        self
+    }
+
+    /// Why the project's plane is away, for people.
+    pub(in crate::reconcilers) fn trouble(&self, sight: &Sight<'_>) -> Option<String> {
+        let plane = Plane::Project(self.project.clone()?);
+        sight.world.planes.get(&plane)?.store(kind::RESOURCE_CLAIM)?.trouble()
+    }
+
+    /// As decisions take it; without it while this cell does not know who it is.
+    pub(in crate::reconcilers) fn observe<R>(
+        &self,
+        cell: &Cell,
+        view: impl FnOnce(Option<&Observation<'_>>) -> R,
+    ) -> R {
+        let Some(source) = cell.source() else { return view(None) };
+        let name = claim::name(&self.name);
+        let claims = self.claims.as_ref().map(|all| {
+            let mut claims = refs(all);
+            claims.retain(|one| one.name() == name);
+            claims
+        });
+        view(Some(&Observation {
+            identity: &cell.facts.identity(),
+            source,
+            project: self.project.as_deref().unwrap_or_default(),
+            namespace: &self.namespace,
+            name: &self.name,
+            cell_namespace: self.cell_namespace.as_deref(),
+            single: cell.single.as_deref(),
+            instance: self.instance.as_deref(),
+            deployments: &refs(&self.deployments),
+            claims: claims.as_ref().map(Vec::as_slice),
+            record: self.record.as_deref(),
+            program_namespace: &cell.namespace,
+        }))
+    }
+}
+
+/// Before a claim is made its project must be written down: reads where.
+pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+    let sight = Sight::new(world, live);
+    let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
+    let claims = sight.all(&key.plane, kind::RESOURCE_CLAIM);
+    let (Observed::Known(Some(_)), Observed::Known(claims)) = (instance, claims) else {
+        return Ok(());
+    };
+    let name = claim::name(&key.name);
+    if claims.iter().any(|one| one.name() == name) {
+        return Ok(());
+    }
+    let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
+    live.put(&target, world.applier.read(&target).await?);
+    Ok(())
+}
+
+/// What an Instance is told of a claim that was not taken.
+pub(super) fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
+    let ApplyError::Failed(failed) = error else { return None };
+    if failed.target.kind != kind::RESOURCE_CLAIM {
+        return None;
+    }
+    let namespace = failed.target.namespace.as_deref().unwrap_or_default();
+    let reason = claim::refusal(failed.refusal.code(), failed.refusal.misses_namespace(namespace));
+    Some((reason, chain(error)))
+}
+
+/// What an Instance is told of a claim whose name another owner holds. Such a claim does not carry our label, so only the
+/// pass that was refused its name has seen it.
+pub(super) fn foreign(plan: &Plan) -> Option<(&'static str, String)> {
+    plan.notes.iter().find_map(|note| match note {
+        Note::Foreign(target) if target.kind == kind::RESOURCE_CLAIM => Some((
+            reasons::QUOTA_MISCONFIGURED,
+            format!("{target} is held by another owner: delete it, or rename the Workload"),
+        )),
+        _ => None,
+    })
+}

@@ -1,0 +1,80 @@
+//! What a pass over one copy looks at.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind;
+use popcell_core::identity;
+use popcell_core::object::Fields;
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
+use popcell_core::remote::copy::{self, Observation};
+
+use crate::apply::ApplyError;
+use crate::cell::Cell;
+use crate::pass::{Live, Sight, refs};
+use crate::queue::Key;
+use crate::world::World;
+
+/// A hub Namespace that does not say whose it is may be about to: it is not watched.
+const LABELS_AGAIN: Duration = Duration::from_secs(30);
+
+/// Reads whose the hub Namespace is, and whether the hub's WorkloadDeployment lives.
+pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+    let sight = Sight::new(world, live);
+    let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
+    let deployments = sight.in_namespace(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, &key.namespace);
+    let (Observed::Known(instance), Observed::Known(deployments)) = (instance, deployments) else {
+        return Ok(());
+    };
+    if instance.is_some() {
+        let found = cell.facts.read_namespace(&world.applier, &key.namespace).await?;
+        live.insert(&Target::cluster(&Plane::Hub, NAMESPACE, &key.namespace), found);
+    }
+    let owner = copy::hub_deployment(&key.name, instance.as_deref(), &refs(&deployments));
+    if let Some(owner) = owner.filter(|(_, uid)| !cell.facts.lives(uid)) {
+        cell.facts
+            .read_deployment(&world.applier, &key.namespace, owner)
+            .await?;
+    }
+    Ok(())
+}
+
+/// Decides one pass.
+pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    let source = cell.source()?;
+    let plane = &Plane::Cell;
+    let instance = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()?;
+    let deployments = sight
+        .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
+        .known()?;
+    let deployments = refs(&deployments);
+    let hub_namespace = match sight.read_live(&Plane::Hub, NAMESPACE, "", &key.namespace) {
+        Some(read) => Observed::Known(read),
+        None => Observed::Unknown,
+    };
+    let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+    let owner = copy::hub_deployment(&key.name, instance.as_deref(), &deployments);
+    let lives = owner.map_or(Observed::Unknown, |(_, uid)| Observed::Known(cell.facts.lives(uid)));
+    let mut plan = copy::decide(&Observation {
+        identity: &cell.facts.identity(),
+        source,
+        namespace: &key.namespace,
+        name: &key.name,
+        instance: instance.as_deref(),
+        deployments: &deployments,
+        hub_namespace: hub_namespace.as_ref().map(Option::as_deref),
+        copy: copy.as_ref().map(Option::as_deref),
+        hub_deployment_lives: lives,
+        ledger: &sight.world.applier.ledger(),
+        now,
+    });
+    let unlabelled = hub_namespace.known().flatten().is_some_and(|one| {
+        debug_assert_eq!(one.name(), key.namespace);
+        identity::of_namespace(&one).is_none()
+    });
+    if unlabelled && instance.is_some() {
+        plan.requeue_within(LABELS_AGAIN);
+    }
+    Some(plan)
+}

@@ -1,0 +1,116 @@
+//! What a pass over the record of projects with claims looks at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind;
+use popcell_api::labels;
+use popcell_api::names::CLAIM_PROJECTS;
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
+use popcell_core::remote::claim::Home;
+use popcell_core::remote::projects::{self, Answer, Observation};
+
+use crate::apply::ApplyError;
+use crate::cell::Cell;
+use crate::pass::{Live, Sight};
+use crate::reconcilers::events;
+use crate::world::World;
+
+/// How soon a project that did not answer is asked again.
+const UNANSWERED_AGAIN: Duration = Duration::from_mins(10);
+
+/// Reads the record, and asks projects that nobody in the cell needs whether they still hold claims.
+pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live) -> Result<(), ApplyError> {
+    let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
+    let record = world.applier.read(&target).await?.map(Arc::new);
+    live.insert(&target, record.clone());
+    let Some(needs) = Needs::of(cell, &Sight::new(world, live)) else {
+        return Ok(());
+    };
+    let written = projects::recorded(record.as_deref()).map(|(project, _)| project.to_owned());
+    cell.set_recorded(written.collect());
+    let mut answers = BTreeMap::new();
+    let needed = needs.needed.iter().map(String::as_str).collect();
+    for project in projects::doubtful(record.as_deref(), &needed) {
+        if let Some(answer) = ask(cell, world, project).await {
+            answers.insert(project.to_owned(), answer);
+        }
+    }
+    cell.set_answers(answers);
+    Ok(())
+}
+
+/// `None` where there was no answer: it stays written down, and is asked again.
+async fn ask(cell: &Cell, world: &World, project: &str) -> Option<Answer> {
+    let plane = Plane::Project(project.to_owned());
+    let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
+    let listed = world.applier.list(&plane, kind::RESOURCE_CLAIM, None, &selector).await;
+    match listed {
+        Ok(claims) => Some(Answer::Claims(!claims.is_empty())),
+        Err(error) if error.is_not_found() => Some(Answer::NotFound),
+        Err(_) => None,
+    }
+}
+
+struct Needs {
+    needed: BTreeSet<String>,
+    mapped: BTreeSet<String>,
+}
+
+impl Needs {
+    fn of(cell: &Cell, sight: &Sight<'_>) -> Option<Self> {
+        let namespaces = sight.all(&Plane::Cell, NAMESPACE).known()?;
+        let instances = sight.all(&Plane::Cell, kind::INSTANCE).known()?;
+        let deployments = sight.all(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT).known()?;
+        let used: BTreeSet<&str> = instances
+            .iter()
+            .chain(&deployments)
+            .map(|one| one.namespace())
+            .collect();
+        let project = |namespace: &Object| match cell.home(namespace.name(), Some(namespace)) {
+            Home::In { project, .. } => Some(project.to_owned()),
+            Home::None | Home::Bad(_) => None,
+        };
+        let mapped: BTreeSet<String> = namespaces.iter().filter_map(|one| project(one)).collect();
+        let used = namespaces.iter().filter(|one| used.contains(one.name()));
+        let mut needed: BTreeSet<String> = used.filter_map(|one| project(one)).collect();
+        if !instances.is_empty() || !deployments.is_empty() {
+            needed.extend(cell.single.clone());
+        }
+        for plane in events::projects(sight.world) {
+            let Plane::Project(id) = &plane else { continue };
+            let claims = sight.all(&plane, kind::RESOURCE_CLAIM).known();
+            if claims.is_some_and(|claims| !claims.is_empty()) {
+                needed.insert(id.clone());
+            }
+        }
+        Some(Self { needed, mapped })
+    }
+}
+
+/// Decides one pass.
+pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, now: Timestamp) -> Option<Plan> {
+    let record = sight.read_live(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS)?;
+    let needs = Needs::of(cell, sight)?;
+    let answers = cell.answers();
+    let needed = needs.needed.iter().map(String::as_str).collect();
+    let doubtful = projects::doubtful(record.as_deref(), &needed);
+    let mut plan = projects::decide(&Observation {
+        record: record.as_deref(),
+        namespace: &cell.namespace,
+        needed: &needed,
+        mapped: &needs.mapped.iter().map(String::as_str).collect(),
+        answers: &answers
+            .iter()
+            .map(|(project, answer)| (project.as_str(), *answer))
+            .collect(),
+        now,
+    });
+    if doubtful.iter().any(|project| !answers.contains_key(*project)) {
+        plan.requeue_within(UNANSWERED_AGAIN);
+    }
+    Some(plan)
+}
