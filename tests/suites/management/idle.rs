@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use popcell_suites::world::SOON;
 use popcell_test_support::lab::HUB;
+use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Plane, eventually, users};
 
 use crate::tenant::Tenant;
@@ -20,24 +21,11 @@ const OURS_IN_HUB: [&str; 4] = ["namespaces", "workloaddeployments", "instances"
 
 /// Writing requests that a server has had, by resource and verb, whatever it answered.
 async fn writes(plane: &Plane, counts: impl Fn(&str) -> bool) -> Result<BTreeMap<String, f64>> {
-    let page = plane.metrics().await?;
-    let mut found = BTreeMap::new();
-    for line in page
-        .lines()
-        .filter_map(|line| line.strip_prefix("apiserver_request_total{"))
-    {
-        let Some((labels, count)) = line.split_once("} ") else {
-            continue;
-        };
-        let label = |name: &str| {
-            let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
-            labels.get(start..)?.split('"').next()
-        };
-        let (verb, resource) = (label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
-        if WRITES.contains(&verb) && counts(resource) {
-            *found.entry(format!("{verb} {resource}")).or_insert(0.0) += count.parse::<f64>()?;
-        }
-    }
+    let mut found = requests_by_kind(&plane.metrics().await?);
+    found.retain(|request, _| {
+        let (verb, resource) = request.split_once(' ').unwrap_or_default();
+        WRITES.contains(&verb) && counts(resource)
+    });
     Ok(found)
 }
 

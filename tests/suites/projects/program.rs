@@ -86,7 +86,7 @@ async fn create(world: &World, project: &str, name: &str) -> Result<()> {
 }
 
 /// Waits until every project is engaged and listed.
-async fn known(controller: &Controller) -> Result<()> {
+pub(crate) async fn known(controller: &Controller) -> Result<()> {
     eventually("every project is known", SOON, async || {
         let engaged = controller.metric("popcell_projects_engaged", &[]).await?;
         let unknown = controller
@@ -109,7 +109,7 @@ async fn carried(world: &World, hub: &Plane, project: &str) -> Result<usize> {
     Ok(hub.list(kind::WORKLOAD_DEPLOYMENT, Some(&behind), "").await?.len())
 }
 
-async fn arrived(world: &World, hub: &Plane, project: &str, number: usize) -> Result<()> {
+pub(crate) async fn arrived(world: &World, hub: &Plane, project: &str, number: usize) -> Result<()> {
     eventually(&format!("{number} of {project} are in the hub"), SOON, async || {
         let found = carried(world, hub, project).await?;
         ensure!(found == number, "{found} are");

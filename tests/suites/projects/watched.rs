@@ -52,6 +52,21 @@ impl Listener for Heard {
     }
 }
 
+/// Planes behind the world's gateway, none of which is engaged.
+pub(crate) fn planes(world: &World, listener: Arc<dyn Listener>) -> Result<Planes> {
+    let config = tuned(world.gateway.config()?);
+    let transport = Direct {
+        local: config.clone(),
+        hub: None,
+        projects: Projects::Milo {
+            addressing: Addressing::Path,
+            config: Box::new(config),
+        },
+        claims: None,
+    };
+    Ok(Planes::new(Box::new(transport), Box::new(management), listener))
+}
+
 /// The planes of all Projects of the world, as discovery keeps them.
 pub(crate) struct Watched {
     pub(crate) planes: Planes,
@@ -70,17 +85,8 @@ impl Watched {
     /// The same with another listener: nothing is heard by this value.
     pub(crate) async fn start_with(world: &World, projects: usize, listener: Arc<dyn Listener>) -> Result<Self> {
         let config = tuned(world.gateway.config()?);
-        let discovery = Discovery::new(kube::Client::try_from(config.clone())?, kind::PROJECT, "Ready");
-        let transport = Direct {
-            local: config.clone(),
-            hub: None,
-            projects: Projects::Milo {
-                addressing: Addressing::Path,
-                config: Box::new(config),
-            },
-            claims: None,
-        };
-        let planes = Planes::new(Box::new(transport), Box::new(management), listener);
+        let discovery = Discovery::new(kube::Client::try_from(config)?, kind::PROJECT, "Ready");
+        let planes = planes(world, listener)?;
         let discovery = tokio::spawn(discovery.run(planes.clone()));
         let watched = Self {
             planes,

@@ -13,7 +13,7 @@ use popcell_test_support::{Gateway, Lab, LabSpec, Plane, objects};
 /// How many projects there are.
 pub(crate) const PROJECTS: usize = 300;
 /// The server.
-const SERVER: &str = "projects";
+pub(crate) const SERVER: &str = "projects";
 const OTHERS: [Kind; 3] = [kind::PROJECT, kind::NETWORK, kind::LOCATION_BINDING];
 
 pub(crate) struct World {

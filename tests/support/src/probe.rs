@@ -1,5 +1,6 @@
 //! Pages of a program's plain ports: health and metrics.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -43,6 +44,25 @@ pub fn sum_of(metrics: &str, name: &str, with: &[&str]) -> f64 {
     samples.sum()
 }
 
+/// Requests that an API server has had, whatever it answered, by verb and resource (`"PATCH workloads"`); each watch counts
+/// when it ends.
+#[must_use]
+pub fn requests_by_kind(page: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    let samples = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("apiserver_request_total{"));
+    for (labels, count) in samples.filter_map(|sample| sample.split_once("} ")) {
+        let label = |name: &str| {
+            let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
+            labels.get(start..)?.split('"').next()
+        };
+        let (verb, resource) = (label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
+        *found.entry(format!("{verb} {resource}")).or_insert(0.0) += count.parse::<f64>().unwrap_or_default();
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +74,13 @@ mod tests {
         assert!((sum_of(page, "calls_total", &["outcome=\"ok\""]) - 5.0).abs() < f64::EPSILON);
         assert!((sum_of(page, "calls_total", &["kind=\"A\""]) - 2.0).abs() < f64::EPSILON);
         assert!((sum_of(page, "plain", &[]) - 4.0).abs() < f64::EPSILON);
+    }
+    #[test]
+    fn requests_are_summed_over_answers() {
+        let page = "apiserver_request_total{code=\"200\",resource=\"workloads\",verb=\"PATCH\"} 2\n\
+                    apiserver_request_total{code=\"422\",resource=\"workloads\",verb=\"PATCH\"} 1\n\
+                    apiserver_request_total{code=\"200\",resource=\"\",verb=\"GET\"} 5\n";
+        let expected = [("GET ".to_owned(), 5.0), ("PATCH workloads".to_owned(), 3.0)];
+        assert_eq!(requests_by_kind(page), expected.into());
     }
 }

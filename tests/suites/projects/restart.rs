@@ -1,0 +1,206 @@
+//! The program starts anew over many projects, one of which has much (cases.md C33).
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use popcell_api::conditions::AVAILABLE;
+use popcell_api::conditions::reasons::NO_MATCHING_LOCATION;
+use popcell_api::kind;
+use popcell_suites::read;
+use popcell_suites::world::SOON;
+use popcell_test_support::probe::requests_by_kind;
+use popcell_test_support::{Controller, ControllerSpec, Gateway, Plane, eventually, objects, users};
+use serde_json::json;
+
+use crate::demand::delete;
+use crate::program::{arrived, known};
+use crate::world::{PROJECTS, SERVER, World, id};
+
+/// The project that has many Workloads, and how many.
+const LOUD: usize = 41;
+const MANY: usize = 300;
+/// Projects that have one.
+const SINGLE: Range<usize> = 100..160;
+/// Those that gain one while nobody looks.
+const NEW: Range<usize> = 160..180;
+const USER: &str = "popcell-restart";
+const QUIET: Duration = Duration::from_secs(3);
+/// Lists of what an idle project is watched for, and of what one with a Workload is watched for besides.
+const LISTS: usize = 2;
+const MORE_LISTS: usize = 3;
+/// Live reads of a Namespace that has work, by different reconcilers, however many objects are in it.
+const OF_ONE_NAMESPACE: usize = 4;
+/// Writes that one new Workload of one city leads to on its project's server: finalizers, the WorkloadDeployment, statuses;
+/// and room for conflicts.
+const OF_ONE_NEW: usize = 8;
+
+/// What changed meanwhile is carried; what did not change is neither written nor read one by one.
+pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
+    let server = user(world).await?;
+    let gateway = Gateway::start(&server).await?;
+    let files = tempfile::tempdir()?;
+    let milo = gateway.kubeconfig(files.path(), None)?;
+    world.server.apply(&objects::location_binding("DFW")).await?;
+    let all = || [LOUD].into_iter().chain(SINGLE).chain(NEW);
+    each(all(), async |number| {
+        world
+            .server
+            .apply(&objects::network(&id(number), "default"))
+            .await
+            .map(|_| ())
+    })
+    .await?;
+    each(0..MANY, async |number| {
+        create(world, LOUD, &format!("web-{number}")).await
+    })
+    .await?;
+    each(SINGLE, async |number| create(world, number, "web").await).await?;
+
+    let hub = world.lab.hub().await?;
+    let spec = ControllerSpec::management(world.server.kubeconfig(), world.lab.kubeconfig("hub")?).milo(&milo);
+    let mut controller = Controller::start(spec).await?;
+    arrived(world, &hub, &id(LOUD), MANY).await?;
+    each(SINGLE, async |number| arrived(world, &hub, &id(number), 1).await).await?;
+    told_unserved(world, MANY + SINGLE.len()).await?;
+    quiet(&world.server).await?;
+    stop(&mut controller)?;
+
+    let versions = versions(world, &hub).await?;
+    each(NEW, async |number| create(world, number, "web").await).await?;
+    let before = requests(&world.server).await?;
+    let all_before = requests_by_kind(&world.server.metrics().await?);
+    controller.start_again().await?;
+    known(&controller).await?;
+    each(NEW, async |number| arrived(world, &hub, &id(number), 1).await).await?;
+    quiet(&world.server).await?;
+    let cost = requests(&world.server).await? - before;
+    let mut of_all = requests_by_kind(&world.server.metrics().await?);
+    for (request, count) in &mut of_all {
+        *count -= all_before.get(request).copied().unwrap_or_default();
+    }
+    of_all.retain(|_, count| *count > 0.5);
+    eprintln!("restart: {cost} requests over {PROJECTS} projects; with those of others {of_all:?}");
+    let now = self::versions(world, &hub).await?;
+    let written = versions.iter().filter(|(key, version)| now.get(*key) != Some(*version));
+    let written: Vec<&String> = written.map(|(key, _)| key).collect();
+    ensure!(written.is_empty(), "written, and not changed: {written:?}");
+    let busy = 1 + SINGLE.len() + NEW.len();
+    let most = 1 + LISTS * PROJECTS + (MORE_LISTS + OF_ONE_NAMESPACE) * busy + OF_ONE_NEW * NEW.len();
+    #[expect(clippy::cast_precision_loss, reason = "there are few")]
+    let most = most as f64;
+    ensure!(cost <= most, "{cost} requests, of at most {most}");
+
+    each(0..MANY, async |number| {
+        remove(world, LOUD, &format!("web-{number}")).await
+    })
+    .await?;
+    each(SINGLE.chain(NEW), async |number| remove(world, number, "web").await).await?;
+    each(all(), async |number| arrived(world, &hub, &id(number), 0).await).await?;
+    stop(&mut controller)
+}
+
+fn stop(controller: &mut Controller) -> Result<()> {
+    let status = controller.stop()?;
+    ensure!(status.success(), "it ended with {status}:\n{}", controller.last_words());
+    Ok(())
+}
+
+async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
+    let action = &action;
+    stream::iter(numbers)
+        .map(|number| async move { action(number).await })
+        .buffer_unordered(8)
+        .try_collect()
+        .await
+}
+
+async fn create(world: &World, project: usize, name: &str) -> Result<()> {
+    let workload = objects::workload(&id(project), name, &[("us", &["DFW"], 1)]);
+    world.server.create(&workload, false).await.map(|_| ())
+}
+
+async fn remove(world: &World, project: usize, name: &str) -> Result<()> {
+    delete(&world.server, kind::WORKLOAD, &id(project), name).await
+}
+
+/// The server as a user of its own, whose requests are counted.
+async fn user(world: &World) -> Result<Plane> {
+    let subject = json!({ "kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io" });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": { "name": USER },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [subject],
+    });
+    world.server.apply(&binding).await?;
+    users::count(
+        &world.server,
+        USER,
+        USER,
+        &["get", "list", "create", "update", "patch", "delete"],
+    )
+    .await?;
+    let kubeconfigs = world.lab.user(USER, &[]).await?;
+    let plane = Plane::connect(SERVER, kubeconfigs.get(SERVER).context("the lab made no kubeconfig")?).await?;
+    eventually("the user has its rights", SOON, async || {
+        plane.list(kind::PROJECT, None, "").await.map(|_| ())
+    })
+    .await?;
+    Ok(plane)
+}
+
+async fn requests(server: &Plane) -> Result<f64> {
+    users::requests(server, USER).await
+}
+
+/// Waits until nothing is requested any more.
+async fn quiet(server: &Plane) -> Result<()> {
+    let mut before = requests(server).await?;
+    eventually("nothing is requested", SOON, async || {
+        tokio::time::sleep(QUIET).await;
+        let now = requests(server).await?;
+        let more = now - std::mem::replace(&mut before, now);
+        ensure!(more < 0.5, "{more} more");
+        Ok(())
+    })
+    .await
+}
+
+/// The city has no cell, which is told a minute after an object was made; then nobody is owed a write any more.
+async fn told_unserved(world: &World, count: usize) -> Result<()> {
+    eventually("all say that nobody serves their city", SOON * 2, async || {
+        let all = world.server.list(kind::WORKLOAD_DEPLOYMENT, None, "").await?;
+        let told = all.iter().filter(|one| {
+            let condition = read::condition(one, AVAILABLE);
+            condition.is_ok_and(|condition| condition["reason"] == NO_MATCHING_LOCATION)
+        });
+        let told = told.count();
+        ensure!(told == count, "{told} of {count}");
+        Ok(())
+    })
+    .await
+}
+
+/// Versions of all that we write, on both servers.
+async fn versions(world: &World, hub: &Plane) -> Result<BTreeMap<String, Option<String>>> {
+    let mut found = BTreeMap::new();
+    for (plane, kind) in [
+        (&world.server, kind::WORKLOAD),
+        (&world.server, kind::WORKLOAD_DEPLOYMENT),
+        (hub, kind::WORKLOAD_DEPLOYMENT),
+        (hub, kind::PROPAGATION_POLICY),
+    ] {
+        for one in plane.list(kind, None, "").await? {
+            let uid = one.metadata.uid.unwrap_or_default();
+            found.insert(
+                format!("{} {uid} on {}", kind.kind, plane.name()),
+                one.metadata.resource_version,
+            );
+        }
+    }
+    Ok(found)
+}

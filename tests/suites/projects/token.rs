@@ -1,0 +1,92 @@
+//! The token for the hub is garbage for a while (cases.md C34).
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::kind;
+use popcell_suites::world::SOON;
+use popcell_test_support::lab::HUB;
+use popcell_test_support::{Controller, ControllerSpec, eventually, kubeconfig, objects, users};
+use serde_json::json;
+
+use crate::demand::delete;
+use crate::program::{arrived, known};
+use crate::world::{World, id};
+
+/// kube reads a token file again when what it has read is 50 s old.
+const READ_AGAIN: Duration = Duration::from_secs(50);
+const PROJECT: usize = 42;
+
+fn put(file: &Path, token: &str) -> Result<()> {
+    std::fs::write(file, token).with_context(|| format!("failed to write {}", file.display()))
+}
+
+/// Refused, it goes on asking at growing intervals, and needs no restart when the token is good again.
+pub(crate) async fn garbage_for_a_while(world: &World, _: &str) -> Result<()> {
+    let files = tempfile::tempdir()?;
+    users::of_hub(&world.lab, files.path()).await?;
+    let hub = world.lab.hub().await?;
+    let token = hub.token(users::NAMESPACE, users::HUB_ACCOUNT).await?;
+    let file = files.path().join("token");
+    put(&file, &token)?;
+    let user = json!({ "tokenFile": file });
+    let document = kubeconfig::document(world.lab.url(HUB)?, Some(world.lab.ca_file()), &user);
+    let hub_user = kubeconfig::write(files.path(), "hub-by-file", &document)?;
+    let milo = world.gateway.kubeconfig(files.path(), None)?;
+
+    let project = id(PROJECT);
+    world.server.apply(&objects::location_binding("DFW")).await?;
+    world.server.apply(&objects::network(&project, "default")).await?;
+    let spec = ControllerSpec::management(world.server.kubeconfig(), &hub_user).milo(&milo);
+    let mut controller = Controller::start(spec).await?;
+    known(&controller).await?;
+    create(world, "web-0").await?;
+    arrived(world, &hub, &project, 1).await?;
+
+    put(&file, "garbage")?;
+    let mut made = 1;
+    eventually("the hub refuses", READ_AGAIN + SOON, async || {
+        create(world, &format!("web-{made}")).await?;
+        made += 1;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        ensure!(refused(&controller).await? > 0.5, "{made} were carried");
+        Ok(())
+    })
+    .await?;
+    controller.expect_alive()?;
+    put(&file, &token)?;
+    // It is read again, and what was refused has its turn.
+    tokio::time::timeout(READ_AGAIN + 3 * SOON, async {
+        while arrived(world, &hub, &project, made).await.is_err() {}
+    })
+    .await
+    .context("the good token is not used")?;
+    let before = refused(&controller).await?;
+    create(world, "late").await?;
+    arrived(world, &hub, &project, made + 1).await?;
+    let after = refused(&controller).await?;
+    ensure!((after - before).abs() < 0.5, "refused {} times more", after - before);
+
+    for name in (0..made)
+        .map(|number| format!("web-{number}"))
+        .chain(["late".to_owned()])
+    {
+        delete(&world.server, kind::WORKLOAD, &project, &name).await?;
+    }
+    arrived(world, &hub, &project, 0).await?;
+    let status = controller.stop()?;
+    ensure!(status.success(), "it ended with {status}:\n{}", controller.last_words());
+    Ok(())
+}
+
+async fn create(world: &World, name: &str) -> Result<()> {
+    let workload = objects::workload(&id(PROJECT), name, &[("us", &["DFW"], 1)]);
+    world.server.create(&workload, false).await.map(|_| ())
+}
+
+async fn refused(controller: &Controller) -> Result<f64> {
+    controller
+        .metric("popcell_writes_total", &["plane_kind=\"hub\"", "code=\"401\""])
+        .await
+}
