@@ -12,7 +12,9 @@ mod example;
 mod example_dependencies;
 mod failover;
 mod manifests;
+mod manifests_cell;
 mod manifests_controller;
+mod manifests_pod;
 mod manifests_rights;
 mod orphans;
 mod planes;
@@ -32,6 +34,7 @@ fn main() -> anyhow::Result<ExitCode> {
         examples,
         deployments,
         registrations,
+        shipped_cells,
         commands,
         cities,
         disturbances,
@@ -94,6 +97,14 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
         .test("manifests::c79_the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
         .test("manifests::c79_a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
         .test("manifests::c81_the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
+}
+
+#[rustfmt::skip]
+fn shipped_cells(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("manifests::c79_a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
+        .test("manifests::b25_c79_one_cluster_runs_both_groups_as_it_is_shipped", Beside, manifests_cell::single_cluster)
+        .test("manifests::b14_b20_c81_the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
 }
 
 #[rustfmt::skip]

@@ -1,93 +1,16 @@
 //! The manifests of the controller.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use kube::config::Kubeconfig;
-use popcell_controller_runtime::config::{Controllers, Discovery, ServerConfig, Settings, Surroundings};
-use popcell_controller_runtime::flags::Flags;
+use popcell_controller_runtime::config::{Controllers, Discovery, Settings, Surroundings};
 use popcell_suites::world::{DFW, SPARE, World};
 use popcell_test_support::{manifests, objects};
 use serde_json::{Value, json};
 
 use crate::manifests::{accepted, only, secure};
-
-/// Where kubelets put the service account's token.
-const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-
-/// A Pod as the program in it finds it, with the objects that came along.
-struct Pod<'a> {
-    shipped: &'a [Value],
-    namespace: &'a str,
-    spec: &'a Value,
-}
-
-impl Pod<'_> {
-    fn container(&self) -> &Value {
-        &self.spec["containers"][0]
-    }
-
-    /// The environment as arguments: every flag is a variable of its name (controller/runtime/src/flags.rs).
-    fn arguments(&self) -> Vec<std::ffi::OsString> {
-        let variables = self.container()["env"].as_array().into_iter().flatten();
-        let flags = variables.filter_map(|variable| {
-            let name = variable["name"].as_str()?.to_lowercase().replace('_', "-");
-            Some(format!("--{name}={}", variable["value"].as_str()?).into())
-        });
-        [self.container()["command"][0].as_str().unwrap_or_default().into()]
-            .into_iter()
-            .chain(flags)
-            .collect()
-    }
-
-    /// The volume that a file is in, and the file's path there.
-    fn volume(&self, file: &Path) -> Option<(&Value, PathBuf)> {
-        let mounts = self.container()["volumeMounts"].as_array()?;
-        mounts.iter().find_map(|mount| {
-            let path = file.strip_prefix(mount["mountPath"].as_str()?).ok()?;
-            let mut volumes = self.spec["volumes"].as_array()?.iter();
-            Some((volumes.find(|volume| volume["name"] == mount["name"])?, path.to_owned()))
-        })
-    }
-
-    /// The text of a file, where it is from a ConfigMap that came along.
-    fn shipped_text(&self, file: &Path) -> Option<&str> {
-        let (volume, key) = self.volume(file)?;
-        let name = &volume["configMap"]["name"];
-        let mut maps = self.shipped.iter().filter(|object| object["kind"] == "ConfigMap");
-        maps.find(|map| map["metadata"]["name"] == *name)?["data"][key.to_str()?].as_str()
-    }
-}
-
-impl Surroundings for Pod<'_> {
-    fn has(&self, file: &Path) -> bool {
-        if file == Path::new(TOKEN) {
-            return self.spec["automountServiceAccountToken"] == true;
-        }
-        let Some((volume, path)) = self.volume(file) else {
-            return false;
-        };
-        match volume
-            .as_object()
-            .and_then(|volume| volume.keys().find(|key| *key != "name"))
-            .map(String::as_str)
-        {
-            // What the operator gives has the keys that the component's head asks for.
-            Some("configMap") => self.shipped_text(file).is_some() || path == Path::new("ca.crt"),
-            Some("projected") => path == Path::new("token"),
-            Some("csi") => [Path::new("tls.crt"), Path::new("tls.key")].contains(&path.as_path()),
-            _ => false,
-        }
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        (name == "KUBERNETES_SERVICE_HOST").then(|| "10.0.0.1".to_owned())
-    }
-
-    fn text(&self, file: &Path) -> Option<String> {
-        file.ends_with("namespace").then(|| self.namespace.to_owned())
-    }
-}
+use crate::manifests_pod::Pod;
 
 /// The overlay on a real API server, and what the program in its Pod makes of it.
 pub(crate) async fn management_plane(world: &World, _: &str) -> Result<()> {
@@ -115,25 +38,8 @@ pub(crate) async fn management_plane(world: &World, _: &str) -> Result<()> {
     accepted(&plane, &shipped).await?;
     secure(&plane, &shipped).await?;
 
-    let deployment = only(&shipped, "Deployment")?;
-    let pod = Pod {
-        shipped: &shipped,
-        namespace: deployment["metadata"]["namespace"].as_str().context("no namespace")?,
-        spec: &deployment["spec"]["template"]["spec"],
-    };
-    let flags = Flags::read_from(pod.arguments()).context("the environment is refused")?;
-    let file = flags.server_config.clone().context("no config file")?;
-    let text = pod
-        .shipped_text(&file)
-        .with_context(|| format!("no {}", file.display()))?;
-    let settings = Settings::resolve(&flags, &ServerConfig::parse(&file, text)?, &pod)?;
-    as_meant(&settings, &shipped)?;
-    is_known_to_the_hub(&pod)?;
-    let kubeconfig = flags.federation_kubeconfig.context("no way to the hub")?;
-    connects(&pod, &kubeconfig)
-}
-
-fn as_meant(settings: &Settings, shipped: &[Value]) -> Result<()> {
+    let pod = Pod::of(&shipped)?;
+    let (flags, settings) = pod.settings()?;
     let management = Controllers {
         management: true,
         cell: false,
@@ -145,23 +51,32 @@ fn as_meant(settings: &Settings, shipped: &[Value]) -> Result<()> {
         settings.discovery
     );
     ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
+    holds_its_lease(&settings, &shipped)?;
+    reviews(&pod, &settings, &shipped)?;
+    is_known_to_the_hub(&pod)?;
+    let kubeconfig = flags.federation_kubeconfig.context("no way to the hub")?;
+    connects(&pod, &kubeconfig)
+}
+
+/// Two replicas take the Lease that their Role is about.
+pub(crate) fn holds_its_lease(settings: &Settings, shipped: &[Value]) -> Result<()> {
     let lease = settings.lease.as_ref().context("two replicas without a Lease")?;
-    let role = only(shipped, "Role")?;
+    let mut roles = shipped.iter().filter(|object| object["kind"] == "Role");
+    let role = roles.find(|role| role["metadata"]["name"] == "compute-lease");
+    let role = role.context("no Role for the Lease")?;
     ensure!(role["metadata"]["namespace"] == lease.namespace.as_str(), "{role}");
     ensure!(role["rules"][1]["resourceNames"] == json!([lease.name]), "{role}");
+    Ok(())
+}
 
-    let ports = &only(shipped, "Deployment")?["spec"]["template"]["spec"]["containers"][0]["ports"];
-    let port = |name: &str| {
-        let mut ports = ports.as_array().into_iter().flatten();
-        ports
-            .find(|port| port["name"] == name)
-            .and_then(|port| port["containerPort"].as_u64())
-    };
+/// The admission webhook is served where API servers call it.
+pub(crate) fn reviews(pod: &Pod<'_>, settings: &Settings, shipped: &[Value]) -> Result<()> {
     let webhook = settings.webhook.as_ref().context("no admission webhook")?.listen.port();
     let health = settings.health.context("no health port")?.port();
     ensure!(
-        port("webhook") == Some(webhook.into()) && port("health") == Some(health.into()),
-        "{ports}"
+        pod.port("webhook") == Some(webhook.into()) && pod.port("health") == Some(health.into()),
+        "{}",
+        pod.spec()
     );
     let called = "/webhooks/0/clientConfig/service/port";
     let validating = only(shipped, "ValidatingWebhookConfiguration")?;
@@ -171,12 +86,15 @@ fn as_meant(settings: &Settings, shipped: &[Value]) -> Result<()> {
 
 /// The rights in the hub are those of the user that the Pod's token names.
 fn is_known_to_the_hub(pod: &Pod<'_>) -> Result<()> {
-    let account = pod.spec["serviceAccountName"].as_str().context("no service account")?;
-    let user = format!("system:serviceaccount:{}:{account}", pod.namespace);
+    let user = pod.user()?;
     let rights = manifests::build(manifests::HUB_RBAC.as_ref())?;
     let bindings = rights
         .iter()
-        .filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("Binding")));
+        .filter(|object| {
+            object["kind"]
+                .as_str()
+                .is_some_and(|kind| kind.ends_with("RoleBinding"))
+        });
     for binding in bindings {
         let mut subjects = binding["subjects"].as_array().into_iter().flatten();
         ensure!(
@@ -205,7 +123,7 @@ fn connects(pod: &Pod<'_>, file: &Path) -> Result<()> {
         ensure!(pod.has(Path::new(named)), "the Pod has no {named}");
     }
     let audience = "/volumes/0/projected/sources/0/serviceAccountToken/audience";
-    let token = pod.spec["volumes"].as_array().into_iter().flatten();
+    let token = pod.spec()["volumes"].as_array().into_iter().flatten();
     let mut token = token.filter(|volume| volume.get("projected").is_some()).cloned();
     let token = json!({ "volumes": [token.next().context("no projected token")?] });
     ensure!(

@@ -1,53 +1,144 @@
 //! The rights that are shipped, as a real API server understands them.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use http::Request;
-use popcell_suites::world::{SOON, SPARE, World};
-use popcell_test_support::{eventually, manifests};
+use popcell_api::names::{CLAIM_PROJECTS, LEASE};
+use popcell_suites::world::{ORD, SOON, SPARE, World};
+use popcell_test_support::{Plane, eventually, manifests, users};
 use serde_json::{Value, json};
 
 use crate::manifests::{accepted, only};
+use crate::manifests_pod::Pod;
+
+const COMPUTE: &str = "compute.datumapis.com";
+const NETWORKING: &str = "networking.datumapis.com";
+const QUOTA: &str = "quota.miloapis.com";
+const HOME: &str = users::NAMESPACE;
+const ANY: &str = "any";
+
+/// Whether something is allowed: verb, group, resource with its subresource, namespace, name.
+type Right = (
+    bool,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
 /// What the user may do in a project.
 pub(crate) async fn project(world: &World, _: &str) -> Result<()> {
     let plane = world.lab.plane(SPARE).await?;
-    let shipped = manifests::build("project-rbac".as_ref())?;
+    let shipped = manifests::build(manifests::PROJECT_RBAC.as_ref())?;
     accepted(&plane, &shipped).await?;
     let user = only(&shipped, "ClusterRoleBinding")?["subjects"][0]["name"].clone();
-    let compute = "compute.datumapis.com";
-    for (allowed, verb, group, resource) in [
-        (true, "patch", compute, "workloads"),
-        (true, "patch", compute, "workloads/status"),
-        (false, "create", compute, "workloads"),
-        (false, "delete", compute, "workloads"),
-        (true, "create", compute, "workloaddeployments"),
-        (true, "delete", compute, "instances"),
-        (true, "watch", "networking.datumapis.com", "locationbindings"),
-        (false, "patch", "networking.datumapis.com", "networks"),
+    let rights: [Right; 15] = [
+        (true, "patch", COMPUTE, "workloads", ANY, ""),
+        (true, "patch", COMPUTE, "workloads/status", ANY, ""),
+        (false, "create", COMPUTE, "workloads", ANY, ""),
+        (false, "delete", COMPUTE, "workloads", ANY, ""),
+        (true, "create", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "delete", COMPUTE, "instances", ANY, ""),
+        (true, "watch", NETWORKING, "locationbindings", ANY, ""),
+        (false, "patch", NETWORKING, "networks", ANY, ""),
         // Nothing in the project plane chooses a Location (domain.md 8-25).
-        (false, "list", "networking.datumapis.com", "locations"),
-        (true, "list", "quota.miloapis.com", "resourceclaims"),
-        (false, "create", "quota.miloapis.com", "resourceclaims"),
-        (true, "get", "", "namespaces"),
-        (false, "get", "", "secrets"),
-        (true, "create", "authorization.k8s.io", "subjectaccessreviews"),
-        (true, "create", "events.k8s.io", "events"),
-    ] {
+        (false, "list", NETWORKING, "locations", ANY, ""),
+        (true, "list", QUOTA, "resourceclaims", ANY, ""),
+        (false, "create", QUOTA, "resourceclaims", ANY, ""),
+        (true, "get", "", "namespaces", ANY, ""),
+        (false, "get", "", "secrets", ANY, ""),
+        (true, "create", "authorization.k8s.io", "subjectaccessreviews", ANY, ""),
+        (true, "create", "events.k8s.io", "events", ANY, ""),
+    ];
+    exactly(&plane, user.as_str().context("no user")?, &rights).await
+}
+
+/// What the program may do in its cell.
+pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
+    // Where no other overlay gives rights to the same user.
+    let plane = world.lab.plane(ORD).await?;
+    let shipped = manifests::build(manifests::CELL.as_ref())?;
+    accepted(&plane, &shipped).await?;
+    let rights: [Right; 45] = [
+        (true, "watch", "", "namespaces", "", ""),
+        (true, "get", "", "namespaces", "", "kube-system"),
+        (false, "create", "", "namespaces", "", ""),
+        (false, "patch", "", "namespaces", "", ""),
+        (false, "delete", "", "namespaces", "", ""),
+        (true, "watch", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "patch", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "patch", COMPUTE, "workloaddeployments/status", ANY, ""),
+        (true, "update", COMPUTE, "workloaddeployments/finalizers", ANY, ""),
+        (false, "create", COMPUTE, "workloaddeployments", ANY, ""),
+        (false, "delete", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "watch", COMPUTE, "instances", ANY, ""),
+        (true, "create", COMPUTE, "instances", ANY, ""),
+        (true, "patch", COMPUTE, "instances", ANY, ""),
+        (true, "delete", COMPUTE, "instances", ANY, ""),
+        (true, "patch", COMPUTE, "instances/status", ANY, ""),
+        (false, "deletecollection", COMPUTE, "instances", ANY, ""),
+        (false, "get", COMPUTE, "workloads", ANY, ""),
+        // B20.
+        (true, "watch", NETWORKING, "locations", ANY, ""),
+        (true, "watch", NETWORKING, "networkcontexts", ANY, ""),
+        (true, "watch", NETWORKING, "subnets", ANY, ""),
+        (false, "create", NETWORKING, "locations", ANY, ""),
+        (false, "patch", NETWORKING, "networkcontexts", ANY, ""),
+        (false, "create", NETWORKING, "subnets", ANY, ""),
+        (true, "watch", NETWORKING, "networkbindings", ANY, ""),
+        (true, "create", NETWORKING, "networkbindings", ANY, ""),
+        (true, "patch", NETWORKING, "networkbindings", ANY, ""),
+        (true, "watch", NETWORKING, "subnetclaims", ANY, ""),
+        (true, "create", NETWORKING, "subnetclaims", ANY, ""),
+        (true, "patch", NETWORKING, "subnetclaims", ANY, ""),
+        (false, "get", NETWORKING, "networks", ANY, ""),
+        // Claims are in projects, not here (domain.md 8-60).
+        (false, "list", QUOTA, "resourceclaims", ANY, ""),
+        // B14.
+        (true, "create", "events.k8s.io", "events", ANY, ""),
+        (true, "patch", "events.k8s.io", "events", ANY, ""),
+        (true, "create", "", "configmaps", HOME, ""),
+        (true, "get", "", "configmaps", HOME, CLAIM_PROJECTS),
+        (true, "patch", "", "configmaps", HOME, CLAIM_PROJECTS),
+        (false, "get", "", "configmaps", HOME, "other"),
+        (false, "get", "", "configmaps", ANY, CLAIM_PROJECTS),
+        (true, "update", "coordination.k8s.io", "leases", HOME, LEASE),
+        (false, "update", "coordination.k8s.io", "leases", ANY, LEASE),
+        (false, "get", "", "secrets", HOME, ""),
+        (false, "create", "", "pods", ANY, ""),
+        (false, "create", "", "serviceaccounts/token", HOME, users::ACCOUNT),
+        (
+            false,
+            "create",
+            "rbac.authorization.k8s.io",
+            "clusterrolebindings",
+            "",
+            "",
+        ),
+    ];
+    exactly(&plane, &Pod::of(&shipped)?.user()?, &rights).await
+}
+
+/// Asks for each right, until the answer is the expected one.
+pub(crate) async fn exactly(plane: &Plane, user: &str, rights: &[Right]) -> Result<()> {
+    for (allowed, verb, group, resource, namespace, name) in rights {
         let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
             "spec": { "user": user, "resourceAttributes": {
-                "verb": verb, "group": group, "resource": resource, "subresource": subresource, "namespace": "any",
+                "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+                "namespace": namespace, "name": name,
             } },
         });
+        let what = format!("whether {user} may {verb} {resource}/{subresource} {namespace}/{name} is {allowed}");
         // Authorizers learn of a binding by a watch.
-        eventually(&format!("{verb} {resource}/{subresource}"), SOON, async || {
+        eventually(&what, SOON, async || {
             let request = Request::post("/apis/authorization.k8s.io/v1/subjectaccessreviews")
                 .header("content-type", "application/json")
                 .body(review.to_string().into_bytes())?;
             let answer: Value = plane.client().request(request).await?;
-            ensure!(answer["status"]["allowed"] == allowed, "{answer}");
+            ensure!(answer["status"]["allowed"] == *allowed, "{answer}");
             Ok(())
         })
         .await?;

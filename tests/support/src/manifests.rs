@@ -18,6 +18,10 @@ pub const PROJECT_RBAC: &str = "project-rbac";
 pub const MANAGER: &str = "base/manager";
 /// The same with the reading of Projects, and with admission.
 pub const MANAGEMENT_PLANE: &str = "overlays/management-plane";
+/// A cell.
+pub const CELL: &str = "overlays/cell";
+/// Management controllers and a cell on one cluster.
+pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
 
 /// Directories to build, relative to `manifests`: every overlay, and every other part that is complete by itself, such as
 /// the CRDs.
