@@ -21,6 +21,7 @@ mod planes;
 mod registration;
 mod reinterpret;
 mod removal;
+mod stolen;
 
 use std::process::ExitCode;
 
@@ -105,6 +106,9 @@ fn shipped_cells(suite: Suite<World>) -> Suite<World> {
         .test("manifests::c79_a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
         .test("manifests::b25_c79_one_cluster_runs_both_groups_as_it_is_shipped", Beside, manifests_cell::single_cluster)
         .test("manifests::b14_b20_c81_the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
+        .test("manifests::c81_a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
+        .test("stolen::d5_a_stolen_identity_reaches_nothing_of_others_on_the_hub", Alone, stolen::on_the_hub)
+        .test("stolen::d5_b20_a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
 }
 
 #[rustfmt::skip]

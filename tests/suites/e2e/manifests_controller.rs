@@ -94,7 +94,8 @@ fn is_known_to_the_hub(pod: &Pod<'_>) -> Result<()> {
             object["kind"]
                 .as_str()
                 .is_some_and(|kind| kind.ends_with("RoleBinding"))
-        });
+        })
+        .filter(|binding| binding["roleRef"]["name"] != "popcell-cell");
     for binding in bindings {
         let mut subjects = binding["subjects"].as_array().into_iter().flatten();
         ensure!(

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use http::Request;
-use popcell_api::names::{CLAIM_PROJECTS, LEASE};
-use popcell_suites::world::{ORD, SOON, SPARE, World};
+use popcell_api::names::{CLAIM_PROJECTS, LEASE, REMOVED_CELLS};
+use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
 use popcell_test_support::{Plane, eventually, manifests, users};
 use serde_json::{Value, json};
 
@@ -117,6 +117,59 @@ pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
         ),
     ];
     exactly(&plane, &Pod::of(&shipped)?.user()?, &rights).await
+}
+
+/// What a cell may ask of the hub; what it may write of that, a policy says ([`crate::stolen`]).
+pub(crate) async fn of_a_cell_on_the_hub(world: &World, _: &str) -> Result<()> {
+    let hub = world.lab.hub().await?;
+    users::cells_on_hub(&hub, &[DFW, ORD]).await?;
+    let rights: [Right; 30] = [
+        (true, "watch", COMPUTE, "instances", ANY, ""),
+        (true, "create", COMPUTE, "instances", ANY, ""),
+        (true, "patch", COMPUTE, "instances", ANY, ""),
+        (true, "delete", COMPUTE, "instances", ANY, ""),
+        (true, "patch", COMPUTE, "instances/status", ANY, ""),
+        (false, "deletecollection", COMPUTE, "instances", ANY, ""),
+        (true, "get", COMPUTE, "workloaddeployments", ANY, "web"),
+        (false, "list", COMPUTE, "workloaddeployments", ANY, ""),
+        (false, "patch", COMPUTE, "workloaddeployments", ANY, ""),
+        (false, "patch", COMPUTE, "workloaddeployments/status", ANY, ""),
+        (true, "get", "", "namespaces", "", ANY),
+        (false, "list", "", "namespaces", "", ""),
+        (false, "create", "", "namespaces", "", ""),
+        (false, "patch", "", "namespaces", "", ANY),
+        (false, "delete", "", "namespaces", "", ANY),
+        (true, "get", "cluster.karmada.io", "clusters", "", DFW),
+        (false, "list", "cluster.karmada.io", "clusters", "", ""),
+        (false, "patch", "cluster.karmada.io", "clusters", "", DFW),
+        (false, "get", "cluster.karmada.io", "clusters/proxy", "", ORD),
+        (true, "get", "", "configmaps", HOME, REMOVED_CELLS),
+        (false, "patch", "", "configmaps", HOME, REMOVED_CELLS),
+        (false, "create", "", "configmaps", HOME, ""),
+        (false, "get", "", "configmaps", HOME, "other"),
+        (false, "get", "", "secrets", "karmada-cluster", ""),
+        (false, "get", "work.karmada.io", "works", ANY, ""),
+        (false, "get", "work.karmada.io", "resourcebindings", ANY, ""),
+        (false, "get", "policy.karmada.io", "propagationpolicies", ANY, ""),
+        (false, "create", "", "serviceaccounts/token", HOME, users::HUB_ACCOUNT),
+        (
+            false,
+            "create",
+            "",
+            "serviceaccounts/token",
+            users::CELLS_NAMESPACE,
+            ORD,
+        ),
+        (false, "create", "rbac.authorization.k8s.io", "rolebindings", HOME, ""),
+    ];
+    exactly(&hub, &users::cell(DFW), &rights).await?;
+    let account = format!("system:serviceaccount:{}:{DFW}", users::CELLS_NAMESPACE);
+    exactly(&hub, &account, &rights).await?;
+    let nobody: [Right; 2] = [
+        (false, "create", COMPUTE, "instances", ANY, ""),
+        (false, "get", "cluster.karmada.io", "clusters", "", DFW),
+    ];
+    exactly(&hub, &users::cell("nobody-named-it"), &nobody).await
 }
 
 /// Asks for each right, until the answer is the expected one.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{artifacts, workspace};
+use crate::{artifacts, users, workspace};
 
 /// The rights of our programs in the hub, as a directory of [`build`].
 pub const HUB_RBAC: &str = "hub-rbac";
@@ -22,6 +22,8 @@ pub const MANAGEMENT_PLANE: &str = "overlays/management-plane";
 pub const CELL: &str = "overlays/cell";
 /// Management controllers and a cell on one cluster.
 pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
+/// Rights of cells in projects, a component.
+pub const CLAIMS: &str = "components/claims";
 
 /// Directories to build, relative to `manifests`: every overlay, and every other part that is complete by itself, such as
 /// the CRDs.
@@ -59,6 +61,32 @@ pub fn build_own(kustomization: &Value) -> Result<Vec<Value>> {
     let file = directory.join("kustomization.yaml");
     fs::write(&file, kustomization.to_string()).with_context(|| format!("failed to write {}", file.display()))?;
     build_in(&copy, OWN.as_ref())
+}
+
+/// Objects of a directory and of components as an operator builds them who has these cells: their users, and their service
+/// accounts, are in each of the bindings that are for cells.
+pub fn with_cells(directory: &str, components: &[&str], clusters: &[&str]) -> Result<Vec<Value>> {
+    let subjects = clusters.iter().flat_map(|cluster| {
+        let user = json!({
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": users::cell(cluster),
+        });
+        [
+            user,
+            json!({ "kind": "ServiceAccount", "namespace": users::CELLS_NAMESPACE, "name": cluster }),
+        ]
+    });
+    let lines: Vec<Value> = subjects
+        .map(|subject| json!({ "op": "add", "path": "/subjects/-", "value": subject }))
+        .collect();
+    let above = |name: &&str| format!("../{name}");
+    build_own(&json!({
+        "resources": [above(&directory)],
+        "components": components.iter().map(above).collect::<Vec<String>>(),
+        "patches": [{
+            "target": { "kind": "ClusterRoleBinding|RoleBinding", "name": "popcell-cells|popcell-cell-claims" },
+            "patch": Value::from(lines).to_string(),
+        }],
+    }))
 }
 
 fn copy() -> Result<TempDir> {

@@ -19,17 +19,21 @@ pub const HUB_ACCOUNT: &str = "compute-manager";
 pub const HUB_USER: &str = "system:serviceaccount:compute-system:compute-manager";
 /// Its name in projects and where Projects are listed, as a token of [`ACCOUNT`] says it too.
 pub const USER: &str = "system:serviceaccount:compute-system:compute";
+/// Where the hub has service accounts of cells, named as their Clusters.
+pub const CELLS_NAMESPACE: &str = "popcell-cells";
 
 /// How long a server may take to serve the kinds of rights.
 const SOON: Duration = Duration::from_secs(90);
 /// What of the manifests concerns users; the rest needs a cluster with Pods.
-const RIGHTS: [&str; 6] = [
+const RIGHTS: [&str; 8] = [
     "Namespace",
     "ServiceAccount",
     "Role",
     "RoleBinding",
     "ClusterRole",
     "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 ];
 
 /// Gives the hub's user its rights and writes a kubeconfig with a token of it.
@@ -44,6 +48,24 @@ pub async fn in_project(project: &Plane) -> Result<()> {
     grant(project, manifests::PROJECT_RBAC).await
 }
 
+/// The user of a cell on hub and projects, by the name of its Cluster.
+#[must_use]
+pub fn cell(cluster: &str) -> String {
+    format!("popcell:cell:{cluster}")
+}
+
+/// Gives these cells, and no others, their rights in the hub, which hold each to its own copies. A kubeconfig of one is
+/// [`Lab::user`] of [`cell`].
+pub async fn cells_on_hub(hub: &Plane, clusters: &[&str]) -> Result<()> {
+    granted(hub, &manifests::with_cells(manifests::HUB_RBAC, &[], clusters)?).await
+}
+
+/// Gives [`USER`] and these cells, and no others, their rights in a project, which hold each cell to its own claims.
+pub async fn cells_in_project(project: &Plane, clusters: &[&str]) -> Result<()> {
+    let shipped = manifests::with_cells(manifests::PROJECT_RBAC, &[manifests::CLAIMS], clusters)?;
+    granted(project, &shipped).await
+}
+
 /// Gives the program its rights on the server that it runs on, with those of `directory` of the manifests, and writes a
 /// kubeconfig with a token of its account.
 pub async fn at_home(lab: &Lab, plane: &str, directory: &str, dir: &Path) -> Result<PathBuf> {
@@ -53,7 +75,10 @@ pub async fn at_home(lab: &Lab, plane: &str, directory: &str, dir: &Path) -> Res
 }
 
 async fn grant(plane: &Plane, directory: &str) -> Result<()> {
-    let shipped = manifests::build(directory.as_ref())?;
+    granted(plane, &manifests::build(directory.as_ref())?).await
+}
+
+async fn granted(plane: &Plane, shipped: &[Value]) -> Result<()> {
     let rights = shipped.iter().filter(|object| {
         let kind = object["kind"].as_str().unwrap_or_default();
         RIGHTS.contains(&kind)

@@ -1,0 +1,313 @@
+//! What somebody can do who holds the identity of one cell (design.md 7.5-5): nothing to what is others'.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+use popcell_api::{kind, labels};
+use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
+use popcell_test_support::kind::{
+    ADMISSION_POLICY, CLUSTER, CONFIG_MAP, EVENT, INSTANCE, Kind, NAMESPACE, PROPAGATION_POLICY, RESOURCE_BINDING,
+    SECRET, WORK, WORKLOAD_DEPLOYMENT,
+};
+use popcell_test_support::{Plane, eventually, kubeconfig, manifests, objects, stand_ins, users};
+use serde_json::{Value, json};
+
+const HUB: &str = "hub";
+const OWN: &str = "own-0";
+const OTHERS: &str = "others-0";
+const NOBODYS: &str = "nobodys-0";
+
+/// How a request ends that must not be carried out.
+#[derive(Clone, Copy)]
+enum By {
+    /// The user has no right to it.
+    Rights,
+    /// A policy of the manifests holds it to what is its own.
+    Policy(&'static str),
+}
+
+const COPIES: By = By::Policy("popcell-cells");
+const CLAIMS: By = By::Policy("popcell-cell-claims");
+
+fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
+    let Err(error) = outcome else {
+        bail!("{what} was carried out");
+    };
+    let text = format!("{error:#}");
+    let is_refused = match by {
+        By::Rights => text.contains("forbidden: User \"") && text.contains(" cannot "),
+        By::Policy(name) => text.contains(&format!("ValidatingAdmissionPolicy '{name}'")),
+    };
+    ensure!(is_refused, "{what}: {text}");
+    Ok(())
+}
+
+/// A kubeconfig for each plane, as client certificates of the cell's user make them.
+async fn stolen(world: &World, plane: &str, files: &BTreeMap<String, PathBuf>) -> Result<Plane> {
+    let file = files.get(plane).with_context(|| format!("no kubeconfig of {plane}"))?;
+    ensure!(file != world.lab.kubeconfig(plane)?, "that is the administrator's");
+    Plane::connect(plane, file).await
+}
+
+fn copy(namespace: &str, name: &str, source: Option<&str>) -> Value {
+    let deployment = name.trim_end_matches("-0");
+    let mut object = objects::instance_copy(namespace, deployment, 0, source.unwrap_or_default());
+    if source.is_none() {
+        object["metadata"]["labels"] = json!({});
+    }
+    object
+}
+
+fn source(value: &Value) -> Value {
+    json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: value } } })
+}
+
+pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
+    let hub = world.lab.hub().await?;
+    users::cells_on_hub(&hub, &[DFW, ORD]).await?;
+    hub.apply(&objects::namespace(namespace)).await?;
+    for object in [
+        copy(namespace, OTHERS, Some(ORD)),
+        copy(namespace, NOBODYS, None),
+        objects::workload_deployment(namespace, "web", "nowhere", 1),
+    ] {
+        hub.create(&object, false).await?;
+    }
+    let files = world.lab.user(&users::cell(DFW), &[]).await?;
+    let thief = stolen(world, HUB, &files).await?;
+    works_for_its_own(&thief, namespace).await?;
+    copies_of_others(&thief, namespace).await?;
+    everything_else(&thief, namespace).await?;
+    unharmed(&hub, namespace).await?;
+    as_account(world, &hub, namespace).await?;
+    taking_over(&hub, &thief, namespace).await?;
+    // The API servers of cells know that user, and that it has no business there.
+    for member in [DFW, ORD, SPARE] {
+        let member = stolen(world, member, &files).await?;
+        let what = format!("to list Instances on {}", member.name());
+        refused(member.list(INSTANCE, None, "").await, By::Rights, &what)?;
+    }
+    Ok(())
+}
+
+/// What a cell that was not stolen needs, so that no test passes because nothing is admitted.
+async fn works_for_its_own(cell: &Plane, namespace: &str) -> Result<()> {
+    // Authorizers and admission learn of their rules by watches.
+    eventually("the cell may write", SOON, async || {
+        cell.create(&copy(namespace, OWN, Some(DFW)), true).await
+    })
+    .await?;
+    eventually("the policy is in force", SOON, async || {
+        refused(
+            cell.create(&copy(namespace, "false-0", Some(ORD)), true).await,
+            COPIES,
+            "a copy of another",
+        )
+    })
+    .await?;
+    let here = Some(namespace);
+    cell.create(&copy(namespace, OWN, Some(DFW)), false).await?;
+    let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });
+    cell.merge(INSTANCE, here, OWN, &edit).await?;
+    let status = json!({ "conditions": [objects::condition("Ready", "True", "Available", "", 1)] });
+    cell.set_status(INSTANCE, here, OWN, &status).await?;
+    cell.list(INSTANCE, None, &format!("{}={DFW}", labels::SOURCE_CLUSTER))
+        .await?;
+    cell.expect(WORKLOAD_DEPLOYMENT, here, "web").await?;
+    cell.expect(NAMESPACE, None, namespace).await?;
+    cell.expect(CLUSTER, None, DFW).await?;
+    cell.delete(INSTANCE, here, OWN).await?;
+    cell.create(&copy(namespace, OWN, Some(DFW)), false).await.map(|_| ())
+}
+
+async fn copies_of_others(thief: &Plane, namespace: &str) -> Result<()> {
+    let here = Some(namespace);
+    let edit = json!({ "metadata": { "annotations": { "thief": "was-here" } } });
+    let status = json!({ "conditions": [objects::condition("Ready", "False", "Stolen", "", 1)] });
+    for claimed in [None, Some(ORD), Some("")] {
+        let made = thief.create(&copy(namespace, "false-0", claimed), false).await;
+        refused(made, COPIES, "to make a copy of another")?;
+    }
+    for (given, what) in [
+        (json!(ORD), "to give its own away"),
+        (Value::Null, "to make its own nobody's"),
+    ] {
+        refused(thief.merge(INSTANCE, here, OWN, &source(&given)).await, COPIES, what)?;
+    }
+    for name in [OTHERS, NOBODYS] {
+        let what = |verb: &str| format!("to {verb} {name}");
+        let taken = thief.merge(INSTANCE, here, name, &source(&json!(DFW))).await;
+        refused(taken, COPIES, &what("take"))?;
+        refused(thief.merge(INSTANCE, here, name, &edit).await, COPIES, &what("edit"))?;
+        let set = thief.set_status(INSTANCE, here, name, &status).await;
+        refused(set, COPIES, &what("write the status of"))?;
+        refused(thief.delete(INSTANCE, here, name).await, COPIES, &what("delete"))?;
+    }
+    Ok(())
+}
+
+async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
+    let here = Some(namespace);
+    let edit = json!({ "metadata": { "labels": { "thief": "was-here" } } });
+    let cases: [(Kind, Option<&str>, &str); 7] = [
+        (WORKLOAD_DEPLOYMENT, here, "web"),
+        (PROPAGATION_POLICY, here, "city-dfw"),
+        (NAMESPACE, None, namespace),
+        (CLUSTER, None, DFW),
+        (CLUSTER, None, ORD),
+        (CONFIG_MAP, Some(users::NAMESPACE), "popcell-removed-cells"),
+        (ADMISSION_POLICY, None, "popcell-cells"),
+    ];
+    for (kind, within, name) in cases {
+        let what = |verb: &str| format!("to {verb} {} {name}", kind.kind);
+        refused(thief.merge(kind, within, name, &edit).await, By::Rights, &what("edit"))?;
+        refused(thief.delete(kind, within, name).await, By::Rights, &what("delete"))?;
+    }
+    let status = json!({ "replicas": 7 });
+    let set = thief.set_status(WORKLOAD_DEPLOYMENT, here, "web", &status).await;
+    refused(set, By::Rights, "to report a WorkloadDeployment")?;
+    for kind in [
+        WORKLOAD_DEPLOYMENT,
+        NAMESPACE,
+        CLUSTER,
+        SECRET,
+        CONFIG_MAP,
+        EVENT,
+        WORK,
+        RESOURCE_BINDING,
+        PROPAGATION_POLICY,
+    ] {
+        let what = format!("to list {}", kind.plural);
+        refused(thief.list(kind, None, "").await, By::Rights, &what)?;
+    }
+    for (namespace, account) in [(users::NAMESPACE, users::HUB_ACCOUNT), (users::CELLS_NAMESPACE, ORD)] {
+        let what = format!("to become {account}");
+        refused(thief.token(namespace, account).await, By::Rights, &what)?;
+    }
+    Ok(())
+}
+
+async fn unharmed(hub: &Plane, namespace: &str) -> Result<()> {
+    for (name, source) in [(OTHERS, Some(ORD)), (NOBODYS, None)] {
+        let found = hub.expect(INSTANCE, Some(namespace), name).await?;
+        let labels = found.metadata.labels.unwrap_or_default();
+        let is_source = labels.get(labels::SOURCE_CLUSTER).map(String::as_str) == source;
+        ensure!(is_source && found.metadata.annotations.is_none(), "{labels:?}");
+    }
+    Ok(())
+}
+
+/// The same for a cell that comes with a token.
+async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
+    let (home, here) = (users::CELLS_NAMESPACE, Some(namespace));
+    hub.apply(&json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": home, "name": ORD },
+    }))
+    .await?;
+    let user = json!({ "token": hub.token(home, ORD).await? });
+    let files = tempfile::tempdir().context("failed to make a directory")?;
+    let document = kubeconfig::document(world.lab.url(HUB)?, Some(world.lab.ca_file()), &user);
+    let other = Plane::connect(HUB, &kubeconfig::write(files.path(), "account", &document)?).await?;
+    let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });
+    eventually("the other cell may write its own", SOON, async || {
+        other.merge(INSTANCE, here, OTHERS, &edit).await
+    })
+    .await?;
+    refused(other.merge(INSTANCE, here, OWN, &edit).await, COPIES, "to edit")?;
+    refused(other.delete(INSTANCE, here, OWN).await, COPIES, "to delete")?;
+    let made = other.create(&copy(namespace, "false-0", Some(DFW)), false).await;
+    refused(made, COPIES, "to make a copy of another")
+}
+
+/// What the documents say of a take-over from upstream: copies that are nobody's may be taken, not deleted.
+async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str) -> Result<()> {
+    let here = Some(namespace);
+    let shipped = manifests::build(manifests::HUB_RBAC.as_ref())?;
+    let policy = shipped
+        .iter()
+        .find(|object| object["kind"] == "ValidatingAdmissionPolicy")
+        .context("no policy")?;
+    let mut open = policy.clone();
+    ensure!(open["spec"]["variables"][0]["name"] == "takesOver", "{open}");
+    open["spec"]["variables"][0]["expression"] = json!("true");
+    hub.apply(&open).await?;
+    let taken = eventually("what is nobody's may be taken", SOON, async || {
+        refused(
+            cell.delete(INSTANCE, here, NOBODYS).await,
+            COPIES,
+            "to delete what is nobody's",
+        )?;
+        cell.merge(INSTANCE, here, NOBODYS, &source(&json!(DFW))).await
+    });
+    let outcome = taken.await.map(|_| ());
+    let others = cell.merge(INSTANCE, here, OTHERS, &source(&json!(DFW))).await;
+    hub.apply(policy).await?;
+    outcome?;
+    refused(others, COPIES, "to take a copy of another")
+}
+
+fn claim(namespace: &str, name: &str, source: &str) -> Value {
+    let project = json!({ "apiGroup": "resourcemanager.miloapis.com", "kind": "Project", "name": "p" });
+    json!({
+        "apiVersion": kind::RESOURCE_CLAIM.api_version(),
+        "kind": "ResourceClaim",
+        "metadata": { "namespace": namespace, "name": name, "labels": { labels::SOURCE_CLUSTER: source } },
+        "spec": {
+            "consumerRef": project, "resourceRef": project,
+            "requests": [{ "resourceType": "compute.datumapis.com/instances", "amount": 1 }],
+        },
+    })
+}
+
+pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
+    let (claims, here) = (kind::RESOURCE_CLAIM, Some(namespace));
+    let project = world.lab.plane(SPARE).await?;
+    project.apply(&stand_ins::crd(&claims)?).await?;
+    users::cells_in_project(&project, &[DFW, ORD]).await?;
+    project.apply(&objects::namespace(namespace)).await?;
+    eventually("claims can be made", SOON, async || {
+        project.create(&claim(namespace, OTHERS, ORD), true).await
+    })
+    .await?;
+    project.create(&claim(namespace, OTHERS, ORD), false).await?;
+    let files = world.lab.user(&users::cell(DFW), &[]).await?;
+    let thief = stolen(world, SPARE, &files).await?;
+    eventually("the cell may claim", SOON, async || {
+        thief.create(&claim(namespace, OWN, DFW), true).await
+    })
+    .await?;
+    eventually("the policy is in force", SOON, async || {
+        let made = thief.create(&claim(namespace, "false-0", ORD), true).await;
+        refused(made, CLAIMS, "a claim of another")
+    })
+    .await?;
+    // B20: what a cell needs.
+    thief.create(&claim(namespace, OWN, DFW), false).await?;
+    thief.list(claims, None, "").await?;
+    let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });
+    thief.merge(claims, here, OWN, &edit).await?;
+
+    let away = thief.merge(claims, here, OWN, &source(&json!(ORD))).await;
+    refused(away, CLAIMS, "to give its own away")?;
+    refused(thief.merge(claims, here, OTHERS, &edit).await, CLAIMS, "to edit")?;
+    let taken = thief.merge(claims, here, OTHERS, &source(&json!(DFW))).await;
+    refused(taken, CLAIMS, "to take")?;
+    refused(thief.delete(claims, here, OTHERS).await, CLAIMS, "to delete")?;
+    let granted = json!({ "conditions": [objects::condition("Granted", "True", "QuotaAvailable", "", 1)] });
+    let set = thief.set_status(claims, here, OWN, &granted).await;
+    refused(set, By::Rights, "to grant itself")?;
+    for (kind, within) in [
+        (INSTANCE, here),
+        (WORKLOAD_DEPLOYMENT, here),
+        (SECRET, here),
+        (NAMESPACE, None),
+    ] {
+        let what = |verb: &str| format!("to {verb} {}", kind.plural);
+        refused(thief.list(kind, within, "").await, By::Rights, &what("list"))?;
+        refused(thief.delete(kind, within, namespace).await, By::Rights, &what("delete"))?;
+    }
+    let there = project.expect(claims, here, OTHERS).await?;
+    ensure!(there.metadata.annotations.is_none(), "{there:?}");
+    thief.delete(claims, here, OWN).await
+}
