@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod asleep;
+mod catalog;
 mod cells;
 mod city;
 mod compute;
@@ -109,6 +110,8 @@ fn shipped_cells(suite: Suite<World>) -> Suite<World> {
         .test("manifests::c81_a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
         .test("stolen::d5_a_stolen_identity_reaches_nothing_of_others_on_the_hub", Alone, stolen::on_the_hub)
         .test("stolen::d5_b20_a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
+        .test("catalog::b24_c77_the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
+        .test("catalog::c77_what_is_claimed_is_registered", Beside, catalog::registrations)
 }
 
 #[rustfmt::skip]
