@@ -1,4 +1,4 @@
-//! Reasons of Warning events on Instances (domain.md 2.8).
+//! Reasons of events: of Warnings on Instances (domain.md 2.8), and of those on our Lease.
 
 use crate::conditions::reasons;
 
@@ -22,3 +22,10 @@ pub const STUCK: [&str; 4] = [
     reasons::CONFIGURATION_ERROR,
     reasons::NETWORK_FAILED_TO_CREATE,
 ];
+
+/// On our Lease: the brake on mass deletion holds (design.md 7.4).
+pub const MASS_DELETE_HELD: &str = "MassDeleteHeld";
+/// On our Lease: it opened by itself.
+pub const MASS_DELETE_RECOVERED: &str = "MassDeleteRecovered";
+/// On our Lease: it was opened by the annotation.
+pub const MASS_DELETE_RELEASED: &str = "MassDeleteReleased";

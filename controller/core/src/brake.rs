@@ -81,14 +81,14 @@ impl Brakes {
     }
 
     /// Opens every brake that holds, once: annotation `mass-delete: allow` on our Lease. The caller takes the annotation
-    /// away. Says whether one was held.
-    pub fn release(&mut self) -> bool {
-        let mut any = false;
-        for state in self.states.values_mut().filter(|state| **state == State::Held) {
+    /// away. Says which were held.
+    pub fn release(&mut self) -> Vec<(Plane, &'static str)> {
+        let held = self.states.iter_mut().filter(|(_, state)| **state == State::Held);
+        held.map(|((plane, kind), state)| {
             *state = State::Free;
-            any = true;
-        }
-        any
+            (plane.clone(), *kind)
+        })
+        .collect()
     }
 
     /// Planes and kinds whose brake holds.
@@ -150,7 +150,8 @@ mod tests {
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
         brakes.relisted(&Plane::Hub, INSTANCE);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(true));
-        assert!(brakes.release() && !brakes.release());
+        assert_eq!(brakes.release(), [(Plane::Hub, INSTANCE.kind)]);
+        assert_eq!(brakes.release(), []);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
     }
 }

@@ -3,9 +3,9 @@
 use popcell_api::kind::Kind;
 use popcell_core::brake;
 use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::{Applier, ApplyError, Differ, Difference, Done, event};
+use super::{Applier, ApplyError, Braking, Differ, Difference, Done, event};
 use crate::error::chain;
 
 /// What became of the actions of a plan.
@@ -71,22 +71,32 @@ impl Applier {
     }
 
     async fn act(&self, plan: &Plan, difference: &Differ<'_>) -> Course {
-        let mut course = Course::default();
+        let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
         for action in &plan.actions {
             if let Action::Delete(delete) = action
                 && self.holds(delete, difference)
             {
                 course.held = true;
+                held.push(action);
                 continue;
             }
             let Err(error) = self.write(action).await else {
                 info!(%action, "written");
+                wrote = true;
                 continue;
             };
             let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
             course.failures.push((action.target().plane.clone(), error));
             if ends {
                 break;
+            }
+        }
+        for action in held {
+            // A pass that writes nothing comes again each minute.
+            if wrote {
+                info!(%action, "held by the brake");
+            } else {
+                debug!(%action, "held by the brake");
             }
         }
         course
@@ -131,15 +141,33 @@ impl Applier {
             // A small part of a difference neither opens the brake for the rest nor lets go what it holds.
             return self.brakes().is_held(plane, kind);
         }
-        let verdict = self.brakes().judge(plane, kind, ours, doomed);
-        let brake::Verdict::Hold { first } = verdict else {
-            return false;
+        let (was_held, verdict) = {
+            let mut brakes = self.brakes();
+            (brakes.is_held(plane, kind), brakes.judge(plane, kind, ours, doomed))
         };
-        if first {
-            warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is deleted \
-                until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
+        match verdict {
+            brake::Verdict::Hold { first: true } => {
+                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
+                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
+                self.meter.braked(plane, kind.kind, Braking::Held(difference));
+            }
+            brake::Verdict::Go if was_held => {
+                info!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion opens: the world has recovered");
+                self.meter.braked(plane, kind.kind, Braking::Recovered);
+            }
+            _ => {}
         }
-        true
+        verdict != brake::Verdict::Go
+    }
+
+    /// Opens every brake that holds, and says whether one did.
+    pub fn release_brakes(&self) -> bool {
+        let released = self.brakes().release();
+        for (plane, kind) in &released {
+            warn!(%plane, kind, "the brake on mass deletion is released");
+            self.meter.braked(plane, kind, Braking::Released);
+        }
+        !released.is_empty()
     }
 
     /// Tells log and metrics what would be sent.

@@ -2,11 +2,12 @@
 
 use http::Request;
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
 use popcell_api::kind::{Kind, Scope};
 use popcell_core::plan::{Event, Severity, Target};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::error::Refusal;
+use super::error::{ApplyError, Refusal};
 use super::request;
 
 const EVENT: Kind = Kind::of("events.k8s.io", "v1", "Event", "events", Scope::Namespaced);
@@ -46,6 +47,33 @@ pub(super) fn request(event: &Event) -> (Target, Result<Request<Vec<u8>>, Refusa
     });
     let request = request::post(&target, body.to_string().into_bytes());
     (target, request)
+}
+
+/// Tells of an object that lives on no plane, such as our Lease. It is read for its uid.
+///
+/// # Errors
+/// The object is not there, or the server is away or refuses.
+pub(crate) async fn tell(
+    client: &Client,
+    about: &Target,
+    severity: Severity,
+    reason: &str,
+    note: &str,
+) -> Result<(), ApplyError> {
+    let failed = |verb| move |refusal| ApplyError::of(about, verb, refusal);
+    let get = request::get(about).map_err(failed("get"))?;
+    let found = request::send(client, get).await.map_err(failed("get"))?;
+    let uid = found.pointer("/metadata/uid").and_then(Value::as_str);
+    let event = Event {
+        about: about.clone(),
+        uid: uid.unwrap_or_default().to_owned(),
+        severity,
+        reason: reason.to_owned(),
+        note: note.to_owned(),
+    };
+    let post = request(&event).1.map_err(failed("create"))?;
+    request::send(client, post).await.map_err(failed("create"))?;
+    Ok(())
 }
 
 /// A name that no other Event has, and that shows what it is about.

@@ -29,6 +29,7 @@ use tracing::{debug, warn};
 
 pub use absence::absent;
 pub use error::{ApplyError, Failed, Refusal};
+pub(crate) use event::tell;
 use memory::Projections;
 pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};
 pub use recent::Recent;
@@ -54,6 +55,19 @@ pub trait Meter: Send + Sync {
     fn planned(&self, target: &Target, verb: &'static str);
     /// A delete was left out.
     fn suppressed(&self, target: &Target, why: &'static str);
+    /// The brake of a plane and kind came on or opened.
+    fn braked(&self, plane: &Plane, kind: &'static str, change: Braking);
+}
+
+/// What became of a brake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Braking {
+    /// It holds: so many of ours would be deleted.
+    Held(Difference),
+    /// It opened by itself: the world has recovered.
+    Recovered,
+    /// It was opened by the annotation on our Lease.
+    Released,
 }
 
 /// How many deletes the brake would count (design.md 7.4), over all keys of a reconciler.

@@ -89,6 +89,10 @@ impl Meter for Counted {
     fn suppressed(&self, target: &Target, why: &'static str) {
         self.0.lock().unwrap().push(format!("{} {why}", target.kind.kind));
     }
+
+    fn braked(&self, plane: &Plane, kind: &'static str, change: Braking) {
+        self.0.lock().unwrap().push(format!("{kind} in {plane}: {change:?}"));
+    }
 }
 
 struct Tried {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::RunError;
 use super::gauges;
 use super::meters::Meters;
+use super::notices::{Notices, Teller};
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
@@ -52,7 +53,11 @@ impl Management {
             discovery: discovery.as_ref().map(|found| (found.client.clone(), found.kind)),
             namespace: settings.namespace.clone(),
         };
-        let meters = Arc::new(Meters(metrics.clone()));
+        let (notices, teller) = notices(settings, connections)?.unzip();
+        let meters = Arc::new(Meters {
+            metrics: metrics.clone(),
+            notices,
+        });
         let applier = Applier::new(planes.clone(), options, meters.clone());
         let rules = Rules {
             project_grace: settings.project_grace,
@@ -65,6 +70,9 @@ impl Management {
 
         let mut checks = Vec::new();
         let mut tasks = JoinSet::new();
+        if let Some(teller) = teller {
+            tasks.spawn(teller.run());
+        }
         if let Some(cell) = cell {
             metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
             planes.engage(&Plane::Cell, None).await?;
@@ -106,10 +114,9 @@ impl Management {
 
     /// Opens the brakes that hold, and decides everything anew that they held.
     pub(super) fn release_brakes(&self) {
-        if !self.world.applier.brakes().release() {
+        if !self.world.applier.release_brakes() {
             return;
         }
-        tracing::warn!("the brake on mass deletion is released");
         for Lane { reconciler, queue } in self.dispatch.lanes() {
             for plane in self.world.planes.planes() {
                 for key in reconciler.keys(&self.world, &plane) {
@@ -177,6 +184,18 @@ fn interests(settings: &Settings) -> Interests {
         }
         other => planes::management(other),
     })
+}
+
+/// Who takes in what is to be told on our Lease, and who tells it.
+fn notices(settings: &Settings, connections: &Connections) -> Result<Option<(Notices, Teller)>, RunError> {
+    let Some(lease) = &settings.lease else {
+        return Ok(None);
+    };
+    let client = Client::try_from(tuned(connections.local.clone())).map_err(|source| crate::Error::Client {
+        plane: Plane::Cell,
+        source: Box::new(source),
+    })?;
+    Ok(Some(Notices::new(client, lease)))
 }
 
 /// How projects are found.

@@ -8,6 +8,7 @@ mod gauges;
 mod lead;
 mod management;
 mod meters;
+mod notices;
 mod ports;
 
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 
 use super::{Rules, World};
-use crate::apply::{Applier, Meter, Options};
+use crate::apply::{Applier, Braking, Meter, Options};
 use crate::pass::{Outcome, Reconciler, Reporter, Runner};
 use crate::planes::testing::{self, Answer};
 use crate::planes::{Change, Listener, Store};
@@ -22,6 +22,7 @@ impl Meter for Blind {
     fn wrote(&self, _: &Target, _: &'static str, _: u16) {}
     fn planned(&self, _: &Target, _: &'static str) {}
     fn suppressed(&self, _: &Target, _: &'static str) {}
+    fn braked(&self, _: &Plane, _: &'static str, _: Braking) {}
 }
 
 impl Reporter for Blind {
