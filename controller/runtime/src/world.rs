@@ -19,8 +19,8 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 pub use hub_index::HubIndex;
 pub use namespaces::Namespaces;
 
-use crate::apply::Applier;
-use crate::pass::{Reporter, Tally, Woken};
+use crate::apply::{Applier, ApplyError};
+use crate::pass::{Live, Reporter, Tally, Woken};
 use crate::planes::{Change, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
@@ -85,6 +85,29 @@ impl World {
             None => id == SINGLE,
             Some(projects) => !matches!(projects.get("", id), Observed::Known(None)),
         }
+    }
+
+    /// Reads a Namespace of a project, unless an earlier pass has.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn read_namespace(&self, live: &mut Live, plane: &Plane, name: &str) -> Result<(), ApplyError> {
+        match self.namespaces.get(plane, name) {
+            Observed::Known(_) => Ok(()),
+            Observed::Unknown => self.read_namespace_anew(live, plane, name).await,
+        }
+    }
+
+    /// Reads a Namespace of a project as it is now. Who is not watched has no events: everybody whom it concerns is woken
+    /// where it is another than it was.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn read_namespace_anew(&self, live: &mut Live, plane: &Plane, name: &str) -> Result<(), ApplyError> {
+        if let Some(change) = self.namespaces.read(&self.applier, live, plane, name).await? {
+            self.planes.tell(plane, NAMESPACE, &change);
+        }
+        Ok(())
     }
 
     /// Takes in an event, before anybody is woken by it.

@@ -127,6 +127,11 @@ impl Planes {
         self.read().keys().cloned().collect()
     }
 
+    /// Tells of an object that no watch brings.
+    pub fn tell(&self, plane: &Plane, kind: Kind, change: &Change) {
+        self.inner.listener.changed(plane, kind, change);
+    }
+
     /// Figures for metrics.
     pub fn stats(&self) -> Stats {
         let engaged: Vec<Arc<Engaged>> = self.read().values().cloned().collect();

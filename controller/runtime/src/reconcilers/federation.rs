@@ -114,10 +114,7 @@ impl Reconciler for Federation {
             let Some(deployment) = lives.iter().find(|one| one.name() == key.name) else {
                 return Ok(());
             };
-            world
-                .namespaces
-                .read(&world.applier, &key.plane, &key.namespace)
-                .await?;
+            world.read_namespace(live, &key.plane, &key.namespace).await?;
             if deployment.deleting()
                 && deployment.has_finalizer(finalizers::FEDERATOR)
                 && let Err(error) = read_what_is_left(world, live, key).await
@@ -168,6 +165,9 @@ impl Reconciler for Federation {
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(world, plane, change),
+            (Plane::Project(id), NAMESPACE) => events::address(change)
+                .map(|(_, name)| deployments(world, id, name))
+                .unwrap_or_default(),
             (Plane::Hub, _) if events::is_listed(change) => {
                 let all = events::projects(world).into_iter();
                 all.flat_map(|project| self.keys(world, &project)).collect()

@@ -38,15 +38,15 @@ impl Orphans {
         if world.planes.get(&plane).is_none() {
             return ask_for_project(world, live, id, &plane).await;
         }
-        world.namespaces.read(&world.applier, &plane, namespace).await?;
-        let known = world.namespaces.get(&plane, namespace).known().flatten();
+        world.read_namespace(live, &plane, namespace).await?;
+        let known = Sight::new(world, live)
+            .project_namespace(&plane, namespace)
+            .known()
+            .flatten();
         let empty = events::stored(world, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, Some(&key.name)).is_empty();
         // What nobody has looked at since the last WorkloadDeployment went may be gone since.
         if empty || !identity::is_current(&hub_namespace, known.as_deref()) {
-            world
-                .namespaces
-                .read_anew(&world.applier, live, &plane, namespace)
-                .await?;
+            world.read_namespace_anew(live, &plane, namespace).await?;
         }
         Ok(())
     }
@@ -129,6 +129,9 @@ impl Reconciler for Orphans {
                     .into_iter()
                     .collect()
             }
+            (Plane::Project(id), NAMESPACE) => events::address(change)
+                .map(|(_, within)| world.hub_index.of(id, within).iter().map(|name| key(name)).collect())
+                .unwrap_or_default(),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
                 world.hub_index.of_project(id).iter().map(|name| key(name)).collect()
             }

@@ -28,11 +28,16 @@ impl Reconciler for Policy {
         "policy"
     }
 
-    fn prepare<'a>(&'a self, world: &'a World, _: &'a mut Live, key: &'a Key) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
             if let Some((plane, namespace)) = federation::owner(world, &key.namespace) {
                 // The hub is this reconciler's plane: it does not wait for a project that is away.
-                let read = world.namespaces.read(&world.applier, &plane, &namespace).await;
+                let read = world.read_namespace(live, &plane, &namespace).await;
                 read.unwrap_or_else(|error| debug!(%error, "the project's namespace stays unknown"));
             }
             Ok(())
@@ -80,6 +85,11 @@ impl Reconciler for Policy {
             (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => events::address(change)
                 .map(|(_, name)| of_namespace(world, name))
                 .unwrap_or_default(),
+            (Plane::Project(id), NAMESPACE) => {
+                let all = events::address(change).map(|(_, namespace)| world.hub_index.of(id, namespace));
+                let all = all.into_iter().flatten();
+                all.flat_map(|name| of_namespace(world, &name)).collect()
+            }
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
                 let all = world.hub_index.of_project(id).into_iter();
                 all.flat_map(|name| of_namespace(world, &name)).collect()

@@ -69,7 +69,7 @@ impl Reconciler for Projection {
             let Some((plane, namespace)) = federation::owner(world, &key.namespace) else {
                 return Ok(());
             };
-            world.namespaces.read(&world.applier, &plane, &namespace).await?;
+            world.read_namespace(live, &plane, &namespace).await?;
             if key.name == SWEEP {
                 return Ok(());
             }
@@ -152,6 +152,12 @@ impl Reconciler for Projection {
             (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => events::address(change)
                 .map(|(_, cluster)| from_source(world, cluster))
                 .unwrap_or_default(),
+            (Plane::Project(id), NAMESPACE) => events::address(change)
+                .map(|(_, namespace)| world.hub_index.of(id, namespace).into_iter())
+                .into_iter()
+                .flatten()
+                .flat_map(|name| of_namespace(world, &name))
+                .collect(),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE) if events::is_listed(change) => {
                 let all = world.hub_index.of_project(id).into_iter();
                 all.flat_map(|name| of_namespace(world, &name)).collect()

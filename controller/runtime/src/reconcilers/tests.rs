@@ -1,6 +1,7 @@
 //! Reconcilers against servers that answer as they are told.
 
 mod deletion;
+mod namespaces;
 mod sources;
 
 use std::sync::{Arc, Mutex};
@@ -76,6 +77,11 @@ fn refusal(code: u16) -> Value {
 /// The hub and these projects, fully listed with nothing in them.
 async fn told(script: &Arc<Script>, projects: &[&str]) -> Told {
     let told = Told::answering(management(true), projects, script.answer()).await;
+    list_all(&told, projects);
+    told
+}
+
+fn list_all(told: &Told, projects: &[&str]) {
     for kind in [
         NAMESPACE,
         WORKLOAD_DEPLOYMENT,
@@ -91,7 +97,6 @@ async fn told(script: &Arc<Script>, projects: &[&str]) -> Told {
             told.list(&project(id), kind, Vec::new());
         }
     }
-    told
 }
 
 fn hub_namespace(name: &str, project: &str) -> Value {

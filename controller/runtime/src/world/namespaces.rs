@@ -11,19 +11,29 @@ use crate::apply::{Applier, ApplyError};
 use crate::pass::Live;
 use crate::planes::Change;
 
-/// By plane and name; `None` = NotFound.
-type Read = BTreeMap<(Plane, String), Option<Arc<Object>>>;
+/// What is known of one Namespace; `None` within = NotFound.
+#[derive(Debug, Default)]
+struct Entry {
+    /// As it was read since the last event.
+    found: Option<Option<Arc<Object>>>,
+    /// As it was read last, for the question whether it is another now.
+    last: Option<Option<Arc<Object>>>,
+    /// Counts events: an answer to what was asked before one of them is not remembered.
+    events: u64,
+}
 
-/// What was read; an entry falls when a WorkloadDeployment of the namespace comes or goes.
+/// What was read, by plane and name; it falls when a WorkloadDeployment of the namespace comes or goes.
 #[derive(Debug, Default)]
 pub struct Namespaces {
-    read: Mutex<Read>,
+    entries: Mutex<BTreeMap<(Plane, String), Entry>>,
 }
 
 impl Namespaces {
     /// What an earlier pass read.
     pub fn get(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
-        let found = self.lock().get(&(plane.clone(), name.to_owned())).cloned();
+        let entries = self.lock();
+        let entry = entries.get(&(plane.clone(), name.to_owned()));
+        let found = entry.and_then(|entry| entry.found.clone());
         found.map_or(Observed::Unknown, Observed::Known)
     }
 
@@ -34,46 +44,59 @@ impl Namespaces {
             Change::Gone { namespace, .. } => namespace,
             _ => return,
         };
-        self.lock().remove(&(plane.clone(), namespace.to_owned()));
-    }
-
-    /// Reads a Namespace, unless an earlier pass has.
-    ///
-    /// # Errors
-    /// The server is away, or refuses.
-    pub async fn read(&self, applier: &Applier, plane: &Plane, name: &str) -> Result<(), ApplyError> {
-        if self.get(plane, name).known().is_some() {
-            return Ok(());
+        if let Some(entry) = self.lock().get_mut(&(plane.clone(), namespace.to_owned())) {
+            entry.events += 1;
+            entry.found = None;
         }
-        let found = applier.read(&Target::cluster(plane, NAMESPACE, name)).await?;
-        self.lock()
-            .insert((plane.clone(), name.to_owned()), found.map(Arc::new));
-        Ok(())
     }
 
-    /// Reads a Namespace as it is now.
+    /// Reads a Namespace as it is now, for this pass and those after it; what has become of it since it was read last.
     ///
     /// # Errors
     /// The server is away, or refuses.
-    pub async fn read_anew(
+    pub(super) async fn read(
         &self,
         applier: &Applier,
         live: &mut Live,
         plane: &Plane,
         name: &str,
-    ) -> Result<(), ApplyError> {
+    ) -> Result<Option<Change>, ApplyError> {
+        let key = (plane.clone(), name.to_owned());
+        let events = self.lock().entry(key.clone()).or_default().events;
         let target = Target::cluster(plane, NAMESPACE, name);
         let found = applier.read(&target).await?.map(Arc::new);
-        self.lock().insert((plane.clone(), name.to_owned()), found.clone());
-        live.insert(&target, found);
-        Ok(())
+        live.insert(&target, found.clone());
+        let mut entries = self.lock();
+        // Retired meanwhile, or asked before the last event: then the answer is for this pass only.
+        let Some(entry) = entries.get_mut(&key).filter(|entry| entry.events == events) else {
+            return Ok(None);
+        };
+        entry.found = Some(found.clone());
+        let last = entry.last.replace(found.clone());
+        Ok(last.and_then(|last| became(name, last, found)))
     }
 
     pub(super) fn retire(&self, plane: &Plane) {
         self.lock().retain(|(one, _), _| one != plane);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Read> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Plane, String), Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What has become of a Namespace, where that matters to anybody.
+fn became(name: &str, before: Option<Arc<Object>>, now: Option<Arc<Object>>) -> Option<Change> {
+    let is = |one: &Option<Arc<Object>>| one.as_ref().map(|one| (one.uid().to_owned(), one.deleting()));
+    if is(&before) == is(&now) {
+        return None;
+    }
+    Some(match now {
+        Some(now) => Change::Applied { before, now },
+        None => Change::Gone {
+            namespace: String::new(),
+            name: name.to_owned(),
+            last: before,
+        },
+    })
 }

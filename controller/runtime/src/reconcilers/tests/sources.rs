@@ -36,6 +36,8 @@ async fn with_copies(script: &Arc<Script>, projects: &[&str]) -> Told {
     told
 }
 
+type Saying<'a> = Box<dyn Fn(&Script) + 'a>;
+
 fn copy(id: &str) -> String {
     format!("hub DELETE {DEPLOYMENTS}/ns-{id}/instances/{id}-0")
 }
@@ -51,7 +53,7 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
     };
     let no_quota = json!({ "kind": "APIGroupList", "groups": [{ "name": "apps", "versions": [{ "version": "v1" }] }] });
     let held = |code| move |script: &Script| script.say(&format!("project p {list}"), code, refusal(code));
-    let cases: [(&str, Box<dyn Fn(&Script)>, Verdict, bool); 5] = [
+    let cases: [(&str, Saying<'_>, Verdict, bool); 5] = [
         ("refuses", Box::new(held(403)), Verdict::Failed(Backoff::REFUSED), false),
         (
             "cannot",
