@@ -69,7 +69,7 @@ pub(crate) async fn follow(
     let mut pauses = watcher::DefaultBackoff::default();
     loop {
         let broken = match interest.view {
-            View::Whole => once::<false>(client, interest, store, tell).await,
+            View::Whole | View::Fields(_) => once::<false>(client, interest, store, tell).await,
             View::Metadata => once::<true>(client, interest, store, tell).await,
         };
         let broken = chain(&broken);
@@ -79,6 +79,15 @@ pub(crate) async fn follow(
         }
         sleep(pauses.next().unwrap_or(LIST_STEP)).await;
     }
+}
+
+/// An event as it is stored.
+fn seen<const METADATA: bool>(mut event: watcher::Event<Raw<METADATA>>, view: View) -> watcher::Event<Raw<METADATA>> {
+    use watcher::Event::{Apply, Delete, InitApply};
+    if let (View::Fields(pointers), Apply(raw) | Delete(raw) | InitApply(raw)) = (view, &mut event) {
+        raw.keep(pointers);
+    }
+    event
 }
 
 /// One list and the watch after it, until that breaks.
@@ -101,7 +110,7 @@ async fn once<const METADATA: bool>(
             Either::Right(timeout(LIST_STEP, events.next()))
         };
         match next.await {
-            Ok(Some(Ok(event))) => store.take(event).into_iter().for_each(tell),
+            Ok(Some(Ok(event))) => store.take(seen(event, interest.view)).into_iter().for_each(tell),
             Ok(Some(Err(error))) => {
                 return Error::Watch {
                     kind: interest.kind.kind,

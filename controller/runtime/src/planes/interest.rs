@@ -15,6 +15,8 @@ pub type Interests = Box<dyn Fn(&Plane) -> Arc<[Interest]> + Send + Sync>;
 pub enum View {
     /// All of it, but managedFields.
     Whole,
+    /// Address, uid, versions and these fields, by JSON pointer; the rest is read and thrown away.
+    Fields(&'static [&'static str]),
     /// Its metadata only; nothing else of it can be read from the store.
     Metadata,
 }
@@ -70,12 +72,23 @@ pub const PROJECT: [Interest; 5] = [
     Interest::of(kind::INSTANCE, When::Any(kind::WORKLOAD_DEPLOYMENT), "", View::Metadata),
 ];
 
+/// What is read of a ResourceBinding. The rest, such as requirements and the status of every member, is most of it.
+const BINDING: [&str; 6] = [
+    "/spec/resource/kind",
+    "/spec/resource/name",
+    "/spec/resource/uid",
+    "/spec/clusters",
+    "/status/conditions",
+    "/status/schedulerObservedGeneration",
+];
+
 /// What management controllers watch on the hub.
 pub const HUB: [Interest; 6] = [
     Interest::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
     Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
     Interest::new(kind::PROPAGATION_POLICY, When::Engaged),
-    Interest::new(kind::RESOURCE_BINDING, When::Engaged),
+    // Karmada labels bindings with ids only, so no selector tells ours from others.
+    Interest::of(kind::RESOURCE_BINDING, When::Engaged, "", View::Fields(&BINDING)),
     Interest::new(kind::CLUSTER, When::Engaged),
     Interest::new(kind::INSTANCE, When::Engaged),
 ];
@@ -115,7 +128,78 @@ pub fn of_source(kind: Kind, cluster: &str) -> Interest {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::planes::Raw;
+
+    /// As Karmada v1.18 keeps it for one WorkloadDeployment in one member.
+    fn binding() -> Value {
+        let conditions = json!([{ "type": "Scheduled", "status": "True", "reason": "Success", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }]);
+        json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {
+            "name": "web-workloaddeployment", "namespace": "ns-1", "uid": "u", "resourceVersion": "7", "generation": 3,
+            "creationTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["karmada.io/binding-controller"],
+            "labels": { "resourcebinding.karmada.io/permanent-id": "0b7a" }, "annotations": {
+            "policy.karmada.io/applied-placement": "{\"clusterAffinity\":{\"labelSelector\":{}}}" },
+            "ownerReferences": [{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+                "name": "web", "uid": "h", "controller": true, "blockOwnerDeletion": true }] },
+            "spec": { "clusters": [{ "name": "dfw-01", "replicas": 2 }], "conflictResolution": "Abort", "replicas": 2,
+                "placement": { "clusterAffinity": { "labelSelector": { "matchLabels": { "city": "DFW" } } },
+                    "clusterTolerations": [{ "operator": "Exists", "effect": "NoExecute" }] },
+                "replicaRequirements": { "resourceRequest": { "cpu": "1", "memory": "2Gi" } },
+                "resource": { "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+                    "name": "web", "namespace": "ns-1", "uid": "h", "resourceVersion": "9" },
+                "schedulerName": "default-scheduler" },
+            "status": { "conditions": conditions, "schedulerObservedGeneration": 3,
+                "lastScheduledTime": "2026-01-01T00:00:00Z", "aggregatedStatus": [{ "clusterName": "dfw-01",
+                    "applied": true, "health": "Healthy", "status": { "replicas": 2, "readyReplicas": 2,
+                    "currentReplicas": 2, "updatedReplicas": 2, "desiredReplicas": 2, "conditions": conditions } }] } })
+    }
+
+    #[test]
+    fn of_a_binding_only_what_is_read_is_kept() {
+        let whole = binding();
+        let mut raw: Raw<false> = serde_json::from_value(whole.clone()).unwrap();
+        raw.keep(&BINDING);
+        let kept = serde_json::to_value(raw.object.unwrap()).unwrap();
+        for pointer in BINDING.iter().chain(
+            [
+                "/metadata/name",
+                "/metadata/namespace",
+                "/metadata/uid",
+                "/metadata/resourceVersion",
+                "/metadata/generation",
+                "/metadata/creationTimestamp",
+            ]
+            .iter(),
+        ) {
+            assert!(whole.pointer(pointer).is_some());
+            assert_eq!(kept.pointer(pointer), whole.pointer(pointer), "{pointer}");
+        }
+        for pointer in [
+            "/metadata/labels",
+            "/metadata/annotations",
+            "/metadata/ownerReferences",
+            "/metadata/finalizers",
+            "/spec/placement",
+            "/status/aggregatedStatus",
+        ] {
+            assert!(whole.pointer(pointer).is_some());
+            assert_eq!(kept.pointer(pointer), None, "{pointer}");
+        }
+        let size = |value: &Value| value.to_string().len();
+        assert!(
+            size(&kept) * 2 < size(&whole),
+            "{} of {} bytes",
+            size(&kept),
+            size(&whole)
+        );
+        // One of another kind has hardly anything that is read; one without a status keeps none.
+        let mut bare: Raw<false> = serde_json::from_value(json!({ "metadata": { "name": "b" }, "spec": {} })).unwrap();
+        bare.keep(&BINDING);
+        assert_eq!(bare.object.unwrap().data, json!({}));
+    }
 
     #[test]
     fn an_idle_project_costs_two_streams_and_every_condition_is_watched() {

@@ -10,7 +10,7 @@ use kube::api::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use popcell_core::object::Object;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// An object, or why it cannot be read. `METADATA`: only its metadata is asked for.
 #[derive(Clone, Debug)]
@@ -28,6 +28,32 @@ impl<const METADATA: bool> Raw<METADATA> {
     pub(crate) fn name(&self) -> &str {
         self.address.name.as_deref().unwrap_or_default()
     }
+}
+
+impl<const METADATA: bool> Raw<METADATA> {
+    /// Throws away all but address, uid, versions and these fields.
+    pub(crate) fn keep(&mut self, pointers: &[&str]) {
+        let Ok(object) = &mut self.object else { return };
+        let whole = std::mem::replace(&mut object.data, json!({}));
+        for pointer in pointers {
+            if let Some(value) = whole.pointer(pointer) {
+                put(&mut object.data, pointer, value.clone());
+            }
+        }
+        let metadata = &mut object.metadata;
+        (metadata.labels, metadata.annotations) = (None, None);
+        (metadata.owner_references, metadata.finalizers) = (None, None);
+    }
+}
+
+/// Puts a value where a JSON pointer without escapes says; parents are made.
+fn put(root: &mut Value, pointer: &str, value: Value) {
+    let mut place = root;
+    for part in pointer.split('/').skip(1) {
+        let Value::Object(fields) = place else { return };
+        place = fields.entry(part).or_insert_with(|| json!({}));
+    }
+    *place = value;
 }
 
 impl<'de, const METADATA: bool> Deserialize<'de> for Raw<METADATA> {
@@ -87,7 +113,6 @@ impl<const METADATA: bool> Resource for Raw<METADATA> {
 mod tests {
     use kube::api::ObjectList;
     use popcell_core::object::Fields;
-    use serde_json::json;
 
     use super::*;
 
