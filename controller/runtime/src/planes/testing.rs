@@ -62,6 +62,11 @@ impl Listener for Deaf {
     fn disengaged(&self, _: &Plane) {}
 }
 
+/// A client of a server that answers so.
+pub(crate) fn client(answer: &Arc<Answer>, plane: &Plane) -> Client {
+    Told(Arc::clone(answer)).client(plane).unwrap()
+}
+
 /// No plane yet.
 pub(crate) fn silent() -> Planes {
     silent_for(Arc::new(Deaf))

@@ -39,7 +39,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
         all.push(Arc::new(Projection::default()));
-        all.push(Arc::new(Orphans));
+        all.push(Arc::new(Orphans::default()));
         all.push(Arc::new(Sources::default()));
     }
     all

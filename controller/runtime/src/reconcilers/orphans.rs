@@ -1,19 +1,22 @@
 //! `orphans`: see [`popcell_core::orphans`].
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
+use popcell_api::annotations;
 use popcell_api::kind::{self, Kind, PROJECT};
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::orphans::{self, ProjectState};
-use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
+use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
 
 use super::events;
 use crate::apply::{ApplyError, ProjectAnswer};
-use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::pass::{Live, Reconciler, Sight, refs, writes};
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
@@ -23,11 +26,24 @@ use crate::world::World;
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
-#[derive(Clone, Copy, Debug)]
-pub struct Orphans;
+#[derive(Debug, Default)]
+pub struct Orphans {
+    /// Hub namespaces that were seen with the note that their project is gone.
+    noted: Mutex<BTreeSet<String>>,
+}
 
 impl Orphans {
-    async fn read(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+    fn noted(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who takes the note away has the project: another installation on this hub, or a person who knows better. It is not
+    /// made again.
+    fn is_contested(&self, hub_namespace: &Object) -> bool {
+        !is_noted(hub_namespace) && self.noted().contains(hub_namespace.name())
+    }
+
+    async fn read(&self, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
         let Some(hub_namespace) = hub_namespace(world, live, key) else {
             return Ok(());
         };
@@ -36,8 +52,13 @@ impl Orphans {
         };
         let plane = Plane::Project(id.to_owned());
         if world.planes.get(&plane).is_none() {
-            return ask_for_project(world, live, id, &plane).await;
+            ask_for_project(world, live, id, &plane).await?;
+            if is_noted(&hub_namespace) {
+                self.noted().insert(key.name.clone());
+            }
+            return Ok(());
         }
+        self.noted().remove(&key.name);
         world.read_namespace(live, &plane, namespace).await?;
         let known = Sight::new(world, live)
             .project_namespace(&plane, namespace)
@@ -63,7 +84,7 @@ impl Reconciler for Orphans {
         live: &'a mut Live,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
-        Box::pin(Self::read(world, live, key))
+        Box::pin(self.read(world, live, key))
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
@@ -82,6 +103,12 @@ impl Reconciler for Orphans {
         let project_namespace = sight.project_namespace(&plane, namespace_name);
         let engaged = sight.world.planes.get(&plane);
         let gone = is_gone(sight, &plane, id);
+        if engaged.is_none() && gone && self.is_contested(&namespace) {
+            return Some(Plan {
+                notes: vec![Note::Orphan(Target::of(hub, NAMESPACE, &namespace))],
+                ..Plan::default()
+            });
+        }
         let state = match &engaged {
             Some(engaged) => ProjectState::Engaged {
                 uid: engaged.uid(),
@@ -108,6 +135,12 @@ impl Reconciler for Orphans {
             plan.requeue_within(AGAIN);
         }
         Some(plan)
+    }
+
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+        if writes(plan, NAMESPACE) && hub_namespace(world, &Live::default(), key).is_some_and(|one| is_noted(&one)) {
+            self.noted().insert(key.name.clone());
+        }
     }
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
@@ -155,6 +188,10 @@ impl Reconciler for Orphans {
             .map(|one| Key::new(&Plane::Hub, one.name(), one.name()))
             .collect()
     }
+}
+
+fn is_noted(hub_namespace: &Object) -> bool {
+    hub_namespace.annotation(annotations::PROJECT_GONE_SINCE).is_some()
 }
 
 fn hub_namespace(world: &World, live: &Live, key: &Key) -> Option<std::sync::Arc<Object>> {

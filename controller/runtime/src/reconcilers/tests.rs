@@ -2,6 +2,7 @@
 
 mod deletion;
 mod namespaces;
+mod orphans;
 mod sources;
 
 use std::sync::{Arc, Mutex};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use popcell_api::kind::Kind;
+use popcell_api::kind::{Kind, PROJECT};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 
@@ -48,6 +48,21 @@ impl Told {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
+        Self::made(reconcilers, projects, answer, false).await
+    }
+
+    /// The same in mode `milo`, with no project in the list. The discovery server goes by the name of the plane `Cell`.
+    pub(crate) async fn milo(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
+        Self::made(reconcilers, &[], answer, true).await
+    }
+
+    async fn made(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str], answer: Arc<Answer>, milo: bool) -> Self {
+        let discovery = milo.then(|| (testing::client(&answer, &Plane::Cell), PROJECT));
+        let listed = milo.then(|| {
+            let store = Store::default();
+            testing::list_nothing(&store);
+            Arc::new(store)
+        });
         let lanes = reconcilers.into_iter().map(|reconciler| Lane {
             reconciler,
             queue: WorkQueue::new(Workers { total: 1, share: 1 }),
@@ -57,7 +72,7 @@ impl Told {
         let options = Options {
             dry_run: false,
             may_write: Arc::new(|| true),
-            discovery: None,
+            discovery,
             namespace: "compute-system".to_owned(),
         };
         let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
@@ -65,7 +80,7 @@ impl Told {
             project_grace: Duration::from_hours(1),
             reclaim_orphans: false,
         };
-        let world = Arc::new(World::new(planes, applier, Arc::new(Blind), rules, None));
+        let world = Arc::new(World::new(planes, applier, Arc::new(Blind), rules, listed));
         dispatch.listen(&world);
         world.planes.engage(&Plane::Hub, None).await.unwrap();
         for id in projects {
