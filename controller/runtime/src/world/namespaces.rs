@@ -12,14 +12,22 @@ use crate::pass::Live;
 use crate::planes::Change;
 
 /// What is known of one Namespace; `None` within = NotFound.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Entry {
     /// As it was read since the last event.
-    found: Option<Option<Arc<Object>>>,
+    found: Observed<Option<Arc<Object>>>,
     /// As it was read last, for the question whether it is another now.
-    last: Option<Option<Arc<Object>>>,
+    last: Observed<Option<Arc<Object>>>,
     /// Counts events: an answer to what was asked before one of them is not remembered.
     events: u64,
+}
+
+impl Entry {
+    const UNREAD: Self = Self {
+        found: Observed::Unknown,
+        last: Observed::Unknown,
+        events: 0,
+    };
 }
 
 /// What was read, by plane and name; it falls when a WorkloadDeployment of the namespace comes or goes.
@@ -33,8 +41,7 @@ impl Namespaces {
     pub fn get(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
         let entries = self.lock();
         let entry = entries.get(&(plane.clone(), name.to_owned()));
-        let found = entry.and_then(|entry| entry.found.clone());
-        found.map_or(Observed::Unknown, Observed::Known)
+        entry.map_or(Observed::Unknown, |entry| entry.found.clone())
     }
 
     /// Takes in an event of WorkloadDeployments.
@@ -46,7 +53,7 @@ impl Namespaces {
         };
         if let Some(entry) = self.lock().get_mut(&(plane.clone(), namespace.to_owned())) {
             entry.events += 1;
-            entry.found = None;
+            entry.found = Observed::Unknown;
         }
     }
 
@@ -62,7 +69,7 @@ impl Namespaces {
         name: &str,
     ) -> Result<Option<Change>, ApplyError> {
         let key = (plane.clone(), name.to_owned());
-        let events = self.lock().entry(key.clone()).or_default().events;
+        let events = self.lock().entry(key.clone()).or_insert(Entry::UNREAD).events;
         let target = Target::cluster(plane, NAMESPACE, name);
         let found = applier.read(&target).await?.map(Arc::new);
         live.insert(&target, found.clone());
@@ -71,9 +78,9 @@ impl Namespaces {
         let Some(entry) = entries.get_mut(&key).filter(|entry| entry.events == events) else {
             return Ok(None);
         };
-        entry.found = Some(found.clone());
-        let last = entry.last.replace(found.clone());
-        Ok(last.and_then(|last| became(name, last, found)))
+        entry.found = Observed::Known(found.clone());
+        let last = std::mem::replace(&mut entry.last, entry.found.clone());
+        Ok(last.known().and_then(|last| became(name, last, found)))
     }
 
     pub(super) fn retire(&self, plane: &Plane) {
