@@ -19,6 +19,9 @@ use crate::error::{Error, chain};
 /// A list goes on at least this often, or is given up. Watches that have become silent are kube's business (295 s).
 const LIST_STEP: Duration = Duration::from_secs(30);
 
+/// The longest pause before a watch that broke is begun anew: a server that is back is noticed within it.
+const PAUSE: Duration = Duration::from_secs(30);
+
 /// Kind of plane and kind of object: what watches and objects are counted by.
 pub(crate) type Sort = (&'static str, &'static str);
 
@@ -77,7 +80,8 @@ pub(crate) async fn follow(
         if let Some(change) = store.lose(broken) {
             tell(change);
         }
-        sleep(pauses.next().unwrap_or(LIST_STEP)).await;
+        // What is random is added to the longest pause of client-go's, and would double it.
+        sleep(pauses.next().map_or(PAUSE, |pause| pause.min(PAUSE))).await;
     }
 }
 

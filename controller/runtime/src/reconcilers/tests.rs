@@ -1,5 +1,6 @@
 //! Reconcilers against servers that answer as they are told.
 
+mod broken;
 mod deletion;
 mod namespaces;
 mod orphans;
@@ -44,14 +45,14 @@ impl Script {
 
     fn answer(self: &Arc<Self>) -> Arc<Answer> {
         let script = Arc::clone(self);
-        Arc::new(move |asked| Some(script.take(&asked)))
+        // Only watches, and the lists that they begin with, have these; nothing is said to them.
+        let watches = |asked: &Asked| asked.line.contains("watch=") || asked.line.contains("limit=");
+        Arc::new(move |asked| (!watches(&asked)).then(|| script.take(&asked)))
     }
 
     fn take(&self, asked: &Asked) -> (u16, Value) {
         let line = format!("{} {}", asked.plane, asked.line);
-        if !line.contains("watch=") && !line.contains("limit=") {
-            self.asked.lock().unwrap().push((line.clone(), asked.body.clone()));
-        }
+        self.asked.lock().unwrap().push((line.clone(), asked.body.clone()));
         let rules = self.rules.lock().unwrap();
         let rule = rules.iter().rev().find(|(start, ..)| line.starts_with(start.as_str()));
         match rule {
