@@ -1,4 +1,5 @@
 mod conflicts;
+mod quiet;
 
 use super::*;
 use crate::conditions;

@@ -175,9 +175,12 @@ fn surplus(engaged: Vec<Plane>, wanted: &BTreeMap<String, String>, doubtful: &BT
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::planes::testing;
 
     fn project(name: &str, conditions: &Value) -> Arc<Object> {
         let object = json!({ "metadata": { "name": name, "uid": format!("uid-{name}") },
@@ -221,5 +224,34 @@ mod tests {
         let wanted = [("good".to_owned(), "u".to_owned())].into();
         let gone = surplus(engaged, &wanted, &["odd".to_owned()].into());
         assert_eq!(gone, [Plane::Project("gone".to_owned())]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn b21_projects_are_engaged_by_the_list_alone_and_nothing_is_asked_again() {
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&asked);
+        let list = json!({ "metadata": { "resourceVersion": "7" }, "items": [{
+            "metadata": { "name": "p", "uid": "u", "resourceVersion": "1" },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }] });
+        let answer: Arc<testing::Answer> = Arc::new(move |request: testing::Asked| {
+            log.lock().unwrap().push(request.line.clone());
+            (!request.line.contains("watch=")).then(|| (200, list.clone()))
+        });
+        let planes = testing::silent();
+        let discovery = Discovery::new(
+            testing::client(&answer, &Plane::Cell),
+            popcell_api::kind::PROJECT,
+            "Ready",
+        );
+        let progress = discovery.progress();
+        let running = tokio::spawn(discovery.run(planes.clone()));
+        tokio::time::sleep(std::time::Duration::from_mins(4)).await;
+        assert_eq!(planes.planes(), [Plane::Project("p".to_owned())]);
+        assert!(progress.has_engaged());
+        // One list and the watch after it; nothing that is not ready yet is asked for time and again.
+        let asked = asked.lock().unwrap();
+        let watches = asked.iter().filter(|line| line.contains("watch=")).count();
+        assert_eq!((asked.len(), watches), (2, 1), "{asked:?}");
+        running.abort();
     }
 }

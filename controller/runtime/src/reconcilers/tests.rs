@@ -2,6 +2,7 @@
 
 mod broken;
 mod deletion;
+mod mirror;
 mod namespaces;
 mod orphans;
 mod sources;
