@@ -1,7 +1,8 @@
 //! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
 //!
-//! Invariants: nothing is asked or written without the permit, nor written in a dry run; nothing is sent that rests on a write or proof that
-//! failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is asked once in [`crate::breaker::PROBE`].
+//! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
+//! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is asked once in
+//! [`crate::breaker::PROBE`].
 
 mod absence;
 mod carry;

@@ -18,8 +18,22 @@ impl Applier {
         lock(&self.breaker).open()
     }
 
-    /// The client of a plane, unless its circuit is open.
+    /// The client of a plane, unless its circuit is open. Who may not write need not ask either: what passes read is read
+    /// for a write.
     pub(super) fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
+        self.may_go_on()?;
+        self.client_of(plane)
+    }
+
+    fn may_go_on(&self) -> Result<(), ApplyError> {
+        if (self.options.may_write)() {
+            Ok(())
+        } else {
+            Err(ApplyError::NotAllowed)
+        }
+    }
+
+    fn client_of(&self, plane: &Plane) -> Result<Client, ApplyError> {
         self.may_ask(&Server::Of(plane.clone()))?;
         let engaged = self.planes.get(plane);
         engaged
@@ -27,11 +41,7 @@ impl Applier {
             .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
     }
 
-    /// Who may not write need not ask either: what is read is read for a write.
     fn may_ask(&self, server: &Server) -> Result<(), ApplyError> {
-        if !(self.options.may_write)() {
-            return Err(ApplyError::NotAllowed);
-        }
         match lock(&self.breaker).ask(server, Instant::now()) {
             Permit::Go => Ok(()),
             Permit::Wait(delay) => Err(ApplyError::Away(server.clone(), delay)),
@@ -67,6 +77,15 @@ impl Applier {
     /// The server is away, or refuses.
     pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
         let client = self.client(&target.plane)?;
+        self.read_with(&client, &Server::Of(target.plane.clone()), target).await
+    }
+
+    /// The same where it is not for a pass: a replica that does not lead may ask too.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn look(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
+        let client = self.client_of(&target.plane)?;
         self.read_with(&client, &Server::Of(target.plane.clone()), target).await
     }
 
@@ -148,6 +167,7 @@ impl Applier {
         };
         let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
         target.kind = *kind;
+        self.may_go_on()?;
         self.may_ask(&Server::Discovery)?;
         let found = self.read_with(client, &Server::Discovery, &target).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))

@@ -44,7 +44,7 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
 async fn learn(cell: &Cell, world: &World) {
     let target = Target::cluster(&Plane::Cell, NAMESPACE, KUBE_SYSTEM);
     loop {
-        match world.applier.read(&target).await {
+        match world.applier.look(&target).await {
             Ok(Some(found)) if !found.uid().is_empty() => {
                 info!(cluster = cell.cluster, id = found.uid(), "this cell");
                 // Set once: this task is the only one that sets it.

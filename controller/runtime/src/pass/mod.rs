@@ -64,10 +64,13 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A plan was not carried out to its end.
     fn failed(&self, _world: &World, _key: &Key, _error: &ApplyError) {}
 
-    /// Keys that an event wakes.
+    /// Takes in an event: on every replica, also on those that do not lead, and before it wakes anybody.
+    fn note(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
+
+    /// Keys that an event wakes. Asked only while the process leads.
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
-    /// Keys that a disengaged plane wakes.
+    /// Keys that a disengaged plane wakes; on every replica.
     fn left(&self, _world: &World, _plane: &Plane) -> Vec<Key> {
         Vec::new()
     }

@@ -77,6 +77,9 @@ impl Listener for Dispatch {
     fn changed(&self, plane: &Plane, kind: Kind, change: &Change) {
         let Some(world) = self.world() else { return };
         world.note(plane, kind, change);
+        for lane in &self.lanes {
+            lane.reconciler.note(plane, kind, change);
+        }
         if !self.leads() {
             return;
         }
@@ -91,14 +94,10 @@ impl Listener for Dispatch {
     fn disengaged(&self, plane: &Plane) {
         let Some(world) = self.world() else { return };
         world.retire(plane);
-        if !self.leads() {
-            return;
-        }
         for Lane { reconciler, queue } in &self.lanes {
             queue.retire(plane);
-            for key in reconciler.left(&world, plane) {
-                queue.add(key);
-            }
+            let woken = reconciler.left(&world, plane).into_iter();
+            woken.filter(|_| self.leads()).for_each(|key| queue.add(key));
         }
     }
 }

@@ -93,7 +93,7 @@ impl Reconciler for Instance {
                 .map(|(_, name)| within(world, name))
                 .unwrap_or_default(),
             (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
-                Change::Listed | Change::Lost => self.of_project(world, id),
+                Change::Listed | Change::Lost | Change::Cleared => self.of_project(world, id),
                 _ => events::both(change)
                     .filter_map(|claim| claim::instance_of(claim))
                     .map(|(namespace, name)| Key::new(&Plane::Cell, namespace, name))

@@ -85,30 +85,36 @@ impl Reconciler for Remote {
         }
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
         match (plane, kind) {
-            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => {
-                // It may be another hub, or know another cell by our name: it is asked before anything is written.
-                self.cell.facts.forget();
-                self.all(world)
-            }
+            // It may be another hub, or know another cell by our name: it is asked before anything is written.
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.cell.facts.forget(),
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.cell.look_again();
+            }
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+                for uid in events::both(change).filter_map(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)) {
+                    self.cell.facts.doubt(uid);
+                }
+            }
+            (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => self.cell.look_again(),
+            _ => {}
+        }
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.all(world),
+            (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.all(world)
             }
             (Plane::Cell, kind::INSTANCE) => events::address(change)
                 .map(|(namespace, name)| self.of_instance(world, namespace, name))
                 .unwrap_or_default(),
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
-                for uid in events::both(change).filter_map(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)) {
-                    self.cell.facts.doubt(uid);
-                }
-                events::address(change)
-                    .map(|(namespace, name)| self.of_deployment(world, namespace, name))
-                    .unwrap_or_default()
-            }
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::address(change)
+                .map(|(namespace, name)| self.of_deployment(world, namespace, name))
+                .unwrap_or_default(),
             (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
-                self.cell.look_again();
                 let mut woken = self.record();
                 woken.extend(
                     events::address(change)

@@ -61,6 +61,9 @@ async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
         let listed = tried.applier.list(&Plane::Hub, kind::INSTANCE, None, "").await;
         assert_eq!(listed, Err(ApplyError::NotAllowed));
         assert!(tried.server.asked().is_empty());
+        // Who a cell is its replicas learn before they lead.
+        tried.server.answers.lock().unwrap().push_back((200, stored("b", "u")));
+        assert!(matches!(tried.applier.look(&target).await, Ok(Some(_))));
     }
     assert_eq!(ApplyError::NotAllowed.verdict(), Verdict::Done);
 }

@@ -18,6 +18,7 @@ use crate::world::testing::{Told, project};
 /// Wakes one key for each event, and has one key of its own.
 #[derive(Default)]
 struct Counting {
+    noted: Mutex<usize>,
     woken: Mutex<usize>,
     /// Told of an event while its keys are read.
     meanwhile: OnceLock<Weak<Dispatch>>,
@@ -30,6 +31,10 @@ impl Reconciler for Counting {
 
     fn decide(&self, _: &Sight<'_>, _: &Key, _: Timestamp) -> Option<Plan> {
         None
+    }
+
+    fn note(&self, _: &Plane, _: Kind, _: &Change) {
+        *self.noted.lock().unwrap() += 1;
     }
 
     fn wake(&self, _: &World, plane: &Plane, _: Kind, _: &Change) -> Vec<Key> {
@@ -62,6 +67,8 @@ async fn d7_5_17_a_replica_that_does_not_lead_queues_and_notes_nothing() {
     told.put(&Plane::Hub, INSTANCE, named("n", "a", "2"));
     told.remove(&Plane::Hub, INSTANCE, named("n", "a", "3"));
     told.world.planes.disengage(&project("p")).await;
+    // The list of one, its end, a change and a deletion are taken in all the same.
+    assert_eq!(*counting.noted.lock().unwrap(), 4);
     assert_eq!((*counting.woken.lock().unwrap(), told.depth("counting")), (0, 0));
 
     told.dispatch.lead();
