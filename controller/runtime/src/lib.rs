@@ -20,7 +20,6 @@ pub mod planes;
 pub mod queue;
 pub mod reconcilers;
 mod run;
-pub mod telemetry;
 pub mod times;
 pub mod world;
 

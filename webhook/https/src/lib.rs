@@ -21,6 +21,7 @@ mod connection;
 pub mod health;
 mod limits;
 mod listener;
+pub mod log;
 mod phase;
 mod service;
 mod status;

@@ -15,7 +15,6 @@ mod metrics;
 mod reply;
 mod routes;
 mod run;
-mod telemetry;
 
 pub use interpret::Interpret;
 pub use metrics::{Calls, Metrics};

@@ -16,10 +16,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
-use crate::flags::Flags;
+use crate::flags::{Flags, LogFormat};
 use crate::metrics::{Metrics, max_files};
 use crate::routes::{Webhook, listed, router};
-use crate::telemetry;
 
 /// File descriptors that are not connections: modules, certificates, the health port, epoll.
 const OTHER_FILES: usize = 64;
@@ -213,7 +212,7 @@ impl Running {
 
 /// Runs the program until a signal ends it.
 pub fn run(flags: &Flags) -> ExitCode {
-    telemetry::install(flags.log_format);
+    popcell_https::log::install(flags.log_format == LogFormat::Json);
     let config = match Config::new(flags) {
         Ok(config) => config,
         Err(error) => error.exit(),

@@ -25,18 +25,17 @@ use error::RunError;
 use crate::apply::MayWrite;
 use crate::config::{Connections, Discovery, Settings};
 use crate::error::chain;
-use crate::flags::Flags;
+use crate::flags::{Flags, LogFormat};
 use crate::lease::{Keeper, Permit, identity};
 use crate::metrics::Metrics;
 use crate::planes::{Direct, Projects, tuned};
-use crate::telemetry;
 use lead::Leadership;
 use management::Management;
 use ports::Ports;
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
 pub fn run(flags: &Flags) -> ExitCode {
-    telemetry::install(flags.log_format);
+    popcell_https::log::install(flags.log_format == LogFormat::Json);
     match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
