@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 use crate::kubeconfig;
 use crate::lab::Lab;
 use crate::plane::Plane;
+pub(crate) use route::of_project;
 use servers::{Hop, Servers};
 
 /// Larger than any object that etcd takes.

@@ -42,7 +42,7 @@ pub(super) fn route(path: &str, query: Option<&str>) -> Route {
 }
 
 /// Project id and the rest of the path below its prefix.
-pub(super) fn of_project(path: &str) -> Option<(&str, &str)> {
+pub(crate) fn of_project(path: &str) -> Option<(&str, &str)> {
     let below = path.strip_prefix(PROJECTS)?;
     let (project, rest) = below.split_once('/')?;
     let rest = rest.strip_prefix("control-plane")?;
