@@ -19,9 +19,10 @@ struct Course {
 
 impl Course {
     /// Whether a status may be written. One on another plane than what failed says nothing of the plan's own writes; after
-    /// a conflict it is decided anew first.
-    fn leaves(&self, status: &Patch) -> bool {
-        let other = |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && error.stale().is_none();
+    /// a conflict it is decided anew first, unless this was the `last` time.
+    fn leaves(&self, status: &Patch, last: bool) -> bool {
+        let other =
+            |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && (last || error.stale().is_none());
         self.failures.iter().all(other)
     }
 
@@ -44,6 +45,19 @@ impl Applier {
     /// # Errors
     /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
     pub async fn carry_out(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
+        self.carry(plan, difference, false).await
+    }
+
+    /// As [`Applier::carry_out`], for a plan that is not decided again at once after a conflict: a server that answers
+    /// every write with one does not hide the status for ever.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn carry_out_at_last(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
+        self.carry(plan, difference, true).await
+    }
+
+    async fn carry(&self, plan: &Plan, difference: &Differ<'_>, last: bool) -> Result<Done, ApplyError> {
         if plan.is_quiet() {
             return Ok(Done::Quiet);
         }
@@ -55,7 +69,7 @@ impl Applier {
         let mut told = course.failures.is_empty();
         let otherwise = plan.otherwise.as_ref().filter(|_| !told);
         let status = otherwise.or(plan.status.as_ref());
-        if let Some(status) = status.filter(|status| course.leaves(status)) {
+        if let Some(status) = status.filter(|status| course.leaves(status, last)) {
             let written = self.patch(status).await;
             told = written.is_ok();
             if let Err(error) = written {

@@ -121,11 +121,12 @@ impl Runner {
 
     async fn retried(&self, key: &Key, live: &mut Live) -> (Outcome, Verdict) {
         for retry in 0.. {
-            let error = match self.once(key, live).await {
+            let last = retry == IMMEDIATE_RETRIES;
+            let error = match self.once(key, live, last).await {
                 Ok(ended) => return ended,
                 Err(error) => error,
             };
-            if let Some(target) = error.stale().filter(|_| retry < IMMEDIATE_RETRIES) {
+            if let Some(target) = error.stale().filter(|_| !last) {
                 debug!(%error, "deciding again");
                 match self.world.applier.read(target).await {
                     Ok(found) => {
@@ -145,8 +146,8 @@ impl Runner {
         failed(error)
     }
 
-    async fn once(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
-        let ended = self.looked(key, live).await;
+    async fn once(&self, key: &Key, live: &mut Live, last: bool) -> Result<(Outcome, Verdict), ApplyError> {
+        let ended = self.looked(key, live, last).await;
         match (ended, live.take_missed()) {
             (ended, None) => ended,
             (Ok(_), Some(missed)) => Err(missed),
@@ -154,7 +155,7 @@ impl Runner {
         }
     }
 
-    async fn looked(&self, key: &Key, live: &mut Live) -> Result<(Outcome, Verdict), ApplyError> {
+    async fn looked(&self, key: &Key, live: &mut Live, last: bool) -> Result<(Outcome, Verdict), ApplyError> {
         self.reconciler.prepare(&self.world, live, key).await?;
         let decided = self
             .reconciler
@@ -170,11 +171,12 @@ impl Runner {
         if let Some(action) = &plan.status {
             debug!(%action, "planned");
         }
-        let done = self
-            .world
-            .applier
-            .carry_out(&plan, &|plane, kind| self.difference(plane, kind))
-            .await?;
+        let (applier, differ) = (&self.world.applier, |plane: &_, kind| self.difference(plane, kind));
+        let done = if last {
+            applier.carry_out_at_last(&plan, &differ).await?
+        } else {
+            applier.carry_out(&plan, &differ).await?
+        };
         if done == Done::Written {
             self.held.wrote();
         }

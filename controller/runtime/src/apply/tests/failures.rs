@@ -150,6 +150,19 @@ async fn d7_5_12_a_status_that_a_failure_may_belie_is_not_written() {
         assert!(tried.carry_out(&with_status(&plane)).await.is_err());
         assert_eq!(tried.server.asked(), [format!("PATCH {ALL}/a")]);
     }
+    // Where it is not decided again, it would never be written.
+    let tried = Tried::new(&[status(409, "changed"), (200, stored("own", "u")), (201, json!({}))]).await;
+    tried.applier.planes.engage(&project(), None).await.unwrap();
+    let plan = with_status(&project());
+    let last = tried
+        .applier
+        .carry_out_at_last(&plan, &|_, _| Difference::default())
+        .await;
+    assert!(last.unwrap_err().stale().is_some());
+    assert_eq!(
+        tried.server.asked()[1..],
+        [format!("PATCH {ALL}/own/status"), TOLD.to_owned()]
+    );
     // A status that is not taken is not told of either.
     let tried = Tried::new(&[status(403, "no"), status(500, "oh")]).await;
     tried.applier.planes.engage(&project(), None).await.unwrap();
