@@ -19,6 +19,7 @@ mod rights;
 mod single;
 mod takeover;
 mod tenant;
+mod waiting;
 mod world;
 mod writers;
 
@@ -41,6 +42,7 @@ fn workloads(suite: Suite<World>) -> Suite<World> {
         .test("deployments::k6_b26_a_cells_status_reaches_the_workload", Beside, deployments::status)
         .test("deployments::b2_projects_with_equal_names_do_not_mix", Beside, deployments::apart)
         .test("deployments::d18_a_paused_workload_is_left_alone", Beside, deployments::paused)
+        .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
         .test("cities::k2_g11_g39_a_city_needs_its_binding_to_begin_only", Beside, cities::bindings)
         .test("cities::c37_a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
         .test("deletion::e2_k5_a_workload_takes_everything_along", Beside, deletion::cascade)

@@ -1,9 +1,10 @@
 // Command karmada is Karmada's agent, aggregated API server, controller manager,
-// scheduler, webhook and karmadactl in one program; the name it is called by (or
-// its first argument) selects which. Each entry does what the main function of
-// the same command does upstream (cmd/<name>/main.go).
+// scheduler, webhook, karmadactl, and kubectl, which karmadactl is made of, in one
+// program; the name it is called by (or its first argument) selects which. Each
+// entry does what the main function of the same command does upstream
+// (cmd/<name>/main.go).
 //
-// One program instead of six shares the linked libraries: one link of about
+// One program instead of seven shares the linked libraries: one link of about
 // 100 MB instead of six.
 package main
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/component-base/logs"
 	_ "k8s.io/component-base/logs/json/register"
 	"k8s.io/klog/v2"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	"k8s.io/kubectl/pkg/cmd/util"
 	controllerruntime "sigs.k8s.io/controller-runtime"
 
@@ -62,7 +64,13 @@ func main() {
 		}
 		return
 	}
-	fmt.Fprintf(os.Stderr, "usage: karmada %s|karmadactl [flags]\n", strings.Join(serverNames(), "|"))
+	if name == "kubectl" {
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			util.CheckErr(err)
+		}
+		return
+	}
+	fmt.Fprintf(os.Stderr, "usage: karmada %s|karmadactl|kubectl [flags]\n", strings.Join(serverNames(), "|"))
 	os.Exit(2)
 }
 

@@ -40,7 +40,7 @@ var aliases = map[string][]string{
 	"plane": {"etcd", "kube-apiserver", "kube-controller-manager"},
 	"karmada": {
 		"karmada-agent", "karmada-aggregated-apiserver", "karmada-controller-manager",
-		"karmada-scheduler", "karmada-webhook", "karmadactl",
+		"karmada-scheduler", "karmada-webhook", "karmadactl", "kubectl",
 	},
 }
 
