@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::Either;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 use super::interest::{Interest, View};
@@ -21,6 +21,8 @@ const LIST_STEP: Duration = Duration::from_secs(30);
 
 /// The longest pause before a watch that broke is begun anew: a server that is back is noticed within it.
 const PAUSE: Duration = Duration::from_secs(30);
+/// A watch that has lasted so long was good, and what breaks it is a new trouble.
+const LASTED: Duration = Duration::from_secs(10);
 
 /// Kind of plane and kind of object: what watches and objects are counted by.
 pub(crate) type Sort = (&'static str, &'static str);
@@ -69,19 +71,34 @@ pub(crate) async fn follow(
     tell: &(dyn Fn(Change) + Send + Sync),
 ) {
     let _open = streams.open((plane_kind, interest.kind.kind));
-    let mut pauses = watcher::DefaultBackoff::default();
+    let mut pauses = Pauses::default();
     loop {
+        let began = Instant::now();
         let broken = match interest.view {
             View::Whole | View::Fields(_) => once::<false>(client, interest, store, tell).await,
             View::Metadata => once::<true>(client, interest, store, tell).await,
         };
         let broken = chain(&broken);
         warn!(error = broken, "a watch broke");
+        let lasted = store.is_known() && began.elapsed() >= LASTED;
         if let Some(change) = store.lose(broken) {
             tell(change);
         }
+        sleep(pauses.after(lasted)).await;
+    }
+}
+
+/// How long to wait between watches: client-go's times, which double with each that breaks early.
+#[derive(Default)]
+struct Pauses(watcher::DefaultBackoff);
+
+impl Pauses {
+    fn after(&mut self, lasted: bool) -> Duration {
+        if lasted {
+            *self = Self::default();
+        }
         // What is random is added to the longest pause of client-go's, and would double it.
-        sleep(pauses.next().map_or(PAUSE, |pause| pause.min(PAUSE))).await;
+        self.0.next().map_or(PAUSE, |pause| pause.min(PAUSE))
     }
 }
 
@@ -129,5 +146,22 @@ async fn once<const METADATA: bool>(
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c24_a_watch_that_lasted_is_begun_anew_soon() {
+        let (few, many) = (Duration::from_secs(2), Duration::from_secs(10));
+        let mut pauses = Pauses::default();
+        let first = pauses.after(false);
+        let last = (0..6).map(|_| pauses.after(false)).last().unwrap();
+        assert!(first < few && last > many, "{first:?}, {last:?}");
+        let again = pauses.after(true);
+        assert!(again < few, "{again:?}");
+        assert!((0..6).map(|_| pauses.after(false)).last().unwrap() > many);
     }
 }
