@@ -2,21 +2,28 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admission;
+mod brake;
+mod broken;
 mod callers;
 mod churn;
 mod cities;
+mod conflicts;
 mod deletion;
 mod deployments;
+mod handover;
 mod heals;
 mod idle;
+mod lists;
 mod namespaces;
 mod odd_deletions;
+mod outages;
 mod partition;
 mod projections;
 mod projects;
 mod replicas;
 mod rights;
 mod single;
+mod starts;
 mod takeover;
 mod tenant;
 mod waiting;
@@ -30,7 +37,7 @@ use popcell_suites::suite::Suite;
 use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [workloads, hub, comings_and_goings, singles, processes];
+    let parts = [workloads, hub, comings_and_goings, faults, singles, processes];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
@@ -43,6 +50,7 @@ fn workloads(suite: Suite<World>) -> Suite<World> {
         .test("deployments::b2_projects_with_equal_names_do_not_mix", Beside, deployments::apart)
         .test("deployments::d18_a_paused_workload_is_left_alone", Beside, deployments::paused)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
+        .test("conflicts::c02_after_a_conflict_what_is_true_then_is_written", Beside, conflicts::stale)
         .test("cities::k2_g11_g39_a_city_needs_its_binding_to_begin_only", Beside, cities::bindings)
         .test("cities::c37_a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
         .test("deletion::e2_k5_a_workload_takes_everything_along", Beside, deletion::cascade)
@@ -81,6 +89,15 @@ fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
+fn faults(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("outages::c36_a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
+        .test("outages::c36_a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
+        .test("broken::c22_c27_c35_projects_that_do_not_answer_harm_no_other", Alone, broken::beside_others)
+        .test("lists::c24_a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
+}
+
+#[rustfmt::skip]
 fn singles(suite: Suite<World>) -> Suite<World> {
     suite
         .test("single::e1_a_deployment_and_its_policy_reach_the_hub", Beside, single::federation)
@@ -94,5 +111,9 @@ fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
         .test("replicas::d17_f2_one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
+        .test("handover::c28_terms_that_end_badly", Alone, handover::bad_terms)
+        .test("brake::d7_4_what_would_go_at_a_start_stays_until_it_is_released", Alone, brake::held)
+        .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
+        .test("starts::d14_orphans_go_when_told_to", Alone, starts::reclaiming)
         .test("idle::a_minute_without_a_request", Alone, idle::quiet)
 }

@@ -16,11 +16,9 @@ const HANDOVER: Duration = Duration::from_secs(5);
 const TAKEOVER: Duration = Duration::from_secs(20);
 
 pub(crate) async fn one_writes(world: &World, namespace: &str) -> Result<()> {
-    let mut alone = world.controller.lock().await;
-    alone.stop()?;
-    let outcome = with_two(world, namespace).await;
-    alone.start_again().await?;
-    outcome
+    world
+        .without_controller(async || with_two(world, namespace).await)
+        .await
 }
 
 async fn with_two(world: &World, namespace: &str) -> Result<()> {
@@ -75,7 +73,7 @@ async fn handed_over(
 }
 
 /// Which of them may write: exactly one, at the end.
-async fn leader(replicas: &[Controller], within: Duration) -> Result<usize> {
+pub(crate) async fn leader(replicas: &[Controller], within: Duration) -> Result<usize> {
     eventually("one of them leads", within, async || {
         let mut leaders = Vec::new();
         for (index, replica) in replicas.iter().enumerate() {

@@ -1,19 +1,20 @@
 //! The world of this suite: Karmada with a Push and a Pull member and our webhook, API servers of projects behind the
 //! gateway, and the controller of the management plane as the users that the manifests describe: that of hub-rbac in the hub,
-//! that of project-rbac in projects, and that of overlays/management-plane where Projects and the Lease are.
+//! that of project-rbac in projects, and that of overlays/management-plane where Projects and the Lease are. What it asks
+//! the hub and milo for goes through proxies that can fail.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use popcell_api::kind;
+use popcell_api::kind::{self, Kind, Scope};
 use popcell_suites::definitions::{define, ready_project};
 use popcell_suites::suite::Shared;
 use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, kubeconfig, manifests,
-    objects, users,
+    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, kubeconfig,
+    manifests, objects, users,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -41,16 +42,23 @@ pub(crate) const REQUESTS: &str = "popcell-requests";
 /// Every verb but `watch`.
 const COUNTED: [&str; 7] = ["get", "list", "create", "update", "patch", "delete", "deletecollection"];
 
+/// What the one that writes holds.
+pub(crate) const LEASE: Kind = Kind::of("coordination.k8s.io", "v1", "Lease", "leases", Scope::Namespaced);
+
 pub(crate) struct World {
     pub(crate) lab: Lab,
     pub(crate) gateway: Gateway,
+    /// Between the controllers of all projects and the hub.
+    pub(crate) to_hub: FaultProxy,
+    /// Between them and the gateway: projects, and what projects there are.
+    pub(crate) to_milo: FaultProxy,
     /// The controller of all projects.
     pub(crate) controller: Mutex<Controller>,
     /// One of mode `single`.
     solo: Mutex<Controller>,
     hub_user: PathBuf,
     home: PathBuf,
-    milo: PathBuf,
+    spec: ControllerSpec,
     // Held: they end with their values.
     _webhook: Webhook,
     files: TempDir,
@@ -81,8 +89,11 @@ impl Shared for World {
         users::count(&lab.hub().await?, REQUESTS, users::HUB_USER, &COUNTED).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2, P3]).await?;
-        let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
-        let mut controller = Controller::unstarted(milo_spec(&home, &hub_user, &milo))?;
+        let to_hub = FaultProxy::start(&hub_user).await?;
+        let to_milo = FaultProxy::start(&gateway.kubeconfig(files.path(), Some(users::USER))?).await?;
+        let hub = to_hub.kubeconfig(files.path(), "to-hub")?;
+        let spec = milo_spec(&home, &hub, &to_milo.kubeconfig(files.path(), "to-milo")?);
+        let mut controller = Controller::unstarted(spec.clone())?;
         let host = controller.address().to_string();
         let (certificate, key) = lab.server_certificate("admission", &host).await?;
         controller.serve_webhook(&certificate, &key);
@@ -94,7 +105,9 @@ impl Shared for World {
             solo: Mutex::new(Controller::start(solo).await?),
             hub_user,
             home,
-            milo,
+            spec,
+            to_hub,
+            to_milo,
             gateway,
             _webhook: webhook,
             files,
@@ -120,13 +133,18 @@ impl Shared for World {
                 controller.last_words()
             );
         }
-        drop(self.gateway);
+        drop((self.to_hub, self.to_milo, self.gateway));
         self.lab.expect_alive().await?;
         self.lab.end().await
     }
 }
 
 impl World {
+    /// The kubeconfig of the controllers' user on the server that they run on.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// The kubeconfig of the controllers' user in the hub.
     pub(crate) fn hub_user(&self) -> &Path {
         &self.hub_user
@@ -150,7 +168,26 @@ impl World {
 
     /// A controller like that of this world, for changes by a test; [`World::controller`] should not run beside it.
     pub(crate) fn spec(&self) -> ControllerSpec {
-        milo_spec(&self.home, &self.hub_user, &self.milo)
+        self.spec.clone()
+    }
+
+    /// Takes the Lease away that ended controllers have left, so that the next one need not wait for its end.
+    pub(crate) async fn without_lease(&self) -> Result<()> {
+        let infra = self.lab.plane(INFRA).await?;
+        for lease in infra.list(LEASE, Some(users::NAMESPACE), "").await? {
+            let name = lease.metadata.name.unwrap_or_default();
+            infra.delete(LEASE, Some(users::NAMESPACE), &name).await?;
+        }
+        Ok(())
+    }
+
+    /// Does something while [`World::controller`] does not run.
+    pub(crate) async fn without_controller(&self, doing: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+        let mut alone = self.controller.lock().await;
+        alone.stop()?;
+        let outcome = doing().await;
+        alone.start_again().await?;
+        outcome
     }
 }
 

@@ -220,6 +220,16 @@ impl Controller {
         }
     }
 
+    /// The exit status when it ended by itself; then it can be started again.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        let process = self.process.as_mut().context("the controller does not run")?;
+        let status = process.try_wait()?;
+        if status.is_some() {
+            self.process = None;
+        }
+        Ok(status)
+    }
+
     /// What it has written since the first start.
     #[must_use]
     pub fn log(&self) -> String {

@@ -1,0 +1,142 @@
+//! Projects whose servers do not answer, beside others.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_suites::definitions::ready_project;
+use popcell_suites::read;
+use popcell_suites::steps::gone;
+use popcell_suites::world::SOON;
+use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Fault, Injected, always, eventually};
+use serde_json::json;
+
+use crate::tenant::Tenant;
+use crate::world::{INFRA, P1, P2, P3, WATCHED, World};
+
+const NAME: &str = "web-us-lhr";
+/// After so long a server that does not answer is asked rarely.
+const SETTLED: Duration = Duration::from_secs(20);
+/// How long requests are counted, and how many one project may cost in that time: fewer than one a second.
+const COUNTED: Duration = Duration::from_secs(10);
+const FEW: u64 = 10;
+/// Lines of the log about one project in all that time.
+const LINES: usize = 60;
+
+/// A project with trouble: what its hub side was before.
+struct Troubled {
+    id: &'static str,
+    tenant: Tenant,
+    carried: DynamicObject,
+}
+
+impl Troubled {
+    async fn new(world: &World, id: &'static str, namespace: &str) -> Result<Self> {
+        let tenant = Tenant::new(world, id, namespace).await?;
+        for name in ["web", "old"] {
+            tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
+        }
+        tenant.in_hub(WORKLOAD_DEPLOYMENT, "old-us-lhr", |_| Ok(())).await?;
+        let carried = tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
+        Ok(Self { id, tenant, carried })
+    }
+
+    /// Everything that is asked of this project meets the fault, and what runs ends.
+    fn breaks(&self, world: &World, fault: Fault) -> Injected {
+        let id = self.id;
+        let injected = world.to_milo.inject(fault, move |asked| asked.is_of(id));
+        world.to_milo.cut();
+        injected
+    }
+
+    async fn disturb(&self) -> Result<()> {
+        self.tenant.place("web", &[("us", &["LHR"], 2)]).await?;
+        self.tenant.delete(WORKLOAD, "old").await
+    }
+
+    async fn stands(&self) -> Result<()> {
+        let now = self.tenant.now_in_hub(NAME).await?;
+        ensure!(read::uid(&now) == read::uid(&self.carried) && now.metadata.deletion_timestamp.is_none());
+        let old = self.tenant.now_in_hub("old-us-lhr").await?;
+        ensure!(old.metadata.deletion_timestamp.is_none());
+        self.tenant.hub_namespace_object().await.map(|_| ())
+    }
+
+    fn asked(&self, world: &World) -> u64 {
+        world.to_milo.count(|asked| asked.is_of(self.id))
+    }
+
+    async fn lines(&self, world: &World) -> usize {
+        let about = format!("project {}", self.id);
+        let log = world.controller.lock().await.log();
+        log.lines().filter(|line| line.contains(&about)).count()
+    }
+}
+
+/// One answers 404 for all that is below its path, and its Project goes meanwhile; the other hangs up.
+pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> {
+    let infra = world.lab.plane(INFRA).await?;
+    ready_project(&infra, P3).await?;
+    let healthy = Tenant::new(world, P1, namespace).await?;
+    let hung_up = Troubled::new(world, P2, namespace).await?;
+    let lost = Troubled::new(world, P3, namespace).await?;
+    let before = [hung_up.lines(world).await, lost.lines(world).await];
+    let broken = hung_up.breaks(world, Fault::HungUp);
+    let missing = lost.breaks(world, Fault::not_served());
+    for troubled in [&hung_up, &lost] {
+        troubled.disturb().await?;
+    }
+    let first = carried_and_healed(&healthy, "first");
+    let rests = async {
+        tokio::time::sleep(SETTLED).await;
+        let asked = [hung_up.asked(world), lost.asked(world)];
+        tokio::time::sleep(COUNTED).await;
+        Ok([hung_up.asked(world) - asked[0], lost.asked(world) - asked[1]])
+    };
+    let (asked, ()) = tokio::try_join!(rests, first)?;
+    eprintln!("broken: {asked:?} requests in {COUNTED:?}");
+    ensure!(
+        asked.iter().all(|count| *count <= FEW),
+        "{asked:?} requests in {COUNTED:?}"
+    );
+    carried_and_healed(&healthy, "second").await?;
+    for (troubled, before) in [&hung_up, &lost].into_iter().zip(before) {
+        troubled.stands().await.with_context(|| troubled.id)?;
+        let lines = troubled.lines(world).await - before;
+        ensure!(lines <= LINES, "{lines} lines about {}", troubled.id);
+    }
+
+    broken.lift();
+    let two = |one: &DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2));
+    let now = hung_up.tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, two).await?;
+    ensure!(read::uid(&now) == read::uid(&hung_up.carried), "it was made anew");
+    hung_up.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "old-us-lhr").await?;
+
+    always("a path without a server proves nothing", WATCHED, async || {
+        lost.stands().await
+    })
+    .await?;
+    infra.delete(PROJECT, None, P3).await?;
+    gone(&lost.tenant.hub, NAMESPACE, "", &lost.tenant.hub_namespace).await?;
+    missing.lift();
+    ready_project(&infra, P3).await
+}
+
+/// A Workload reaches the hub, and a WorkloadDeployment that is deleted by hand is made again.
+async fn carried_and_healed(tenant: &Tenant, name: &str) -> Result<()> {
+    tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
+    let deployment = format!("{name}-us-lhr");
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, &deployment, |_| Ok(())).await?;
+    let deleted = tenant.in_project(WORKLOAD_DEPLOYMENT, &deployment, |_| Ok(())).await?;
+    tenant.delete(WORKLOAD_DEPLOYMENT, &deployment).await?;
+    eventually("it is made again", SOON, async || {
+        let now = tenant
+            .project
+            .expect(WORKLOAD_DEPLOYMENT, Some(&tenant.namespace), &deployment)
+            .await?;
+        ensure!(read::uid(&now) != read::uid(&deleted), "it is the old one");
+        Ok(())
+    })
+    .await
+}

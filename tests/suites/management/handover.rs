@@ -1,0 +1,165 @@
+//! Case C28: terms of a leader that end badly.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_suites::read;
+use popcell_suites::world::SOON;
+use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
+use popcell_test_support::{Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, eventually, users};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::replicas::leader;
+use crate::tenant::Tenant;
+use crate::world::{P1, World};
+
+const CHANGES: i32 = 10;
+const FLAPS: usize = 5;
+/// A holder that ends gracefully gives the Lease back; the other looks every second.
+const HANDOVER: Duration = Duration::from_secs(5);
+
+/// All that one replica asks, each server behind a proxy of its own.
+struct Ways {
+    hub: FaultProxy,
+    milo: FaultProxy,
+    infra: FaultProxy,
+    files: TempDir,
+}
+
+impl Ways {
+    async fn new(world: &World) -> Result<Self> {
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        Ok(Self {
+            hub: FaultProxy::start(world.hub_user()).await?,
+            milo: FaultProxy::start(&world.gateway.kubeconfig(files.path(), Some(users::USER))?).await?,
+            infra: FaultProxy::start(world.home()).await?,
+            files,
+        })
+    }
+
+    fn spec(&self) -> Result<ControllerSpec> {
+        let file = |proxy: &FaultProxy, name| proxy.kubeconfig(self.files.path(), name);
+        let (infra, hub) = (file(&self.infra, "infra")?, file(&self.hub, "hub")?);
+        Ok(ControllerSpec::management(&infra, &hub).milo(&file(&self.milo, "milo")?))
+    }
+
+    fn cut(&self) -> Vec<Injected> {
+        let silent = [&self.milo, &self.infra].map(|proxy| proxy.inject(Fault::Silent, |_| true));
+        // What is held already stays on its way.
+        let hub = self.hub.inject(Fault::Silent, |_| true);
+        silent.into_iter().chain([hub]).collect()
+    }
+}
+
+fn with_lease(spec: ControllerSpec) -> ControllerSpec {
+    spec.flag("--leader-elect=true")
+        .flag(format!("--leader-elect-namespace={}", users::NAMESPACE))
+}
+
+pub(crate) async fn bad_terms(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(1)).await?;
+    let ways = Ways::new(world).await?;
+    world
+        .without_controller(async || {
+            world.without_lease().await?;
+            let old = Controller::start(with_lease(ways.spec()?)).await?;
+            leader(std::slice::from_ref(&old), SOON).await?;
+            let new = Controller::start(with_lease(world.spec())).await?;
+            let mut both = vec![old, new];
+            let outcome = cut_off(&tenant, &ways, &mut both).await;
+            let outcome = match outcome {
+                Ok(()) => flapping(&tenant, &mut both).await,
+                failed => failed,
+            };
+            outcome.with_context(|| {
+                let words: Vec<String> = both.iter().map(Controller::last_words).collect();
+                words.join("\n\nthe other:\n")
+            })
+        })
+        .await
+}
+
+/// The leader is cut off while a write of its is on its way and ten changes come; the other does them all, and what
+/// arrives late changes nothing.
+async fn cut_off(tenant: &Tenant, ways: &Ways, both: &mut [Controller]) -> Result<()> {
+    let is_write = |asked: &Asked| asked.verb == "patch" && asked.name.as_deref() == Some("web-us-lhr");
+    let held = ways.hub.inject(Fault::Held, is_write);
+    tenant.place("web", &[("us", &["LHR"], 5)]).await?;
+    eventually("a write is held", SOON, async || {
+        ensure!(held.hits() > 0);
+        Ok(())
+    })
+    .await?;
+    let cut = ways.cut();
+    for number in 0..CHANGES {
+        tenant
+            .workload(&format!("late{number}"), &[("us", &["LHR"], 1)])
+            .await?;
+    }
+    tenant.place("web", &[("us", &["LHR"], 7)]).await?;
+    for number in 0..CHANGES {
+        tenant
+            .in_hub(WORKLOAD_DEPLOYMENT, &format!("late{number}-us-lhr"), replicas(1))
+            .await?;
+    }
+    let now = tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(7)).await?;
+    // It has no permission any more, and a process without it ends.
+    let [old, new] = both else { anyhow::bail!("not two") };
+    let status = eventually("the old leader ends", SOON, async || old.ended()?.context("it lives")).await?;
+    ensure!(!status.success(), "it ended as if it had been told to");
+    ensure!(new.health("/readyz").await?.0 == 200, "the new leader is not ready");
+
+    drop(cut);
+    let late = held.hits();
+    held.lift();
+    eventually("what was held has arrived", SOON, async || {
+        let codes = [200, 409, 422].map(|code| ways.hub.answered(code, is_write));
+        ensure!(codes.iter().sum::<u64>() >= late, "answers: {codes:?}");
+        Ok(())
+    })
+    .await?;
+    ensure!(
+        ways.hub.answered(200, is_write) == 0,
+        "a write of the old leader was taken"
+    );
+    let after = tenant.now_in_hub("web-us-lhr").await?;
+    ensure!(
+        after.metadata.resource_version == now.metadata.resource_version,
+        "it was written"
+    );
+    read::expect_at(&after, "/spec/scaleSettings/minReplicas", &json!(7))
+}
+
+/// Each leads in turn, and who has led before leads again.
+async fn flapping(tenant: &Tenant, both: &mut [Controller]) -> Result<()> {
+    both[0].start_again().await?;
+    for flap in 0..FLAPS {
+        let leads = leader(both, SOON).await?;
+        let standby = &both[1 - leads];
+        ensure!(
+            standby.health("/readyz").await?.0 == 200,
+            "readiness depends on leading"
+        );
+        let status = both[leads].stop()?;
+        ensure!(status.success(), "it ended with {status}");
+        let other = std::slice::from_ref(&both[1 - leads]);
+        leader(other, HANDOVER).await?;
+        let name = format!("flap{flap}");
+        tenant.workload(&name, &[("us", &["LHR"], 1)]).await?;
+        tenant
+            .in_hub(WORKLOAD_DEPLOYMENT, &format!("{name}-us-lhr"), |_| Ok(()))
+            .await?;
+        if flap + 1 < FLAPS {
+            both[leads].start_again().await?;
+        }
+    }
+    Ok(())
+}
+
+fn replicas(count: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
+    move |one| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(count))
+}
