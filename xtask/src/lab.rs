@@ -81,12 +81,7 @@ fn report(lab: &Detached) {
         println!("{name:40} {state}");
     }
     if let Some(companions) = companions::of(lab) {
-        println!(
-            "{:40} pid {}, log {}",
-            "stand-ins",
-            companions.pid,
-            companions.log.display()
-        );
+        println!("{}", companions.describe());
     }
     println!("\nlogs: {}\n", lab.logs().display());
     let karmadactl = lab.program("karmadactl");

@@ -52,6 +52,18 @@ impl ControllerSpec {
         }
     }
 
+    /// The controllers of a cell, whose Karmada Cluster has this name. `milo` is the kubeconfig for claims. It writes without
+    /// a Lease.
+    #[must_use]
+    pub fn cell(local: &Path, cluster: &str, hub: &Path, milo: &Path) -> Self {
+        let mut spec = Self::management(local, hub);
+        if let Some(group) = spec.flags.first_mut() {
+            "--enable-cell-controllers".clone_into(group);
+        }
+        spec.config["discovery"] = json!({ "mode": "single", "clusterName": cluster, "quotaKubeconfigPath": milo });
+        spec
+    }
+
     /// Many projects, found and reached by a kubeconfig of milo's API server.
     #[must_use]
     pub fn milo(mut self, milo: &Path) -> Self {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use popcell_test_support::definitions::define;
 use popcell_test_support::lab::Detached;
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, FAIL, Failure, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{Plane, objects};
 
 use super::MEMBERS;
@@ -27,11 +27,24 @@ const SOON: Duration = Duration::from_mins(1);
 
 /// The process beside a lab.
 pub(super) struct Companions {
-    pub(super) pid: u32,
-    pub(super) log: PathBuf,
+    pid: u32,
+    log: PathBuf,
 }
 
 impl Companions {
+    /// What runs, and how to make it fail.
+    pub(super) fn describe(&self) -> String {
+        let failures: Vec<&str> = Failure::ALL.into_iter().map(Failure::name).collect();
+        format!(
+            "{:40} pid {}, log {}\n  annotation {FAIL} on an Instance, or in a template: {}\n  what the project may use: \
+             ResourceGrant {NAMESPACE}/{PROJECT}-compute-quota",
+            "stand-ins",
+            self.pid,
+            self.log.display(),
+            failures.join(", "),
+        )
+    }
+
     /// Waits until it has ended, which it does after its lab.
     pub(super) fn ended(self) -> Result<()> {
         let end = Instant::now() + SOON;
@@ -122,7 +135,6 @@ async fn furnish(lab: &Detached) -> Result<()> {
         define(&cell, &IN_CELLS).await?;
         cell.apply(&objects::location(city)).await?;
     }
-    println!("lab: what the project may use is in ResourceGrant {NAMESPACE}/{PROJECT}-compute-quota");
     Ok(())
 }
 

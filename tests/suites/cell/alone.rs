@@ -1,0 +1,138 @@
+//! Cells while others are away, and after their controllers were.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_api::annotations;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::probe::sum_of;
+use popcell_test_support::{Plane, always, eventually};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{CELLS, P1, World};
+
+const CITY: &[&str] = &["DFW"];
+/// How long to watch for what must not happen: many passes.
+const WATCHED: Duration = Duration::from_secs(5);
+
+pub(crate) async fn project_away(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    world.gateway.close();
+    let away = while_away(&tenant, &cell).await;
+    world.gateway.reopen();
+    away?;
+    tenant.ready("web", 2).await?;
+    tenant.claims_are(&["web-us-dfw-0", "web-us-dfw-1"]).await
+}
+
+async fn while_away(tenant: &Tenant, cell: &Plane) -> Result<()> {
+    let before = tenant.instances(cell).await?;
+    always("everything runs on", WATCHED, async || {
+        let now = tenant.instances(cell).await?;
+        ensure!(now == before, "{now:?}");
+        for (name, _) in &now {
+            let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+            says(&one, "Ready", "True", "Available")?;
+        }
+        Ok(())
+    })
+    .await?;
+    cell.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-0").await?;
+    eventually(
+        "the slot runs again on the grant that is remembered",
+        SOON,
+        async || {
+            let one = cell.expect(INSTANCE, Some(&tenant.below), "web-us-dfw-0").await?;
+            ensure!(
+                !before.contains(&("web-us-dfw-0".to_owned(), popcell_suites::read::uid(&one))),
+                "it is the old one"
+            );
+            says(&one, "Ready", "True", "Available")
+        },
+    )
+    .await
+}
+
+pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.ready("web", 3).await?;
+    let before = tenant.instances(&cell).await?;
+    let restart =
+        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
+    tenant.edit("web", &restart).await?;
+    let mut controller = world.cells[0].lock().await;
+    for replaced in 1..=3 {
+        eventually("the roll has come so far", SOON, async || {
+            let now = tenant.instances(&cell).await?;
+            let kept = now.iter().filter(|one| before.contains(one)).count();
+            ensure!(kept <= 3 - replaced, "{kept} are as before");
+            Ok(())
+        })
+        .await?;
+        controller.kill()?;
+        controller.start_again().await?;
+    }
+    drop(controller);
+    tenant.ready("web", 3).await?;
+    tenant
+        .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"])
+        .await
+}
+
+/// Requests that change something, of the kinds that the cell writes and nobody else.
+async fn writes(plane: &Plane, resources: &[&str]) -> Result<f64> {
+    let page = plane.metrics().await?;
+    let mut sum = 0.0;
+    for verb in ["POST", "PUT", "PATCH", "DELETE", "APPLY"] {
+        for resource in resources {
+            let (verb, resource) = (format!("verb=\"{verb}\""), format!("resource=\"{resource}\""));
+            sum += sum_of(&page, "apiserver_request_total", &[verb.as_str(), resource.as_str()]);
+        }
+    }
+    Ok(sum)
+}
+
+pub(crate) async fn idle(world: &World, namespace: &str) -> Result<()> {
+    const CELL: [&str; 5] = [
+        "workloaddeployments",
+        "instances",
+        "networkbindings",
+        "subnetclaims",
+        "configmaps",
+    ];
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    tenant.ready("web", 4).await?;
+    let count = async || -> Result<Vec<f64>> {
+        let mut counts = vec![
+            writes(&tenant.hub, &["instances"]).await?,
+            writes(&tenant.project, &["resourceclaims", "instances"]).await?,
+        ];
+        for (name, _) in CELLS {
+            counts.push(writes(&world.lab.plane(name).await?, &CELL).await?);
+        }
+        Ok(counts)
+    };
+    // Until the last words of what was made before have come everywhere.
+    let mut before = count().await?;
+    eventually("nothing was written for some seconds", SOON, async || {
+        tokio::time::sleep(WATCHED).await;
+        let now = count().await?;
+        let same = now == before;
+        before = now;
+        ensure!(same, "{before:?}");
+        Ok(())
+    })
+    .await?;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let after = count().await?;
+    ensure!(after == before, "written: {before:?} and then {after:?}");
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Copies of Instances on the hub.
+
+use anyhow::{Result, ensure};
+use popcell_api::labels;
+use popcell_suites::read;
+use popcell_suites::steps::awaited;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::{eventually, objects};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, World};
+
+/// Upstream's E5: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it is.
+pub(crate) async fn bare(world: &World, namespace: &str) -> Result<()> {
+    let cell = world.lab.plane(DFW).await?;
+    let hub = world.lab.hub().await?;
+    let below = format!("{namespace}-e5");
+    cell.apply(&objects::namespace(&below)).await?;
+    let mut labelled = objects::namespace(&below);
+    labelled["metadata"]["labels"] = json!({
+        labels::UPSTREAM_CLUSTER_NAME: "cluster-elsewhere",
+        labels::UPSTREAM_NAMESPACE: "default",
+    });
+    hub.apply(&labelled).await?;
+    let mut instance = objects::instance_copy(&below, "web", 0, "");
+    instance["metadata"] = json!({ "namespace": below, "name": "test-writeback-instance" });
+    instance["spec"]["controller"] = json!({ "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] });
+    cell.create(&instance, false).await?;
+    let copy = awaited(&hub, INSTANCE, &below, "test-writeback-instance", |copy| {
+        says(copy, "Ready", "False", "SchedulingGatesPresent")
+    })
+    .await?;
+    let labels = copy.metadata.labels.unwrap_or_default();
+    ensure!(
+        labels.get(labels::UPSTREAM_CLUSTER_NAME).map(String::as_str) == Some("cluster-elsewhere")
+            && labels.get(labels::UPSTREAM_NAMESPACE).map(String::as_str) == Some("default")
+            && labels.get(labels::SOURCE_CLUSTER).map(String::as_str) == Some(DFW),
+        "{labels:?}"
+    );
+    ensure!(
+        copy.metadata.owner_references.is_none(),
+        "{:?}",
+        copy.metadata.owner_references
+    );
+    cell.delete(INSTANCE, Some(&below), "test-writeback-instance").await?;
+    popcell_suites::steps::gone(&hub, INSTANCE, &below, "test-writeback-instance").await
+}
+
+pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &["DFW"], 1, |_| {}).await?;
+    tenant.ready("web", 1).await?;
+    let name = "web-us-dfw-0";
+    let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, name, |one| {
+        says(one, "Ready", "True", "Available")
+    })
+    .await?;
+    tenant.hub.delete(INSTANCE, Some(&tenant.below), name).await?;
+    eventually("another copy says the same", SOON, async || {
+        let other = tenant.hub.expect(INSTANCE, Some(&tenant.below), name).await?;
+        ensure!(read::uid(&other) != read::uid(&copy), "it is the same");
+        says(&other, "Ready", "True", "Available")
+    })
+    .await
+}

@@ -1,0 +1,55 @@
+//! Cells on real control planes: Workloads of projects run in two cities and come back (design.md 7.5, issue C).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod alone;
+mod copies;
+mod quota;
+mod rollout;
+mod tenant;
+mod whole;
+mod world;
+
+use std::process::ExitCode;
+
+use popcell_suites::suite::Manner::{Alone, Beside};
+use popcell_suites::suite::Suite;
+use world::World;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let parts = [mission, rollouts, quotas, outages];
+    let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
+    Ok(suite.run())
+}
+
+#[rustfmt::skip]
+fn mission(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("whole::e6_c4_one_workload_runs_in_two_cities_and_comes_back", Beside, whole::runs)
+        .test("whole::c6_deletion_takes_everything_along", Beside, whole::deleted)
+        .test("copies::e5_an_instance_without_a_deployment_is_copied", Beside, copies::bare)
+        .test("copies::w5_a_copy_that_is_deleted_by_hand_comes_back", Beside, copies::deleted)
+}
+
+#[rustfmt::skip]
+fn rollouts(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("rollout::b10_c10_a_restart_rolls_one_by_one_from_the_highest", Beside, rollout::restarted)
+        .test("rollout::g4_c12_a_bad_image_is_told_and_repaired_by_a_new_template", Beside, rollout::repaired)
+        .test("rollout::scale_down_goes_past_a_broken_instance", Beside, rollout::scaled_down)
+        .test("rollout::d10_a_teardown_that_does_not_end_is_told", Beside, rollout::stuck)
+}
+
+#[rustfmt::skip]
+fn quotas(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("quota::c61_two_cells_share_a_budget_and_never_exceed_it", Alone, quota::shared)
+        .test("quota::a_roll_under_a_full_budget_loses_no_slot", Alone, quota::full)
+}
+
+#[rustfmt::skip]
+fn outages(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("alone::c7_while_the_project_is_away_a_lost_instance_comes_back", Alone, alone::project_away)
+        .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
+        .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
+}

@@ -1,0 +1,91 @@
+//! Budgets of a project that two cells share.
+
+use anyhow::{Result, ensure};
+use popcell_api::annotations;
+use popcell_suites::world::{DFW, ORD, SOON};
+use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::stand_ins::Budget;
+use popcell_test_support::{Plane, eventually};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P2, World};
+
+async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
+    let mut running = 0;
+    for cell in cells {
+        for one in cell.list(INSTANCE, Some(&tenant.below), "").await? {
+            running += usize::from(says(&one, "Ready", "True", "Available").is_ok());
+        }
+    }
+    Ok(running)
+}
+
+pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
+    world.quota.set_budget(Budget::instances(3));
+    let tenant = Tenant::new(world, P2, namespace).await?;
+    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    eventually("three run and one waits", SOON, async || {
+        let running = running(&tenant, &cells).await?;
+        ensure!(running == 3, "{running} run");
+        Ok(())
+    })
+    .await?;
+    // It is told in the project which one waits, and why.
+    let waiting = eventually("one of the two cities says that it waits", SOON, async || {
+        for city in ["dfw", "ord"] {
+            let name = format!("web-us-{city}");
+            let namespace = Some(tenant.namespace.as_str());
+            let deployment = tenant.project.expect(WORKLOAD_DEPLOYMENT, namespace, &name).await?;
+            let instance = tenant.project.get(INSTANCE, namespace, &format!("{name}-1")).await?;
+            if let (Ok(()), Some(instance)) = (says(&deployment, "ReplicasReady", "False", "QuotaExceeded"), instance) {
+                says(&instance, "Ready", "False", "PendingQuota")?;
+                return Ok(city);
+            }
+        }
+        anyhow::bail!("neither does")
+    })
+    .await?;
+    // Another ends: the one that waited runs.
+    let other = if waiting == "dfw" { ["DFW"] } else { ["ORD"] };
+    tenant.scale("web", &other, 2).await?;
+    tenant.ready("web", 2).await?;
+    let audit = world.quota.audit();
+    ensure!(audit.most.instances <= 3, "{audit:?}");
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn full(world: &World, namespace: &str) -> Result<()> {
+    world.quota.set_budget(Budget::instances(2));
+    let tenant = Tenant::new(world, P2, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    // Somebody else is waiting for whatever becomes free.
+    tenant.workload("envious", &["ORD"], 1, |_| {}).await?;
+    let ord = world.lab.plane(ORD).await?;
+    tenant
+        .instance(&ord, "envious-us-ord-0", |one| {
+            says(one, "QuotaGranted", "False", "QuotaExceeded")
+        })
+        .await?;
+    let before = tenant.instances(&cell).await?;
+    let restart =
+        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
+    tenant.edit("web", &restart).await?;
+    eventually("every instance is another", SOON, async || {
+        let now = tenant.instances(&cell).await?;
+        ensure!(now.len() == 2 && now.iter().all(|one| !before.contains(one)), "{now:?}");
+        Ok(())
+    })
+    .await?;
+    tenant.ready("web", 2).await?;
+    let envious = tenant.instance(&ord, "envious-us-ord-0", |_| Ok(())).await?;
+    says(&envious, "QuotaGranted", "False", "QuotaExceeded")?;
+    for name in ["web", "envious"] {
+        tenant.clean(name).await?;
+    }
+    tenant.claims_are(&[]).await
+}

@@ -1,0 +1,127 @@
+//! Rolls, repairs and scaling of Instances in a cell.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use popcell_api::annotations;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::eventually;
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::stand_ins::FAIL;
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, World};
+
+const CITY: &[&str] = &["DFW"];
+
+pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.ready("web", 3).await?;
+    let before = tenant.instances(&cell).await?;
+    let restart =
+        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
+    tenant.edit("web", &restart).await?;
+    // What was replaced, as it is seen: never a lower one before a higher one.
+    let mut order: Vec<usize> = Vec::new();
+    eventually("every instance is another", SOON, async || {
+        let now = tenant.instances(&cell).await?;
+        for (slot, (name, uid)) in before.iter().enumerate() {
+            let same = now.iter().any(|(other, other_uid)| other == name && other_uid == uid);
+            if !same && !order.contains(&slot) {
+                order.push(slot);
+            }
+        }
+        let old: BTreeSet<_> = before.iter().map(|(_, uid)| uid).collect();
+        ensure!(
+            now.len() == 3 && now.iter().all(|(_, uid)| !old.contains(uid)),
+            "{now:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    ensure!(order == [2, 1, 0], "replaced in the order {order:?}");
+    tenant.ready("web", 3).await?;
+    tenant
+        .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"])
+        .await
+}
+
+pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    let bad = json!({ "annotations": { FAIL: "image-unavailable" } });
+    tenant
+        .workload("web", CITY, 2, |one| one["spec"]["template"]["metadata"] = bad)
+        .await?;
+    tenant
+        .instance(&cell, "web-us-dfw-0", |one| {
+            says(one, "Ready", "Unknown", "ImageUnavailable")
+        })
+        .await?;
+    tenant
+        .in_project(popcell_test_support::kind::WORKLOAD_DEPLOYMENT, "web-us-dfw", |one| {
+            says(one, "Available", "False", "ImageUnavailable")
+        })
+        .await?;
+    ensure!(
+        tenant.instances(&cell).await?.len() == 1,
+        "the second waits for the first"
+    );
+    tenant
+        .edit(
+            "web",
+            &json!({ "template": { "metadata": { "annotations": { FAIL: null } } } }),
+        )
+        .await?;
+    tenant.ready("web", 2).await.map(|_| ())
+}
+
+pub(crate) async fn scaled_down(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.ready("web", 3).await?;
+    let broken = json!({ "metadata": { "annotations": { FAIL: "crash-loop" } } });
+    cell.merge(INSTANCE, Some(&tenant.below), "web-us-dfw-0", &broken)
+        .await?;
+    tenant
+        .instance(&cell, "web-us-dfw-0", |one| {
+            says(one, "Ready", "Unknown", "InstanceCrashing")
+        })
+        .await?;
+    tenant.scale("web", CITY, 1).await?;
+    eventually("only the broken one is left", SOON, async || {
+        let left = tenant.instances(&cell).await?;
+        ensure!(left.len() == 1 && left[0].0 == "web-us-dfw-0", "{left:?}");
+        Ok(())
+    })
+    .await?;
+    tenant.claims_are(&["web-us-dfw-0"]).await
+}
+
+pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let fail = |value: serde_json::Value| json!({ "metadata": { "annotations": { FAIL: value } } });
+    cell.merge(
+        INSTANCE,
+        Some(&tenant.below),
+        "web-us-dfw-1",
+        &fail(json!("stuck-teardown")),
+    )
+    .await?;
+    tenant.scale("web", CITY, 1).await?;
+    tenant
+        .deployment(&cell, "web-us-dfw", |one| {
+            says(one, "ReplicasReady", "False", "InstanceTerminating")
+        })
+        .await?;
+    cell.merge(INSTANCE, Some(&tenant.below), "web-us-dfw-1", &fail(json!(null)))
+        .await?;
+    tenant.ready("web", 1).await.map(|_| ())
+}

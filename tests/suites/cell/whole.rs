@@ -1,0 +1,85 @@
+//! The whole mission: declared in a project, run in cells, seen in the project.
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM};
+use popcell_api::{finalizers, labels};
+use popcell_suites::read;
+use popcell_suites::steps::gone;
+use popcell_suites::world::{DFW, ORD};
+use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, World};
+
+pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let workload = tenant.ready("web", 4).await?;
+    says(&workload, "Available", "True", "AvailablePlacementFound")?;
+    for (cell, city) in [(DFW, "dfw"), (ORD, "ord")] {
+        let (cell, name) = (world.lab.plane(cell).await?, format!("web-us-{city}"));
+        let names: Vec<String> = tenant
+            .instances(&cell)
+            .await?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        ensure!(names == [format!("{name}-0"), format!("{name}-1")], "{names:?}");
+        let instance = tenant
+            .instance(&cell, &format!("{name}-0"), |one| {
+                says(one, "Ready", "True", "Available")?;
+                says(one, "QuotaGranted", "True", "QuotaAvailable")
+            })
+            .await?;
+        read::expect_at(&instance, "/spec/controller/schedulingGates", &json!([]))?;
+        ensure!(
+            instance.metadata.finalizers == Some(vec![finalizers::UNIKRAFT_PROVIDER.to_owned()]),
+            "{:?}",
+            instance.metadata.finalizers
+        );
+        let shown = tenant
+            .in_project(INSTANCE, &format!("{name}-0"), |one| {
+                says(one, "Ready", "True", "Available")
+            })
+            .await?;
+        let carried = |key: &str| shown.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned();
+        ensure!(
+            carried(labels::SOURCE_CLUSTER).as_deref() == Some(cell.name()),
+            "{:?}",
+            shown.metadata.labels
+        );
+        let owner = tenant.in_project(WORKLOAD_DEPLOYMENT, &name, |_| Ok(())).await?;
+        let owners = shown.metadata.owner_references.unwrap_or_default();
+        ensure!(owners.iter().any(|one| one.uid == read::uid(&owner)), "{owners:?}");
+        // c60: claims live in the project and nowhere else.
+        ensure!(
+            cell.get(RESOURCE_CLAIM, Some(&tenant.below), &format!("instance-{name}-0"))
+                .await
+                .is_err()
+        );
+    }
+    tenant
+        .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-ord-0", "web-us-ord-1"])
+        .await
+}
+
+pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &["DFW", "ORD"], 1, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    tenant.delete("web").await?;
+    gone(&tenant.project, WORKLOAD, &tenant.namespace, "web").await?;
+    tenant.claims_are(&[]).await?;
+    for (cell, name) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
+        let cell = world.lab.plane(cell).await?;
+        let instance = format!("{name}-0");
+        gone(&cell, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
+        gone(&cell, INSTANCE, &tenant.below, &instance).await?;
+        gone(&cell, NETWORK_BINDING, &tenant.below, &format!("{name}-net-0")).await?;
+        gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
+        gone(&tenant.hub, INSTANCE, &tenant.below, &instance).await?;
+        gone(&tenant.project, INSTANCE, &tenant.namespace, &instance).await?;
+    }
+    Ok(())
+}
