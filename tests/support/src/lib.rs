@@ -5,7 +5,6 @@
 
 mod address;
 pub mod artifacts;
-mod cell;
 pub mod controller;
 pub mod definitions;
 mod eventually;
@@ -24,7 +23,6 @@ pub mod users;
 pub mod webhook;
 pub mod workspace;
 
-pub use cell::CellStandIn;
 pub use controller::{Controller, ControllerSpec};
 pub use eventually::{always, eventually};
 pub use faults::{Answer, Asked, Fault, FaultProxy, Injected};

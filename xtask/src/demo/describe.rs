@@ -74,18 +74,41 @@ pub(super) fn resource_binding(object: &DynamicObject) -> String {
     format!("ResourceBinding of {kind} {name}: {place}, replicas {replicas}{health}")
 }
 
+/// An Instance: whether it is ready, and what holds it.
+pub(super) fn instance(object: &DynamicObject) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let ready = condition(object, "Ready");
+    let gates = names(object, "/spec/controller/schedulingGates", "name");
+    match (object.metadata.deletion_timestamp.is_some(), gates.as_str()) {
+        (true, _) => format!("Instance {name}: is torn down"),
+        (false, "") => format!("Instance {name}: {ready}"),
+        (false, gates) => format!("Instance {name}: {ready}, waits for {gates}"),
+    }
+}
+
+/// A ResourceClaim: whether it is granted.
+pub(super) fn claim(object: &DynamicObject) -> String {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    format!("ResourceClaim {name}: {}", condition(object, "Granted"))
+}
+
 /// Status and reason of the condition Available.
 pub(super) fn available(object: &DynamicObject) -> String {
+    condition(object, "Available")
+}
+
+/// Status and reason of a condition.
+pub(super) fn condition(object: &DynamicObject, type_: &str) -> String {
     let conditions = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let found = conditions
         .into_iter()
         .flatten()
-        .find(|condition| condition["type"] == "Available");
+        .find(|condition| condition["type"] == type_);
     found.map_or_else(
-        || "Available not said".to_owned(),
+        || format!("{type_} not said"),
         |condition| {
             let field = |name: &str| condition[name].as_str().unwrap_or("?").to_owned();
-            format!("Available={} ({})", field("status"), field("reason"))
+            format!("{type_}={} ({})", field("status"), field("reason"))
         },
     )
 }
@@ -162,6 +185,26 @@ mod tests {
             workload(&object(value)),
             "Workload web: generation 3; 1 WorkloadDeployments, 1/2 ready, Available not said"
         );
+    }
+
+    #[test]
+    fn an_instance_says_what_holds_it() {
+        let mut value = json!({
+            "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance", "metadata": { "name": "web-0" },
+            "spec": { "controller": { "schedulingGates": [{ "name": "Network" }, { "name": "Quota" }] } },
+        });
+        assert_eq!(
+            instance(&object(value.clone())),
+            "Instance web-0: Ready not said, waits for Network, Quota"
+        );
+        value["spec"]["controller"]["schedulingGates"] = json!([]);
+        value["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True", "reason": "Available" }] });
+        assert_eq!(
+            instance(&object(value.clone())),
+            "Instance web-0: Ready=True (Available)"
+        );
+        value["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(instance(&object(value)), "Instance web-0: is torn down");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anyhow::Result;
 use futures::StreamExt;
 use kube::api::DynamicObject;
 use kube::runtime::{WatchStreamExt, watcher};
+use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_test_support::{Kind, Plane, kind};
 use tokio::task::JoinHandle;
 
@@ -56,7 +57,9 @@ impl Journal {
                 kind::WORKLOAD_DEPLOYMENT,
                 describe::workload_deployment,
             );
+            journal.watch((&cell, behind), number + 2, kind::INSTANCE, describe::instance);
         }
+        journal.watch((project, NAMESPACE), 0, RESOURCE_CLAIM, describe::claim);
         Ok(journal)
     }
 

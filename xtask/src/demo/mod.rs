@@ -1,4 +1,4 @@
-//! `demo`: a Workload of a project on its way to two cities and back, on a real Karmada.
+//! `demo`: a Workload of a project runs in two cities and comes back, on a real Karmada.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -6,9 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
-use popcell_test_support::{
-    CellStandIn, Controller, ControllerSpec, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace,
-};
+use popcell_test_support::{Controller, ControllerSpec, Lab, LabSpec, Member, Webhook, WebhookSpec, workspace};
 use serde_json::{Value, json};
 
 mod describe;
@@ -16,9 +14,11 @@ mod journal;
 mod scene;
 mod screen;
 mod story;
+mod surroundings;
 
 use journal::Journal;
 use scene::Scene;
+use surroundings::Surroundings;
 
 /// A city and the member that serves it.
 pub(crate) struct City {
@@ -48,7 +48,9 @@ const REPLICAS: i32 = 2;
 /// A city that it names and that the project may not use.
 const UNSERVED: &str = "AMS";
 
-/// The plane that stands for a project's control plane.
+/// The plane that stands for milo, which says which projects there are.
+const MILO: &str = "milo";
+/// The plane that stands for a project's control plane, and the project's id.
 const PROJECT: &str = "project";
 /// Namespace of the Workload in the project.
 const NAMESPACE: &str = "demo";
@@ -90,8 +92,9 @@ impl Demo {
     }
 
     async fn show(&self) -> Result<()> {
-        println!("\n=== Start: a project's control plane, one Karmada, two members, the webhook, the controller");
-        let spec = CITIES.iter().fold(LabSpec::karmada().plane(PROJECT), |spec, city| {
+        println!("\n=== Start: a project's control plane, one Karmada, two cells, the webhook, the controllers");
+        let planes = LabSpec::karmada().plane(MILO).plane(PROJECT);
+        let spec = CITIES.iter().fold(planes, |spec, city| {
             let member = if city.code == "ORD" {
                 Member::pull(city.member)
             } else {
@@ -105,18 +108,10 @@ impl Demo {
         webhook.register(lab.kubeconfig("hub")?, &[])?;
         println!("webhook: registered in Karmada by `popcell register`");
         let scene = Scene::prepare(lab, webhook).await?;
-        let spec = ControllerSpec::management(scene.lab.kubeconfig(PROJECT)?, scene.lab.kubeconfig("hub")?);
-        let mut controller = Controller::start(spec).await?;
-        println!("controller: ready, with the management controllers");
+        let surroundings = Surroundings::start(&scene.lab, Duration::from_secs_f64(self.pace)).await?;
+        let mut controllers = start(&scene, &surroundings).await?;
 
         let journal = Journal::start(&scene).await?;
-        let mut cells = Vec::new();
-        for city in &CITIES {
-            cells.push(CellStandIn::start(
-                scene.lab.plane(city.member).await?,
-                Duration::from_secs_f64(self.pace),
-            ));
-        }
         story::tell(&scene, &journal).await?;
         journal.end();
         screen::show(&scene).await?;
@@ -125,12 +120,28 @@ impl Demo {
             std::future::pending::<()>().await;
         }
         println!("\nWithout --once in a terminal, everything stays until you press Ctrl-C.");
-        drop(cells);
-        controller.expect_alive()?;
+        for controller in &mut controllers {
+            controller.expect_alive()?;
+        }
         scene.lab.expect_alive().await?;
         println!("ending everything");
         Ok(())
     }
+}
+
+/// The controllers of the management plane, and those of each cell.
+async fn start(scene: &Scene, surroundings: &Surroundings) -> Result<Vec<Controller>> {
+    let (lab, milo) = (&scene.lab, surroundings.milo());
+    let hub = lab.kubeconfig("hub")?;
+    let management = ControllerSpec::management(lab.kubeconfig(MILO)?, hub).milo(milo);
+    let mut controllers = vec![Controller::start(management).await?];
+    println!("controller: ready, with the management controllers");
+    for city in &CITIES {
+        let cell = ControllerSpec::cell(lab.kubeconfig(city.member)?, city.member, hub, milo);
+        controllers.push(Controller::start(cell).await?);
+        println!("controller: ready, with the cell controllers of {}", city.member);
+    }
+    Ok(controllers)
 }
 
 fn build() -> Result<()> {

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use popcell_api::names::HUB_NAMESPACE_PREFIX;
 use popcell_test_support::definitions::define;
-use popcell_test_support::{Lab, Plane, Webhook, kind, objects};
+use popcell_test_support::stand_ins::IN_PROJECTS;
+use popcell_test_support::{Lab, Plane, Webhook, objects};
 
 use super::{CITIES, NAMESPACE, PROJECT};
 
@@ -21,7 +22,7 @@ impl Scene {
     /// Makes a project of a plain API server: our kinds, a namespace with a network, and the cities that it may use.
     pub(super) async fn prepare(lab: Lab, webhook: Webhook) -> Result<Self> {
         let project = lab.plane(PROJECT).await?;
-        define(&project, &[kind::NETWORK, kind::LOCATION_BINDING]).await?;
+        define(&project, &IN_PROJECTS).await?;
         let namespace = project.apply(&objects::namespace(NAMESPACE)).await?;
         let uid = namespace.metadata.uid.context("a Namespace without uid")?;
         project.apply(&objects::network(NAMESPACE, "default")).await?;

@@ -14,6 +14,7 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
     println!("\nproject: the Workload as its owner sees it, and its share of each city");
     workloads(&scene.project).await?;
     deployments(&scene.project, NAMESPACE).await?;
+    instances(&scene.project, NAMESPACE).await?;
     println!(
         "\nhub (Karmada), {}: both deployments, with the status that the webhook's module aggregated",
         scene.hub_namespace
@@ -25,14 +26,19 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
             "\n{} (member, city {}): the deployment of {} and no other",
             city.member, city.code, city.code
         );
-        deployments(&lab.plane(city.member).await?, &scene.hub_namespace).await?;
+        let cell = lab.plane(city.member).await?;
+        deployments(&cell, &scene.hub_namespace).await?;
+        instances(&cell, &scene.hub_namespace).await?;
     }
     calls(webhook).await?;
     println!("\n=== Look around");
     let karmadactl = lab.program("karmadactl");
     let behind = ["hub"].into_iter().chain(CITIES.iter().map(|city| city.member));
-    let behind = behind.map(|plane| (plane, scene.hub_namespace.as_str(), "wd"));
-    for (plane, namespace, kinds) in [(PROJECT, NAMESPACE, "workloads,wd")].into_iter().chain(behind) {
+    let behind = behind.map(|plane| (plane, scene.hub_namespace.as_str(), "wd,instances"));
+    for (plane, namespace, kinds) in [(PROJECT, NAMESPACE, "workloads,wd,instances")]
+        .into_iter()
+        .chain(behind)
+    {
         let kubeconfig = lab.kubeconfig(plane)?;
         println!(
             "  {} --kubeconfig {} -n {namespace} get {kinds}",
@@ -47,7 +53,7 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
         webhook.module_dir().join("compute.wasm").display()
     );
     println!("  logs: {}", lab.dir().join("logs").display());
-    println!("The cells' status is written by a stand-in: it starts no instance, but reports as a cell would.");
+    println!("Milo's gateway, quota, network services and the provider are stand-ins: no machine runs.");
     Ok(())
 }
 
@@ -90,6 +96,21 @@ async fn deployments(plane: &Plane, namespace: &str) -> Result<()> {
     };
     let objects = plane.list(kind::WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
     table(&heads, &objects.iter().map(row).collect::<Vec<_>>());
+    Ok(())
+}
+
+async fn instances(plane: &Plane, namespace: &str) -> Result<()> {
+    let row = |object: &DynamicObject| {
+        vec![
+            object.metadata.name.clone().unwrap_or_default(),
+            describe::condition(object, "Ready"),
+            describe::condition(object, "QuotaGranted"),
+            describe::text(object, "/status/networkInterfaces/0/assignments/networkIP"),
+        ]
+    };
+    let objects = plane.list(kind::INSTANCE, Some(namespace), "").await?;
+    let rows = objects.iter().map(row).collect::<Vec<_>>();
+    table(&["INSTANCE", "READY", "QUOTA", "ADDRESS"], &rows);
     Ok(())
 }
 

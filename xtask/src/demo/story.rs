@@ -1,10 +1,12 @@
 //! What the demo does, and what must be seen before it goes on.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_api::labels;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_api::{annotations, labels};
 use popcell_test_support::{Plane, eventually, kind};
 use serde_json::{Value, json};
 
@@ -31,9 +33,60 @@ pub(super) async fn tell(scene: &Scene, journal: &Journal) -> Result<()> {
     scene.project.apply(&workload).await?;
     arrived(scene, REPLICAS + 1).await?;
 
+    journal.chapter("A restart, asked for in the project: one instance after the other, the highest first");
+    let before = running(scene).await?;
+    let restart = workload["spec"]["template"]
+        .as_object_mut()
+        .context("the example has no template")?;
+    restart.insert(
+        "metadata".to_owned(),
+        json!({ "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } }),
+    );
+    scene.project.apply(&workload).await?;
+    eventually("every instance is another", PATIENCE, async || {
+        let now = running(scene).await?;
+        let kept = now.iter().filter(|uid| before.contains(*uid)).count();
+        ensure!(now.len() == before.len() && kept == 0, "{kept} are as before");
+        Ok(())
+    })
+    .await?;
+    arrived(scene, REPLICAS + 1).await?;
+    claimed(scene).await?;
+
     let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
     Ok(())
+}
+
+/// Uids of the instances in all cells.
+async fn running(scene: &Scene) -> Result<BTreeSet<String>> {
+    let mut uids = BTreeSet::new();
+    for city in &CITIES {
+        let cell = scene.lab.plane(city.member).await?;
+        let instances = cell.list(kind::INSTANCE, Some(&scene.hub_namespace), "").await?;
+        uids.extend(instances.into_iter().filter_map(|one| one.metadata.uid));
+    }
+    Ok(uids)
+}
+
+/// The project shows every instance as ready, and each holds a claim.
+async fn claimed(scene: &Scene) -> Result<()> {
+    eventually("every instance is shown with its claim", PATIENCE, async || {
+        let shown = scene.project.list(kind::INSTANCE, Some(NAMESPACE), "").await?;
+        let claims = scene.project.list(RESOURCE_CLAIM, Some(NAMESPACE), "").await?;
+        let all = running(scene).await?.len();
+        let ready = shown
+            .iter()
+            .filter(|one| super::describe::instance(one).contains("Ready=True"))
+            .count();
+        ensure!(
+            (ready, claims.len()) == (all, all),
+            "of {all} instances {ready} are shown as ready, with {} claims",
+            claims.len()
+        );
+        Ok(())
+    })
+    .await
 }
 
 /// Every plane says of its own object that all instances are ready, up to the Workload.

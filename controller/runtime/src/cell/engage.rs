@@ -72,7 +72,7 @@ async fn level(cell: &Cell, world: &World) {
             wanted.insert(project.to_owned());
         }
     }
-    leave(world, &wanted).await;
+    leave(world, &wanted, cell.single.is_some()).await;
     for project in wanted {
         let plane = Plane::Project(project);
         if let Err(error) = world.planes.engage(&plane, None).await {
@@ -81,11 +81,12 @@ async fn level(cell: &Cell, world: &World) {
     }
 }
 
-async fn leave(world: &World, wanted: &BTreeSet<String>) {
+/// `beside`: the management controllers run in this process too, and have engaged the project of mode `single`.
+async fn leave(world: &World, wanted: &BTreeSet<String>, beside: bool) {
     for plane in world.planes.planes() {
         let Plane::Project(id) = &plane else { continue };
-        // In single-cluster mode that one is engaged for the management controllers.
-        if id != SINGLE && !wanted.contains(id) {
+        let is_others = beside && id == SINGLE;
+        if !is_others && !wanted.contains(id) {
             world.planes.disengage(&plane).await;
         }
     }

@@ -28,7 +28,7 @@ use crate::error::chain;
 use crate::flags::{Flags, LogFormat};
 use crate::lease::{Keeper, Permit, identity};
 use crate::metrics::Metrics;
-use crate::planes::{Direct, Projects, tuned};
+use crate::planes::{Addressing, Direct, Projects, tuned};
 use lead::Leadership;
 use management::Management;
 use ports::Ports;
@@ -106,10 +106,15 @@ fn on_signal() -> std::io::Result<CancellationToken> {
 }
 
 fn direct(settings: &Settings, connections: &Connections) -> Direct {
-    let projects = match (&settings.discovery, &connections.template) {
-        (Discovery::Milo(milo), Some(template)) => Projects::Milo {
+    let projects = match (&settings.discovery, &connections.template, &connections.quota) {
+        (Discovery::Milo(milo), Some(template), _) => Projects::Milo {
             addressing: milo.addressing,
             config: Box::new(template.clone()),
+        },
+        // A cell's own server is nobody's project, whatever a project is called (domain.md B16).
+        (Discovery::Single, _, Some(quota)) if !settings.controllers.management => Projects::Milo {
+            addressing: Addressing::Path,
+            config: Box::new(quota.clone()),
         },
         _ => Projects::Local,
     };
