@@ -7,6 +7,7 @@
 
 pub mod args;
 pub mod build;
+pub mod cell;
 pub mod check;
 pub mod console;
 pub mod doctor;
@@ -43,6 +44,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Doctor(args) => doctor::run(&args, console),
         Command::Orphans(args) => orphans::run(&args, console),
         Command::Reinterpret(args) => reinterpret::run(&args, console),
+        Command::Cell(args) => cell::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.
             let mut script = Vec::new();

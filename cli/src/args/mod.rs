@@ -1,5 +1,6 @@
 //! The argument tree. Help texts and the generated reference come from here alone.
 
+pub mod cell;
 pub mod cluster;
 pub mod hub;
 pub mod module;
@@ -48,6 +49,8 @@ pub enum Command {
     Orphans(hub::Orphans),
     /// Have Karmada interpret objects anew, after a module upgrade or an outage of the webhook
     Reinterpret(hub::Reinterpret),
+    /// Look after cells
+    Cell(cell::Cell),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""

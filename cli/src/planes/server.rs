@@ -4,12 +4,13 @@ use std::{future::Future, path::Path};
 
 use kube::{
     Api, Client, Error,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
     core::{GroupVersionKind, TypeMeta},
     discovery,
 };
 use popcell_controller_runtime::apply::absent;
 use popcell_core::plan::Precondition;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::api::{LIMIT, PlaneError, chain, config, wrong};
@@ -134,6 +135,26 @@ impl Server {
         self.run(&format!("read {} {name}", resource.kind), request).await
     }
 
+    /// Makes an object; [`Answer::Changed`] = there is one of this name.
+    pub async fn create(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        object: &Value,
+    ) -> Result<Answer, PlaneError> {
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let api = self.api(resource, namespace);
+        let request = async {
+            let object = DynamicObject::deserialize(object).map_err(Error::SerdeError)?;
+            answer((&resource.plural, name), api.create(&params, &object).await.map(drop))
+        };
+        self.run(&format!("create {} {name}", resource.kind), request).await
+    }
+
     /// Changes an object.
     pub async fn patch(
         &self,
@@ -183,7 +204,13 @@ impl Server {
     async fn run<T>(&self, action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, PlaneError> {
         let reason = match tokio::time::timeout(LIMIT, request).await {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(Error::Api(status))) => format!("{} {}", status.code, status.message),
+            Ok(Err(Error::Api(status))) => {
+                let remedy = match status.code {
+                    404 => " (does it serve this kind? look at --kubeconfig and --context)",
+                    _ => "",
+                };
+                format!("{} {}{remedy}", status.code, status.message)
+            }
             Ok(Err(error)) => chain(&error),
             Err(_) => format!("no answer within {LIMIT:?}"),
         };

@@ -7,6 +7,7 @@
     reason = "a test ends where it fails"
 )]
 
+mod cell;
 mod check;
 mod differ;
 mod doctor;
@@ -15,6 +16,7 @@ mod hello;
 mod interpret;
 mod interrupt;
 mod karmada;
+mod plane;
 mod program;
 mod test;
 mod usage;

@@ -1,0 +1,235 @@
+//! An API server of a few objects, as far as the commands that read and write objects need one. That real ones answer so is
+//! seen in tests/suites.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+
+use crate::program::scratch;
+
+/// What is answered instead, and how often.
+struct Script {
+    method: &'static str,
+    path: String,
+    code: u16,
+    message: &'static str,
+    times: usize,
+}
+
+#[derive(Default)]
+struct State {
+    /// Objects by path.
+    objects: BTreeMap<String, Value>,
+    scripts: Vec<Script>,
+    /// Method and path, in order.
+    asked: Vec<String>,
+}
+
+pub(crate) struct Plane {
+    state: Arc<Mutex<State>>,
+    folder: tempfile::TempDir,
+}
+
+impl Plane {
+    /// Serves until the end of the process.
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let state = Arc::new(Mutex::new(State::default()));
+        let folder = scratch();
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: plane\nclusters: [{{name: plane, cluster: {{server: 'http://{server}'}}}}]\n\
+             users: [{{name: plane, user: {{}}}}]\ncontexts: [{{name: plane, context: {{cluster: plane, user: plane}}}}]\n"
+        );
+        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        let serving = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let state = Arc::clone(&serving);
+                std::thread::spawn(move || serve(&connection, &state));
+            }
+        });
+        Self { state, folder }
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// Puts an object at a path.
+    pub(crate) fn put(&self, path: &str, mut object: Value) {
+        object["metadata"]["name"] = json!(path.rsplit('/').next().unwrap());
+        self.state.lock().unwrap().objects.insert(path.to_owned(), object);
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        self.state.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// Answers the next requests so, whatever is there.
+    pub(crate) fn refuse(&self, method: &'static str, path: &str, code: u16, message: &'static str, times: usize) {
+        let path = path.to_owned();
+        let script = Script {
+            method,
+            path,
+            code,
+            message,
+            times,
+        };
+        self.state.lock().unwrap().scripts.push(script);
+    }
+
+    /// Requests that were to change something.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let asked = &self.state.lock().unwrap().asked;
+        asked.iter().filter(|one| !one.starts_with("GET ")).cloned().collect()
+    }
+}
+
+/// Answers one request after the other until the client leaves.
+fn serve(connection: &TcpStream, state: &Mutex<State>) {
+    let mut reader = BufReader::new(connection);
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            let line = line.trim_end().to_owned();
+            if line.is_empty() {
+                break;
+            }
+            head.push(line);
+        }
+        let length = head.iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length")
+                .then(|| value.trim().parse().ok())?
+        });
+        let mut body = vec![0; length.unwrap_or(0)];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let mut parts = head.first().map(String::as_str).unwrap_or_default().split(' ');
+        let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let path = path.split('?').next().unwrap_or_default();
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let (code, body) = answer(method, path, body, &mut state.lock().unwrap());
+        let body = body.to_string();
+        let text = format!(
+            "HTTP/1.1 {code} Said\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut out = connection;
+        if out.write_all(text.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(method: &str, path: &str, body: Value, state: &mut State) -> (u16, Value) {
+    state.asked.push(format!("{method} {path}"));
+    let script = |one: &&mut Script| one.method == method && one.path == path && one.times > 0;
+    if let Some(script) = state.scripts.iter_mut().find(script) {
+        script.times -= 1;
+        return failure(script.code, "Scripted", script.message, path);
+    }
+    let is_one = state.objects.contains_key(path);
+    match method {
+        "GET" if is_one => (200, state.objects[path].clone()),
+        "GET" if is_collection(path) => (200, list(path, state)),
+        "POST" => {
+            let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
+            if state.objects.contains_key(&path) {
+                return failure(409, "AlreadyExists", "there is one", &path);
+            }
+            state.objects.insert(path, body.clone());
+            (201, body)
+        }
+        "PATCH" if is_one => {
+            merge(state.objects.get_mut(path).unwrap(), body);
+            (200, state.objects[path].clone())
+        }
+        "DELETE" if is_one => {
+            for field in ["uid", "resourceVersion"] {
+                if body["preconditions"][field] != state.objects[path]["metadata"][field] {
+                    return failure(409, "Conflict", "it has changed", path);
+                }
+            }
+            state.objects.remove(path);
+            (
+                200,
+                json!({ "kind": "Status", "apiVersion": "v1", "status": "Success" }),
+            )
+        }
+        _ => failure(404, "NotFound", "not found", path),
+    }
+}
+
+fn is_collection(path: &str) -> bool {
+    let parts: Vec<_> = path.trim_matches('/').split('/').collect();
+    let rest = parts
+        .get(if parts.first() == Some(&"api") { 2 } else { 3 }..)
+        .unwrap_or_default();
+    match rest {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest.len() == 1,
+        rest => rest.len() == 1,
+    }
+}
+
+/// Objects below `/prefix/plural`, in every namespace where the path names none.
+fn list(path: &str, state: &State) -> Value {
+    let (prefix, plural) = path.rsplit_once('/').unwrap();
+    let is_in = |one: &str| {
+        let Some((collection, _)) = one.rsplit_once('/') else {
+            return false;
+        };
+        let Some((of_prefix, of_plural)) = collection.rsplit_once('/') else {
+            return false;
+        };
+        let across = of_prefix
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with("/namespaces/"));
+        of_plural == plural && (of_prefix == prefix || across)
+    };
+    let items: Vec<_> = state
+        .objects
+        .iter()
+        .filter(|(one, _)| is_in(one))
+        .map(|(_, object)| object)
+        .collect();
+    json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })
+}
+
+fn failure(code: u16, reason: &str, message: &str, path: &str) -> (u16, Value) {
+    let mut parts = path.rsplit('/');
+    let (name, plural) = (parts.next(), parts.next());
+    let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+        "message": message, "details": { "kind": plural, "name": name } });
+    (code, body)
+}
+
+/// RFC 7386.
+fn merge(into: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else {
+        *into = patch;
+        return;
+    };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    for (key, value) in patch {
+        if value.is_null() {
+            into.as_object_mut().unwrap().remove(&key);
+        } else {
+            merge(&mut into[key], value);
+        }
+    }
+}
