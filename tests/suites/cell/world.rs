@@ -1,5 +1,6 @@
-//! The world of this suite: Karmada with a Push and a Pull member and our webhook, a project behind the gateway, the
-//! controllers of the management plane and of both cells, and stand-ins for the provider, network services and quota.
+//! The world of this suite: Karmada with a Push and a Pull member and our webhook, projects behind the gateway, the
+//! controllers of the management plane and of both cells as the users that the manifests describe, and stand-ins for the
+//! provider, network services and quota.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use popcell_suites::suite::Shared;
 use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, objects,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, manifests, objects, users,
 };
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -69,16 +70,17 @@ impl Shared for World {
 
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2]).await?;
-        let milo = gateway.kubeconfig(files.path(), None)?;
-        let hub = lab.kubeconfig("hub")?.to_owned();
-        let spec = ControllerSpec::management(lab.kubeconfig(INFRA)?, &hub).milo(&milo);
+        let hub_user = users::of_hub(&lab, files.path()).await?;
+        users::cells_on_hub(&lab.hub().await?, &CELLS.map(|(name, _)| name)).await?;
+        let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
+        let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
+        let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
         let management = Mutex::new(Controller::start(spec).await?);
-        let start = |name: &str| {
-            let kubeconfig = lab.kubeconfig(name).map(Path::to_owned);
-            let (hub, milo, name) = (hub.clone(), milo.clone(), name.to_owned());
-            async move { Controller::start(ControllerSpec::cell(&kubeconfig?, &name, &hub, &milo)).await }
-        };
-        let cells = [start(DFW).await?, start(ORD).await?].map(Mutex::new);
+        let mut cells = Vec::new();
+        for (name, _) in CELLS {
+            cells.push(Mutex::new(start(&lab, &gateway, name, files.path()).await?));
+        }
+        let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
             management,
             cells,
@@ -104,6 +106,7 @@ impl Shared for World {
         let controllers = self.cells.into_iter().chain([self.management]);
         for mut controller in controllers.map(Mutex::into_inner) {
             controller.expect_alive()?;
+            refused_nothing(&controller)?;
             let status = controller.stop()?;
             ensure!(
                 status.success(),
@@ -117,9 +120,34 @@ impl Shared for World {
     }
 }
 
+/// The controller of a cell as its user in the cell, on the hub and in projects.
+async fn start(lab: &Lab, gateway: &Gateway, name: &str, files: &Path) -> Result<Controller> {
+    let user = users::cell(name);
+    let home = users::at_home(lab, name, manifests::CELL, files).await?;
+    let hub = lab
+        .user(&user, &[])
+        .await?
+        .remove("hub")
+        .context("no kubeconfig of the hub")?;
+    let milo = gateway.kubeconfig(files, Some(&user))?;
+    Controller::start(ControllerSpec::cell(&home, name, &hub, &milo)).await
+}
+
+/// Every right that it needed was among those that are shipped, and no policy refused it anything.
+fn refused_nothing(controller: &Controller) -> Result<()> {
+    let log = controller.log();
+    let refusal = |line: &&str| line.contains(" cannot ") || line.contains("ValidatingAdmissionPolicy");
+    let mut refusals = log.lines().filter(refusal);
+    match refusals.next() {
+        None => Ok(()),
+        Some(line) => anyhow::bail!("a right is missing, and {} times more: {line}", refusals.count()),
+    }
+}
+
 async fn project(lab: &Lab, name: &str) -> Result<()> {
     let plane = lab.plane(name).await?;
     define(&plane, &IN_PROJECTS).await?;
+    users::cells_in_project(&plane, &CELLS.map(|(name, _)| name)).await?;
     for (_, city) in CELLS {
         plane.apply(&objects::location_binding(city)).await?;
     }
