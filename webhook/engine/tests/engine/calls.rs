@@ -78,11 +78,7 @@ fn what_an_aggregation_left_out_is_told() {
 
 #[test]
 fn c07_the_five_causes_are_told_apart() {
-    let settings = Settings {
-        call_timeout: Duration::from_millis(200),
-        ..settings()
-    };
-    let module = module(&settings);
+    let (patient, hasty) = (module(&settings()), module(&hasty()));
     let cases = [
         ("loop", "deadline", "deadline of 200ms (--call-timeout"),
         ("trap", "trapped", "trapped in"),
@@ -99,7 +95,8 @@ fn c07_the_five_causes_are_told_apart() {
         ("unsupported", "unsupported", "does not implement"),
     ];
     for (behaviour, label, text) in cases {
-        let error = ask(&module, InterpretHealth, behaviour).unwrap_err();
+        let module = if behaviour == "loop" { &hasty } else { &patient };
+        let error = ask(module, InterpretHealth, behaviour).unwrap_err();
         let message = error.to_string();
         assert_eq!(error.label(), label, "{behaviour}: {message}");
         assert!(
@@ -111,20 +108,24 @@ fn c07_the_five_causes_are_told_apart() {
     }
 }
 
-#[test]
-fn a_limit_that_was_met_says_what_was_used() {
-    let settings = Settings {
+/// For a call that has no end: any other may need longer than this on a busy machine.
+fn hasty() -> Settings {
+    Settings {
         call_timeout: Duration::from_millis(200),
         ..settings()
-    };
-    let module = module(&settings);
-    let cause = ask(&module, InterpretHealth, "loop").unwrap_err().cause;
+    }
+}
+
+#[test]
+fn a_limit_that_was_met_says_what_was_used() {
+    let settings = settings();
+    let cause = ask(&module(&hasty()), InterpretHealth, "loop").unwrap_err().cause;
     // A deadline is exact to ten milliseconds downwards; upwards it depends on how busy the machine is.
     assert!(
         matches!(cause, Cause::Deadline { limit, ran } if ran + Duration::from_millis(10) >= limit),
         "{cause:?}"
     );
-    let cause = ask(&module, InterpretHealth, "allocate").unwrap_err().cause;
+    let cause = ask(&module(&settings), InterpretHealth, "allocate").unwrap_err().cause;
     assert!(
         matches!(cause, Cause::Memory { limit, asked } if limit == settings.max_memory && asked > limit),
         "{cause:?}"
@@ -148,7 +149,7 @@ fn c07_a_trap_names_the_modules_function() {
 #[test]
 fn c07_after_every_failure_the_next_call_is_served() {
     let settings = Settings {
-        call_timeout: Duration::from_millis(200),
+        call_timeout: Duration::from_secs(2),
         ..settings()
     };
     let module = module(&settings);

@@ -46,11 +46,11 @@ async fn parts_of_statuses_that_were_left_out_are_counted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c07_five_faults_are_told_apart_and_the_server_goes_on() {
     let world = World::new(&["misbehaving", "other"]);
-    let webhook = world.start(&["--call-timeout", "500ms"]);
+    let webhook = world.start(&["--call-timeout", "3s"]);
     let client = world.client(&webhook);
     let mut messages = Vec::new();
     for (behaviour, label, expected) in [
-        ("loop", "deadline", "ran longer than its deadline of 500ms"),
+        ("loop", "deadline", "ran longer than its deadline of 3s"),
         ("trap", "trapped", "trapped"),
         ("allocate", "memory", "wanted more memory than 64 MiB"),
         ("recurse", "stack", "stack overflow"),
