@@ -11,11 +11,9 @@ use popcell_test_support::{Plane, always, eventually};
 use serde_json::json;
 
 use crate::tenant::{Tenant, says};
-use crate::world::{CELLS, P1, World};
+use crate::world::{CELLS, P1, WATCHED, World};
 
 const CITY: &[&str] = &["DFW"];
-/// How long to watch for what must not happen: many passes.
-const WATCHED: Duration = Duration::from_secs(5);
 
 pub(crate) async fn project_away(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P1, namespace).await?;

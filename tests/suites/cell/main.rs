@@ -3,6 +3,7 @@
 
 mod alone;
 mod copies;
+mod outages;
 mod quota;
 mod rollout;
 mod tenant;
@@ -50,6 +51,8 @@ fn quotas(suite: Suite<World>) -> Suite<World> {
 fn outages(suite: Suite<World>) -> Suite<World> {
     suite
         .test("alone::c7_while_the_project_is_away_a_lost_instance_comes_back", Alone, alone::project_away)
+        .test("outages::c7_while_the_hub_is_away_the_cell_heals_rolls_and_grows", Alone, outages::hub_away)
+        .test("outages::c7_while_hub_and_project_are_away_a_lost_instance_comes_back", Alone, outages::both_away)
         .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
         .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
 }

@@ -3,6 +3,7 @@
 //! provider, network services and quota.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
@@ -12,7 +13,8 @@ use popcell_suites::suite::Shared;
 use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, manifests, objects, users,
+    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, manifests,
+    objects, users,
 };
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -26,6 +28,8 @@ pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
 const PLENTY: i64 = 1000;
+/// How long to watch for what must not happen: many passes.
+pub(crate) const WATCHED: Duration = Duration::from_secs(5);
 
 pub(crate) struct World {
     pub(crate) lab: Lab,
@@ -33,6 +37,8 @@ pub(crate) struct World {
     pub(crate) management: Mutex<Controller>,
     /// In the order of [`CELLS`].
     pub(crate) cells: [Mutex<Controller>; 2],
+    /// Between the controller of each cell, in the same order, and the hub; Karmada does not pass here.
+    pub(crate) to_hub: [FaultProxy; 2],
     /// Quota of the second project.
     pub(crate) quota: Quota,
     // Held: they end with their values.
@@ -76,14 +82,17 @@ impl Shared for World {
         let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
         let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
         let management = Mutex::new(Controller::start(spec).await?);
+        let to_hub = [to_hub(&lab, DFW).await?, to_hub(&lab, ORD).await?];
         let mut cells = Vec::new();
-        for (name, _) in CELLS {
-            cells.push(Mutex::new(start(&lab, &gateway, name, files.path()).await?));
+        for ((name, _), hub) in CELLS.iter().zip(&to_hub) {
+            let hub = hub.kubeconfig(files.path(), &format!("hub-of-{name}"))?;
+            cells.push(Mutex::new(start(&lab, &gateway, name, &hub, files.path()).await?));
         }
         let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
             management,
             cells,
+            to_hub,
             quota,
             gateway,
             _stand_ins: (providers, networks, plenty),
@@ -120,17 +129,17 @@ impl Shared for World {
     }
 }
 
+/// To the hub as the user of a cell.
+async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
+    let mut files = lab.user(&users::cell(name), &[]).await?;
+    FaultProxy::start(&files.remove("hub").context("no kubeconfig of the hub")?).await
+}
+
 /// The controller of a cell as its user in the cell, on the hub and in projects.
-async fn start(lab: &Lab, gateway: &Gateway, name: &str, files: &Path) -> Result<Controller> {
-    let user = users::cell(name);
+async fn start(lab: &Lab, gateway: &Gateway, name: &str, hub: &Path, files: &Path) -> Result<Controller> {
     let home = users::at_home(lab, name, manifests::CELL, files).await?;
-    let hub = lab
-        .user(&user, &[])
-        .await?
-        .remove("hub")
-        .context("no kubeconfig of the hub")?;
-    let milo = gateway.kubeconfig(files, Some(&user))?;
-    Controller::start(ControllerSpec::cell(&home, name, &hub, &milo)).await
+    let milo = gateway.kubeconfig(files, Some(&users::cell(name)))?;
+    Controller::start(ControllerSpec::cell(&home, name, hub, &milo)).await
 }
 
 /// Every right that it needed was among those that are shipped, and no policy refused it anything.

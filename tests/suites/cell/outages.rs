@@ -1,0 +1,175 @@
+//! Cells that do not reach the hub, or neither hub nor projects: what runs goes on, and what was missed is made up for.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::annotations;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::read;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::{INSTANCE, Kind};
+use popcell_test_support::{Fault, Plane, always, eventually};
+use serde_json::{Value, json};
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, WATCHED, World};
+
+const CITY: &[&str] = &["DFW"];
+const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
+
+/// Uids of objects by their names.
+async fn uids(plane: &Plane, kind: Kind, namespace: &str) -> Result<BTreeMap<String, String>> {
+    let found = plane.list(kind, Some(namespace), "").await?;
+    let each = |one: &DynamicObject| (one.metadata.name.clone().unwrap_or_default(), read::uid(one));
+    Ok(found.iter().map(each).collect())
+}
+
+/// What may not change on the planes that the cell does not reach.
+#[derive(Debug, PartialEq)]
+struct Afar {
+    copies: BTreeMap<String, String>,
+    claims: BTreeMap<String, String>,
+}
+
+impl Afar {
+    async fn of(tenant: &Tenant) -> Result<Self> {
+        Ok(Self {
+            copies: uids(&tenant.hub, INSTANCE, &tenant.below).await?,
+            claims: uids(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
+        })
+    }
+}
+
+async fn all_ready(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
+    for name in names {
+        let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+        says(&one, "Ready", "True", "Available")?;
+    }
+    Ok(())
+}
+
+/// An Instance that is deleted by hand comes back as another and runs.
+async fn healed(tenant: &Tenant, cell: &Plane, name: &str) -> Result<()> {
+    let old = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+    cell.delete(INSTANCE, Some(&tenant.below), name).await?;
+    tenant
+        .instance(cell, name, |one| {
+            ensure!(read::uid(one) != read::uid(&old), "it is the old one");
+            says(one, "Ready", "True", "Available")
+        })
+        .await
+        .map(|_| ())
+}
+
+/// Waits until each copy says what its Instance in the cell says, and so does what the project shows.
+async fn told(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
+    eventually("hub and project tell of what runs in the cell", SOON, async || {
+        for name in names {
+            let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+            let copy = tenant.hub.expect(INSTANCE, Some(&tenant.below), name).await?;
+            let shown = tenant.project.expect(INSTANCE, Some(&tenant.namespace), name).await?;
+            for other in [&copy, &shown] {
+                read::expect_at(other, "/spec/runtime", read::at(&one, "/spec/runtime"))?;
+                let since = |object: &DynamicObject| -> Result<Value> {
+                    Ok(read::condition(object, "Ready")?["lastTransitionTime"].clone())
+                };
+                ensure!(since(other)? == since(&one)?, "{name} is told of otherwise");
+                says(other, "Ready", "True", "Available")?;
+            }
+        }
+        Ok(())
+    })
+    .await
+}
+
+pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    told(&tenant, &cell, &NAMES).await?;
+    let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
+    let away = world.to_hub[0].inject(Fault::HungUp, |_| true);
+    world.to_hub[0].cut();
+    always("everything runs on", WATCHED, async || {
+        ensure!(tenant.instances(&cell).await? == before);
+        ensure!(Afar::of(&tenant).await? == afar);
+        all_ready(&tenant, &cell, &NAMES).await
+    })
+    .await?;
+    healed(&tenant, &cell, NAMES[0]).await?;
+    // Karmada goes on: what users change comes into the cell, which rolls and grows without the hub.
+    let mut template = json!({ "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } });
+    template["spec"]["runtime"]["sandbox"]["containers"] =
+        json!([{ "name": "web", "image": "registry.example.com/web:2" }]);
+    tenant.edit("web", &json!({ "template": template })).await?;
+    tenant.scale("web", CITY, 3).await?;
+    let names = [NAMES[0], NAMES[1], "web-us-dfw-2"];
+    for name in names {
+        tenant
+            .instance(&cell, name, |one| {
+                let image = read::at(one, "/spec/runtime/sandbox/containers/0/image");
+                ensure!(image == "registry.example.com/web:2", "{image}");
+                says(one, "Ready", "True", "Available")
+            })
+            .await?;
+    }
+    ensure!(away.hits() > 0, "nobody asked the hub");
+    let now = Afar::of(&tenant).await?;
+    ensure!(now.copies == afar.copies, "{now:?}, not {afar:?}");
+    for (name, uid) in &afar.claims {
+        ensure!(now.claims.get(name) == Some(uid), "{now:?}, not {afar:?}");
+    }
+    away.lift();
+    told(&tenant, &cell, &names).await?;
+    tenant.ready("web", 3).await?;
+    let copies = Afar::of(&tenant).await?.copies;
+    for (name, uid) in &afar.copies {
+        ensure!(copies.get(name) == Some(uid), "the copy {name} was made anew");
+    }
+    tenant.claims_are(&names).await
+}
+
+pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    told(&tenant, &cell, &NAMES).await?;
+    let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
+    let away = world.to_hub[0].inject(Fault::HungUp, |_| true);
+    world.to_hub[0].cut();
+    world.gateway.close();
+    let alone = async {
+        always("everything runs on", WATCHED, async || {
+            ensure!(tenant.instances(&cell).await? == before);
+            all_ready(&tenant, &cell, &NAMES).await
+        })
+        .await?;
+        healed(&tenant, &cell, NAMES[1]).await?;
+        // A restart finds both away, and what it does not see it does not take for gone.
+        let mut controller = world.cells[0].lock().await;
+        controller.kill()?;
+        controller.start_again().await?;
+        drop(controller);
+        healed(&tenant, &cell, NAMES[0]).await?;
+        always("nothing is torn down", WATCHED, async || {
+            ensure!(Afar::of(&tenant).await? == afar);
+            all_ready(&tenant, &cell, &NAMES).await
+        })
+        .await?;
+        ensure!(away.hits() > 0, "nobody asked the hub");
+        Ok(())
+    };
+    let alone = alone.await;
+    world.gateway.reopen();
+    away.lift();
+    alone?;
+    told(&tenant, &cell, &NAMES).await?;
+    tenant.ready("web", 2).await?;
+    tenant.claims_are(&NAMES).await?;
+    let now = Afar::of(&tenant).await?;
+    ensure!(now == afar, "{now:?}, not {afar:?}");
+    Ok(())
+}
