@@ -1,0 +1,153 @@
+//! Karmada between hub and cells: it restarts, a second cell serves the same city, a cell is cut off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::{LOCATION, RESOURCE_CLAIM};
+use popcell_api::{annotations, labels};
+use popcell_suites::steps::gone;
+use popcell_suites::world::{DFW, ORD, SOON};
+use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Fault, Plane, always, eventually, objects};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, WATCHED, World};
+
+const MANAGER: &str = "karmada-controller-manager";
+
+pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+    tenant.workload("web", &["DFW", "ORD"], 3, |_| {}).await?;
+    tenant.ready("web", 6).await?;
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut look = async || -> Result<usize> {
+        for cell in &cells {
+            for (name, uid) in tenant.instances(cell).await? {
+                seen.entry(name).or_default().insert(uid);
+            }
+        }
+        ensure!(
+            seen.values().all(|uids| uids.len() <= 2),
+            "one was replaced twice: {seen:?}"
+        );
+        Ok(seen.values().filter(|uids| uids.len() == 2).count())
+    };
+    look().await?;
+    let restart =
+        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
+    tenant.edit("web", &restart).await?;
+    eventually("the roll has begun", SOON, async || {
+        ensure!(look().await? >= 1, "none is replaced");
+        Ok(())
+    })
+    .await?;
+    world.lab.restart(MANAGER).await?;
+    eventually("every instance is another", SOON, async || {
+        let replaced = look().await?;
+        ensure!(replaced == 6, "{replaced} are replaced");
+        Ok(())
+    })
+    .await?;
+    tenant.ready("web", 6).await?;
+    always("none is replaced twice", WATCHED, async || look().await.map(|_| ())).await?;
+    tenant.clean("web").await
+}
+
+async fn with_city(hub: &Plane, cluster: &str, city: &str) -> Result<()> {
+    let labelled = json!({ "metadata": { "labels": { labels::CITY_CODE: city } } });
+    hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
+}
+
+pub(crate) async fn second_cell(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let ord = world.lab.plane(ORD).await?;
+    tenant.workload("first", &["DFW"], 1, |_| {}).await?;
+    tenant.ready("first", 1).await?;
+    ord.apply(&objects::location("DFW")).await?;
+    with_city(&tenant.hub, ORD, "DFW").await?;
+    let outcome = shared_city(world, &tenant).await;
+    with_city(&tenant.hub, ORD, "ORD").await?;
+    ord.delete(LOCATION, None, "dfw").await?;
+    outcome
+}
+
+async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
+    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+    let names = ["first", "second", "third", "fourth"];
+    for name in &names[1..] {
+        tenant.workload(name, &["DFW"], 1, |_| {}).await?;
+    }
+    let mut home: BTreeMap<String, String> = BTreeMap::new();
+    let mut once = async || -> Result<usize> {
+        let mut found = BTreeMap::new();
+        for cell in &cells {
+            for (kind, suffix) in [(WORKLOAD_DEPLOYMENT, ""), (INSTANCE, "-0")] {
+                for name in tenant.names(cell, kind, &tenant.below).await? {
+                    let of = name.trim_end_matches(suffix).to_owned();
+                    let other = found.insert(of.clone(), cell.name().to_owned());
+                    let both = other.is_some_and(|other| other != cell.name());
+                    ensure!(!both, "{of} is in both cells");
+                }
+            }
+        }
+        for (name, cell) in &found {
+            let before = home.entry(name.clone()).or_insert_with(|| cell.clone());
+            ensure!(before == cell, "{name} has moved from {before} to {cell}");
+        }
+        Ok(found.len())
+    };
+    let mut all_ready = async || -> Result<()> {
+        ensure!(once().await? == names.len());
+        for name in names {
+            let workload = tenant.project.expect(WORKLOAD, Some(&tenant.namespace), name).await?;
+            popcell_suites::read::expect_at(&workload, "/status/readyReplicas", &json!(1))?;
+        }
+        Ok(())
+    };
+    eventually("each runs once", SOON, async || all_ready().await).await?;
+    always("each runs once", WATCHED, async || all_ready().await).await?;
+    for name in names {
+        tenant.clean(name).await?;
+    }
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let ord = world.lab.plane(ORD).await?;
+    tenant.workload("web", &["ORD"], 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let before = tenant.instances(&ord).await?;
+    let agent = format!("karmada-agent-{ORD}");
+    let away = world.to_hub[1].inject(Fault::HungUp, |_| true);
+    world.to_hub[1].cut();
+    world.lab.stop(&agent).await?;
+    let meanwhile = async {
+        tenant.clean("web").await?;
+        gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
+        always("it runs on, and holds what it uses", WATCHED, async || {
+            ensure!(tenant.instances(&ord).await? == before);
+            for (name, _) in &before {
+                let one = ord.expect(INSTANCE, Some(&tenant.below), name).await?;
+                says(&one, "Ready", "True", "Available")?;
+            }
+            let claims = tenant.names(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
+            ensure!(claims.len() == 2, "{claims:?}");
+            Ok(())
+        })
+        .await
+    };
+    let meanwhile = meanwhile.await;
+    world.lab.start_process(&agent).await?;
+    away.lift();
+    meanwhile?;
+    gone(&ord, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
+    for name in ["web-us-ord-0", "web-us-ord-1"] {
+        gone(&ord, INSTANCE, &tenant.below, name).await?;
+        gone(&tenant.hub, INSTANCE, &tenant.below, name).await?;
+        gone(&tenant.project, INSTANCE, &tenant.namespace, name).await?;
+    }
+    tenant.claims_are(&[]).await
+}
