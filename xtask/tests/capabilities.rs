@@ -15,7 +15,7 @@ const CRATES: [(&str, &str); 7] = [
     ("xtask", "xtask"),
 ];
 /// Suites list their tests by name.
-const SUITES: [&str; 4] = ["e2e", "projects", "management", "conformance"];
+const SUITES: [&str; 5] = ["cell", "conformance", "e2e", "management", "projects"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -89,7 +89,7 @@ fn every_row_names_tests_or_says_that_there_are_none() {
     let mut wrong = Vec::new();
     for (number, tests) in rows(&page) {
         let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
-        if named.is_empty() && !["no test yet", "cell: not built yet"].contains(&tests) {
+        if named.is_empty() && tests != "no test yet" {
             wrong.push((number, tests));
         }
         let paths = named.into_iter().filter(|word| word.contains("::"));
