@@ -1,4 +1,4 @@
-//! docs/acceptance.md, docs/acceptance-management.md and docs/acceptance-cell.md point at files and tests that exist. That they do what the row says, people have to judge.
+//! The pages of acceptance and docs/testing.md point at files and tests that exist. That they do what the row says, people have to judge.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -139,7 +139,12 @@ fn is_function(word: &str) -> bool {
 #[test]
 fn every_place_exists() {
     let repository = Repository::read();
-    for page in ["acceptance.md", "acceptance-cell.md", "acceptance-management.md"] {
+    for page in [
+        "acceptance.md",
+        "acceptance-cell.md",
+        "acceptance-management.md",
+        "testing.md",
+    ] {
         let text = fs::read_to_string(repository.root.join("docs").join(page)).unwrap();
         let complaints = repository.complaints(&text);
         assert!(complaints.is_empty(), "{page}:\n{}", complaints.join("\n"));
