@@ -31,7 +31,7 @@ pub use woken::Woken;
 
 use crate::apply::{ApplyError, Difference, Done};
 use crate::planes::Change;
-use crate::queue::{Key, Verdict};
+use crate::queue::{Key, Pace, Verdict};
 use crate::world::World;
 
 /// How often a conflict is followed by another look at once.
@@ -43,6 +43,11 @@ const HELD_AGAIN: std::time::Duration = std::time::Duration::from_mins(1);
 pub trait Reconciler: Send + Sync + 'static {
     /// Its name in metrics and logs.
     fn name(&self) -> &'static str;
+
+    /// How often a key may come; `None` = as often as it is asked for.
+    fn pace(&self) -> Option<Pace> {
+        None
+    }
 
     /// Reads live what no store has, into `live`. Most need nothing. What the pass can do without is missed
     /// ([`Live::miss`]); an error ends it.

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::key::Key;
+use super::pace::{Pace, Paces};
 use super::turns::{Place, Turns};
 use crate::times::Times;
 
@@ -89,6 +90,7 @@ pub struct Queue {
     turns: Turns,
     waiting: BTreeMap<Place, Arc<Key>>,
     places: u64,
+    paces: Paces,
     /// Those whose pass runs, and since when.
     running: HashMap<Arc<Key>, Instant>,
     retries: u64,
@@ -99,6 +101,11 @@ pub struct Queue {
 impl Queue {
     /// An empty queue; less than one worker counts as one.
     pub fn new(workers: Workers) -> Self {
+        Self::paced(workers, None)
+    }
+
+    /// The same, whose keys come at this pace at most.
+    pub fn paced(workers: Workers, pace: Option<Pace>) -> Self {
         let total = workers.total.max(1);
         Self {
             workers: Workers {
@@ -109,6 +116,7 @@ impl Queue {
             turns: Turns::default(),
             waiting: BTreeMap::new(),
             places: 0,
+            paces: Paces::new(pace),
             running: HashMap::new(),
             retries: 0,
             waited: Times::default(),
@@ -143,6 +151,7 @@ impl Queue {
 
     /// Ready or waiting, by the time.
     fn place(&mut self, key: Arc<Key>, failures: u32, at: Instant, now: Instant) {
+        let at = at.max(self.paces.earliest(&key, now));
         let state = if at <= now {
             State::Ready(self.turns.push(Arc::clone(&key), now))
         } else {
@@ -168,6 +177,7 @@ impl Queue {
         }
         let key = self.turns.pop(self.workers.share)?;
         self.running.insert(Arc::clone(&key), now);
+        self.paces.charge(&key, now);
         if let Some(entry) = self.entries.get_mut(&key) {
             if let State::Ready((since, _)) = entry.state {
                 self.waited.observe(now.saturating_duration_since(since));

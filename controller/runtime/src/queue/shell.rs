@@ -15,6 +15,7 @@ use tracing::error;
 use super::backoff::Backoff;
 use super::core::{Queue, Stats, Verdict, Workers};
 use super::key::Key;
+use super::pace::Pace;
 
 /// A handle on one queue: clones share it. Keys may be added before and while it runs.
 #[derive(Clone, Debug)]
@@ -31,9 +32,14 @@ struct Shared {
 impl WorkQueue {
     /// An empty queue.
     pub fn new(workers: Workers) -> Self {
+        Self::paced(workers, None)
+    }
+
+    /// The same, whose keys come at this pace at most.
+    pub fn paced(workers: Workers, pace: Option<Pace>) -> Self {
         Self {
             shared: Arc::new(Shared {
-                queue: Mutex::new(Queue::new(workers)),
+                queue: Mutex::new(Queue::paced(workers, pace)),
                 changed: Notify::new(),
             }),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
-use super::{Backoff, Key, Queue, Verdict, Workers};
+use super::{Backoff, Key, Pace, Queue, Verdict, Workers};
 
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(4),
@@ -28,6 +28,12 @@ impl Bench {
             start,
             now: start,
         }
+    }
+
+    fn paced(pace: Pace) -> Self {
+        let mut bench = Self::new(1, 1);
+        bench.queue = Queue::paced(Workers { total: 1, share: 1 }, Some(pace));
+        bench
     }
 
     fn at(&mut self, seconds: u64) -> &mut Self {
@@ -280,4 +286,26 @@ fn no_workers_means_one() {
     let idle = Arc::new(parse("p/1"));
     bench.done(&show(&idle), Verdict::Done);
     assert_eq!(bench.queue.stats(bench.now).running, 0);
+}
+
+#[test]
+fn a_key_that_is_always_asked_for_comes_at_its_pace_and_holds_up_no_other() {
+    let pace = Pace {
+        burst: 2,
+        every: Duration::from_secs(10),
+    };
+    let mut bench = Bench::paced(pace);
+    let mut passes = Vec::new();
+    for second in 0..40 {
+        bench.at(second).add("p/a");
+        while let Some(key) = bench.pop() {
+            passes.push((second, key.clone()));
+            // Somebody writes whenever we did.
+            bench.add(&key).done(&key, Verdict::Done);
+        }
+    }
+    let of_a: Vec<u64> = passes.iter().map(|(second, _)| *second).collect();
+    assert_eq!(of_a, [0, 0, 10, 20, 30]);
+    bench.at(41).add("p/b");
+    assert_eq!(bench.pop().as_deref(), Some("p/b"));
 }

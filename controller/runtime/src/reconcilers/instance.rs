@@ -16,7 +16,7 @@ use super::{deployment, events};
 use crate::cell::Cell;
 use crate::pass::{Reconciler, Sight, refs};
 use crate::planes::Change;
-use crate::queue::Key;
+use crate::queue::{Key, Pace};
 use crate::world::World;
 
 /// Name of the reconciler.
@@ -32,6 +32,11 @@ pub struct Instance {
 impl Reconciler for Instance {
     fn name(&self) -> &'static str {
         INSTANCE_RECONCILER
+    }
+
+    /// Its provider writes on the same object.
+    fn pace(&self) -> Option<Pace> {
+        Some(Pace::OF_TWO_WRITERS)
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {

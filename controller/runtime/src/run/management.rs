@@ -18,7 +18,7 @@ use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
 use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
-use crate::pass::Runner;
+use crate::pass::{Reconciler, Runner};
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, of_source, tuned};
 use crate::queue::WorkQueue;
 use crate::reconcilers::{self, Dispatch, Lane};
@@ -154,9 +154,9 @@ impl Management {
 }
 
 fn lanes(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<Lane> {
-    let lane = |reconciler| Lane {
+    let lane = |reconciler: Arc<dyn Reconciler>| Lane {
+        queue: WorkQueue::paced(settings.workers, reconciler.pace()),
         reconciler,
-        queue: WorkQueue::new(settings.workers),
     };
     let mut lanes = Vec::new();
     if settings.controllers.management {
