@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alone;
+mod churn;
 mod copies;
 mod karmada;
 mod outages;
@@ -55,6 +56,7 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("alone::c7_while_the_project_is_away_a_lost_instance_comes_back", Alone, alone::project_away)
         .test("outages::c7_while_the_hub_is_away_the_cell_heals_rolls_and_grows", Alone, outages::hub_away)
         .test("outages::c7_while_hub_and_project_are_away_a_lost_instance_comes_back", Alone, outages::both_away)
+        .test("churn::killed_at_random_moments_the_right_state_comes", Alone, churn::killed)
         .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, karmada::restarted)
         .test("karmada::a_second_cell_of_the_city_never_doubles_the_work", Alone, karmada::second_cell)
         .test("karmada::g27_deleted_while_the_cell_is_cut_off_it_goes_afterwards", Alone, karmada::deleted_meanwhile)

@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::DynamicObject;
 use popcell_api::{annotations, labels};
+use popcell_suites::dice::Dice;
 use popcell_suites::read;
 use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Controller, eventually, objects};
@@ -22,36 +23,6 @@ const WORKLOADS: usize = 50;
 /// there are 200 WorkloadDeployments.
 const CITIES: [&str; 4] = ["CH1", "CH2", "CH3", "CH4"];
 const SETTLED: Duration = Duration::from_mins(4);
-/// Sets the seed; it is printed by each run.
-const SEED: &str = "POPCELL_SEED";
-
-/// Splitmix64: good enough, and the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn seeded() -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or(now.as_secs());
-        eprintln!("churn: {SEED}={seed}");
-        Self(seed)
-    }
-
-    /// A number below `limit`.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((bits ^ (bits >> 31)) >> 32).unwrap_or_default() % limit
-    }
-
-    fn pause(&mut self, from: u64, to: u64) -> Duration {
-        let range = usize::try_from(to - from).unwrap_or_default();
-        Duration::from_millis(from + u64::try_from(self.below(range)).unwrap_or_default())
-    }
-}
-
 /// What a Workload asks for.
 #[derive(Clone)]
 struct Wanted {
@@ -60,14 +31,14 @@ struct Wanted {
 }
 
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    let mut dice = Dice::seeded();
+    let mut dice = Dice::seeded("churn");
     let tenant = Tenant::new(world, P1, namespace).await?;
     for city in CITIES {
         tenant.project.apply(&objects::location_binding(city)).await?;
     }
     let mut controller = world.controller.lock().await;
     let mut wanted = BTreeMap::new();
-    let mut moments = Dice(dice.0 ^ 1);
+    let mut moments = dice.others();
     let over = Cell::new(false);
     let kills = async {
         let killed = kill(&mut controller, &mut moments).await;

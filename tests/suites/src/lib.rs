@@ -1,6 +1,7 @@
 //! What the suites share: a world that is started once, tests that run in it, Karmada's own client.
 #![forbid(unsafe_code)]
 
+pub mod dice;
 pub mod peer;
 pub mod read;
 pub mod steps;

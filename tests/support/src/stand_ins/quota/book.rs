@@ -86,6 +86,11 @@ impl Book {
         }
     }
 
+    /// Begins to look for the most that is granted at once from what is granted now.
+    pub(super) fn audit_anew(&mut self) {
+        self.most = total(self.shown.values());
+    }
+
     /// Judges every claim against the budget, those that came first before others, and answers the claims that are to be
     /// told something, with the patch of their status.
     pub(super) fn judge(&mut self, budget: &Budget, now: Timestamp) -> Vec<(DynamicObject, Value)> {

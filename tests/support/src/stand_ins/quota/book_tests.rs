@@ -180,3 +180,14 @@ fn each_resource_is_noted() {
     assert_eq!(patch["status"]["observedGeneration"], Value::from(1));
     assert_eq!(book.audit().granted, Amounts::default());
 }
+
+#[test]
+fn the_most_is_counted_since_the_audit_began() {
+    let claims = [claim("a", "1", 1), claim("b", "2", 2)];
+    let mut book = listed(&claims);
+    judged(&mut book, Budget::instances(2));
+    book.take(Event::Delete(claims[1].clone()));
+    assert_eq!(book.audit().most.instances, 2);
+    book.audit_anew();
+    assert_eq!(book.audit().most.instances, 1);
+}

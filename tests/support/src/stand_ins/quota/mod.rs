@@ -40,7 +40,7 @@ pub struct Audit {
     pub claims: usize,
     /// What they hold.
     pub granted: Amounts,
-    /// The most that was ever held at once, of each resource.
+    /// The most that was held at once since the budget is what it is, of each resource.
     pub most: Amounts,
 }
 
@@ -103,6 +103,7 @@ async fn run(client: Client, mut settings: watch::Receiver<Setting>, audit: Arc<
     let mut events = watcher(all, watcher::Config::default()).default_backoff().boxed();
     let mut book = Book::default();
     let mut unwritten = false;
+    let mut audited = settings.borrow().budget;
     loop {
         tokio::select! {
             event = events.next() => {
@@ -120,6 +121,11 @@ async fn run(client: Client, mut settings: watch::Receiver<Setting>, audit: Arc<
             changed = settings.changed() => {
                 if changed.is_err() {
                     return;
+                }
+                let now = settings.borrow().budget;
+                if std::mem::replace(&mut audited, now) != now {
+                    book.audit_anew();
+                    *audit.lock().unwrap_or_else(PoisonError::into_inner) = book.audit();
                 }
             }
             () = sleep(AGAIN), if unwritten => {}
