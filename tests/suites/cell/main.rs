@@ -9,6 +9,7 @@ mod outages;
 mod quota;
 mod rollout;
 mod tenant;
+mod upgrade;
 mod whole;
 mod world;
 
@@ -56,6 +57,7 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("alone::c7_while_the_project_is_away_a_lost_instance_comes_back", Alone, alone::project_away)
         .test("outages::c7_while_the_hub_is_away_the_cell_heals_rolls_and_grows", Alone, outages::hub_away)
         .test("outages::c7_while_hub_and_project_are_away_a_lost_instance_comes_back", Alone, outages::both_away)
+        .test("upgrade::c87_what_upstream_left_runs_on_as_it_is", Alone, upgrade::taken_over)
         .test("churn::killed_at_random_moments_the_right_state_comes", Alone, churn::killed)
         .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, karmada::restarted)
         .test("karmada::a_second_cell_of_the_city_never_doubles_the_work", Alone, karmada::second_cell)
