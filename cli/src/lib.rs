@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod age;
 pub mod args;
 pub mod build;
 pub mod cell;
@@ -24,6 +25,7 @@ pub mod reference;
 pub mod register;
 pub mod reinterpret;
 pub mod test;
+pub mod tree;
 
 pub use args::Cli;
 pub use console::Console;
@@ -44,6 +46,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
         Command::Doctor(args) => doctor::run(&args, console),
         Command::Orphans(args) => orphans::run(&args, console),
         Command::Reinterpret(args) => reinterpret::run(&args, console),
+        Command::Tree(args) => tree::run(&args, console),
         Command::Cell(args) => cell::run(&args, console),
         Command::Completion { shell } => {
             // Into memory first: on a closed pipe clap_complete would panic.

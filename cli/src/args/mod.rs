@@ -6,6 +6,7 @@ pub mod hub;
 pub mod module;
 pub mod planes;
 pub mod source;
+pub mod tree;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -49,6 +50,8 @@ pub enum Command {
     Orphans(hub::Orphans),
     /// Have Karmada interpret objects anew, after a module upgrade or an outage of the webhook
     Reinterpret(hub::Reinterpret),
+    /// Show what becomes of a Workload on every plane, and where and why it goes no further
+    Tree(tree::Tree),
     /// Look after cells
     Cell(cell::Cell),
     /// Print the completion script for a shell

@@ -1,13 +1,13 @@
 //! Reading: the hub's objects of ours, and what stands behind them. Every answer is live.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, stream};
 use popcell_api::{
     kind::{self, Kind},
     labels,
 };
-use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, SINGLE, Transport as _};
+use popcell_controller_runtime::planes::SINGLE;
 use popcell_core::{
     conditions::says,
     identity,
@@ -15,17 +15,11 @@ use popcell_core::{
     plan::{NAMESPACE, Plane},
 };
 
-use super::{
-    place::Place,
-    subject::{Project, Subject},
-};
+use super::subject::{Project, Subject};
 use crate::{
-    args::{
-        cluster::Cluster,
-        hub::{Orphans, Projects},
-    },
+    args::hub::Orphans,
     exit::Failure,
-    planes::{PlaneError, Server, config},
+    planes::{PlaneError, Projects, Server, no_server},
 };
 
 /// Projects that are asked at once.
@@ -36,33 +30,28 @@ const READY: &str = "Ready";
 /// All servers.
 pub(super) struct Planes {
     pub(super) hub: Server,
-    projects: Servers,
+    projects: Projects,
     /// Uid of its kube-system, which no other server has.
     identity: String,
     /// Uids of the Projects that there are, and whether they are ready; empty in mode `single`.
     listed: BTreeMap<String, (String, bool)>,
 }
 
-enum Servers {
-    Single(Server),
-    Milo { discovery: Server, places: Box<Direct> },
-}
-
 impl Planes {
     /// Opens the servers, and lists the Projects: a server that does not serve them cannot say that one is gone.
     pub(super) async fn open(args: &Orphans) -> Result<Self, Failure> {
         let hub = Server::open(&args.cluster).await?;
-        let projects = servers(&args.projects).await?;
+        let projects = Projects::open(&args.projects).await?;
         let identity = identity_of(&hub).await?;
         let mut listed = BTreeMap::new();
         match &projects {
             // One that is away now is asked again before anything is made of its answers.
-            Servers::Single(project) if identity_of(project).await.is_ok_and(|uid| uid == identity) => {
+            Projects::Single(project) if identity_of(project).await.is_ok_and(|uid| uid == identity) => {
                 return Err(Failure::Usage(is_the_hub(project)));
             }
-            Servers::Single(_) => {}
-            Servers::Milo { discovery, .. } => {
-                for one in discovery.all(&kind::PROJECT.resource()).await? {
+            Projects::Single(_) => {}
+            Projects::Milo { discovery, .. } => {
+                for one in discovery.list(&kind::PROJECT.resource(), None, "").await? {
                     let ready = says(&one, READY, "True");
                     listed.insert(one.name().to_owned(), (one.uid().to_owned(), ready));
                 }
@@ -144,18 +133,18 @@ impl Planes {
             return Ok(Project::Unknown("its labels do not say whose it is".to_owned()));
         };
         let (server, uid) = match &self.projects {
-            Servers::Single(server) if id == SINGLE => {
+            Projects::Single(server) if id == SINGLE => {
                 if identity_of(server).await? == self.identity {
                     return Ok(Project::Unknown(is_the_hub(server)));
                 }
                 (server.clone(), None)
             }
-            Servers::Single(_) => {
+            Projects::Single(_) => {
                 return Ok(Project::Unknown(format!(
                     "it is of project {id}, which mode single does not know"
                 )));
             }
-            Servers::Milo { .. } => {
+            Projects::Milo { .. } => {
                 let Some((uid, ready)) = self.living(id).await? else {
                     return Ok(Project::Gone);
                 };
@@ -166,7 +155,7 @@ impl Planes {
                 if !ready {
                     return Ok(Project::Unknown("the project is not Ready".to_owned()));
                 }
-                (self.of_project(id)?, Some(uid))
+                (self.projects.of(id)?, Some(uid))
             }
         };
         // The list first: a server that does not serve the kind, or a gateway that answers 404 to everything, proves nothing.
@@ -195,8 +184,8 @@ impl Planes {
     /// The Project as discovery has it now. In mode `single` nobody can say that one is gone.
     pub(super) async fn discovered(&self, id: &str) -> Result<Option<Object>, PlaneError> {
         match &self.projects {
-            Servers::Milo { discovery, .. } => discovery.get(&kind::PROJECT.resource(), None, id).await,
-            Servers::Single(project) => Err(PlaneError::Request {
+            Projects::Milo { discovery, .. } => discovery.get(&kind::PROJECT.resource(), None, id).await,
+            Projects::Single(project) => Err(PlaneError::Request {
                 action: format!("ask whether project {id} is there"),
                 server: project.name().to_owned(),
                 reason: "in mode single no server knows".to_owned(),
@@ -208,57 +197,8 @@ impl Planes {
     pub(super) fn of(&self, plane: &Plane) -> Result<Server, PlaneError> {
         match (plane, &self.projects) {
             (Plane::Hub, _) => Ok(self.hub.clone()),
-            (Plane::Project(_), Servers::Single(server)) => Ok(server.clone()),
-            (Plane::Project(id), Servers::Milo { .. }) => self.of_project(id),
+            (Plane::Project(id), projects) => projects.of(id),
             (Plane::Cell, _) => Err(no_server(plane, "this command talks to no cell")),
-        }
-    }
-
-    fn of_project(&self, id: &str) -> Result<Server, PlaneError> {
-        let plane = Plane::Project(id.to_owned());
-        match &self.projects {
-            Servers::Single(server) => Ok(server.clone()),
-            Servers::Milo { places, .. } => match places.client(&plane) {
-                Ok(client) => Ok(Server::of(client, plane.to_string())),
-                Err(error) => Err(no_server(&plane, &error.to_string())),
-            },
-        }
-    }
-}
-
-fn no_server(plane: &Plane, reason: &str) -> PlaneError {
-    PlaneError::Request {
-        action: "connect".to_owned(),
-        server: plane.to_string(),
-        reason: reason.to_owned(),
-    }
-}
-
-async fn servers(args: &Projects) -> Result<Servers, Failure> {
-    let open = async |file: PathBuf| {
-        let cluster = Cluster {
-            kubeconfig: Some(file),
-            context: None,
-        };
-        Server::open(&cluster).await
-    };
-    match Place::of(args)? {
-        Place::Single { project } => Ok(Servers::Single(open(project).await?)),
-        Place::Milo { template, discovery } => {
-            let template = config(Some(&template), None).await?;
-            let places = Direct {
-                local: template.clone(),
-                hub: None,
-                projects: Places::Milo {
-                    addressing: Addressing::Path,
-                    config: Box::new(template),
-                },
-                claims: None,
-            };
-            Ok(Servers::Milo {
-                discovery: open(discovery).await?,
-                places: Box::new(places),
-            })
         }
     }
 }

@@ -6,7 +6,6 @@
 
 mod clean;
 mod look;
-mod place;
 mod print;
 mod row;
 mod subject;

@@ -109,12 +109,24 @@ impl Server {
         }
     }
 
-    /// Whole objects of the cluster.
-    pub async fn all(&self, resource: &ApiResource) -> Result<Vec<DynamicObject>, PlaneError> {
-        let api = self.api(resource, None);
-        let every = ListParams::default();
-        let list = self.run(&format!("list {}", resource.plural), api.list(&every)).await?;
-        Ok(list.items)
+    /// Whole objects, in all namespaces where none is named.
+    pub async fn list(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<DynamicObject>, PlaneError> {
+        let api = self.api(resource, namespace);
+        let mut found = Vec::new();
+        let mut page = ListParams::default().labels(selector).limit(PAGE);
+        loop {
+            let list = self.run(&format!("list {}", resource.plural), api.list(&page)).await?;
+            found.extend(list.items);
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page.continue_token = Some(token),
+                None => return Ok(found),
+            }
+        }
     }
 
     /// An object as it is now; `None` = NotFound.

@@ -19,5 +19,6 @@ mod karmada;
 mod plane;
 mod program;
 mod test;
+mod tree;
 mod usage;
 mod webhook;

@@ -11,7 +11,7 @@ use crate::{
 
 /// Kubeconfigs by mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// One API server is the project.
     Single {
         /// It.
@@ -28,7 +28,7 @@ pub(super) enum Place {
 
 impl Place {
     /// From flags and the file that they name.
-    pub(super) fn of(args: &Projects) -> Result<Self, Failure> {
+    pub(crate) fn of(args: &Projects) -> Result<Self, Failure> {
         let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
         let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
         Self::resolve(args, &file.discovery)

@@ -1,0 +1,236 @@
+//! From the Workload to its cells. Pure.
+
+use popcell_api::{annotations, labels};
+use popcell_core::{
+    conditions::says,
+    names,
+    object::{Fields as _, Object},
+};
+
+use super::{
+    cell,
+    node::{Node, State},
+    sight::{Found, Hub, Sight},
+    wrong,
+};
+
+const WORKLOAD: &str = "Workload";
+pub(super) const DEPLOYMENT: &str = "WorkloadDeployment";
+const POLICY: &str = "PropagationPolicy";
+const BINDING: &str = "ResourceBinding";
+const WORK: &str = "Work";
+pub(super) const PROJECT: &str = "project";
+pub(super) const HUB: &str = "hub";
+
+/// The tree of one Workload.
+pub(super) fn tree(sight: &Sight) -> Node {
+    let name = format!("{}/{}", sight.namespace, sight.name);
+    let Some(workload) = &sight.workload else {
+        return Node::place(PROJECT, WORKLOAD, name, State::Broken, "not there");
+    };
+    let mut node = Node::of(PROJECT, WORKLOAD, workload).with(wrong::of_available(workload));
+    node.children = sight.deployments.iter().map(|one| deployment(sight, one)).collect();
+    for expected in deployments_of(workload) {
+        if !sight.deployments.iter().any(|one| one.name() == expected) {
+            let place = format!("{}/{expected}", sight.namespace);
+            let why = "not made: does the controller run, and is this project Ready and engaged?";
+            node.children
+                .push(Node::place(PROJECT, DEPLOYMENT, place, State::Broken, why));
+        }
+    }
+    node
+}
+
+/// Names of the WorkloadDeployments that its placements ask for.
+fn deployments_of(workload: &Object) -> Vec<String> {
+    let mut names = Vec::new();
+    for placement in workload.items("/spec/placements") {
+        let of = |field: &str| placement.get(field).cloned().unwrap_or_default();
+        let (placement, cities) = (of("name"), of("cityCodes"));
+        let cities = cities.as_array().map(Vec::as_slice).unwrap_or_default();
+        for city in cities.iter().filter_map(|city| city.as_str()) {
+            let name = names::workload_deployment(workload.name(), placement.as_str().unwrap_or_default(), city);
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn deployment(sight: &Sight, deployment: &Object) -> Node {
+    let mut node = Node::of(PROJECT, DEPLOYMENT, deployment).with(wrong::of_available(deployment));
+    if node.state == State::Fine {
+        node.text = counts(deployment);
+    }
+    node.children = match &sight.hub {
+        Some(Found::Known(hub)) => vec![on_hub(sight, hub, deployment)],
+        Some(Found::Away(why)) => vec![hub_place(sight, deployment, State::Unknown, why)],
+        None => {
+            let all: Vec<&Object> = sight.instances.iter().collect();
+            cell::instances(sight, PROJECT, None, deployment, &all)
+        }
+    };
+    node
+}
+
+/// City and ready instances.
+pub(super) fn counts(deployment: &Object) -> String {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    let of = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or_default();
+    format!("{city} {}/{} ready", of("readyReplicas"), of("desiredReplicas"))
+}
+
+fn hub_place(sight: &Sight, deployment: &Object, state: State, text: &str) -> Node {
+    let name = format!("{}/{}", sight.hub_namespace, deployment.name());
+    let mut node = Node::place(HUB, DEPLOYMENT, name, state, text);
+    // Cells can be looked at without it.
+    for cluster in holders(sight, deployment) {
+        node.children.push(cell::deployment(sight, cluster, deployment, None));
+    }
+    node
+}
+
+/// Cells that have it.
+fn holders<'a>(sight: &'a Sight, deployment: &Object) -> impl Iterator<Item = &'a str> {
+    let name = deployment.name().to_owned();
+    sight.cells.iter().filter_map(move |(cluster, cell)| {
+        let cell = cell.known()?;
+        cell.deployments
+            .iter()
+            .any(|one| one.name() == name)
+            .then_some(cluster.as_str())
+    })
+}
+
+fn on_hub(sight: &Sight, hub: &Hub, deployment: &Object) -> Node {
+    let Some(found) = hub.deployments.iter().find(|one| one.name() == deployment.name()) else {
+        let why = if hub.namespace.is_none() {
+            format!(
+                "not there, and neither is namespace {}: does the controller run?",
+                sight.hub_namespace
+            )
+        } else {
+            "not there: does the controller run, and reach the hub?".to_owned()
+        };
+        return hub_place(sight, deployment, State::Broken, &why);
+    };
+    let mut node = Node::of(HUB, DEPLOYMENT, found).with(carried(found, deployment));
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    node.children = vec![policy(sight, hub, city), binding(sight, hub, found, city)];
+    node
+}
+
+/// What is wrong with the copy of a WorkloadDeployment on the hub. Whether its Instances run is told where they are.
+fn carried(found: &Object, deployment: &Object) -> Option<String> {
+    let other = || {
+        let of = found.annotation(annotations::UPSTREAM_UID)?;
+        (of != deployment.uid()).then(|| format!("it is of another WorkloadDeployment of that name, {of}"))
+    };
+    let behind = || {
+        let carries: i64 = found.annotation(annotations::UPSTREAM_GENERATION)?.parse().ok()?;
+        let now = deployment.generation()?;
+        (carries != now).then(|| format!("it carries generation {carries}, the project has {now}"))
+    };
+    wrong::of_any(found).or_else(other).or_else(behind)
+}
+
+fn policy(sight: &Sight, hub: &Hub, city: &str) -> Node {
+    let name = names::city_policy(city);
+    if let Some(found) = hub.policies.iter().find(|one| one.name() == name) {
+        return Node::of(HUB, POLICY, found).with(wrong::of_any(found));
+    }
+    let name = format!("{}/{name}", sight.hub_namespace);
+    let why = "not there, so Karmada places nothing: does the controller run?";
+    Node::place(HUB, POLICY, name, State::Broken, why)
+}
+
+fn binding(sight: &Sight, hub: &Hub, deployment: &Object, city: &str) -> Node {
+    let is_its = |one: &&Object| {
+        one.text("/spec/resource/kind") == Some(DEPLOYMENT)
+            && one.text("/spec/resource/name") == Some(deployment.name())
+    };
+    let Some(found) = hub.bindings.iter().find(is_its) else {
+        let name = format!("{}/{}-workloaddeployment", sight.hub_namespace, deployment.name());
+        let why = "not there: does Karmada run, and does the policy select this object?";
+        return Node::place(HUB, BINDING, name, State::Broken, why);
+    };
+    let clusters: Vec<&str> = found
+        .items("/spec/clusters")
+        .iter()
+        .filter_map(|one| one.get("name")?.as_str())
+        .collect();
+    let mut node = Node::of(HUB, BINDING, found).with(unplaced(hub, found, &clusters, city));
+    if node.state == State::Fine {
+        node.text = format!("on {}", clusters.join(", "));
+    }
+    node.children = clusters
+        .iter()
+        .map(|cluster| work(sight, hub, deployment, cluster))
+        .collect();
+    for cluster in holders(sight, deployment).filter(|one| !clusters.contains(one)) {
+        let left = cell::deployment(sight, cluster, deployment, Some(deployment));
+        let why = "it is here although the binding does not name this cell".to_owned();
+        node.children.push(left.with(Some(why)));
+    }
+    node
+}
+
+fn unplaced(hub: &Hub, binding: &Object, clusters: &[&str], city: &str) -> Option<String> {
+    let nowhere = || {
+        let of_city = |one: &&Object| one.label(labels::CITY_CODE) == Some(city) && !one.deleting();
+        let none = clusters.is_empty() && !hub.clusters.iter().any(|one| of_city(&one));
+        none.then(|| format!("no Cluster carries label {}={city}", labels::CITY_CODE))
+    };
+    wrong::of_any(binding)
+        .or_else(nowhere)
+        .or_else(|| wrong::if_false(binding, "Scheduled"))
+        .or_else(|| {
+            clusters
+                .is_empty()
+                .then(|| "Karmada has chosen no Cluster yet".to_owned())
+        })
+}
+
+fn work(sight: &Sight, hub: &Hub, deployment: &Object, cluster: &str) -> Node {
+    let space = format!("karmada-es-{cluster}");
+    let carries = |one: &&Object| {
+        let manifest = |field: &str| {
+            one.text(&format!("/spec/workload/manifests/0{field}"))
+                .unwrap_or_default()
+        };
+        one.namespace() == space
+            && manifest("/kind") == DEPLOYMENT
+            && manifest("/metadata/namespace") == deployment.namespace()
+            && manifest("/metadata/name") == deployment.name()
+    };
+    let state = hub.clusters.iter().find(|one| one.name() == cluster);
+    let mut node = match hub.works.iter().find(carries) {
+        Some(found) => Node::of(HUB, WORK, found).with(unapplied(found, state, cluster)),
+        None => Node::place(
+            HUB,
+            WORK,
+            format!("{space}/?"),
+            State::Broken,
+            "not there: does Karmada run?",
+        ),
+    };
+    node.children = vec![cell::deployment(sight, cluster, deployment, Some(deployment))];
+    node
+}
+
+fn unapplied(work: &Object, cluster: Option<&Object>, name: &str) -> Option<String> {
+    let away = || match cluster {
+        None => Some(format!("Cluster {name} is gone")),
+        Some(cluster) if says(cluster, "Ready", "True") => None,
+        Some(cluster) => {
+            let why = wrong::unless(cluster, "Ready", "no status yet")?;
+            Some(format!("Cluster {name} is not Ready: {why}"))
+        }
+    };
+    wrong::of_any(work)
+        .or_else(away)
+        .or_else(|| wrong::if_false(work, "Dispatching"))
+        .or_else(|| wrong::unless(work, "Applied", "not applied yet"))
+}
+
+#[cfg(test)]
+mod tests;

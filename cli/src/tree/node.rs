@@ -1,0 +1,90 @@
+//! The tree that is shown.
+
+use jiff::Timestamp;
+use popcell_core::object::{Fields as _, Object};
+
+/// How it is with one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum State {
+    /// As it should be.
+    Fine,
+    /// Nobody asked.
+    Unasked,
+    /// Nobody knows: its plane did not answer.
+    Unknown,
+    /// It is not there, or not as it should be.
+    Broken,
+}
+
+impl State {
+    /// For programs.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Fine => "fine",
+            Self::Unasked => "not-looked-at",
+            Self::Unknown => "unknown",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// One object, or the place of one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    /// `project`, `hub`, or `cell` and the name of its Cluster.
+    pub(super) plane: String,
+    /// Kind.
+    pub(super) kind: &'static str,
+    /// Namespace and name, or the name alone.
+    pub(super) name: String,
+    /// How it is with it.
+    pub(super) state: State,
+    /// The one reason where it is not fine; elsewhere what is worth knowing, or nothing.
+    pub(super) text: String,
+    /// When it was created; `None` where it is not there.
+    pub(super) created: Option<Timestamp>,
+    /// What follows from it.
+    pub(super) children: Vec<Node>,
+}
+
+impl Node {
+    /// An object that is there.
+    pub(super) fn of(plane: &str, kind: &'static str, object: &Object) -> Self {
+        let name = match object.namespace() {
+            "" => object.name().to_owned(),
+            namespace => format!("{namespace}/{}", object.name()),
+        };
+        Self {
+            created: object.created(),
+            ..Self::place(plane, kind, name, State::Fine, "")
+        }
+    }
+
+    /// The place of one that is not there, or that nobody knows.
+    pub(super) fn place(plane: &str, kind: &'static str, name: String, state: State, text: impl Into<String>) -> Self {
+        Self {
+            plane: plane.to_owned(),
+            kind,
+            name,
+            state,
+            text: text.into(),
+            created: None,
+            children: Vec::new(),
+        }
+    }
+
+    /// With what is wrong with it, if anything is.
+    pub(super) fn with(mut self, wrong: Option<String>) -> Self {
+        if let Some(reason) = wrong {
+            self.state = State::Broken;
+            self.text = reason;
+        }
+        self
+    }
+
+    /// The worst state in it.
+    pub(super) fn worst(&self) -> State {
+        let below = self.children.iter().map(Self::worst);
+        below.fold(self.state, State::max)
+    }
+}
