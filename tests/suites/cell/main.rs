@@ -8,6 +8,7 @@ mod karmada;
 mod outages;
 mod quota;
 mod rollout;
+mod single;
 mod tenant;
 mod upgrade;
 mod whole;
@@ -30,6 +31,7 @@ fn mission(suite: Suite<World>) -> Suite<World> {
     suite
         .test("whole::e6_c4_one_workload_runs_in_two_cities_and_comes_back", Beside, whole::runs)
         .test("whole::c6_deletion_takes_everything_along", Beside, whole::deleted)
+        .test("single::c72_one_server_is_project_and_cell", Beside, single::runs)
         .test("copies::e5_an_instance_without_a_deployment_is_copied", Beside, copies::bare)
         .test("copies::w5_a_copy_that_is_deleted_by_hand_comes_back", Beside, copies::deleted)
 }

@@ -64,6 +64,22 @@ impl ControllerSpec {
         spec
     }
 
+    /// Both groups of controllers on one server and without a hub: the project `id`, and what runs its Workloads. `milo` is
+    /// the kubeconfig for claims. It writes without a Lease.
+    #[must_use]
+    pub fn single_cluster(local: &Path, id: &str, milo: &Path) -> Self {
+        let mut spec = Self::management(local, milo);
+        spec.flags.retain(|flag| !flag.starts_with("--federation-kubeconfig="));
+        spec.flags.push("--enable-cell-controllers".to_owned());
+        spec.config["discovery"] = json!({
+            "mode": "single",
+            "clusterName": "single",
+            "quotaKubeconfigPath": milo,
+            "projectID": id,
+        });
+        spec
+    }
+
     /// Many projects, found and reached by a kubeconfig of milo's API server.
     #[must_use]
     pub fn milo(mut self, milo: &Path) -> Self {

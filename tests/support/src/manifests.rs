@@ -22,6 +22,8 @@ pub const MANAGEMENT_PLANE: &str = "overlays/management-plane";
 pub const CELL: &str = "overlays/cell";
 /// Management controllers and a cell on one cluster.
 pub const SINGLE_CLUSTER: &str = "overlays/single-cluster";
+/// A component: the way of a cell to claims.
+pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
 /// Rights of cells in projects, a component.
 pub const CLAIMS: &str = "components/claims";
 

@@ -74,6 +74,17 @@ pub async fn at_home(lab: &Lab, plane: &str, directory: &str, dir: &Path) -> Res
     with_token(lab, &home, ACCOUNT, dir, plane).await
 }
 
+/// The same for a server that is project and cell in one, which uses quota.
+pub async fn of_single_cluster(lab: &Lab, plane: &str, dir: &Path) -> Result<PathBuf> {
+    let home = lab.plane(plane).await?;
+    let shipped = manifests::build_own(&json!({
+        "resources": [format!("../{}", manifests::SINGLE_CLUSTER)],
+        "components": [format!("../{}", manifests::QUOTA_CREDENTIALS)],
+    }))?;
+    granted(&home, &shipped).await?;
+    with_token(lab, &home, ACCOUNT, dir, plane).await
+}
+
 async fn grant(plane: &Plane, directory: &str) -> Result<()> {
     granted(plane, &manifests::build(directory.as_ref())?).await
 }

@@ -1,0 +1,100 @@
+//! Project and cell on one API server, without a hub (domain.md 10-17; issue C, 6).
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::annotations;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::definitions::define;
+use popcell_suites::steps::gone;
+use popcell_suites::world::SOON;
+use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
+use serde_json::json;
+
+use crate::tenant::{Tenant, says};
+use crate::world::World;
+
+/// The server, and the project that it is.
+const ONE: &str = "one";
+const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
+
+pub(crate) async fn runs(_: &World, namespace: &str) -> Result<()> {
+    let lab = Lab::start(&LabSpec::planes(&[ONE])).await?;
+    let files = tempfile::tempdir().context("failed to make a directory")?;
+    let one = lab.plane(ONE).await?;
+    define(&one, &IN_PROJECTS).await?;
+    define(&one, &IN_CELLS).await?;
+    one.apply(&objects::location_binding("DFW")).await?;
+    one.apply(&objects::location("DFW")).await?;
+    one.apply(&objects::namespace(namespace)).await?;
+    let network = objects::network(namespace, "default");
+    eventually("the network can be made", SOON, async || one.apply(&network).await).await?;
+    let provider = Provider::start(one.client(), Pace::INSTANT);
+    let networks = Networks::start(one.client());
+    let quota = Quota::start(one.client(), Budget::instances(2));
+
+    let home = users::of_single_cluster(&lab, ONE, files.path()).await?;
+    users::cells_in_project(&one, &["single"]).await?;
+    let gateway = Gateway::of_planes(&lab, ONE, &[ONE]).await?;
+    let milo = gateway.kubeconfig(files.path(), Some(&users::cell("single")))?;
+    let mut controller = Controller::start(ControllerSpec::single_cluster(&home, ONE, &milo)).await?;
+    let tenant = Tenant {
+        project: lab.plane(ONE).await?,
+        // There is none: project, hub and cell are one.
+        hub: lab.plane(ONE).await?,
+        namespace: namespace.to_owned(),
+        below: namespace.to_owned(),
+    };
+    let mission = mission(&tenant)
+        .await
+        .with_context(|| format!("the controller wrote:\n{}", controller.last_words()));
+    let (log, stopped) = (controller.log(), controller.stop());
+    drop((provider, networks, gateway));
+    mission?;
+    ensure!(stopped?.success());
+    ensure!(quota.audit().most.instances == 2, "{:?}", quota.audit());
+    let refusal = log.lines().find(|line| line.contains(" cannot "));
+    ensure!(refusal.is_none(), "a right is missing: {refusal:?}");
+    drop(quota);
+    lab.end().await
+}
+
+async fn mission(tenant: &Tenant) -> Result<()> {
+    let one = &tenant.project;
+    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let before = tenant.instances(one).await?;
+    let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
+    ensure!(names == NAMES, "{names:?}");
+    let counts = |object: &DynamicObject| {
+        for count in ["replicas", "readyReplicas", "updatedReplicas", "desiredReplicas"] {
+            popcell_suites::read::expect_at(object, &format!("/status/{count}"), &json!(2))?;
+        }
+        says(object, "Available", "True", "StableInstanceFound")
+    };
+    tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", counts).await?;
+    tenant.claims_are(&NAMES).await?;
+    let restart =
+        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
+    tenant.edit("web", &restart).await?;
+    eventually("every instance is another", SOON, async || {
+        let now = tenant.instances(one).await?;
+        ensure!(
+            now.len() == 2 && now.iter().all(|instance| !before.contains(instance)),
+            "{now:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    tenant.ready("web", 2).await?;
+    tenant.claims_are(&NAMES).await?;
+    tenant.delete("web").await?;
+    gone(one, WORKLOAD, &tenant.namespace, "web").await?;
+    gone(one, WORKLOAD_DEPLOYMENT, &tenant.namespace, "web-us-dfw").await?;
+    for name in NAMES {
+        gone(one, INSTANCE, &tenant.namespace, name).await?;
+        gone(one, RESOURCE_CLAIM, &tenant.namespace, &format!("instance-{name}")).await?;
+    }
+    Ok(())
+}
