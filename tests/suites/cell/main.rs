@@ -5,6 +5,7 @@ mod alone;
 mod churn;
 mod copies;
 mod karmada;
+mod odd;
 mod outages;
 mod quota;
 mod rollout;
@@ -21,7 +22,7 @@ use popcell_suites::suite::Suite;
 use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [mission, rollouts, quotas, outages];
+    let parts = [mission, rollouts, quotas, outages, oddities];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
@@ -66,4 +67,12 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("karmada::g27_deleted_while_the_cell_is_cut_off_it_goes_afterwards", Alone, karmada::deleted_meanwhile)
         .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
         .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
+}
+
+#[rustfmt::skip]
+fn oddities(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("odd::a_provider_that_flaps_makes_no_storm", Alone, odd::flapping)
+        .test("odd::d7_stamps_that_are_taken_off_come_back", Beside, odd::stamps_taken_off)
+        .test("odd::fm11_a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)
 }

@@ -1,0 +1,155 @@
+//! What nobody should do and somebody does: a provider that flaps, stamps that are taken off,
+//! a claim that is there before its Instance.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_api::{annotations, labels, quota};
+use popcell_suites::read;
+use popcell_suites::steps::awaited;
+use popcell_suites::world::DFW;
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::stand_ins::{FAIL, Failure};
+use serde_json::{Value, json};
+
+use crate::tenant::{Tenant, says};
+use crate::world::{P1, World};
+
+const CITY: &[&str] = &["DFW"];
+const NAME: &str = "web-us-dfw-0";
+/// How long passes are counted.
+const COUNTED: Duration = Duration::from_secs(10);
+/// Passes in that time that are no storm: some for each of the provider's writes.
+const BOUNDED: f64 = 500.0;
+
+fn failing(failure: Failure) -> impl FnOnce(&mut Value) {
+    move |workload| workload["spec"]["template"]["metadata"] = json!({ "annotations": { FAIL: failure.name() } })
+}
+
+async fn passes(world: &World) -> Result<f64> {
+    let controller = world.cells[0].lock().await;
+    controller.metric("controller_runtime_reconcile_total", &[]).await
+}
+
+/// Passes of the cell while a provider misbehaves.
+async fn counted(world: &World, failure: Failure) -> Result<()> {
+    let before = passes(world).await?;
+    tokio::time::sleep(COUNTED).await;
+    let passes = passes(world).await? - before;
+    eprintln!("odd: {passes} passes in {COUNTED:?} with {}", failure.name());
+    ensure!(passes < BOUNDED, "a storm of {passes} passes in {COUNTED:?}");
+    world.cells[0].lock().await.expect_alive()
+}
+
+pub(crate) async fn flapping(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 1, failing(Failure::Flapping)).await?;
+    let created = tenant.instance(&cell, NAME, |_| Ok(())).await?;
+    for ready in ["True", "False", "True"] {
+        tenant
+            .instance(&cell, NAME, |one| {
+                let found = &read::condition(one, "Ready")?["status"];
+                ensure!(found == ready, "Ready is {found}");
+                Ok(())
+            })
+            .await?;
+    }
+    counted(world, Failure::Flapping).await?;
+    let now = tenant.instance(&cell, NAME, |_| Ok(())).await?;
+    ensure!(read::uid(&now) == read::uid(&created), "it was replaced");
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant.ready("web", 1).await?;
+    let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |copy| {
+        says(copy, "Ready", "True", "Available")
+    })
+    .await?;
+    let claim = tenant
+        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
+        .await?;
+    let off = json!({ "metadata": {
+        "labels": { labels::MANAGED_BY: null, labels::CLAIMED_BY: null, labels::WORKLOAD_NAME: null },
+        "annotations": { annotations::SOURCE_UID: null },
+    } });
+    tenant.hub.merge(INSTANCE, Some(&tenant.below), NAME, &off).await?;
+    let off = json!({ "metadata": {
+        "annotations": { annotations::SOURCE_UID: null },
+    } });
+    tenant
+        .project
+        .merge(RESOURCE_CLAIM, Some(&tenant.namespace), "instance-web-us-dfw-0", &off)
+        .await?;
+    // As they were before.
+    awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |now| {
+        ensure!(read::uid(now) == read::uid(&copy), "it was made anew");
+        ensure!(now.metadata.labels == copy.metadata.labels, "{:?}", now.metadata.labels);
+        ensure!(
+            now.metadata.annotations == copy.metadata.annotations,
+            "{:?}",
+            now.metadata.annotations
+        );
+        Ok(())
+    })
+    .await?;
+    tenant
+        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |now| {
+            ensure!(read::uid(now) == read::uid(&claim), "it was made anew");
+            ensure!(
+                now.metadata.labels == claim.metadata.labels,
+                "{:?}",
+                now.metadata.labels
+            );
+            ensure!(
+                now.metadata.annotations == claim.metadata.annotations,
+                "{:?}",
+                now.metadata.annotations
+            );
+            Ok(())
+        })
+        .await?;
+    tenant.ready("web", 1).await?;
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    let claim = json!({
+        "apiVersion": RESOURCE_CLAIM.api_version(),
+        "kind": "ResourceClaim",
+        "metadata": { "namespace": namespace, "name": "instance-web-us-dfw-0" },
+        "spec": { "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }] },
+    });
+    let theirs = tenant.project.create(&claim, false).await?;
+    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant
+        .instance(&cell, NAME, |one| {
+            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
+        })
+        .await?;
+    tenant
+        .in_project(INSTANCE, NAME, |one| {
+            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
+        })
+        .await?;
+    let now = tenant
+        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
+        .await?;
+    ensure!(read::uid(&now) == read::uid(&theirs) && now.metadata.labels == theirs.metadata.labels);
+    // What is not ours is not watched: it is looked at again after a minute.
+    tenant
+        .project
+        .delete(RESOURCE_CLAIM, Some(namespace), "instance-web-us-dfw-0")
+        .await?;
+    tenant.ready("web", 1).await?;
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
