@@ -23,6 +23,7 @@ mod projects;
 mod replicas;
 mod rights;
 mod single;
+mod sources;
 mod starts;
 mod takeover;
 mod tenant;
@@ -70,6 +71,7 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("projections::g7_g8_copies_are_shown_with_owner_and_marker", Beside, projections::shown)
         .test("projections::d4_what_another_city_says_is_not_shown", Beside, projections::of_its_city_only)
         .test("projections::d15_what_users_do_to_them_is_undone", Beside, projections::undone)
+        .test("sources::c32_d8_what_a_removed_cell_has_left_goes_and_of_nobody_else", Beside, sources::removed)
         .test("admission::d17_a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("callers::d8_a_project_knows_who_a_request_is_from", Beside, callers::claims)
         .test("rights::the_hub_user_may_do_its_work_and_no_more", Beside, rights::exact)

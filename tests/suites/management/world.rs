@@ -212,7 +212,7 @@ fn refused_nothing(controller: &Controller) -> Result<()> {
 
 async fn project(lab: &Lab, name: &str) -> Result<()> {
     let plane = lab.plane(name).await?;
-    define(&plane, &[kind::NETWORK, kind::LOCATION_BINDING]).await?;
+    define(&plane, &[kind::NETWORK, kind::LOCATION_BINDING, kind::RESOURCE_CLAIM]).await?;
     for city in CITIES {
         plane.apply(&objects::location_binding(city)).await?;
     }

@@ -254,6 +254,9 @@ fn told(plan: &Plan) {
 }
 
 fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
+    if let Some(delay) = plan.requeue {
+        debug!(?delay, "looks again");
+    }
     let verdict = match (done, plan.requeue) {
         (Done::Held, _) => Verdict::After(HELD_AGAIN),
         (_, Some(delay)) => Verdict::After(delay),
