@@ -34,10 +34,10 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
     let record = hub.get(CONFIG_MAP, Some(namespace), REMOVED_CELLS).await?;
     ensure!(record.is_none(), "it is recorded");
 
-    // Nobody runs its agent.
+    // Nobody is there. In Pull mode Karmada would wait for an agent before it lets the Cluster go.
     hub.apply(&json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": { "name": NAME },
-        "spec": { "id": ID, "syncMode": "Pull" },
+        "spec": { "id": ID, "syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1" },
     }))
     .await?;
     let (code, out, err) = remove(world, namespace, &[NAME])?;
