@@ -123,9 +123,13 @@ fn was_granted(instance: &Object) -> bool {
 
 /// Whether the slot was granted before. What was said to this Instance itself since then weighs more.
 fn is_remembered(seen: &Observation<'_>) -> bool {
-    // Born Unknown, of no generation.
-    let judged = quota_granted(seen.instance)
-        .is_some_and(|old| text(old, "status") != "Unknown" || old.get("observedGeneration").is_some());
+    // Born Unknown, of no generation. A grant whose gate could not be taken away in one go, because another gate went
+    // meanwhile and moved the generation, speaks for memory.
+    let judged = quota_granted(seen.instance).is_some_and(|old| match text(old, "status") {
+        "True" => text(old, "reason") != reasons::QUOTA_AVAILABLE,
+        "Unknown" => old.get("observedGeneration").is_some(),
+        _ => true,
+    });
     !judged
         && seen.deployment.is_some_and(|deployment| {
             slots::ordinal_of(deployment.name(), seen.instance.name())

@@ -161,6 +161,20 @@ fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
     assert!(plan.actions.is_empty(), "no slot, no memory");
 }
 
+/// The status of a grant was written, and the gate stayed: the gate Network went meanwhile and moved the generation.
+#[test]
+fn d9_b28_a_grant_that_was_cut_short_is_given_again_from_memory_only() {
+    let half = with_quota(&["Quota"], "True", "QuotaAvailable", 2);
+    for (granted, opens) in [(Some("0"), true), (None, false)] {
+        let deployment = deployment(granted);
+        let after = after(&Observation {
+            deployment: Some(&deployment),
+            ..seen(&half, Quota::Unknown(Some("away")))
+        });
+        assert_eq!(gates_of(&after).is_empty(), opens, "{granted:?}");
+    }
+}
+
 #[test]
 fn a_list_that_is_not_there_yet_changes_nothing() {
     for (status, why) in [
