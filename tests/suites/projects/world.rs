@@ -14,7 +14,12 @@ use popcell_test_support::{Gateway, Lab, LabSpec, Plane, objects};
 pub(crate) const PROJECTS: usize = 300;
 /// The server.
 pub(crate) const SERVER: &str = "projects";
-const OTHERS: [Kind; 3] = [kind::PROJECT, kind::NETWORK, kind::LOCATION_BINDING];
+const OTHERS: [Kind; 4] = [
+    kind::PROJECT,
+    kind::NETWORK,
+    kind::LOCATION_BINDING,
+    kind::RESOURCE_CLAIM,
+];
 
 pub(crate) struct World {
     pub(crate) lab: Lab,
