@@ -142,6 +142,13 @@ pub struct LeaseSettings {
     pub name: &'static str,
 }
 
+impl Controllers {
+    /// Whether any group runs.
+    pub fn any(self) -> bool {
+        self.management || self.cell
+    }
+}
+
 impl Settings {
     /// From flags, the file that they name, and this machine.
     ///
@@ -222,7 +229,7 @@ impl Settings {
     fn odd(&self, file: &ServerConfig) -> Vec<&'static str> {
         let single = self.discovery == Discovery::Single;
         let of_milo = file.discovery.internal || file.discovery.discovery_kubeconfig.is_some();
-        let idle = self.controllers == Controllers::default();
+        let idle = !self.controllers.any();
         let unused_quota = file.discovery.quota_kubeconfig.is_some() && !self.controllers.cell;
         [
             (

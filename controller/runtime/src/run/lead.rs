@@ -4,8 +4,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::controllers::Controllers;
 use super::error::RunError;
-use super::management::Management;
 use crate::lease::{Keeper, LeaseError, Permit, Releases};
 
 /// The Lease of this process.
@@ -20,12 +20,12 @@ type Keeping = JoinHandle<Result<(), LeaseError>>;
 
 impl Leadership {
     /// Waits for the permit, runs passes until `stop`, and releases the Lease when the last one has ended.
-    pub(super) async fn run(self, management: Option<&Management>, stop: &CancellationToken) -> Result<(), RunError> {
+    pub(super) async fn run(self, controllers: Option<&Controllers>, stop: &CancellationToken) -> Result<(), RunError> {
         let releases = self.keeper.as_ref().map(Keeper::releases);
         let written = CancellationToken::new();
         let mut keeping = self.keeper.map(|keeper| tokio::spawn(keeper.run(written.clone())));
         let led = tokio::select! {
-            led = lead(&self.permit, management, releases.as_ref(), stop) => Ok(led),
+            led = lead(&self.permit, controllers, releases.as_ref(), stop) => Ok(led),
             lost = lost(keeping.as_mut()) => Err(lost),
         };
         // When it is lost others write now: passes that run find no permit, and the process ends.
@@ -38,19 +38,24 @@ impl Leadership {
     }
 }
 
-async fn lead(permit: &Permit, management: Option<&Management>, releases: Option<&Releases>, stop: &CancellationToken) {
+async fn lead(
+    permit: &Permit,
+    controllers: Option<&Controllers>,
+    releases: Option<&Releases>,
+    stop: &CancellationToken,
+) {
     if !permit.wait(stop).await {
         return stop.cancelled().await;
     }
     info!("this process writes");
-    let Some(management) = management else {
+    let Some(controllers) = controllers else {
         return stop.cancelled().await;
     };
-    let running = management.run(stop);
+    let running = controllers.run(stop);
     let releasing = async {
         while let Some(releases) = releases {
             releases.next().await;
-            management.release_brakes();
+            controllers.release_brakes();
         }
     };
     tokio::select! {

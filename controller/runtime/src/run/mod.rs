@@ -3,10 +3,10 @@
 //! Invariants: every replica watches and reviews; only the one that may write runs passes; at a stop passes end before the
 //! Lease is released, and the Lease before the planes are left.
 
+mod controllers;
 mod error;
 mod gauges;
 mod lead;
-mod management;
 mod meters;
 mod notices;
 mod ports;
@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
+use controllers::Controllers;
 use error::RunError;
 
 use crate::apply::MayWrite;
@@ -30,7 +31,6 @@ use crate::lease::{Keeper, Permit, identity};
 use crate::metrics::Metrics;
 use crate::planes::{Addressing, Direct, Projects, tuned};
 use lead::Leadership;
-use management::Management;
 use ports::Ports;
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
@@ -60,23 +60,23 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     let permit = keeper.as_ref().map_or_else(Permit::sole, Keeper::permit);
     let mut ports = Ports::default();
     ports.serve_admission(settings, &transport, &metrics).await?;
-    let mut management = None;
-    if settings.controllers.management || settings.controllers.cell {
+    let mut controllers = None;
+    if settings.controllers.any() {
         let may_write = may_write(&permit, &stop);
-        management = Some(Management::start(settings, &connections, transport, &metrics, may_write).await?);
+        controllers = Some(Controllers::start(settings, &connections, transport, &metrics, may_write).await?);
     }
-    let checks = management.as_mut().map(Management::checks).unwrap_or_default();
+    let checks = controllers.as_mut().map(Controllers::checks).unwrap_or_default();
     ports.serve_health(settings, checks, &metrics).await?;
     info!("started");
 
     let leadership = Leadership { keeper, permit };
     let ended = tokio::select! {
-        ended = leadership.run(management.as_ref(), &stop) => ended,
+        ended = leadership.run(controllers.as_ref(), &stop) => ended,
         ended = ports.failed() => ended,
     };
     ports.leave();
-    if let Some(management) = management {
-        management.end().await;
+    if let Some(controllers) = controllers {
+        controllers.end().await;
     }
     ports.stop().await;
     info!("stopped");
@@ -128,8 +128,7 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
 
 /// Who keeps the Lease; `None` where this process writes without one.
 fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keeper>, RunError> {
-    let writes = settings.controllers.management || settings.controllers.cell;
-    let Some(lease) = settings.lease.as_ref().filter(|_| writes) else {
+    let Some(lease) = settings.lease.as_ref().filter(|_| settings.controllers.any()) else {
         return Ok(None);
     };
     let client = Client::try_from(tuned(connections.local.clone())).map_err(|source| crate::Error::Client {

@@ -1,4 +1,4 @@
-//! The management controllers (design.md 7.5), put together.
+//! The controllers of both groups (design.md 7.5), put together: those that the settings switch on.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::reconcilers::{self, Dispatch, Lane};
 use crate::world::{Rules, World};
 
 /// Planes that are watched, and reconcilers that begin with the permit.
-pub(super) struct Management {
+pub(super) struct Controllers {
     world: Arc<World>,
     dispatch: Arc<Dispatch>,
     tasks: JoinSet<()>,
     checks: Vec<Check>,
 }
 
-impl Management {
+impl Controllers {
     /// Begins to watch; nothing is written yet.
     pub(super) async fn start(
         settings: &Settings,
