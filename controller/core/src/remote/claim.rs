@@ -50,6 +50,16 @@ pub enum Home<'a> {
     },
 }
 
+impl<'a> Home<'a> {
+    /// The project, where one is named.
+    pub fn project(self) -> Option<&'a str> {
+        match self {
+            Self::In { project, .. } => Some(project),
+            Self::None | Self::Bad(_) => None,
+        }
+    }
+}
+
 /// Whose the Instances of a cell namespace are, by the labels of the Namespace only (design.md 7.5-4). In single-cluster
 /// mode, `single` is the project, and the namespace is the project's own.
 pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Option<&'a str>) -> Home<'a> {

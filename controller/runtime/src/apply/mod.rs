@@ -32,7 +32,7 @@ pub use absence::absent;
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 use memory::Projections;
-pub use proof::{CONFIG_MAP, ProjectAnswer, Unproven};
+pub use proof::{ProjectAnswer, Unproven};
 pub use recent::Recent;
 
 use crate::breaker::{Breaker, Server};

@@ -2,22 +2,13 @@
 
 use std::fmt;
 
-use popcell_api::kind::{CLUSTER, Kind};
+use popcell_api::kind::CLUSTER;
 use popcell_api::names::REMOVED_CELLS;
 use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{Plane, Proof, Target};
+use popcell_core::plan::{CONFIG_MAP, Plane, Proof, Target};
 use popcell_core::sources;
 
 use super::{Applier, ApplyError};
-
-/// The kind of the record of removed cells.
-pub const CONFIG_MAP: Kind = Kind::of(
-    "",
-    "v1",
-    "ConfigMap",
-    "configmaps",
-    popcell_api::kind::Scope::Namespaced,
-);
 
 /// What was asked for, and what is there instead.
 #[derive(Clone, Debug, PartialEq, Eq)]

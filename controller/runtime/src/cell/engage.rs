@@ -7,7 +7,6 @@ use std::time::Duration;
 use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
-use popcell_core::remote::claim::Home;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
@@ -68,9 +67,8 @@ async fn level(cell: &Cell, world: &World) {
     let mut wanted = cell.recorded();
     wanted.extend(cell.single.clone());
     for namespace in &namespaces {
-        if let Home::In { project, .. } = cell.home(namespace.name(), Some(namespace)) {
-            wanted.insert(project.to_owned());
-        }
+        let project = cell.home(namespace.name(), Some(namespace)).project();
+        wanted.extend(project.map(str::to_owned));
     }
     leave(world, &wanted, cell.single.is_some()).await;
     for project in wanted {

@@ -37,7 +37,7 @@ struct Known {
 }
 
 impl Facts {
-    /// The hub was lost: everything is to be asked for again.
+    /// The hub was listed anew: everything is to be asked for again.
     pub fn forget(&self) {
         let mut known = self.known();
         *known = Known {
@@ -101,18 +101,14 @@ impl Facts {
         known.identity = Some((identity, Instant::now()));
     }
 
-    /// The hub Namespace of a name, as far as it was read.
-    pub fn namespace(&self, name: &str) -> Option<Arc<Object>> {
-        self.known().namespaces.get(name).cloned()
-    }
-
     /// Reads a hub Namespace, unless it is known whose it is. Without labels it may get them: it is read again.
     ///
     /// # Errors
     /// The hub is away, or refuses.
     pub async fn read_namespace(&self, applier: &Applier, name: &str) -> Result<Option<Arc<Object>>, ApplyError> {
-        if let Some(known) = self.namespace(name) {
-            return Ok(Some(known));
+        let known = self.known().namespaces.get(name).cloned();
+        if known.is_some() {
+            return Ok(known);
         }
         let found = applier
             .read(&Target::cluster(&Plane::Hub, NAMESPACE, name))
@@ -129,7 +125,7 @@ impl Facts {
         self.known().deployments.contains(uid)
     }
 
-    /// Reads whether it lives.
+    /// Reads whether it lives, for [`Facts::lives`].
     ///
     /// # Errors
     /// The hub is away, or refuses.
@@ -138,7 +134,7 @@ impl Facts {
         applier: &Applier,
         namespace: &str,
         (name, uid): (&str, &str),
-    ) -> Result<bool, ApplyError> {
+    ) -> Result<(), ApplyError> {
         let target = Target::namespaced(&Plane::Hub, WORKLOAD_DEPLOYMENT, namespace, name);
         let lives = applier.read(&target).await?.is_some_and(|found| found.uid() == uid);
         let mut known = self.known();
@@ -147,7 +143,7 @@ impl Facts {
         } else {
             known.deployments.remove(uid);
         }
-        Ok(lives)
+        Ok(())
     }
 
     /// Something about a WorkloadDeployment of the cell may mean that the hub's is gone.

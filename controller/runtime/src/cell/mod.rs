@@ -2,7 +2,7 @@
 //! watch.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
-//! the cell that it says it is (design.md 7.5-5); what is remembered of the hub falls when the hub is lost.
+//! the cell that it says it is (design.md 7.5-5); what is remembered of the hub falls when it is listed anew.
 
 mod engage;
 mod facts;
@@ -141,10 +141,7 @@ impl Cell {
     pub fn project(&self, world: &World, namespace: &str) -> Option<String> {
         let cell = world.planes.get(&Plane::Cell)?;
         let stored = cell.store(NAMESPACE)?.get("", namespace).known().flatten();
-        match self.home(namespace, stored.as_deref()) {
-            Home::In { project, .. } => Some(project.to_owned()),
-            Home::None | Home::Bad(_) => None,
-        }
+        self.home(namespace, stored.as_deref()).project().map(str::to_owned)
     }
 
     /// Why the claim of an Instance was refused.

@@ -182,11 +182,9 @@ impl Runner {
         } else {
             applier.carry_out(&plan, &differ).await?
         };
-        if done == Done::Written {
-            self.held.wrote();
-        }
         self.reconciler.carried_out(&self.world, key, &plan);
         if done == Done::Written {
+            self.held.wrote();
             plan.notes.iter().for_each(|note| self.world.reporter.noted(note));
         }
         told(&plan);

@@ -59,10 +59,7 @@ impl Reconciler for Deployment {
         }
         match kind {
             kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE if events::is_listed(change) => self.keys(world, plane),
-            kind::WORKLOAD_DEPLOYMENT => events::address(change)
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
-                .into_iter()
-                .collect(),
+            kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
                 let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner(one)).collect();
                 woken.dedup();

@@ -19,6 +19,12 @@ pub(super) fn address(change: &Change) -> Option<(&str, &str)> {
     }
 }
 
+/// The object that an event is about, as a key.
+pub(super) fn key(plane: &Plane, change: &Change) -> Vec<Key> {
+    let found = address(change).map(|(namespace, name)| Key::new(plane, namespace, name));
+    found.into_iter().collect()
+}
+
 /// The object before and after, where it could be read.
 pub(super) fn both(change: &Change) -> impl Iterator<Item = &Arc<Object>> {
     let (before, now) = match change {

@@ -83,10 +83,7 @@ impl Reconciler for Instance {
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.keys(world, plane)
             }
-            (Plane::Cell, kind::INSTANCE) => events::address(change)
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
-                .into_iter()
-                .collect(),
+            (Plane::Cell, kind::INSTANCE) => events::key(plane, change),
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
                 .map(|(namespace, _)| within(world, namespace))
                 .unwrap_or_default(),

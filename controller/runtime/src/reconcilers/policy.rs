@@ -75,10 +75,7 @@ impl Reconciler for Policy {
             {
                 self.keys(world, plane)
             }
-            (Plane::Hub, kind::PROPAGATION_POLICY) => events::address(change)
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
-                .into_iter()
-                .collect(),
+            (Plane::Hub, kind::PROPAGATION_POLICY) => events::key(plane, change),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::both(change)
                 .filter_map(|one| Some(Key::new(plane, one.namespace(), &city_policy(one)?)))
                 .collect(),

@@ -123,10 +123,7 @@ impl Reconciler for Remote {
                 );
                 woken
             }
-            (Plane::Hub, kind::INSTANCE) => events::address(change)
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
-                .into_iter()
-                .collect(),
+            (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
             (Plane::Project(_), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
                 let mut woken = self.record();
                 woken.extend(self.all(world).into_iter().filter(|key| key.plane == *plane));

@@ -11,11 +11,11 @@ use popcell_api::names::REMOVED_CELLS;
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::sources::{self, Claims, Observation, Source};
 
 use super::events;
-use crate::apply::{ApplyError, CONFIG_MAP};
+use crate::apply::ApplyError;
 use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;

@@ -8,7 +8,7 @@ use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
-use popcell_core::remote::claim::{self, Home, Observation};
+use popcell_core::remote::claim::{self, Observation};
 
 use crate::apply::ApplyError;
 use crate::cell::Cell;
@@ -38,10 +38,8 @@ impl Claimed {
         let deployments = sight
             .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, namespace)
             .known()?;
-        let project = match cell.home(namespace, cell_namespace.as_deref()) {
-            Home::In { project, .. } => Some(project.to_owned()),
-            Home::None | Home::Bad(_) => None,
-        };
+        let project = cell.home(namespace, cell_namespace.as_deref()).project();
+        let project = project.map(str::to_owned);
         let record = sight.read_live(plane, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
         let found = Self {
             namespace: namespace.to_owned(),

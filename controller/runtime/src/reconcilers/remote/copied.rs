@@ -1,11 +1,12 @@
 //! What a pass over one copy looks at.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind;
 use popcell_core::identity;
-use popcell_core::object::Fields;
+use popcell_core::object::Object;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::copy::{self, Observation};
@@ -69,11 +70,8 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
         ledger: &sight.world.applier.ledger(),
         now,
     });
-    let unlabelled = hub_namespace.known().flatten().is_some_and(|one| {
-        debug_assert_eq!(one.name(), key.namespace);
-        identity::of_namespace(&one).is_none()
-    });
-    if unlabelled && instance.is_some() {
+    let unlabelled = |one: &Arc<Object>| identity::of_namespace(one).is_none();
+    if instance.is_some() && hub_namespace.known().flatten().as_ref().is_some_and(unlabelled) {
         plan.requeue_within(LABELS_AGAIN);
     }
     Some(plan)

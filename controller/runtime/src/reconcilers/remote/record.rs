@@ -10,7 +10,6 @@ use popcell_api::labels;
 use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
-use popcell_core::remote::claim::Home;
 use popcell_core::remote::projects::{self, Answer, Observation};
 
 use crate::apply::ApplyError;
@@ -70,9 +69,9 @@ impl Needs {
             .chain(&deployments)
             .map(|one| one.namespace())
             .collect();
-        let project = |namespace: &Object| match cell.home(namespace.name(), Some(namespace)) {
-            Home::In { project, .. } => Some(project.to_owned()),
-            Home::None | Home::Bad(_) => None,
+        let project = |namespace: &Object| {
+            let home = cell.home(namespace.name(), Some(namespace));
+            home.project().map(str::to_owned)
         };
         let mapped: BTreeSet<String> = namespaces.iter().filter_map(|one| project(one)).collect();
         let used = namespaces.iter().filter(|one| used.contains(one.name()));
