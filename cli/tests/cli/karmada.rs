@@ -4,15 +4,15 @@
 use std::{
     collections::HashMap,
     io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::Mutex,
 };
 
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimePrinter};
 use serde_json::{Value, json};
 
-use crate::program::scratch;
+use crate::server::Server;
 
 #[derive(Default)]
 struct State {
@@ -24,33 +24,14 @@ struct State {
     asked: Vec<String>,
 }
 
-pub(crate) struct Karmada {
-    state: Arc<Mutex<State>>,
-    folder: tempfile::TempDir,
-}
+pub(crate) struct Karmada(Server<State>);
 
 pub(crate) const CONFIGURATIONS: &str = "resourceinterpreterwebhookconfigurations";
 
 impl Karmada {
     /// Serves until the end of the process.
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State::default()));
-        let folder = scratch();
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: hub\nclusters: [{{name: hub, cluster: {{server: 'http://{server}'}}}}]\n\
-             users: [{{name: hub, user: {{}}}}]\ncontexts: [{{name: hub, context: {{cluster: hub, user: hub}}}}]\n"
-        );
-        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
-        let serving = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for connection in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&serving);
-                std::thread::spawn(move || answer(&connection, &state));
-            }
-        });
-        let karmada = Self { state, folder };
+        let karmada = Self(Server::start(answer));
         karmada.set(
             "clusters",
             vec![json!({"metadata": {"name": "a", "labels": {"topology.datum.net/city-code": "DFW"}}, "spec": {"syncMode": "Push"}})],
@@ -59,20 +40,20 @@ impl Karmada {
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        self.0.kubeconfig()
     }
 
     pub(crate) fn set(&self, plural: &'static str, objects: Vec<Value>) {
-        self.state.lock().unwrap().objects.insert(plural, objects);
+        self.0.state.lock().unwrap().objects.insert(plural, objects);
     }
 
     pub(crate) fn set_clock_ahead(&self, ahead: SignedDuration) {
-        self.state.lock().unwrap().ahead = ahead;
+        self.0.state.lock().unwrap().ahead = ahead;
     }
 
     /// How often something with this in its path was asked for.
     pub(crate) fn asked(&self, part: &str) -> usize {
-        let state = self.state.lock().unwrap();
+        let state = self.0.state.lock().unwrap();
         state.asked.iter().filter(|path| path.contains(part)).count()
     }
 }

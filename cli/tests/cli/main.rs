@@ -18,6 +18,7 @@ mod interrupt;
 mod karmada;
 mod plane;
 mod program;
+mod server;
 mod test;
 mod tree;
 mod usage;

@@ -4,14 +4,14 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::Mutex,
 };
 
 use serde_json::{Value, json};
 
-use crate::program::scratch;
+use crate::server::Server;
 
 /// What is answered instead, and how often.
 struct Script {
@@ -31,45 +31,26 @@ struct State {
     asked: Vec<String>,
 }
 
-pub(crate) struct Plane {
-    state: Arc<Mutex<State>>,
-    folder: tempfile::TempDir,
-}
+pub(crate) struct Plane(Server<State>);
 
 impl Plane {
     /// Serves until the end of the process.
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let server = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State::default()));
-        let folder = scratch();
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: plane\nclusters: [{{name: plane, cluster: {{server: 'http://{server}'}}}}]\n\
-             users: [{{name: plane, user: {{}}}}]\ncontexts: [{{name: plane, context: {{cluster: plane, user: plane}}}}]\n"
-        );
-        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
-        let serving = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for connection in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&serving);
-                std::thread::spawn(move || serve(&connection, &state));
-            }
-        });
-        Self { state, folder }
+        Self(Server::start(serve))
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
+        self.0.kubeconfig()
     }
 
     /// Puts an object at a path.
     pub(crate) fn put(&self, path: &str, mut object: Value) {
         object["metadata"]["name"] = json!(path.rsplit('/').next().unwrap());
-        self.state.lock().unwrap().objects.insert(path.to_owned(), object);
+        self.0.state.lock().unwrap().objects.insert(path.to_owned(), object);
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        self.state.lock().unwrap().objects.get(path).cloned()
+        self.0.state.lock().unwrap().objects.get(path).cloned()
     }
 
     /// Answers the next requests so, whatever is there.
@@ -82,12 +63,12 @@ impl Plane {
             message,
             times,
         };
-        self.state.lock().unwrap().scripts.push(script);
+        self.0.state.lock().unwrap().scripts.push(script);
     }
 
     /// Requests that were to change something.
     pub(crate) fn writes(&self) -> Vec<String> {
-        let asked = &self.state.lock().unwrap().asked;
+        let asked = &self.0.state.lock().unwrap().asked;
         asked.iter().filter(|one| !one.starts_with("GET ")).cloned().collect()
     }
 }
