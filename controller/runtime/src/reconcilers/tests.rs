@@ -39,7 +39,13 @@ impl Script {
         asked.map(|(line, _)| path(line)).collect()
     }
 
-    /// The same with queries and bodies.
+    /// The same without what only reads.
+    fn writes(&self) -> Vec<String> {
+        let asked = self.asked().into_iter();
+        asked.filter(|line| !line.contains(" GET ")).collect()
+    }
+
+    /// All of it, with queries and bodies.
     fn sent(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }

@@ -24,14 +24,6 @@ async fn going(script: &Arc<Script>) -> (Told, Key) {
     (told, Key::new(&project("p"), "default", "web"))
 }
 
-fn writes(script: &Script) -> Vec<String> {
-    script
-        .asked()
-        .into_iter()
-        .filter(|line| !line.contains(" GET "))
-        .collect()
-}
-
 #[tokio::test]
 async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
     let (project, hub) = (
@@ -57,11 +49,11 @@ async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
             Backoff::REFUSED
         };
         assert_eq!(verdict, Verdict::Failed(backoff), "{refused} {code}");
-        assert_eq!(writes(&script), sent, "{refused} {code}");
+        assert_eq!(script.writes(), sent, "{refused} {code}");
     }
     // A hub that takes it: nothing is said, and the finalizer goes.
     let script = Arc::<Script>::default();
     let (told, key) = going(&script).await;
     told.pass("federation", &key).await;
-    assert_eq!(writes(&script), [format!("hub DELETE {hub}"), project]);
+    assert_eq!(script.writes(), [format!("hub DELETE {hub}"), project]);
 }
