@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_api::annotations;
+use popcell_suites::read::says;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::probe::sum_of;
 use popcell_test_support::{Plane, always, eventually};
-use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{CELLS, P1, WATCHED, World};
 
 const CITY: &[&str] = &["DFW"];
@@ -62,9 +61,7 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     tenant.workload("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
-    let restart =
-        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
-    tenant.edit("web", &restart).await?;
+    tenant.restart("web").await?;
     let mut controller = world.cells[0].lock().await;
     for replaced in 1..=3 {
         eventually("the roll has come so far", SOON, async || {

@@ -9,13 +9,14 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, quota};
 use popcell_suites::dice::Dice;
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::names_in;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD};
 use popcell_test_support::stand_ins::{Budget, FAIL};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{CELLS, P2, World};
 
 const KILLS: usize = 20;
@@ -174,9 +175,9 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
             names.sort();
             names
         };
-        let copies = tenant.names(&tenant.hub, INSTANCE, &tenant.below).await?;
+        let copies = names_in(&tenant.hub, INSTANCE, &tenant.below).await?;
         ensure!(copies == names(""), "the hub has {copies:?}");
-        let claims = tenant.names(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
+        let claims = names_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
         ensure!(claims == names("instance-"), "the project has {claims:?}");
         Ok(())
     })

@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 use popcell_api::labels;
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, World};
 
 /// Upstream's E5: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it is.

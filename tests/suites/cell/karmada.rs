@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 use popcell_api::kind::{LOCATION, RESOURCE_CLAIM};
-use popcell_api::{annotations, labels};
-use popcell_suites::steps::gone;
+use popcell_api::labels;
+use popcell_suites::read::says;
+use popcell_suites::steps::{gone, names_in};
 use popcell_suites::world::{DFW, ORD, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Fault, Plane, always, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
 
 const MANAGER: &str = "karmada-controller-manager";
@@ -35,9 +36,7 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
         Ok(seen.values().filter(|uids| uids.len() == 2).count())
     };
     look().await?;
-    let restart =
-        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
-    tenant.edit("web", &restart).await?;
+    tenant.restart("web").await?;
     eventually("the roll has begun", SOON, async || {
         ensure!(look().await? >= 1, "none is replaced");
         Ok(())
@@ -84,7 +83,7 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
         let mut found = BTreeMap::new();
         for cell in &cells {
             for (kind, suffix) in [(WORKLOAD_DEPLOYMENT, ""), (INSTANCE, "-0")] {
-                for name in tenant.names(cell, kind, &tenant.below).await? {
+                for name in names_in(cell, kind, &tenant.below).await? {
                     let of = name.trim_end_matches(suffix).to_owned();
                     let other = found.insert(of.clone(), cell.name().to_owned());
                     let both = other.is_some_and(|other| other != cell.name());
@@ -133,7 +132,7 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
                 let one = ord.expect(INSTANCE, Some(&tenant.below), name).await?;
                 says(&one, "Ready", "True", "Available")?;
             }
-            let claims = tenant.names(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
+            let claims = names_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
             ensure!(claims.len() == 2, "{claims:?}");
             Ok(())
         })

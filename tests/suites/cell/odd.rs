@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, labels, quota};
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
 use popcell_suites::world::DFW;
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::{FAIL, Failure};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, World};
 
 const CITY: &[&str] = &["DFW"];

@@ -6,13 +6,13 @@ use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{INSTANCE, Kind};
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
 
 const CITY: &[&str] = &["DFW"];

@@ -1,14 +1,13 @@
 //! Budgets of a project that two cells share.
 
 use anyhow::{Result, ensure};
-use popcell_api::annotations;
+use popcell_suites::read::says;
 use popcell_suites::world::{DFW, ORD, SOON};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::Budget;
 use popcell_test_support::{Plane, eventually};
-use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P2, World};
 
 async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
@@ -72,15 +71,8 @@ pub(crate) async fn full(world: &World, namespace: &str) -> Result<()> {
         })
         .await?;
     let before = tenant.instances(&cell).await?;
-    let restart =
-        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
-    tenant.edit("web", &restart).await?;
-    eventually("every instance is another", SOON, async || {
-        let now = tenant.instances(&cell).await?;
-        ensure!(now.len() == 2 && now.iter().all(|one| !before.contains(one)), "{now:?}");
-        Ok(())
-    })
-    .await?;
+    tenant.restart("web").await?;
+    tenant.all_are_others(&cell, &before).await?;
     tenant.ready("web", 2).await?;
     let envious = tenant.instance(&ord, "envious-us-ord-0", |_| Ok(())).await?;
     says(&envious, "QuotaGranted", "False", "QuotaExceeded")?;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_api::annotations;
+use popcell_suites::read::says;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::eventually;
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::FAIL;
 use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, World};
 
 const CITY: &[&str] = &["DFW"];
@@ -22,9 +22,7 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
     tenant.workload("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
-    let restart =
-        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
-    tenant.edit("web", &restart).await?;
+    tenant.restart("web").await?;
     // What was replaced, as it is seen: never a lower one before a higher one.
     let mut order: Vec<usize> = Vec::new();
     eventually("every instance is another", SOON, async || {

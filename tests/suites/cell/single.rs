@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::definitions::define;
+use popcell_suites::read::says;
 use popcell_suites::steps::gone;
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
@@ -12,7 +12,7 @@ use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, P
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
 use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::World;
 
 /// The server, and the project that it is.
@@ -75,18 +75,8 @@ async fn mission(tenant: &Tenant) -> Result<()> {
     };
     tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", counts).await?;
     tenant.claims_are(&NAMES).await?;
-    let restart =
-        json!({ "template": { "metadata": { "annotations": { annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" } } } });
-    tenant.edit("web", &restart).await?;
-    eventually("every instance is another", SOON, async || {
-        let now = tenant.instances(one).await?;
-        ensure!(
-            now.len() == 2 && now.iter().all(|instance| !before.contains(instance)),
-            "{now:?}"
-        );
-        Ok(())
-    })
-    .await?;
+    tenant.restart("web").await?;
+    tenant.all_are_others(one, &before).await?;
     tenant.ready("web", 2).await?;
     tenant.claims_are(&NAMES).await?;
     tenant.delete("web").await?;

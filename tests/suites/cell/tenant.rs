@@ -2,10 +2,10 @@
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
+use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_api::names;
 use popcell_suites::read;
-use popcell_suites::steps::{awaited, gone};
+use popcell_suites::steps::{awaited, gone, names_in};
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, objects};
@@ -30,7 +30,7 @@ impl Tenant {
         eventually("the network can be made", SOON, async || project.apply(&network).await).await?;
         Ok(Self {
             hub: world.lab.hub().await?,
-            below: format!("{}{}", names::HUB_NAMESPACE_PREFIX, read::uid(&made)),
+            below: objects::hub_namespace_name(&read::uid(&made)),
             namespace: namespace.to_owned(),
             project,
         })
@@ -62,6 +62,16 @@ impl Tenant {
         let wanted = objects::workload(&self.namespace, name, &[("us", cities, replicas)]);
         self.edit(name, &json!({ "placements": wanted["spec"]["placements"] }))
             .await
+    }
+
+    /// Asks for a roll as `kubectl rollout restart` does.
+    pub(crate) async fn restart(&self, name: &str) -> Result<()> {
+        let annotations = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+        self.edit(
+            name,
+            &json!({ "template": { "metadata": { "annotations": annotations } } }),
+        )
+        .await
     }
 
     /// Waits until the Workload shows so many ready instances of its newest generation.
@@ -115,23 +125,28 @@ impl Tenant {
         Ok(all)
     }
 
-    /// Waits until the claims of the namespace are exactly those of these Instances.
-    pub(crate) async fn claims_are(&self, instances: &[&str]) -> Result<()> {
-        let wanted: Vec<String> = instances.iter().map(|name| format!("instance-{name}")).collect();
-        eventually("the claims are those of the instances", SOON, async || {
-            let names = self.names(&self.project, RESOURCE_CLAIM, &self.namespace).await?;
-            ensure!(names == wanted, "{names:?}, not {wanted:?}");
+    /// Waits until there are as many Instances in the cell as before, and none of those.
+    pub(crate) async fn all_are_others(&self, cell: &Plane, before: &[(String, String)]) -> Result<()> {
+        eventually("every instance is another", SOON, async || {
+            let now = self.instances(cell).await?;
+            ensure!(
+                now.len() == before.len() && now.iter().all(|one| !before.contains(one)),
+                "{now:?}"
+            );
             Ok(())
         })
         .await
     }
 
-    /// Sorted names of objects in a namespace.
-    pub(crate) async fn names(&self, plane: &Plane, kind: Kind, namespace: &str) -> Result<Vec<String>> {
-        let found = plane.list(kind, Some(namespace), "").await?;
-        let mut names: Vec<String> = found.into_iter().filter_map(|one| one.metadata.name).collect();
-        names.sort();
-        Ok(names)
+    /// Waits until the claims of the namespace are exactly those of these Instances.
+    pub(crate) async fn claims_are(&self, instances: &[&str]) -> Result<()> {
+        let wanted: Vec<String> = instances.iter().map(|name| format!("instance-{name}")).collect();
+        eventually("the claims are those of the instances", SOON, async || {
+            let names = names_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?;
+            ensure!(names == wanted, "{names:?}, not {wanted:?}");
+            Ok(())
+        })
+        .await
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<()> {
@@ -143,14 +158,4 @@ impl Tenant {
         self.delete(name).await?;
         gone(&self.project, WORKLOAD, &self.namespace, name).await
     }
-}
-
-/// Fails unless the condition has this status and reason.
-pub(crate) fn says(object: &DynamicObject, type_: &str, status: &str, reason: &str) -> Result<()> {
-    let condition = read::condition(object, type_)?;
-    ensure!(
-        condition["status"] == status && condition["reason"] == reason,
-        "{type_} is {condition}"
-    );
-    Ok(())
 }

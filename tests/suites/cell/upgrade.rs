@@ -8,14 +8,14 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, finalizers, labels};
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{ADMISSION_POLICY, CONFIG_MAP, INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
 
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];

@@ -3,13 +3,13 @@
 use anyhow::{Result, ensure};
 use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM};
 use popcell_api::{finalizers, labels};
-use popcell_suites::read;
+use popcell_suites::read::{self, says};
 use popcell_suites::steps::gone;
 use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::json;
 
-use crate::tenant::{Tenant, says};
+use crate::tenant::Tenant;
 use crate::world::{P1, World};
 
 pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {

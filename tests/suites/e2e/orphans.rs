@@ -31,7 +31,7 @@ impl<'a> Setting<'a> {
             hub,
             project,
             namespace,
-            current: format!("{}{}", names::HUB_NAMESPACE_PREFIX, read::uid(&made)),
+            current: objects::hub_namespace_name(&read::uid(&made)),
         };
         setting.hub_namespace(&setting.current).await?;
         Ok(setting)
@@ -156,7 +156,7 @@ pub(crate) async fn lost_deployment(world: &World, test: &str) -> Result<()> {
 pub(crate) async fn outlived_namespace(world: &World, test: &str) -> Result<()> {
     let setting = Setting::make(world, test).await?;
     // Named by a uid that no Namespace has.
-    let old = format!("{}{test}", names::HUB_NAMESPACE_PREFIX);
+    let old = objects::hub_namespace_name(test);
     setting.hub_namespace(&old).await?;
     setting.on_hub(&old, "web").await?;
     setting.on_hub(&setting.current, "web").await?;

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_api::conditions::reasons;
-use popcell_api::{API_VERSION, names};
+use popcell_api::API_VERSION;
+use popcell_api::conditions::{AVAILABLE, reasons};
 use popcell_suites::read;
-use popcell_suites::steps::{awaited, gone};
+use popcell_suites::steps::{awaited, gone, names_in};
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::{Kind, NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, objects};
@@ -35,7 +35,7 @@ impl Tenant {
         eventually("the network can be made", SOON, async || project.apply(&network).await).await?;
         Ok(Self {
             hub: world.lab.hub().await?,
-            hub_namespace: format!("{}{}", names::HUB_NAMESPACE_PREFIX, read::uid(&made)),
+            hub_namespace: objects::hub_namespace_name(&read::uid(&made)),
             namespace: namespace.to_owned(),
             project,
         })
@@ -120,12 +120,12 @@ impl Tenant {
 
     /// Names of what is in the hub namespace.
     pub(crate) async fn names_in_hub(&self, kind: Kind) -> Result<Vec<String>> {
-        names_of(&self.hub, kind, &self.hub_namespace).await
+        names_in(&self.hub, kind, &self.hub_namespace).await
     }
 
     /// Names of what is in the project's namespace.
     pub(crate) async fn names_in_project(&self, kind: Kind) -> Result<Vec<String>> {
-        names_of(&self.project, kind, &self.namespace).await
+        names_in(&self.project, kind, &self.namespace).await
     }
 
     /// Says in the cell, as its controllers would, how many of the desired instances are ready.
@@ -170,13 +170,6 @@ impl Tenant {
     }
 }
 
-async fn names_of(plane: &Plane, kind: Kind, namespace: &str) -> Result<Vec<String>> {
-    let found = plane.list(kind, Some(namespace), "").await?;
-    let mut names: Vec<String> = found.into_iter().filter_map(|one| one.metadata.name).collect();
-    names.sort();
-    Ok(names)
-}
-
 /// Fails unless the label has the value.
 pub(crate) fn expect_label(object: &DynamicObject, key: &str, expected: &str) -> Result<()> {
     let found = object.metadata.labels.as_ref().and_then(|labels| labels.get(key));
@@ -203,12 +196,7 @@ pub(crate) fn same_spec(one: &DynamicObject, other: &DynamicObject) -> Result<()
 
 /// Fails unless condition `Available` has this status and reason.
 pub(crate) fn available(object: &DynamicObject, status: &str, reason: &str) -> Result<()> {
-    let condition = read::condition(object, popcell_api::conditions::AVAILABLE)?;
-    ensure!(
-        condition["status"] == status && condition["reason"] == reason,
-        "Available is {condition}"
-    );
-    Ok(())
+    read::says(object, AVAILABLE, status, reason)
 }
 
 /// An owner reference to `owner`, as far as it identifies it.

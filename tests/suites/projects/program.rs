@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::kind::{self, Kind};
-use popcell_api::names::HUB_NAMESPACE_PREFIX;
 use popcell_core::plan::NAMESPACE;
 use popcell_suites::world::SOON;
 use popcell_test_support::{Controller, ControllerSpec, Plane, eventually, objects};
@@ -105,7 +104,7 @@ pub(crate) async fn known(controller: &Controller) -> Result<()> {
 async fn carried(world: &World, hub: &Plane, project: &str) -> Result<usize> {
     let namespace = world.server.expect(NAMESPACE, None, project).await?;
     let uid = namespace.metadata.uid.context("a Namespace without uid")?;
-    let behind = format!("{HUB_NAMESPACE_PREFIX}{uid}");
+    let behind = objects::hub_namespace_name(&uid);
     Ok(hub.list(kind::WORKLOAD_DEPLOYMENT, Some(&behind), "").await?.len())
 }
 

@@ -55,6 +55,16 @@ pub fn condition<'a>(object: &'a DynamicObject, type_: &str) -> Result<&'a Value
     }
 }
 
+/// Fails unless the condition has this status and reason.
+pub fn says(object: &DynamicObject, type_: &str, status: &str, reason: &str) -> Result<()> {
+    let condition = condition(object, type_)?;
+    ensure!(
+        condition["status"] == status && condition["reason"] == reason,
+        "{type_} is {condition}"
+    );
+    Ok(())
+}
+
 /// The object's uid; empty where a server has not given one.
 pub fn uid(object: &DynamicObject) -> String {
     object.metadata.uid.clone().unwrap_or_default()

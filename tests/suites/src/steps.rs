@@ -36,3 +36,11 @@ pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Res
     })
     .await
 }
+
+/// Sorted names of the objects of a kind in a namespace.
+pub async fn names_in(plane: &Plane, kind: Kind, namespace: &str) -> Result<Vec<String>> {
+    let found = plane.list(kind, Some(namespace), "").await?;
+    let mut names: Vec<String> = found.into_iter().filter_map(|one| one.metadata.name).collect();
+    names.sort();
+    Ok(names)
+}

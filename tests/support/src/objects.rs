@@ -209,6 +209,12 @@ pub fn city_policy(namespace: &str, city: &str) -> Value {
     })
 }
 
+/// Name of the hub namespace, and of the cell's, of a project's Namespace with this uid.
+#[must_use]
+pub fn hub_namespace_name(uid: &str) -> String {
+    format!("ns-{uid}")
+}
+
 /// Name of a city's policy.
 #[must_use]
 pub fn city_policy_name(city: &str) -> String {

@@ -1,7 +1,6 @@
 //! What the demo plays on.
 
 use anyhow::{Context, Result};
-use popcell_api::names::HUB_NAMESPACE_PREFIX;
 use popcell_test_support::definitions::define;
 use popcell_test_support::stand_ins::IN_PROJECTS;
 use popcell_test_support::{Lab, Plane, Webhook, objects};
@@ -35,7 +34,7 @@ impl Scene {
         );
         Ok(Self {
             hub: lab.hub().await?,
-            hub_namespace: format!("{HUB_NAMESPACE_PREFIX}{uid}"),
+            hub_namespace: objects::hub_namespace_name(&uid),
             lab,
             webhook,
             project,

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kube::api::{DynamicObject, PostParams};
-use popcell_api::names;
 use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects};
 use serde_json::json;
@@ -157,5 +156,5 @@ pub(crate) async fn create(server: &Plane, project: &str, name: &str, city: &str
 pub(crate) async fn hub_namespace(server: &Plane, project: &str) -> Result<String> {
     let namespace = server.expect(NAMESPACE, None, project).await?;
     let uid = namespace.metadata.uid.context("a namespace without uid")?;
-    Ok(format!("{}{uid}", names::HUB_NAMESPACE_PREFIX))
+    Ok(objects::hub_namespace_name(&uid))
 }
