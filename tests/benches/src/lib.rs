@@ -1,10 +1,15 @@
-//! What benchmarks share: where they ran, and what processes take.
+//! What benchmarks share: where they ran, what processes take, and what was seen when.
 #![forbid(unsafe_code)]
 
+pub mod counted;
 mod machine;
 pub mod process;
+mod sight;
+mod times;
 
 pub use machine::{Machine, load_average};
+pub use sight::{Sight, is};
+pub use times::{MillisSince, percentile};
 
 use std::fs;
 use std::path::Path;

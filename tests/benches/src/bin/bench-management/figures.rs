@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use popcell_benches::Machine;
+use popcell_benches::{Machine, percentile};
 use serde::Serialize;
 
 use crate::plan::Plan;
@@ -102,27 +102,5 @@ impl Requests {
         let of_plane = self.writes.iter().filter(|(what, _)| what.starts_with(plane_kind));
         // The sum of nothing is a negative zero, which would be printed as such.
         of_plane.map(|(_, count)| count).sum::<f64>() + 0.0
-    }
-}
-
-/// The smallest value that so many percent do not exceed; not a number when there are none.
-pub(crate) fn percentile(values: &[f64], percent: usize) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let rank = (sorted.len() * percent).div_ceil(100);
-    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_a_value_that_was_seen() {
-        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        assert!((percentile(&values, 50) - 100.0).abs() < f64::EPSILON);
-        assert!((percentile(&values, 99) - 198.0).abs() < f64::EPSILON);
-        assert!((percentile(&[7.0], 99) - 7.0).abs() < f64::EPSILON);
-        assert!(percentile(&[], 50).is_nan());
     }
 }

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use kube::api::{DynamicObject, PostParams};
+use popcell_benches::{MillisSince, Sight, is};
 use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects};
 use serde_json::json;
 
 use crate::figures::Latency;
 use crate::plan::Plan;
-use crate::sight::Sight;
 use crate::world::{CITY, World, city, id};
 
 /// Between one object and the next, for what follows from the first.
@@ -123,20 +123,6 @@ impl Hub {
         let other = other.with_context(|| format!("no policy of {city} in {namespace}"))?;
         Ok(one.max(other))
     }
-}
-
-trait MillisSince {
-    fn millis_since(&self, earlier: Instant) -> f64;
-}
-
-impl MillisSince for Instant {
-    fn millis_since(&self, earlier: Instant) -> f64 {
-        self.saturating_duration_since(earlier).as_secs_f64() * 1e3
-    }
-}
-
-fn is(object: &DynamicObject, namespace: &str, name: &str) -> bool {
-    object.metadata.name.as_deref() == Some(name) && object.metadata.namespace.as_deref() == Some(namespace)
 }
 
 /// Creates a Workload of one placement in one city, and answers when its request was sent.

@@ -15,7 +15,6 @@ mod memory;
 mod plan;
 mod print;
 mod requests;
-mod sight;
 mod world;
 
 use std::path::PathBuf;

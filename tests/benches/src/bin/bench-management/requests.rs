@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use popcell_benches::counted::{grown, label, samples, share, writes};
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::users::requests_on;
@@ -118,22 +119,13 @@ impl Counters {
     }
 
     fn since(&self, before: &Self, what: &'static str, objects: usize) -> Requests {
-        #[expect(clippy::cast_precision_loss, reason = "there are few")]
-        let each = |now: f64, then: f64| (now - then) / objects as f64;
-        let grown = |now: &BTreeMap<String, f64>, then: &BTreeMap<String, f64>| {
-            let counts = now.iter().map(|(key, now)| {
-                let then = then.get(key).copied().unwrap_or_default();
-                (key.clone(), each(*now, then))
-            });
-            counts.filter(|(_, count)| *count > 0.0).collect()
-        };
         Requests {
             what,
             objects,
-            project: each(self.project, before.project),
-            hub: each(self.hub, before.hub),
-            seen: grown(&self.seen, &before.seen),
-            writes: grown(&self.writes, &before.writes),
+            project: share(self.project - before.project, objects),
+            hub: share(self.hub - before.hub, objects),
+            seen: grown(&self.seen, &before.seen, objects),
+            writes: grown(&self.writes, &before.writes, objects),
         }
     }
 
@@ -170,44 +162,4 @@ fn seen(page: &str) -> BTreeMap<String, f64> {
         }
     }
     found
-}
-
-/// Samples of `popcell_writes_total`, by their labels as words.
-fn writes(page: &str) -> BTreeMap<String, f64> {
-    let named = samples(page, "popcell_writes_total").filter_map(|(labels, value)| {
-        let [plane, verb, kind, code] = ["plane_kind", "verb", "kind", "code"].map(|name| label(labels, name));
-        Some((format!("{} {} {} {}", plane?, verb?, kind?, code?), value))
-    });
-    named.collect()
-}
-
-/// Labels and value of each sample of a metric.
-fn samples<'a>(page: &'a str, metric: &str) -> impl Iterator<Item = (&'a str, f64)> {
-    page.lines().filter_map(move |line| {
-        let (labels, value) = line.strip_prefix(metric)?.strip_prefix('{')?.split_once("} ")?;
-        Some((labels, value.parse().ok()?))
-    })
-}
-
-/// No value of these metrics has a quotation mark or a comma in it.
-fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
-    pairs
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value.trim_matches('"'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn writes_are_named_by_their_labels() {
-        let page = "# TYPE popcell_writes_total counter\n\
-                    popcell_writes_total{plane_kind=\"hub\",kind=\"Namespace\",verb=\"create\",code=\"201\"} 3\n";
-        assert_eq!(
-            writes(page),
-            BTreeMap::from([("hub create Namespace 201".to_owned(), 3.0)])
-        );
-    }
 }

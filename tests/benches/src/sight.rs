@@ -21,7 +21,7 @@ enum Seen {
 }
 
 /// Objects of one kind on a plane, as they come and change.
-pub(crate) struct Sight {
+pub struct Sight {
     kind: Kind,
     seen: UnboundedReceiver<Seen>,
     task: JoinHandle<()>,
@@ -29,7 +29,10 @@ pub(crate) struct Sight {
 
 impl Sight {
     /// Begins to watch; what is there already counts as not seen.
-    pub(crate) async fn of(plane: &Plane, kind: Kind) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The list of what is there does not come.
+    pub async fn of(plane: &Plane, kind: Kind) -> Result<Self> {
         let (tell, seen) = unbounded_channel();
         let task = tokio::spawn(look(plane.api(kind, None), kind, tell));
         let mut sight = Self { kind, seen, task };
@@ -38,7 +41,10 @@ impl Sight {
     }
 
     /// When an object that fits was seen for the first time since the last call; what comes before it is passed over.
-    pub(crate) async fn of_one(&mut self, fits: impl Fn(&DynamicObject) -> bool) -> Result<Instant> {
+    ///
+    /// # Errors
+    /// Nothing at all was heard for two minutes.
+    pub async fn of_one(&mut self, fits: impl Fn(&DynamicObject) -> bool) -> Result<Instant> {
         loop {
             match self.next().await? {
                 Seen::Object(at, object) if fits(&object) => return Ok(at),
@@ -53,6 +59,12 @@ impl Sight {
         let seen = seen.with_context(|| format!("nothing was heard of any {kind} for {PATIENCE:?}"))?;
         seen.with_context(|| format!("the watch of {kind} ended"))
     }
+}
+
+/// Whether it is the object of this name.
+#[must_use]
+pub fn is(object: &DynamicObject, namespace: &str, name: &str) -> bool {
+    object.metadata.name.as_deref() == Some(name) && object.metadata.namespace.as_deref() == Some(namespace)
 }
 
 impl Drop for Sight {

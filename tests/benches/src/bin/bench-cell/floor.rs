@@ -1,0 +1,143 @@
+//! The least that ordered starts can take: the requests that depend on each other, and nothing between them.
+//!
+//! For each instance: it is created, claimed and granted, its gates go, the provider takes it and tells that it runs, and
+//! that is told. Nobody watches, nobody decides, no copy is made, and nothing else is written.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use popcell_api::conditions::reasons;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_api::{finalizers, gates, resource_manager};
+use popcell_benches::MillisSince;
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::{Kind, Plane, objects};
+use serde_json::{Value, json};
+
+use crate::figures::{Ordered, Times, Who};
+use crate::plan::Plan;
+use crate::world::World;
+
+/// A namespace in cell and project that nobody else looks at.
+const NAMESPACE: &str = "floor";
+
+/// With nobody else at work.
+pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
+    for plane in [&world.cell, &world.project] {
+        plane.apply(&objects::namespace(NAMESPACE)).await?;
+    }
+    let slots = 0..u32::try_from(plan.slots)?;
+    let began = Instant::now();
+    let (mut steps, mut before) = (Vec::new(), began);
+    for ordinal in slots.clone() {
+        create(&world.cell, INSTANCE, instance(ordinal)).await?;
+        claim(world, ordinal).await?;
+        run(&world.cell, ordinal).await?;
+        let now = Instant::now();
+        steps.push(now.millis_since(before));
+        before = now;
+    }
+    let start_seconds = before.millis_since(began) / 1e3;
+
+    // A slot keeps its claim.
+    let began = Instant::now();
+    for ordinal in slots.rev() {
+        let name = name(ordinal);
+        world.cell.delete(INSTANCE, Some(NAMESPACE), &name).await?;
+        let let_go = json!({ "metadata": { "finalizers": null } });
+        world.cell.merge(INSTANCE, Some(NAMESPACE), &name, &let_go).await?;
+        create(&world.cell, INSTANCE, instance(ordinal)).await?;
+        run(&world.cell, ordinal).await?;
+    }
+    Ok(Ordered {
+        who: Who::BareRequests,
+        start_seconds,
+        roll_seconds: began.elapsed().as_secs_f64(),
+        steps: Times::of(steps),
+    })
+}
+
+fn name(ordinal: u32) -> String {
+    format!("web-{ordinal}")
+}
+
+fn instance(ordinal: u32) -> Value {
+    let mut instance = objects::instance_copy(NAMESPACE, "web", ordinal, "");
+    let gates: Vec<Value> = [gates::NETWORK, gates::QUOTA]
+        .map(|name| json!({ "name": name }))
+        .into();
+    instance["spec"]["controller"] = json!({ "templateHash": "6f8c9d7b4", "schedulingGates": gates });
+    instance
+}
+
+/// A claim, and its grant.
+async fn claim(world: &World, ordinal: u32) -> Result<()> {
+    let name = name(ordinal);
+    let project = json!({
+        "apiGroup": resource_manager::GROUP, "kind": resource_manager::PROJECT_KIND, "name": world.project.name(),
+    });
+    let claim = json!({
+        "apiVersion": RESOURCE_CLAIM.api_version(),
+        "kind": RESOURCE_CLAIM.kind,
+        "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": {
+            "consumerRef": project, "resourceRef": project,
+            "requests": [{ "resourceType": popcell_api::quota::INSTANCES, "amount": 1 }],
+        },
+    });
+    create(&world.project, RESOURCE_CLAIM, claim).await?;
+    let status = json!({ "conditions": [granted()] });
+    world
+        .project
+        .set_status(RESOURCE_CLAIM, Some(NAMESPACE), &name, &status)
+        .await
+        .map(|_| ())
+}
+
+/// What a quota system says that has room.
+pub(crate) fn granted() -> Value {
+    objects::condition(popcell_api::quota::GRANTED, "True", reasons::QUOTA_AVAILABLE, "", 1)
+}
+
+/// From an instance whose claim is granted to one that is told to be ready.
+async fn run(cell: &Plane, ordinal: u32) -> Result<()> {
+    let name = name(ordinal);
+    let open = json!([
+        { "op": "test", "path": "/spec/controller/schedulingGates/0/name", "value": gates::NETWORK },
+        { "op": "replace", "path": "/spec/controller/schedulingGates", "value": [] },
+    ]);
+    let open: Patch<()> = Patch::Json(serde_json::from_value(open).context("failed to make a JSON patch")?);
+    let api = cell.api(INSTANCE, Some(NAMESPACE));
+    let opened = api.patch(&name, &PatchParams::default(), &open).await;
+    opened.context("failed to open gates")?;
+    let taken = json!({ "metadata": { "finalizers": [finalizers::UNIKRAFT_PROVIDER] } });
+    cell.merge(INSTANCE, Some(NAMESPACE), &name, &taken).await?;
+    let mut conditions: Vec<Value> = [
+        ("Programmed", "Programmed", "The instance has been programmed"),
+        ("Available", "Available", "The instance is available"),
+    ]
+    .map(|(type_, reason, message)| objects::condition(type_, "True", reason, message, 1))
+    .into();
+    let status = json!({ "conditions": conditions, "controller": { "observedTemplateHash": "6f8c9d7b4" } });
+    cell.set_status(INSTANCE, Some(NAMESPACE), &name, &status).await?;
+    for (type_, reason) in [("Ready", "Available"), ("QuotaGranted", "QuotaAvailable")] {
+        conditions.push(objects::condition(type_, "True", reason, "", 1));
+    }
+    let mut status = status;
+    status["conditions"] = json!(conditions);
+    cell.set_status(INSTANCE, Some(NAMESPACE), &name, &status)
+        .await
+        .map(|_| ())
+}
+
+async fn create(plane: &Plane, kind: Kind, object: Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object).context("failed to make an object")?;
+    let created = plane
+        .api(kind, Some(NAMESPACE))
+        .create(&PostParams::default(), &object)
+        .await;
+    created
+        .map(|_| ())
+        .with_context(|| format!("failed to create a {} on {}", kind.kind, plane.name()))
+}

@@ -1,0 +1,165 @@
+//! Many WorkloadDeployments of one instance each: what they take, how they start, and what a change and rest ask for.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_benches::{MillisSince, Sight, is, process};
+use popcell_suites::read::{at, says};
+use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Controller, eventually, objects};
+use serde_json::{Value, json};
+
+use crate::effort::Counters;
+use crate::figures::{Changed, Idle, Memory, Started, Times, Who};
+use crate::plan::Plan;
+use crate::stateful_set::{self, Kubelet, LISTED, Manager};
+use crate::world::{BELOW, PATIENCE, StandIns, World, for_each, stop};
+
+pub(crate) fn name(number: usize) -> String {
+    format!("m{number:05}")
+}
+
+/// All figures with many. The WorkloadDeployments are left behind.
+pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, Started, Changed, Idle)> {
+    let mut stand_ins = StandIns::start(world);
+    let (mut memory, mut started, mut made) = (Vec::new(), None, 0);
+    for count in plan.deployments {
+        println!("{count} WorkloadDeployments");
+        let mut controller = world.controller().await?;
+        if count > made {
+            started = Some(start(world, &controller, made, count).await?);
+        }
+        made = count;
+        stop(&mut controller)?;
+        let mut controller = world.controller().await?;
+        Counters::at_rest(world, &controller).await?;
+        let pid = controller.pid().context("the controller does not run")?;
+        memory.push(resident(Who::Popcell, plan, count, pid).await?);
+        stop(&mut controller)?;
+    }
+    let mut controller = world.controller().await?;
+    // From here on this process is the provider.
+    drop(stand_ins.provider.take());
+    println!("changes of {} of them", plan.changes);
+    let changed = change(world, &controller, plan).await?;
+    println!("idle");
+    let idle = idle(world, &controller, plan).await?;
+    stop(&mut controller)?;
+    drop(stand_ins);
+    Ok((memory, started.context("none was started")?, changed, idle))
+}
+
+async fn resident(who: Who, plan: &Plan, deployments: usize, pid: u32) -> Result<Memory> {
+    tokio::time::sleep(Duration::from_secs(plan.settle_seconds)).await;
+    Ok(Memory {
+        who,
+        deployments,
+        resident_kib: process::resident_kib(pid)?,
+        peak_kib: process::peak_kib(pid)?,
+    })
+}
+
+/// The same objects of the peer.
+pub(crate) async fn peer(world: &World, plan: &Plan) -> Result<Vec<Memory>> {
+    let (mut memory, mut made) = (Vec::new(), 0);
+    let _kubelet = Kubelet::start(world);
+    for count in plan.deployments {
+        println!("{count} StatefulSets");
+        let mut manager = Manager::start(world)?;
+        stateful_set::many(world, made, count).await?;
+        made = count;
+        manager.expect_alive()?;
+        drop(manager);
+        let mut manager = Manager::start(world)?;
+        tokio::time::sleep(LISTED).await;
+        memory.push(resident(Who::StatefulSet, plan, count, manager.pid()).await?);
+        manager.expect_alive()?;
+    }
+    Ok(memory)
+}
+
+/// Makes WorkloadDeployments until there are so many.
+async fn start(world: &World, controller: &Controller, made: usize, count: usize) -> Result<Started> {
+    let before = Counters::at_rest(world, controller).await?;
+    let began = Instant::now();
+    for_each(made..count, async |number| {
+        world.deployment(&name(number), 1).await.map(|_| ())
+    })
+    .await?;
+    eventually("all are ready and told on the hub", PATIENCE, async || {
+        let all = world.cell.list(WORKLOAD_DEPLOYMENT, Some(BELOW), "").await?;
+        let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
+        ensure!(ready == count, "{ready} of {count} are ready");
+        let copies = world.hub.list(INSTANCE, Some(BELOW), "").await?;
+        let told = copies
+            .iter()
+            .filter(|one| says(one, "Ready", "True", "Available").is_ok());
+        let told = told.count();
+        ensure!(told == count, "{told} of {count} are told on the hub");
+        Ok(())
+    })
+    .await?;
+    let seconds = began.elapsed().as_secs_f64();
+    let after = Counters::at_rest(world, controller).await?;
+    Ok(Started {
+        deployments: count.saturating_sub(made),
+        seconds,
+        effort: after.since(&before, count.saturating_sub(made)),
+    })
+}
+
+/// The provider says of one after the other that it is down.
+async fn change(world: &World, controller: &Controller, plan: &Plan) -> Result<Changed> {
+    let mut deployments = Sight::of(&world.cell, WORKLOAD_DEPLOYMENT).await?;
+    let mut copies = Sight::of(&world.hub, INSTANCE).await?;
+    let before = Counters::at_rest(world, controller).await?;
+    let (mut to_deployment, mut to_hub) = (Vec::new(), Vec::new());
+    for number in 0..plan.changes {
+        let deployment = name(number);
+        let instance = format!("{deployment}-0");
+        let found = world.cell.expect(INSTANCE, Some(BELOW), &instance).await?;
+        let patch = json!({ "status": { "conditions": with_provider_down(&found) } });
+        let sent = Instant::now();
+        let api = world.cell.api(INSTANCE, Some(BELOW));
+        let how = kube::api::PatchParams::default();
+        api.patch_status(&instance, &how, &kube::api::Patch::Merge(&patch))
+            .await
+            .context("failed to say that an instance is down")?;
+        let counted = |one: &DynamicObject| {
+            is(one, BELOW, &deployment) && at(one, "/status/readyReplicas").as_i64().unwrap_or_default() == 0
+        };
+        to_deployment.push(deployments.of_one(counted).await?.millis_since(sent));
+        let told = |one: &DynamicObject| is(one, BELOW, &instance) && says(one, "Ready", "False", DOWN).is_ok();
+        to_hub.push(copies.of_one(told).await?.millis_since(sent));
+    }
+    let after = Counters::at_rest(world, controller).await?;
+    Ok(Changed {
+        to_deployment: Times::of(to_deployment),
+        to_hub: Times::of(to_hub),
+        effort: after.since(&before, plan.changes),
+    })
+}
+
+const DOWN: &str = "Failed";
+
+fn with_provider_down(instance: &DynamicObject) -> Value {
+    let mut conditions = at(instance, "/status/conditions").clone();
+    for one in conditions.as_array_mut().into_iter().flatten() {
+        if one["type"] == "Available" {
+            *one = objects::condition("Available", "False", DOWN, "The machine ended by itself", 1);
+        }
+    }
+    conditions
+}
+
+/// Nothing happens.
+async fn idle(world: &World, controller: &Controller, plan: &Plan) -> Result<Idle> {
+    let before = Counters::at_rest(world, controller).await?;
+    tokio::time::sleep(Duration::from_secs(plan.idle_seconds)).await;
+    let after = Counters::read(world, controller).await?;
+    Ok(Idle {
+        seconds: plan.idle_seconds,
+        effort: after.since(&before, 1),
+    })
+}

@@ -1,0 +1,210 @@
+//! The peer: Kubernetes' own controller for ordered instances, with pods that start at once.
+//!
+//! It has less to do: a pod has no gates of quota and network, no claim, and no copy on a hub. It is a process of its own
+//! with that controller only, on the same API server, and may send as many requests as it likes.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use popcell_api::annotations;
+use popcell_api::kind::Scope;
+use popcell_benches::{MillisSince, Sight, is};
+use popcell_suites::read::{at, condition};
+use popcell_test_support::{Guarded, Kind, eventually, objects};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::figures::{Ordered, Times, Who};
+use crate::plan::Plan;
+use crate::world::{PATIENCE, World, admin};
+
+pub(crate) const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
+pub(crate) const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);
+/// A namespace in the cell that nobody else looks at.
+pub(crate) const NAMESPACE: &str = "peer";
+const NAME: &str = "ordered";
+/// Writes of the kubelet that are under way.
+const AT_ONCE: usize = 16;
+
+/// One StatefulSet, as one WorkloadDeployment.
+pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
+    world.cell.apply(&objects::namespace(NAMESPACE)).await?;
+    let mut manager = Manager::start(world)?;
+    let _kubelet = Kubelet::start(world);
+    let mut sets = Sight::of(&world.cell, STATEFUL_SET).await?;
+    world.cell.apply(&stateful_set("warm", 1)).await?;
+    sets.of_one(|one| is_done(one, "warm", 1)).await?;
+
+    let mut pods = Sight::of(&world.cell, POD).await?;
+    let sent = Instant::now();
+    world.cell.apply(&stateful_set(NAME, plan.slots)).await?;
+    let done = sets.of_one(|one| is_done(one, NAME, plan.slots)).await?;
+    let start_seconds = done.millis_since(sent) / 1e3;
+    let mut ready = Vec::new();
+    for ordinal in 0..plan.slots {
+        let name = format!("{NAME}-{ordinal}");
+        ready.push(pods.of_one(|one| is(one, NAMESPACE, &name) && is_ready(one)).await?);
+    }
+    let steps = ready.iter().zip(ready.iter().skip(1));
+    let steps = steps.map(|(one, next)| next.millis_since(*one)).collect();
+
+    let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+    let patch = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
+    let sent = Instant::now();
+    let patched = world.cell.merge(STATEFUL_SET, Some(NAMESPACE), NAME, &patch).await?;
+    let generation = patched.metadata.generation;
+    let rolled = |one: &DynamicObject| one.metadata.generation == generation && is_done(one, NAME, plan.slots);
+    let done = sets.of_one(rolled).await?;
+    let roll_seconds = done.millis_since(sent) / 1e3;
+    clean(world).await?;
+    manager.expect_alive()?;
+    Ok(Ordered {
+        who: Who::StatefulSet,
+        start_seconds,
+        roll_seconds,
+        steps: Times::of(steps),
+    })
+}
+
+async fn clean(world: &World) -> Result<()> {
+    for name in ["warm", NAME] {
+        world.cell.delete(STATEFUL_SET, Some(NAMESPACE), name).await?;
+    }
+    eventually("no pod is left", PATIENCE, async || {
+        let left = world.cell.list(POD, Some(NAMESPACE), "").await?.len();
+        ensure!(left == 0, "{left} are left");
+        Ok(())
+    })
+    .await
+}
+
+/// The process with the controller. It ends with this value.
+pub(crate) struct Manager(Guarded);
+
+impl Manager {
+    pub(crate) fn start(world: &World) -> Result<Self> {
+        let arguments = [
+            format!("--kubeconfig={}", admin(world)?.display()),
+            "--controllers=statefulset-controller".to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            "--kube-api-qps=10000".to_owned(),
+            "--kube-api-burst=10000".to_owned(),
+        ];
+        let log = world.files.path().join("statefulset-controller.log");
+        let program = world.lab.program("kube-controller-manager");
+        Ok(Self(Guarded::spawn(&program, &arguments, &log)?))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.pid()
+    }
+
+    /// Fails when it has ended.
+    pub(crate) fn expect_alive(&mut self) -> Result<()> {
+        let status = self.0.try_wait()?;
+        ensure!(
+            status.is_none(),
+            "the StatefulSet controller ended with {status:?}:\n{}",
+            self.0.log()
+        );
+        Ok(())
+    }
+}
+
+/// Tells of every pod at once that it runs. It ends with this value.
+pub(crate) struct Kubelet {
+    // Held: it ends with its value.
+    _task: JoinSet<()>,
+}
+
+impl Kubelet {
+    pub(crate) fn start(world: &World) -> Self {
+        let pods: Api<DynamicObject> = world.cell.api(POD, Some(NAMESPACE));
+        let mut task = JoinSet::new();
+        task.spawn(async move {
+            let events = watcher(pods.clone(), watcher::Config::default()).default_backoff();
+            let found = events.applied_objects().filter_map(async |pod| pod.ok());
+            let new = found.filter(|pod| std::future::ready(!is_ready(pod)));
+            new.for_each_concurrent(AT_ONCE, async |pod| {
+                let name = pod.metadata.name.unwrap_or_default();
+                let patch = Patch::Merge(json!({ "status": running() }));
+                // What was deleted meanwhile needs no word; what else failed is told again with the next event.
+                let told = pods.patch_status(&name, &PatchParams::default(), &patch).await;
+                if let Err(error) = told {
+                    eprintln!("stand-in of the kubelet: {name}: {error}");
+                }
+            })
+            .await;
+        });
+        Self { _task: task }
+    }
+}
+
+fn running() -> Value {
+    let mut ready = objects::condition("Ready", "True", "", "", 1);
+    if let Some(fields) = ready.as_object_mut() {
+        fields.retain(|key, _| key != "observedGeneration");
+    }
+    json!({ "phase": "Running", "conditions": [ready] })
+}
+
+fn is_ready(pod: &DynamicObject) -> bool {
+    condition(pod, "Ready").is_ok_and(|one| one["status"] == "True")
+}
+
+/// Whether all pods are ready and of the template that it has now.
+fn is_done(set: &DynamicObject, name: &str, replicas: i32) -> bool {
+    let status = |field: &str| at(set, &format!("/status/{field}"));
+    let all = Value::from(replicas);
+    is(set, NAMESPACE, name)
+        && *status("readyReplicas") == all
+        && *status("updatedReplicas") == all
+        && status("observedGeneration").as_i64() == set.metadata.generation
+}
+
+/// As the WorkloadDeployments that are measured: one small container, one after the other.
+pub(crate) fn stateful_set(name: &str, replicas: i32) -> Value {
+    let labels = json!({ "app": name });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": { "namespace": NAMESPACE, "name": name },
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "podManagementPolicy": "OrderedReady",
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "web", "image": "registry.example.com/web:1" }] },
+            },
+        },
+    })
+}
+
+/// How long a fresh process may take to list what is there.
+pub(crate) const LISTED: Duration = Duration::from_secs(30);
+
+/// Makes StatefulSets of one pod until there are so many, and waits until all run.
+pub(crate) async fn many(world: &World, made: usize, count: usize) -> Result<()> {
+    world.cell.apply(&objects::namespace(NAMESPACE)).await?;
+    crate::world::for_each(made..count, async |number| {
+        let set = stateful_set(&crate::many::name(number), 1);
+        let set: DynamicObject = serde_json::from_value(set).context("failed to make a StatefulSet")?;
+        let api = world.cell.api(STATEFUL_SET, Some(NAMESPACE));
+        let created = api.create(&kube::api::PostParams::default(), &set).await;
+        created.map(|_| ()).context("failed to create a StatefulSet")
+    })
+    .await?;
+    eventually("all pods are counted", PATIENCE, async || {
+        let all = world.cell.list(STATEFUL_SET, Some(NAMESPACE), "").await?;
+        let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
+        ensure!(ready == count, "{ready} of {count}");
+        Ok(())
+    })
+    .await
+}
