@@ -11,6 +11,7 @@ mod quota;
 mod rollout;
 mod single;
 mod tenant;
+mod tree;
 mod upgrade;
 mod whole;
 mod world;
@@ -32,6 +33,7 @@ fn mission(suite: Suite<World>) -> Suite<World> {
     suite
         .test("whole::e6_c4_one_workload_runs_in_two_cities_and_comes_back", Beside, whole::runs)
         .test("whole::c6_deletion_takes_everything_along", Beside, whole::deleted)
+        .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
         .test("single::c72_one_server_is_project_and_cell", Beside, single::runs)
         .test("copies::e5_an_instance_without_a_deployment_is_copied", Beside, copies::bare)
         .test("copies::w5_a_copy_that_is_deleted_by_hand_comes_back", Beside, copies::deleted)
