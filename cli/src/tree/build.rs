@@ -6,6 +6,7 @@ use popcell_core::{
     names,
     object::{Fields as _, Object},
 };
+use serde_json::Value;
 
 use super::{
     cell,
@@ -30,30 +31,38 @@ pub(super) fn tree(sight: &Sight) -> Node {
     };
     let mut node = Node::of(PROJECT, WORKLOAD, workload).with(wrong::of_available(workload));
     node.children = sight.deployments.iter().map(|one| deployment(sight, one)).collect();
-    for expected in deployments_of(workload) {
-        if !sight.deployments.iter().any(|one| one.name() == expected) {
-            let place = format!("{}/{expected}", sight.namespace);
-            let why = "not made: does the controller run, and is this project Ready and engaged?";
+    for slot in slots_of(workload) {
+        if !sight.deployments.iter().any(|one| one.name() == slot.name) {
+            let place = format!("{}/{}", sight.namespace, slot.name);
+            let why = wrong::not_made(workload, &slot.placement, &slot.city);
             node.children
-                .push(Node::place(PROJECT, DEPLOYMENT, place, State::Broken, why));
+                .push(Node::place(PROJECT, DEPLOYMENT, place, State::Broken, &why));
         }
     }
     node
 }
 
-/// Names of the WorkloadDeployments that its placements ask for.
-fn deployments_of(workload: &Object) -> Vec<String> {
-    let mut names = Vec::new();
+/// One city of one placement, and the name of its WorkloadDeployment.
+struct Slot {
+    placement: String,
+    city: String,
+    name: String,
+}
+
+fn slots_of(workload: &Object) -> Vec<Slot> {
+    let mut slots = Vec::new();
     for placement in workload.items("/spec/placements") {
-        let of = |field: &str| placement.get(field).cloned().unwrap_or_default();
-        let (placement, cities) = (of("name"), of("cityCodes"));
-        let cities = cities.as_array().map(Vec::as_slice).unwrap_or_default();
-        for city in cities.iter().filter_map(|city| city.as_str()) {
-            let name = names::workload_deployment(workload.name(), placement.as_str().unwrap_or_default(), city);
-            names.push(name);
+        let name = placement.get("name").and_then(Value::as_str).unwrap_or_default();
+        let cities = placement.get("cityCodes").and_then(Value::as_array);
+        for city in cities.into_iter().flatten().filter_map(Value::as_str) {
+            slots.push(Slot {
+                placement: name.to_owned(),
+                city: city.to_owned(),
+                name: names::workload_deployment(workload.name(), name, city),
+            });
         }
     }
-    names
+    slots
 }
 
 fn deployment(sight: &Sight, deployment: &Object) -> Node {

@@ -1,6 +1,9 @@
 //! The one thing that is wrong with an object, the first in the order in which people would mend it. Pure.
 
-use popcell_api::{annotations, conditions as types};
+use popcell_api::{
+    annotations,
+    conditions::{self as types, messages, reasons},
+};
 use popcell_core::{
     conditions::{find, text},
     object::{Fields as _, Object},
@@ -48,6 +51,21 @@ pub(super) fn unless(object: &Object, type_: &str, without: &str) -> Option<Stri
 pub(super) fn if_false(object: &Object, type_: &str) -> Option<String> {
     let condition = find(object.at("/status")?, type_)?;
     (text(condition, "status") == "False").then(|| said(condition))
+}
+
+/// Why a placement has no WorkloadDeployment in a city: what the Workload says of it, or else what to look at.
+pub(super) fn not_made(workload: &Object, placement: &str, city: &str) -> String {
+    let placements = workload.items("/status/placements");
+    let told = placements.iter().find(|one| text(one, "name") == placement);
+    let available = told.and_then(|told| find(told, types::AVAILABLE));
+    let no_location = messages::no_matching_location(city);
+    match available {
+        Some(available) if text(available, "message").contains(&no_location) => {
+            format!("not made: {}: {no_location}", reasons::NO_MATCHING_LOCATION)
+        }
+        Some(available) if text(available, "status") == "False" => format!("not made: {}", said(available)),
+        _ => "not made: does the controller run, and is this project Ready and engaged?".to_owned(),
+    }
 }
 
 /// Reason and message, whichever there are.

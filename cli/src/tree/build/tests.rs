@@ -185,6 +185,46 @@ fn what_breaks_in_the_project_is_told_there() {
 }
 
 #[test]
+fn a_city_without_deployment_says_why() {
+    let without = |available: Value| {
+        let mut world = world();
+        world["deployments"] = json!([]);
+        world["workload"]["status"]["placements"] = json!([{ "name": "edge", "conditions": [available] }]);
+        let tree = tree(&sight(&world));
+        tree.children.first().map(|one| one.text.clone()).unwrap_or_default()
+    };
+    let no_location = "not made: NoMatchingLocation: No Location matches city code \"DFW\"";
+    for (status, reason, message, expected) in [
+        (
+            "False",
+            "NoMatchingLocation",
+            "No Location matches city code \"DFW\"",
+            no_location,
+        ),
+        (
+            "True",
+            "AvailableDeploymentFound",
+            "At least one available deployment was found. No Location matches city code \"DFW\"",
+            no_location,
+        ),
+        (
+            "False",
+            "NameConflict",
+            "It is another's",
+            "not made: NameConflict: It is another's",
+        ),
+        (
+            "True",
+            "AvailableDeploymentFound",
+            "At least one available deployment was found",
+            "not made: does the controller run, and is this project Ready and engaged?",
+        ),
+    ] {
+        assert_eq!(without(condition("Available", status, reason, message)), expected);
+    }
+}
+
+#[test]
 fn what_breaks_on_the_hub_is_told_there() {
     broken(
         "/hub",
