@@ -124,14 +124,8 @@ impl Shared for World {
     async fn end(self) -> Result<()> {
         let mut controllers = [self.controller.into_inner(), self.solo.into_inner()];
         for controller in &mut controllers {
-            controller.expect_alive()?;
             refused_nothing(controller)?;
-            let status = controller.stop()?;
-            anyhow::ensure!(
-                status.success(),
-                "a controller ended with {status}:\n{}",
-                controller.last_words()
-            );
+            controller.end()?;
         }
         drop((self.to_hub, self.to_milo, self.gateway));
         self.lab.expect_alive().await?;

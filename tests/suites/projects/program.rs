@@ -66,9 +66,7 @@ pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
         })
         .await?;
     }
-    let status = controller.stop()?;
-    ensure!(status.success(), "it ended with {status}:\n{}", controller.last_words());
-    Ok(())
+    controller.end()
 }
 
 async fn each(action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {

@@ -67,7 +67,7 @@ pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
     each(SINGLE, async |number| arrived(world, &hub, &id(number), 1).await).await?;
     told_unserved(world, MANY + SINGLE.len()).await?;
     quiet(&world.server).await?;
-    stop(&mut controller)?;
+    controller.end()?;
 
     let versions = versions(world, &hub).await?;
     each(NEW, async |number| create(world, number, "web").await).await?;
@@ -100,13 +100,7 @@ pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
     .await?;
     each(SINGLE.chain(NEW), async |number| remove(world, number, "web").await).await?;
     each(all(), async |number| arrived(world, &hub, &id(number), 0).await).await?;
-    stop(&mut controller)
-}
-
-fn stop(controller: &mut Controller) -> Result<()> {
-    let status = controller.stop()?;
-    ensure!(status.success(), "it ended with {status}:\n{}", controller.last_words());
-    Ok(())
+    controller.end()
 }
 
 async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {

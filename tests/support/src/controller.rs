@@ -218,6 +218,33 @@ impl Controller {
         self.process.take().context("the controller does not run")?.terminate()
     }
 
+    /// Ends the program as [`Controller::stop`] does.
+    ///
+    /// # Errors
+    /// With the program's log, when it had ended before or does not end well.
+    pub fn end(&mut self) -> Result<()> {
+        self.expect_alive()?;
+        let status = self.stop()?;
+        ensure!(
+            status.success(),
+            "the controller ended with {status}:\n{}",
+            self.last_words()
+        );
+        Ok(())
+    }
+
+    /// Fails when a server refused it anything, for want of a right or by a policy.
+    pub fn expect_rights(&self) -> Result<()> {
+        let log = self.log();
+        // As API servers say it.
+        let refusal = |line: &&str| line.contains(" cannot ") || line.contains("ValidatingAdmissionPolicy");
+        let mut refusals = log.lines().filter(refusal);
+        match refusals.next() {
+            None => Ok(()),
+            Some(line) => bail!("a right is missing, and {} times more: {line}", refusals.count()),
+        }
+    }
+
     /// Ends the program without warning (SIGKILL).
     pub fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the controller does not run")?;

@@ -14,7 +14,7 @@ use crate::effort::Counters;
 use crate::figures::{Changed, Idle, Memory, Started, Times, Who};
 use crate::plan::Plan;
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
-use crate::world::{BELOW, PATIENCE, StandIns, World, for_each, stop};
+use crate::world::{BELOW, PATIENCE, StandIns, World, for_each};
 
 pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
@@ -31,12 +31,12 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, 
             started = Some(start(world, &controller, made, count).await?);
         }
         made = count;
-        stop(&mut controller)?;
+        controller.end()?;
         let mut controller = world.controller().await?;
         Counters::at_rest(world, &controller).await?;
         let pid = controller.pid().context("the controller does not run")?;
         memory.push(resident(Who::Popcell, plan, count, pid).await?);
-        stop(&mut controller)?;
+        controller.end()?;
     }
     let mut controller = world.controller().await?;
     // From here on this process is the provider.
@@ -45,7 +45,8 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, 
     let changed = change(world, &controller, plan).await?;
     println!("idle");
     let idle = idle(world, &controller, plan).await?;
-    stop(&mut controller)?;
+    controller.expect_rights()?;
+    controller.end()?;
     drop(stand_ins);
     Ok((memory, started.context("none was started")?, changed, idle))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::figures::{Ordered, Times, Who};
 use crate::plan::Plan;
-use crate::world::{BELOW, StandIns, World, stop};
+use crate::world::{BELOW, StandIns, World};
 
 const NAME: &str = "ordered";
 
@@ -47,7 +47,8 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
     let done = deployments.of_one(rolled).await?;
     let roll_seconds = done.millis_since(sent) / 1e3;
     world.clean().await?;
-    stop(&mut controller)?;
+    controller.expect_rights()?;
+    controller.end()?;
     Ok(Ordered {
         who: Who::Popcell,
         start_seconds,

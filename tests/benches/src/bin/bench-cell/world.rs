@@ -176,21 +176,6 @@ pub(crate) fn quota(world: &World) -> Quota {
     Quota::start(world.project.client(), Budget::instances(PLENTY))
 }
 
-/// Ends the controller, which must be alive and have had every right that it needed.
-pub(crate) fn stop(controller: &mut Controller) -> Result<()> {
-    controller.expect_alive()?;
-    let status = controller.stop()?;
-    ensure!(
-        status.success(),
-        "the controller ended with {status}:\n{}",
-        controller.last_words()
-    );
-    let log = controller.log();
-    let refusal = log.lines().find(|line| line.contains(" cannot "));
-    ensure!(refusal.is_none(), "a right is missing: {refusal:?}");
-    Ok(())
-}
-
 /// Creates an object of ours by one request.
 async fn create(plane: &Plane, object: &Value) -> Result<DynamicObject> {
     let object: DynamicObject = serde_json::from_value(object.clone()).context("failed to make an object")?;

@@ -75,7 +75,7 @@ async fn run(flags: Flags) -> Result<()> {
             requests = requests::measure(&world, &controller, plan.objects).await?;
             world.clean(engaged).await?;
         }
-        world::stop(&mut controller)?;
+        controller.end()?;
     }
     let report = Report {
         machine: Machine::this()?,

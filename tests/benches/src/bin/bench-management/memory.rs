@@ -7,7 +7,7 @@ use popcell_benches::process;
 
 use crate::figures::{Memory, Way};
 use crate::plan::Plan;
-use crate::world::{World, stop};
+use crate::world::World;
 
 /// A fresh process for each number of projects, and for the largest of them every other way.
 pub(crate) async fn measure(world: &mut World, plan: &Plan) -> Result<Vec<Memory>> {
@@ -42,6 +42,6 @@ async fn one(world: &World, plan: &Plan, projects: usize, way: Way) -> Result<Me
         open_files: process::files(pid)?,
         engaged_after_seconds,
     };
-    stop(&mut controller)?;
+    controller.end()?;
     Ok(memory)
 }

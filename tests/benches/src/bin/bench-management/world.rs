@@ -186,18 +186,6 @@ impl World {
     }
 }
 
-/// Ends the controller, which must be alive.
-pub(crate) fn stop(controller: &mut Controller) -> Result<()> {
-    controller.expect_alive()?;
-    let status = controller.stop()?;
-    ensure!(
-        status.success(),
-        "the controller ended with {status}:\n{}",
-        controller.last_words()
-    );
-    Ok(())
-}
-
 async fn for_each(numbers: std::ops::Range<usize>, act: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
     let act = &act;
     stream::iter(numbers)
