@@ -12,16 +12,9 @@ use super::{
     cell,
     node::{Node, State},
     sight::{Found, Hub, Sight},
+    words::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     wrong,
 };
-
-const WORKLOAD: &str = "Workload";
-pub(super) const DEPLOYMENT: &str = "WorkloadDeployment";
-const POLICY: &str = "PropagationPolicy";
-const BINDING: &str = "ResourceBinding";
-const WORK: &str = "Work";
-pub(super) const PROJECT: &str = "project";
-pub(super) const HUB: &str = "hub";
 
 /// The tree of one Workload.
 pub(super) fn tree(sight: &Sight) -> Node {
@@ -79,13 +72,6 @@ fn deployment(sight: &Sight, deployment: &Object) -> Node {
         }
     };
     node
-}
-
-/// City and ready instances.
-pub(super) fn counts(deployment: &Object) -> String {
-    let city = deployment.text("/spec/cityCode").unwrap_or_default();
-    let of = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or_default();
-    format!("{city} {}/{} ready", of("readyReplicas"), of("desiredReplicas"))
 }
 
 fn hub_place(sight: &Sight, deployment: &Object, state: State, text: &str) -> Node {

@@ -8,14 +8,11 @@ use popcell_core::{
 };
 
 use super::{
-    build::{DEPLOYMENT, HUB, PROJECT, counts},
     node::{Node, State},
     sight::{Found, Sight},
+    words::{CLAIM, DEPLOYMENT, HUB, INSTANCE, PROJECT, counts},
     wrong,
 };
-
-const INSTANCE: &str = "Instance";
-const CLAIM: &str = "ResourceClaim";
 
 /// A WorkloadDeployment in a cell. `origin` gives its name and what is asked for; `on_hub` is what Karmada brought, where
 /// somebody knows it. Of a cell that nobody asked, the copies of its Instances on the hub are shown.

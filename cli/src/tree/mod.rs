@@ -8,6 +8,7 @@ mod look;
 mod node;
 mod print;
 mod sight;
+mod words;
 mod wrong;
 
 use std::{
