@@ -48,6 +48,12 @@ pub enum Error {
         /// How long.
         seconds: u64,
     },
+    /// The watch goes on, and does not bring what we wrote.
+    #[error("failed to watch {kind}: what was written is not brought")]
+    Behind {
+        /// The kind.
+        kind: &'static str,
+    },
 }
 
 /// An error with its causes in one line.

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
-use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
@@ -117,17 +116,16 @@ impl World {
             self.applier.brakes().relisted(plane, kind);
         }
         match change {
-            Change::Gone { namespace, name, last } => {
+            Change::Gone { namespace, name, .. } => {
                 let target = Target {
                     plane: plane.clone(),
                     kind,
                     namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
                     name: name.clone(),
                 };
-                self.applier.forget(&target, last.as_ref().map(|last| last.uid()));
+                self.applier.forget(&target);
             }
             Change::Cleared => self.applier.forget_kind(plane, kind),
-            Change::Applied { now, .. } => self.applier.recent().comes(&Target::of(plane, kind, now), now.uid()),
             _ => {}
         }
         if *plane == Plane::Hub && kind == NAMESPACE {

@@ -11,7 +11,6 @@ mod event;
 mod memory;
 mod proof;
 mod read;
-mod recent;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -33,7 +32,6 @@ pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
-pub use recent::Recent;
 
 use crate::breaker::{Breaker, Server};
 use crate::error::chain;
@@ -115,7 +113,6 @@ pub struct Applier {
     meter: Arc<dyn Meter>,
     ledger: Mutex<Ledger>,
     projections: Projections,
-    recent: Recent,
     brakes: Mutex<Brakes>,
     breaker: Mutex<Breaker>,
 }
@@ -129,7 +126,6 @@ impl Applier {
             meter,
             ledger: Mutex::default(),
             projections: Projections::default(),
-            recent: Recent::default(),
             brakes: Mutex::default(),
             breaker: Mutex::default(),
         }
@@ -151,16 +147,12 @@ impl Applier {
         lock(&self.brakes).forget(plane);
         lock(&self.ledger).forget_plane(plane);
         self.projections.retire(plane);
-        self.recent.retire(plane);
     }
 
-    /// An object is gone, and what is remembered of it. `uid` `None`: it could not be read at last.
-    pub fn forget(&self, target: &Target, uid: Option<&str>) {
+    /// An object is gone, and what is remembered of it.
+    pub fn forget(&self, target: &Target) {
         self.ledger().forget(target);
         self.projections.forget(target);
-        if let Some(uid) = uid {
-            self.recent.is_gone(target, uid);
-        }
     }
 
     /// A kind is not watched any more on a plane: nobody would tell when its objects go.
@@ -191,9 +183,9 @@ impl Applier {
         match answer {
             // Finalizers hold it.
             Some(object) if object.uid() == uid && object.deleting() => {
-                self.recent.is(&delete.target, Arc::new(object));
+                self.wrote(&delete.target, &Arc::new(object));
             }
-            _ => self.forget(&delete.target, Some(uid)),
+            _ => self.deleted(&delete.target, uid, &delete.on.resource_version),
         }
         Ok(())
     }
@@ -203,9 +195,20 @@ impl Applier {
         self.projections.get(target, version)
     }
 
-    /// Answers to our own writes that the watches have not brought yet.
-    pub fn recent(&self) -> &Recent {
-        &self.recent
+    /// The store of the object is not older than this from now on.
+    fn wrote(&self, target: &Target, object: &Arc<Object>) {
+        if let Some(engaged) = self.planes.get(&target.plane) {
+            engaged.wrote(target.kind, object);
+        }
+    }
+
+    fn deleted(&self, target: &Target, uid: &str, version: &str) {
+        self.forget(target);
+        let engaged = self.planes.get(&target.plane);
+        if let Some(store) = engaged.as_ref().and_then(|engaged| engaged.store(target.kind)) {
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            store.deleted(namespace, &target.name, uid, version);
+        }
     }
 
     fn record(&self, target: &Target, sent: Option<&Value>, answer: Value) {
@@ -223,10 +226,10 @@ impl Applier {
             .is_some_and(|finalizers| !finalizers.is_empty());
         if object.deleting() && !held {
             // The last finalizer was taken away: the answer is the object's last word.
-            self.forget(target, Some(object.uid()));
+            self.deleted(target, object.uid(), object.resource_version());
         } else {
             self.projections.put(target, &object);
-            self.recent.is(target, object);
+            self.wrote(target, &object);
         }
     }
 

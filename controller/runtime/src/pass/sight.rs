@@ -10,6 +10,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
 use crate::apply::ApplyError;
+use crate::planes::Store;
 use crate::world::World;
 
 type Address = (Plane, &'static str, String, String);
@@ -80,17 +81,12 @@ impl<'a> Sight<'a> {
 
     /// An object.
     pub fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
+        let engaged = self.world.planes.get(plane);
+        let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
         if let Some(found) = self.live.get(plane, kind, namespace, name) {
-            return Observed::Known(found.clone());
+            return Observed::Known(now(store, found.as_ref()));
         }
-        let Some(engaged) = self.world.planes.get(plane) else {
-            return Observed::Unknown;
-        };
-        let stored = engaged
-            .store(kind)
-            .map_or(Observed::Unknown, |store| store.get(namespace, name));
-        let recent = self.world.applier.recent();
-        stored.map(|stored| recent.over(plane, kind, (namespace, name), stored))
+        store.map_or(Observed::Unknown, |store| store.get(namespace, name))
     }
 
     /// What was read live in this pass; `None` = not read, `Some(None)` = NotFound.
@@ -133,16 +129,12 @@ impl<'a> Sight<'a> {
             None => store.all(),
         };
         stored.map(|mut objects| {
-            self.world
-                .applier
-                .recent()
-                .over_all(plane, kind, namespace, &mut objects);
             for ((_, _, within, name), found) in self.live.over(plane, kind) {
                 if namespace.is_some_and(|namespace| namespace != within) {
                     continue;
                 }
                 objects.retain(|one| one.namespace() != within || one.name() != name);
-                objects.extend(found.clone());
+                objects.extend(now(Some(store), found.as_ref()));
             }
             objects
         })
@@ -184,6 +176,14 @@ impl<'a> Sight<'a> {
         let engaged = self.world.planes.get(plane);
         let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
         store.is_some_and(|store| store.is_known())
+    }
+}
+
+/// What was read live in an earlier part of the pass, unless the pass has written since.
+fn now(store: Option<&Arc<Store>>, read: Option<&Arc<Object>>) -> Option<Arc<Object>> {
+    match (store, read) {
+        (Some(store), Some(read)) => store.newer(read),
+        (_, read) => read.cloned(),
     }
 }
 

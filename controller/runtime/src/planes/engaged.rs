@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use popcell_api::kind::Kind;
 use popcell_core::metrics::plane_kind;
+use popcell_core::object::Object;
 use popcell_core::plan::Plane;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -101,6 +102,14 @@ impl Engaged {
     pub fn store(&self, kind: Kind) -> Option<&Arc<Store>> {
         let found = self.stores.iter().find(|(each, _)| *each == kind);
         found.map(|(_, store)| store)
+    }
+
+    /// A server answered to a write of ours that an object is so: its store is read so from now on.
+    pub fn wrote(&self, kind: Kind, object: &Arc<Object>) {
+        let interest = self.interests.iter().find(|interest| interest.kind == kind);
+        if let (Some(interest), Some(store)) = (interest, self.store(kind)) {
+            store.wrote(Arc::clone(object), interest.sees(object));
+        }
     }
 
     /// All stores, by kind.

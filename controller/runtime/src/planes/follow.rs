@@ -1,6 +1,7 @@
 //! Keeping a store in step with a server.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -124,13 +125,18 @@ async fn once<const METADATA: bool>(
         ..watcher::Config::default()
     };
     let mut events = watcher(api, config).boxed();
+    let mut overdue = pin!(store.overdue());
     loop {
         let next = if store.is_known() {
             Either::Left(async { Ok(events.next().await) })
         } else {
             Either::Right(timeout(LIST_STEP, events.next()))
         };
-        match next.await {
+        let next = tokio::select! {
+            next = next => next,
+            () = &mut overdue => return Error::Behind { kind: interest.kind.kind },
+        };
+        match next {
             Ok(Some(Ok(event))) => store.take(seen(event, interest.view)).into_iter().for_each(tell),
             Ok(Some(Err(error))) => {
                 return Error::Watch {

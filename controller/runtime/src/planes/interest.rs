@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
+use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 
 /// What is watched on a plane.
@@ -35,7 +36,7 @@ pub enum When {
 pub struct Interest {
     /// The kind.
     pub kind: Kind,
-    /// A label selector; empty = all.
+    /// A label selector: empty = all, a label = with it, `label=value`.
     pub selector: Cow<'static, str>,
     /// How much of each object.
     pub view: View,
@@ -51,6 +52,15 @@ impl Interest {
     /// Objects that have a label.
     const fn labelled(kind: Kind, label: &'static str) -> Self {
         Self::of(kind, When::Engaged, label, View::Whole)
+    }
+
+    /// Whether the selector lets an object through.
+    pub fn sees(&self, object: &Object) -> bool {
+        match self.selector.split_once('=') {
+            _ if self.selector.is_empty() => true,
+            Some((label, value)) => object.label(label) == Some(value),
+            None => object.label(&self.selector).is_some(),
+        }
     }
 
     const fn of(kind: Kind, when: When, selector: &'static str, view: View) -> Self {

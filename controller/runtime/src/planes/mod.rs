@@ -4,6 +4,7 @@
 //! is told about it; one plane that is away costs the others nothing.
 
 mod address;
+mod ahead;
 mod discovery;
 mod engaged;
 mod follow;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// An object, or why it cannot be read. `METADATA`: only its metadata is asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Raw<const METADATA: bool> {
-    /// Name and namespace always; all of it where the object can be read.
+    /// Name, namespace and version always; all of it where the object can be read.
     address: ObjectMeta,
     pub(crate) object: Result<Box<Object>, String>,
 }
@@ -27,6 +27,10 @@ impl<const METADATA: bool> Raw<METADATA> {
 
     pub(crate) fn name(&self) -> &str {
         self.address.name.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn version(&self) -> &str {
+        self.address.resource_version.as_deref().unwrap_or_default()
     }
 }
 
@@ -67,6 +71,7 @@ impl<'de, const METADATA: bool> Deserialize<'de> for Raw<METADATA> {
         let address = ObjectMeta {
             namespace: text("/metadata/namespace"),
             name: text("/metadata/name"),
+            resource_version: text("/metadata/resourceVersion"),
             ..ObjectMeta::default()
         };
         let object = serde_json::from_value(value).map_err(|error| error.to_string());

@@ -1,16 +1,19 @@
 //! What is known of one kind on one plane.
 //!
 //! Invariants: `known` from the end of a full list until the watch breaks, not longer; what is told as changed is in the
-//! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent.
+//! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
+//! older than our own last write ([`Ahead`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher::Event;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
+use super::ahead::Ahead;
 use super::raw::Raw;
 
 /// What happened to a store.
@@ -58,8 +61,28 @@ type Items = BTreeMap<String, BTreeMap<String, Item>>;
 struct State {
     items: Items,
     listing: Items,
+    ahead: Ahead,
     known: bool,
     trouble: Option<String>,
+}
+
+impl State {
+    /// Readable objects of a namespace, by name, as they are.
+    fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
+        let items = self.items.get(namespace);
+        let mut names: BTreeSet<&str> = self.ahead.names(namespace).collect();
+        names.extend(items.into_iter().flat_map(BTreeMap::keys).map(String::as_str));
+        names.into_iter().filter_map(move |name| {
+            let item = items.and_then(|items| items.get(name));
+            self.ahead
+                .over(namespace, name, item.and_then(|item| item.as_ref().ok()))
+        })
+    }
+
+    fn pass(&mut self, version: &str) {
+        let Self { items, ahead, .. } = self;
+        ahead.pass(version, &|namespace, name, uid| holds(items, namespace, name, uid));
+    }
 }
 
 /// Objects of one kind on one plane, as a watch brings them.
@@ -67,6 +90,7 @@ struct State {
 pub struct Store {
     state: RwLock<State>,
     occupied: watch::Sender<bool>,
+    due: watch::Sender<Option<Instant>>,
 }
 
 impl Store {
@@ -83,23 +107,37 @@ impl Store {
     /// An object. Unknown as well where this one cannot be read.
     pub fn get(&self, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
         let state = self.read();
-        let found = state.items.get(namespace).and_then(|named| named.get(name));
-        match found {
-            _ if !state.known => Observed::Unknown,
-            Some(Err(_)) => Observed::Unknown,
-            Some(Ok(object)) => Observed::Known(Some(Arc::clone(object))),
-            None => Observed::Known(None),
+        if !state.known {
+            return Observed::Unknown;
         }
+        let found = state.items.get(namespace).and_then(|named| named.get(name));
+        let object = state
+            .ahead
+            .over(namespace, name, found.and_then(|item| item.as_ref().ok()));
+        match (object, found) {
+            (None, Some(Err(_))) => Observed::Unknown,
+            (object, _) => Observed::Known(object.cloned()),
+        }
+    }
+
+    /// An object that was read from the server, unless a later answer to a write of ours says otherwise.
+    pub fn newer(&self, read: &Arc<Object>) -> Option<Arc<Object>> {
+        self.read().ahead.newer(read).cloned()
     }
 
     /// Readable objects of a namespace, by name.
     pub fn in_namespace(&self, namespace: &str) -> Observed<Vec<Arc<Object>>> {
-        self.select(|items| items.get(namespace).into_iter().flat_map(BTreeMap::values).collect())
+        self.select(|state| state.within(namespace).cloned().collect())
     }
 
     /// Readable objects, by namespace and name.
     pub fn all(&self) -> Observed<Vec<Arc<Object>>> {
-        self.select(|items| items.values().flat_map(BTreeMap::values).collect())
+        self.select(|state| {
+            let mut namespaces: BTreeSet<&str> = state.items.keys().map(String::as_str).collect();
+            namespaces.extend(state.ahead.namespaces());
+            let within = namespaces.into_iter().flat_map(|namespace| state.within(namespace));
+            within.cloned().collect()
+        })
     }
 
     /// Namespace, name and error of what cannot be read.
@@ -119,13 +157,58 @@ impl Store {
         self.occupied.subscribe()
     }
 
-    fn select(&self, pick: impl FnOnce(&Items) -> Vec<&Item>) -> Observed<Vec<Arc<Object>>> {
+    fn select(&self, pick: impl FnOnce(&State) -> Vec<Arc<Object>>) -> Observed<Vec<Arc<Object>>> {
         let state = self.read();
-        if !state.known {
-            return Observed::Unknown;
+        if state.known {
+            Observed::Known(pick(&state))
+        } else {
+            Observed::Unknown
         }
-        let picked = pick(&state.items).into_iter();
-        Observed::Known(picked.filter_map(|item| item.as_ref().ok()).cloned().collect())
+    }
+
+    /// A server answered to a write of ours that an object is so; `seen` where the watch does not filter it out.
+    pub(crate) fn wrote(&self, object: Arc<Object>, seen: bool) {
+        let mut state = self.write();
+        state.ahead.is(object, seen);
+        self.set_due(&state);
+    }
+
+    /// A server answered that an object which was there at this version is gone.
+    pub(crate) fn deleted(&self, namespace: &str, name: &str, uid: &str, version: &str) {
+        let mut state = self.write();
+        let State { items, ahead, .. } = &mut *state;
+        ahead.gone((namespace, name), (uid, version), holds(items, namespace, name, uid));
+        self.set_due(&state);
+    }
+
+    /// Waits until the watch should have brought what we wrote long ago.
+    pub(crate) async fn overdue(&self) {
+        let mut due = self.due.subscribe();
+        loop {
+            let at = *due.borrow_and_update();
+            let late = async {
+                match at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = late => return,
+                // The sender is this store's, which outlives its borrower.
+                _ = due.changed() => {}
+            }
+        }
+    }
+
+    /// How many answers to writes the watch has not brought.
+    #[cfg(test)]
+    pub(crate) fn ahead(&self) -> usize {
+        self.read().ahead.len()
+    }
+
+    fn set_due(&self, state: &State) {
+        let due = state.ahead.due();
+        self.due.send_if_modified(|was| std::mem::replace(was, due) != due);
     }
 
     /// Takes in what a watch yields, and says what it changed.
@@ -134,15 +217,19 @@ impl Store {
         let changes = match event {
             Event::Init => {
                 state.listing.clear();
+                state.ahead.begin();
                 Vec::new()
             }
             Event::InitApply(raw) => {
+                state.ahead.list(raw.version());
                 insert(&mut state.listing, raw);
                 Vec::new()
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut state.listing);
                 let before = std::mem::replace(&mut state.items, listed);
+                let State { items, ahead, .. } = &mut *state;
+                ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
                 (state.known, state.trouble) = (true, None);
                 let mut changes = compare(before, &state.items);
                 changes.push(Change::Listed);
@@ -150,15 +237,23 @@ impl Store {
             }
             Event::Apply(raw) => {
                 let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
+                let version = raw.version().to_owned();
                 let before = insert(&mut state.items, raw);
+                state.pass(&version);
                 let now = state.items.get(&namespace).and_then(|named| named.get(&name));
                 now.and_then(|now| change(&namespace, &name, before, now))
                     .into_iter()
                     .collect()
             }
-            Event::Delete(raw) => remove(&mut state.items, raw).into_iter().collect(),
+            Event::Delete(raw) => {
+                let version = raw.version().to_owned();
+                let gone = remove(&mut state.items, raw);
+                state.pass(&version);
+                gone.into_iter().collect()
+            }
         };
         let occupied = !state.items.is_empty();
+        self.set_due(&state);
         drop(state);
         self.occupy(occupied);
         changes
@@ -168,12 +263,17 @@ impl Store {
     pub(crate) fn lose(&self, trouble: String) -> Option<Change> {
         let mut state = self.write();
         state.trouble = Some(trouble);
+        state.ahead.lose();
+        self.set_due(&state);
         std::mem::take(&mut state.known).then_some(Change::Lost)
     }
 
     /// Nobody watches any more.
     pub(crate) fn clear(&self) -> Change {
-        *self.write() = State::default();
+        let mut state = self.write();
+        *state = State::default();
+        self.set_due(&state);
+        drop(state);
         self.occupy(false);
         Change::Cleared
     }
@@ -191,6 +291,11 @@ impl Store {
     fn write(&self) -> RwLockWriteGuard<'_, State> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
+    let item = items.get(namespace).and_then(|named| named.get(name));
+    matches!(item, Some(Ok(object)) if object.uid() == uid)
 }
 
 /// What is without a name has no place: servers do not send such objects.

@@ -6,12 +6,12 @@ use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::Event;
-use popcell_api::kind::Kind;
+use popcell_api::kind::{INSTANCE, Kind, RESOURCE_CLAIM};
 use popcell_core::plan::Plane;
 use serde_json::Value;
 
 use super::raw::Raw;
-use super::{Change, Listener, Planes, Store, Transport, management};
+use super::{CELL, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
 use crate::error::Error;
 
 /// What a server is asked.
@@ -78,7 +78,27 @@ pub(crate) fn silent_for(listener: Arc<dyn Listener>) -> Planes {
 
 /// The same with answers.
 pub(crate) fn answering(listener: Arc<dyn Listener>, answer: Arc<Answer>) -> Planes {
-    Planes::new(Box::new(Told(answer)), Box::new(management), listener)
+    watching(listener, answer, management)
+}
+
+/// The same with what is watched.
+pub(crate) fn watching(listener: Arc<dyn Listener>, answer: Arc<Answer>, interests: Watched) -> Planes {
+    Planes::new(Box::new(Told(answer)), Box::new(interests), listener)
+}
+
+/// What is watched on a plane.
+pub(crate) type Watched = fn(&Plane) -> Arc<[Interest]>;
+
+/// The name of the cell in [`of_cell`].
+pub(crate) const CLUSTER: &str = "dfw-01";
+
+/// What the controllers of a cell watch.
+pub(crate) fn of_cell(plane: &Plane) -> Arc<[Interest]> {
+    match plane {
+        Plane::Cell => Arc::from(CELL),
+        Plane::Hub => Arc::from([of_source(INSTANCE, CLUSTER)]),
+        Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
+    }
 }
 
 /// The store of a kind on a plane that is engaged.

@@ -1,5 +1,7 @@
 //! What a store makes of what a watch brings.
 
+mod ahead;
+
 use std::sync::Arc;
 
 use kube::runtime::watcher::Event;

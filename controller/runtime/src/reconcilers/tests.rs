@@ -6,14 +6,18 @@ mod mirror;
 mod namespaces;
 mod orphans;
 mod sources;
+mod stalled;
 
 use std::sync::{Arc, Mutex};
 
-use popcell_api::kind::{CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_api::kind::{
+    CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, RESOURCE_CLAIM, WORKLOAD, WORKLOAD_DEPLOYMENT,
+};
 use popcell_core::plan::{NAMESPACE, Plane};
 use serde_json::{Value, json};
 
 use super::management;
+use crate::planes::Change;
 use crate::planes::testing::{Answer, Asked};
 use crate::queue::{Backoff, Key, Verdict};
 use crate::world::testing::{Told, project};

@@ -1,19 +1,59 @@
 //! A world whose servers answer only what a test says: it says too what watches bring.
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use popcell_api::kind::{Kind, PROJECT};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
+use tracing_subscriber::fmt::MakeWriter;
 
 use super::{Rules, World};
 use crate::apply::{Applier, Braking, Meter, Options};
 use crate::pass::{Outcome, Reconciler, Reporter, Runner};
-use crate::planes::testing::{self, Answer};
-use crate::planes::{Change, Listener, Store};
+use crate::planes::testing::{self, Answer, Watched};
+use crate::planes::{Change, Listener, Store, management};
 use crate::queue::{Key, Verdict, WorkQueue, Workers};
 use crate::reconcilers::{Dispatch, Lane};
+
+/// Lines of the log.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Who writes here.
+    pub(crate) fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + 'static {
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::DEBUG)
+            .with_ansi(false)
+            .with_writer(self.clone())
+            .finish()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
 
 /// Who counts nothing.
 pub(crate) struct Blind;
@@ -48,15 +88,28 @@ impl Told {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
-        Self::made(reconcilers, projects, answer, false).await
+        Self::made(reconcilers, projects, answer, false, management).await
     }
 
     /// The same in mode `milo`, with no project in the list. The discovery server goes by the name of the plane `Cell`.
     pub(crate) async fn milo(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
-        Self::made(reconcilers, &[], answer, true).await
+        Self::made(reconcilers, &[], answer, true, management).await
     }
 
-    async fn made(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str], answer: Arc<Answer>, milo: bool) -> Self {
+    /// The same for the controllers of a cell, which is engaged too.
+    pub(crate) async fn in_cell(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str], answer: Arc<Answer>) -> Self {
+        let told = Self::made(reconcilers, projects, answer, false, testing::of_cell).await;
+        told.world.planes.engage(&Plane::Cell, None).await.unwrap();
+        told
+    }
+
+    async fn made(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+        milo: bool,
+        interests: Watched,
+    ) -> Self {
         let discovery = milo.then(|| (testing::client(&answer, &Plane::Cell), PROJECT));
         let listed = milo.then(|| {
             let store = Store::default();
@@ -68,7 +121,7 @@ impl Told {
             queue: WorkQueue::new(Workers { total: 1, share: 1 }),
         });
         let dispatch = Arc::new(Dispatch::new(lanes.collect()));
-        let planes = testing::answering(dispatch.clone(), answer);
+        let planes = testing::watching(dispatch.clone(), answer, interests);
         let options = Options {
             dry_run: false,
             may_write: Arc::new(|| true),

@@ -35,6 +35,6 @@ async fn a_projection_is_remembered_while_its_kind_is_watched() {
         tried.applier.forget_kind(gone.0, gone.1);
         assert_eq!(is_remembered(), remembered, "{gone:?}");
     }
-    tried.applier.forget(&target, None);
+    tried.applier.forget(&target);
     assert!(!is_remembered());
 }
