@@ -1,18 +1,16 @@
 //! What a scrape shows.
 
-use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use popcell_core::metrics::{self as table, ALL, Metric, Type, outcome};
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::{Metrics, observe_pass, observe_planes, observe_queue};
 use crate::planes;
 use crate::queue::{Backoff, Key, Queue, Verdict, Workers};
+use crate::world::testing::Log;
 
 /// The value of a series, labels included.
 fn value(text: &str, series: &str) -> Option<f64> {
@@ -94,29 +92,6 @@ fn buckets_are_from_a_millisecond_to_a_minute() {
     }
 }
 
-/// Collects a log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[test]
 fn what_does_not_fit_the_table_is_left_out_and_told() {
     const STRANGER: Metric = Metric {
@@ -127,11 +102,7 @@ fn what_does_not_fit_the_table_is_left_out_and_told() {
     };
     let (metrics, log) = (filled(), Log::default());
     let before = metrics.encode();
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_ansi(false)
-        .with_writer(log.clone());
-    tracing::subscriber::with_default(lines.finish(), || {
+    tracing::subscriber::with_default(log.subscriber(), || {
         metrics.count(&STRANGER, &[]);
         metrics.replace(&STRANGER, Vec::new());
         for metric in ALL {
@@ -150,7 +121,7 @@ fn what_does_not_fit_the_table_is_left_out_and_told() {
         metrics.add(&table::PASS_SECONDS, &["x"], 9);
     });
     assert_eq!(metrics.encode(), before);
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     for told in [
         "metric=\"popcell_stranger_total\" refusal=it is not in the table",
         "metric=\"popcell_passes_total\" refusal=it has 2 labels, not 3",

@@ -252,14 +252,14 @@ fn told(plan: &Plan) {
 }
 
 fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
-    if let Some(delay) = plan.requeue {
+    let again = match done {
+        Done::Held => Some(HELD_AGAIN),
+        _ => plan.requeue,
+    };
+    if let Some(delay) = again {
         debug!(?delay, "looks again");
     }
-    let verdict = match (done, plan.requeue) {
-        (Done::Held, _) => Verdict::After(HELD_AGAIN),
-        (_, Some(delay)) => Verdict::After(delay),
-        (_, None) => Verdict::Done,
-    };
+    let verdict = again.map_or(Verdict::Done, Verdict::After);
     let outcome = if done == Done::Held {
         Outcome::Suppressed
     } else if plan.notes.contains(&Note::Paused) {

@@ -1,4 +1,6 @@
-//! Passes of many keys whose deletes the brake holds.
+//! Passes of many keys whose deletes the brake holds, and what a pass says of its end.
+
+mod log;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

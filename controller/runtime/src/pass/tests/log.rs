@@ -1,0 +1,70 @@
+//! What is logged of the decision to look again.
+
+use std::time::Duration;
+
+use tracing::instrument::WithSubscriber;
+
+use super::*;
+use crate::world::testing::Log;
+
+/// Asks for this look, and nothing else.
+struct Patient(Option<Duration>);
+
+impl Reconciler for Patient {
+    fn name(&self) -> &'static str {
+        "patient"
+    }
+
+    fn decide(&self, _: &Sight<'_>, _: &Key, _: Timestamp) -> Option<Plan> {
+        Some(Plan {
+            requeue: self.0,
+            ..Plan::default()
+        })
+    }
+
+    fn wake(&self, _: &World, _: &Plane, _: Kind, _: &Change) -> Vec<Key> {
+        Vec::new()
+    }
+
+    fn keys(&self, _: &World, _: &Plane) -> Vec<Key> {
+        Vec::new()
+    }
+}
+
+/// The lines that a pass of `i-7` logs.
+async fn lines(reconciler: Arc<dyn Reconciler>, told: &Told) -> Vec<String> {
+    let log = Log::default();
+    let runner = Runner::new(reconciler, Arc::clone(&told.world));
+    runner.pass(&key(7)).with_subscriber(log.subscriber()).await;
+    log.text().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn c71_the_decision_to_look_again_is_logged_with_key_and_delay() {
+    let told = Told::of(Vec::new(), &[]).await;
+    for (asked, said) in [
+        (Some(Duration::from_secs(15)), Some("delay=15s")),
+        (Some(Duration::from_mins(5)), Some("delay=300s")),
+        (None, None),
+    ] {
+        let lines = lines(Arc::new(Patient(asked)), &told).await;
+        let again: Vec<&String> = lines.iter().filter(|line| line.contains("looks again")).collect();
+        assert_eq!(again.len(), usize::from(said.is_some()), "{lines:?}");
+        for part in said.iter().copied().chain(["reconciler=\"patient\"", "n/i-7"]) {
+            assert!(again.iter().all(|line| line.contains(part)), "{part}: {again:?}");
+        }
+    }
+    // Deletes that the brake holds are looked at again although the plan asks for nothing.
+    let instance = |number: usize| {
+        json!({ "metadata": { "namespace": "n", "name": format!("i-{number}"), "uid": "u", "resourceVersion": "1",
+            "labels": { "compute.datumapis.com/managed-by": "popcell" } } })
+    };
+    told.list(&Plane::Hub, INSTANCE, (0..OURS).map(instance).collect());
+    let lines = lines(Arc::new(Doom::default()), &told).await;
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("looks again") && line.contains("delay=60s")),
+        "{lines:?}"
+    );
+}
