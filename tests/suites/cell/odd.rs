@@ -80,6 +80,7 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
     } });
     tenant.hub.merge(INSTANCE, Some(&tenant.below), NAME, &off).await?;
     let off = json!({ "metadata": {
+        "labels": { labels::INSTANCE_NAMESPACE: null },
         "annotations": { annotations::SOURCE_UID: null },
     } });
     tenant

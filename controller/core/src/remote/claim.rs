@@ -126,11 +126,14 @@ pub fn name(instance: &str) -> String {
 /// claim's (domain.md 3.8, B6, B22).
 pub fn instance_of(claim: &Object) -> Option<(&str, &str)> {
     let namespace = claim.label(labels::INSTANCE_NAMESPACE).filter(|one| !one.is_empty())?;
-    let name = claim
-        .name()
-        .strip_prefix(RESOURCE_CLAIM_PREFIX)
-        .filter(|one| !one.is_empty())?;
-    Some((namespace, name))
+    Some((namespace, instance_name(claim)?))
+}
+
+/// The name of the Instance that a claim is for by its own name; `None` where that is no claim's. Whose the claim is, is
+/// for the pass to say: its other stamps may be anybody's.
+pub fn instance_name(claim: &Object) -> Option<&str> {
+    let name = claim.name().strip_prefix(RESOURCE_CLAIM_PREFIX);
+    name.filter(|one| !one.is_empty())
 }
 
 /// Decides one pass.

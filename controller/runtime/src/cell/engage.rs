@@ -89,3 +89,64 @@ async fn leave(world: &World, wanted: &BTreeSet<String>, beside: bool) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cell::testing::cell;
+    use crate::world::testing::Told;
+
+    /// A cell namespace that says so.
+    fn namespace((name, cluster): (&str, &str)) -> Value {
+        json!({ "metadata": { "name": name, "uid": name, "resourceVersion": "1", "labels": {
+            "meta.datumapis.com/upstream-cluster-name": cluster, "meta.datumapis.com/upstream-namespace": "default" } } })
+    }
+
+    fn engaged(told: &Told) -> Vec<String> {
+        let planes = told.world.planes.planes().into_iter();
+        planes
+            .filter_map(|plane| match plane {
+                Plane::Project(id) => Some(id),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn c62_projects_are_engaged_while_a_namespace_or_the_record_speaks_of_them() {
+        let told = Told::in_cell(Vec::new(), &["left"], Arc::new(|_| None)).await;
+        let cell = cell(None);
+        level(&cell, &told.world).await;
+        assert_eq!(engaged(&told), ["left"], "nothing is known of the cell yet");
+        for (namespaces, recorded, expected) in [
+            (vec![("ns-1", "cluster-p"), ("ns-2", "cluster-p")], vec![], vec!["p"]),
+            (
+                vec![("ns-1", "cluster-p"), ("ns-3", "cluster-q")],
+                vec![],
+                vec!["p", "q"],
+            ),
+            (vec![("ns-3", "cluster-q")], vec!["p"], vec!["p", "q"]),
+            (vec![("ns-3", "no project")], vec!["p"], vec!["p"]),
+            (vec![], vec![], vec![]),
+        ] {
+            cell.set_recorded(recorded.iter().map(ToString::to_string).collect());
+            told.list(
+                &Plane::Cell,
+                NAMESPACE,
+                namespaces.iter().map(|one| namespace(*one)).collect(),
+            );
+            level(&cell, &told.world).await;
+            assert_eq!(engaged(&told), expected, "{namespaces:?}, {recorded:?} written down");
+        }
+    }
+
+    #[tokio::test]
+    async fn c72_a_single_cluster_engages_its_project_and_leaves_that_of_the_management_controllers() {
+        let told = Told::in_cell(Vec::new(), &[SINGLE, "left"], Arc::new(|_| None)).await;
+        told.list(&Plane::Cell, NAMESPACE, Vec::new());
+        level(&cell(Some("p")), &told.world).await;
+        assert_eq!(engaged(&told), ["p", SINGLE]);
+    }
+}

@@ -6,6 +6,8 @@
 
 mod engage;
 mod facts;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -11,7 +11,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
-use super::remote::Claimed;
+use super::remote::{Claimed, instances_of};
 use super::{deployment, events};
 use crate::cell::Cell;
 use crate::pass::{Reconciler, Sight, refs};
@@ -97,8 +97,8 @@ impl Reconciler for Instance {
             (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
                 Change::Listed | Change::Lost | Change::Cleared => self.of_project(world, id),
                 _ => events::both(change)
-                    .filter_map(|claim| claim::instance_of(claim))
-                    .map(|(namespace, name)| Key::new(&Plane::Cell, namespace, name))
+                    .flat_map(|claim| instances_of(&self.cell, world, id, claim))
+                    .map(|(namespace, name)| Key::new(&Plane::Cell, &namespace, &name))
                     .collect(),
             },
             _ => Vec::new(),

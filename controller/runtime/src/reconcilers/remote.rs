@@ -18,7 +18,7 @@ use popcell_core::remote::cell::Identity;
 use popcell_core::remote::claim;
 use popcell_core::slots;
 
-pub(super) use claimed::Claimed;
+pub(super) use claimed::{Claimed, instances_of};
 
 use super::events;
 use crate::apply::ApplyError;
@@ -129,9 +129,9 @@ impl Reconciler for Remote {
                 woken.extend(self.all(world).into_iter().filter(|key| key.plane == *plane));
                 woken
             }
-            (Plane::Project(_), kind::RESOURCE_CLAIM) => events::both(change)
-                .filter_map(|claim| claim::instance_of(claim))
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
+            (Plane::Project(id), kind::RESOURCE_CLAIM) => events::both(change)
+                .flat_map(|claim| instances_of(&self.cell, world, id, claim))
+                .map(|(namespace, name)| Key::new(plane, &namespace, &name))
                 .collect(),
             _ => Vec::new(),
         }
@@ -140,7 +140,7 @@ impl Reconciler for Remote {
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
         match plane {
             Plane::Hub => events::keys_of(world, plane, kind::INSTANCE),
-            Plane::Project(_) => claims(world, plane, None),
+            Plane::Project(_) => self.claims(world, plane, None),
             Plane::Cell => self.record(),
         }
     }
@@ -189,18 +189,19 @@ impl Remote {
             woken.insert(Key::new(&Plane::Hub, namespace, one.name()));
         }
         for plane in events::projects(world) {
-            woken.extend(claims(world, &plane, Some(namespace)));
+            woken.extend(self.claims(world, &plane, Some(namespace)));
         }
         woken.into_iter().collect()
     }
-}
 
-/// Keys of a project's claims that this cell has made, for Instances of one cell namespace or of all.
-fn claims(world: &World, plane: &Plane, namespace: Option<&str>) -> Vec<Key> {
-    events::stored(world, plane, kind::RESOURCE_CLAIM, None)
-        .iter()
-        .filter_map(|claim| claim::instance_of(claim))
-        .filter(|(within, _)| namespace.is_none_or(|namespace| namespace == *within))
-        .map(|(within, name)| Key::new(plane, within, name))
-        .collect()
+    /// Keys of a project's claims that this cell has made, for Instances of one cell namespace or of all.
+    fn claims(&self, world: &World, plane: &Plane, namespace: Option<&str>) -> Vec<Key> {
+        let Plane::Project(id) = plane else { return Vec::new() };
+        events::stored(world, plane, kind::RESOURCE_CLAIM, None)
+            .iter()
+            .flat_map(|claim| instances_of(&self.cell, world, id, claim))
+            .filter(|(within, _)| namespace.is_none_or(|namespace| namespace == within))
+            .map(|(within, name)| Key::new(plane, &within, &name))
+            .collect()
+    }
 }

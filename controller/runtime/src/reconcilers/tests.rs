@@ -1,6 +1,7 @@
 //! Reconcilers against servers that answer as they are told.
 
 mod broken;
+mod claims;
 mod deletion;
 mod mirror;
 mod namespaces;

@@ -8,13 +8,14 @@ use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
-use popcell_core::remote::claim::{self, Observation};
+use popcell_core::remote::claim::{self, Home, Observation};
 
 use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::error::chain;
 use crate::pass::{Live, Sight, refs};
 use crate::queue::Key;
+use crate::reconcilers::events;
 use crate::world::World;
 
 /// What was found of one name.
@@ -99,6 +100,39 @@ impl Claimed {
             program_namespace: &cell.namespace,
         }))
     }
+}
+
+/// Cell namespace and name of the Instances that a claim may be for. Without the label that says so, it is for the one of
+/// its name in the cell namespace that is the claim's in its project: that one's pass sees whether it is ours, and stamps it
+/// again.
+pub(in crate::reconcilers) fn instances_of(
+    cell: &Cell,
+    world: &World,
+    project: &str,
+    claim: &Object,
+) -> Vec<(String, String)> {
+    if let Some((namespace, name)) = claim::instance_of(claim) {
+        return vec![(namespace.to_owned(), name.to_owned())];
+    }
+    let Some(name) = claim::instance_name(claim) else {
+        return Vec::new();
+    };
+    let home = Home::In {
+        project,
+        namespace: claim.namespace(),
+    };
+    let mut found = Vec::new();
+    if cell.home(claim.namespace(), None) == home {
+        found.push(claim.namespace().to_owned());
+    }
+    let namespaces = events::stored(world, &Plane::Cell, NAMESPACE, None);
+    let ours = namespaces.iter().filter(|one| cell.home(one.name(), Some(one)) == home);
+    found.extend(ours.map(|one| one.name().to_owned()));
+    found.dedup();
+    found
+        .into_iter()
+        .map(|namespace| (namespace, name.to_owned()))
+        .collect()
 }
 
 /// Before a claim is made its project must be written down: reads where.
