@@ -24,6 +24,12 @@ impl Pace {
         burst: 30,
         every: Duration::from_secs(1),
     };
+    /// For keys that follow many objects. Ten passes a second are more than Instances that start one after the other need,
+    /// and few enough for a worker that has others to serve.
+    pub const OF_MANY_OBJECTS: Self = Self {
+        burst: 300,
+        every: Duration::from_millis(100),
+    };
 }
 
 /// Keys that had passes lately.

@@ -13,7 +13,7 @@ use popcell_core::plan::{Plan, Plane};
 use super::events;
 use crate::pass::{Reconciler, Sight, refs};
 use crate::planes::Change;
-use crate::queue::Key;
+use crate::queue::{Key, Pace};
 use crate::world::World;
 
 /// Key: a WorkloadDeployment in the cell.
@@ -26,6 +26,11 @@ pub struct Deployment {
 impl Reconciler for Deployment {
     fn name(&self) -> &'static str {
         "deployment"
+    }
+
+    /// Every write on one of its Instances may wake it, and other writers of its status do.
+    fn pace(&self) -> Option<Pace> {
+        Some(Pace::OF_MANY_OBJECTS)
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {

@@ -25,7 +25,7 @@ use crate::apply::ApplyError;
 use crate::cell::{Cell, MISMATCH_AGAIN};
 use crate::pass::{Live, Reconciler, Sight};
 use crate::planes::Change;
-use crate::queue::Key;
+use crate::queue::{Key, Pace};
 use crate::world::World;
 
 /// Key on the hub: the copy of an Instance, by cell namespace and name. In a project: its claim there, by cell namespace
@@ -39,6 +39,11 @@ pub struct Remote {
 impl Reconciler for Remote {
     fn name(&self) -> &'static str {
         "remote"
+    }
+
+    /// Providers write on the Instances, and anybody may on copies and claims.
+    fn pace(&self) -> Option<Pace> {
+        Some(Pace::OF_TWO_WRITERS)
     }
 
     fn prepare<'a>(

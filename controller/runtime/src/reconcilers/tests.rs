@@ -8,6 +8,7 @@ mod namespaces;
 mod orphans;
 mod sources;
 mod stalled;
+mod storm;
 
 use std::sync::{Arc, Mutex};
 
