@@ -1,12 +1,13 @@
 //! Order of creates and deletes.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use popcell_api::finalizers::WORKLOAD_CONTROLLER;
 use popcell_api::kind;
 use serde_json::json;
 
 use super::super::rollout::{Instances, Slot, Step, step};
-use super::super::template::Likeness;
-use super::{Cell, NAMESPACE, template};
+use super::super::template::{Likeness, Template};
+use super::{Cell, NAMESPACE, deployment, template};
 use crate::object::{Fields, Object};
 use crate::plan::{Note, Plane};
 use crate::testing::{now, object};
@@ -153,6 +154,23 @@ fn instances_of_others_are_left_alone_also_where_they_hold_a_name() {
 }
 
 #[test]
+fn the_finalizer_is_put_on_before_anything_is_made() {
+    let mut cell = Cell::new(2);
+    cell.edit(|one| one.metadata.finalizers = Some(vec!["karmada.io/other".to_owned()]));
+    assert_eq!(cell.pass(), [""; 0]);
+    let finalizers = cell.get().unwrap().metadata.finalizers.clone().unwrap();
+    assert_eq!(finalizers, ["karmada.io/other", WORKLOAD_CONTROLLER]);
+    assert_eq!(cell.settle(), ["create web-0"]);
+    // One that goes without it has no Instances to wait for, and gets none.
+    let mut going = Cell::new(2);
+    going.edit(|one| {
+        one.metadata.finalizers = Some(vec!["karmada.io/other".to_owned()]);
+        one.metadata.deletion_timestamp = Some(Time(now()));
+    });
+    assert!(going.plan().is_quiet());
+}
+
+#[test]
 fn deletion_waits_for_the_last_instance() {
     let mut cell = Cell::running(2);
     cell.edit_instance(1, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
@@ -190,7 +208,7 @@ enum State {
 
 impl State {
     fn instance(self, ordinal: usize) -> Option<(Object, Likeness)> {
-        let mut instance = object(json!({ "metadata": { "name": format!("web-{ordinal}"), "uid": "u" } }));
+        let mut instance = named(&format!("web-{ordinal}"));
         if self.is_ready() {
             instance.data["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
         }
@@ -211,8 +229,26 @@ impl State {
     }
 }
 
+fn named(name: &str) -> Object {
+    object(json!({ "metadata": { "name": name, "uid": name } }))
+}
+
+/// What else is owned beside the slots, by name, and whether it is being deleted: names of no slot, and second names of
+/// slots (domain.md G3).
+const STRAYS: [&[(&str, bool)]; 6] = [
+    &[],
+    &[("other", false)],
+    &[("web-01", false)],
+    &[("web-01", true)],
+    &[("web-01", false), ("web-+2", false), ("web-00", true)],
+    &[("other", true), ("web-x", false), ("web-1-1", false)],
+];
+
 /// What decision 10 says of three slots, of which `desired` are wanted, written down anew.
-fn expected(states: [State; 3], desired: usize) -> String {
+fn expected(strays: &[(&str, bool)], states: [State; 3], desired: usize) -> String {
+    if let Some((first, _)) = strays.iter().filter(|(_, deleting)| !deleting).min() {
+        return format!("delete {first}");
+    }
     let there = |state: State| !matches!(state, State::Missing | State::Deleting);
     if let Some(surplus) = (desired..3).rev().find(|slot| there(states[*slot])) {
         return format!("delete {surplus}");
@@ -233,34 +269,58 @@ fn expected(states: [State; 3], desired: usize) -> String {
 #[test]
 fn every_state_of_three_slots() {
     let mut seen = 0;
-    for (desired, first) in (0..=3).flat_map(|desired| STATES.map(|first| (desired, first))) {
-        for (second, third) in STATES
-            .into_iter()
-            .flat_map(|second| STATES.map(|third| (second, third)))
-        {
-            let states = [first, second, third];
-            let made: Vec<_> = states
-                .iter()
-                .enumerate()
-                .map(|(slot, state)| state.instance(slot))
-                .collect();
-            let mut instances = Instances::default();
-            for (slot, made) in made.iter().enumerate() {
-                if let Some((instance, likeness)) = made {
-                    let slot = i64::try_from(slot).unwrap();
-                    let likeness = *likeness;
-                    instances.slots.insert(slot, Slot { instance, likeness });
-                }
+    for strays in STRAYS {
+        let beside: Vec<Object> = strays.iter().map(|stray| stray_of(*stray)).collect();
+        for (desired, first) in (0..=3).flat_map(|desired| STATES.map(|first| (desired, first))) {
+            for (second, third) in STATES
+                .into_iter()
+                .flat_map(|second| STATES.map(|third| (second, third)))
+            {
+                let states = [first, second, third];
+                let taken = taken(&beside, states, desired);
+                let wanted = expected(strays, states, desired);
+                assert_eq!(taken, wanted, "{states:?} of which {desired}, beside {strays:?}");
+                seen += 1;
             }
-            let taken = match step(&instances, i64::try_from(desired).unwrap()) {
-                Step::Delete(instance) => instance.name().replace("web-", "delete "),
-                Step::Create(ordinal) => format!("create {ordinal}"),
-                Step::Wait => "wait".to_owned(),
-                Step::Settled => "settled".to_owned(),
-            };
-            assert_eq!(taken, expected(states, desired), "{states:?} of which {desired}");
-            seen += 1;
         }
     }
-    assert_eq!(seen, 4 * 7 * 7 * 7);
+    assert_eq!(seen, STRAYS.len() * 4 * 7 * 7 * 7);
+}
+
+fn stray_of((name, deleting): (&str, bool)) -> Object {
+    let mut stray = named(name);
+    stray.metadata.deletion_timestamp = deleting.then(|| Time(now()));
+    stray
+}
+
+/// What is done about three slots and what is beside them.
+fn taken(beside: &[Object], states: [State; 3], desired: usize) -> String {
+    let made: Vec<_> = states
+        .iter()
+        .enumerate()
+        .filter_map(|(slot, state)| Some((i64::try_from(slot).unwrap(), state.instance(slot)?)))
+        .collect();
+    let deployment = deployment(3);
+    let slots = made.iter().map(|(_, (instance, _))| instance);
+    let mut instances = Instances::sort(
+        &deployment,
+        &Template::of(&deployment).unwrap(),
+        // A name that took a slot's place would come last.
+        &slots.chain(beside).collect::<Vec<_>>(),
+    );
+    assert_eq!(
+        (instances.slots.len(), instances.strays.len()),
+        (made.len(), beside.len())
+    );
+    for (slot, (instance, likeness)) in &made {
+        let likeness = *likeness;
+        assert!(instances.slots.insert(*slot, Slot { instance, likeness }).is_some());
+    }
+    match step(&instances, i64::try_from(desired).unwrap()) {
+        Step::Delete(instance) if beside.contains(instance) => format!("delete {}", instance.name()),
+        Step::Delete(instance) => instance.name().replace("web-", "delete "),
+        Step::Create(ordinal) => format!("create {ordinal}"),
+        Step::Wait => "wait".to_owned(),
+        Step::Settled => "settled".to_owned(),
+    }
 }
