@@ -79,14 +79,6 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
         "annotations": { annotations::SOURCE_UID: null },
     } });
     tenant.hub.merge(INSTANCE, Some(&tenant.below), NAME, &off).await?;
-    let off = json!({ "metadata": {
-        "labels": { labels::INSTANCE_NAMESPACE: null },
-        "annotations": { annotations::SOURCE_UID: null },
-    } });
-    tenant
-        .project
-        .merge(RESOURCE_CLAIM, Some(&tenant.namespace), "instance-web-us-dfw-0", &off)
-        .await?;
     // As they were before.
     awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |now| {
         ensure!(read::uid(now) == read::uid(&copy), "it was made anew");
@@ -99,22 +91,33 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
         Ok(())
     })
     .await?;
-    tenant
-        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |now| {
-            ensure!(read::uid(now) == read::uid(&claim), "it was made anew");
-            ensure!(
-                now.metadata.labels == claim.metadata.labels,
-                "{:?}",
-                now.metadata.labels
-            );
-            ensure!(
-                now.metadata.annotations == claim.metadata.annotations,
-                "{:?}",
-                now.metadata.annotations
-            );
-            Ok(())
-        })
-        .await?;
+    // Both at once would leave nothing that tells it from another's.
+    for off in [
+        json!({ "labels": { labels::INSTANCE_NAMESPACE: null } }),
+        json!({ "annotations": { annotations::SOURCE_UID: null } }),
+    ] {
+        let off = json!({ "metadata": off });
+        tenant
+            .project
+            .merge(RESOURCE_CLAIM, Some(&tenant.namespace), "instance-web-us-dfw-0", &off)
+            .await?;
+        tenant
+            .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |now| {
+                ensure!(read::uid(now) == read::uid(&claim), "it was made anew");
+                ensure!(
+                    now.metadata.labels == claim.metadata.labels,
+                    "{:?}",
+                    now.metadata.labels
+                );
+                ensure!(
+                    now.metadata.annotations == claim.metadata.annotations,
+                    "{:?}",
+                    now.metadata.annotations
+                );
+                Ok(())
+            })
+            .await?;
+    }
     tenant.ready("web", 1).await?;
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
