@@ -69,6 +69,12 @@ impl Breaker {
         }
     }
 
+    /// How long a pass has to wait, without beginning a probe; `None` = it may ask.
+    pub fn wait(&self, server: &Server, now: Instant) -> Option<Duration> {
+        let probe = self.circuits.get(server)?.probe.filter(|at| *at > now)?;
+        Some(probe.saturating_duration_since(now))
+    }
+
     /// The server answered, in whatever sense: refusals come from a server that is there.
     pub fn answered(&mut self, server: &Server) {
         self.circuits.remove(server);
@@ -153,6 +159,8 @@ mod tests {
             assert_eq!(breaker.ask(&project("p"), at(seconds)), permit, "after {seconds} s");
         }
         breaker.failed(&project("p"), at(34));
+        assert_eq!(breaker.wait(&project("p"), at(40)), Some(Duration::from_secs(9)));
+        assert_eq!(breaker.wait(&project("p"), at(49)), None);
         assert_eq!(breaker.ask(&project("p"), at(40)), wait(9));
         assert_eq!(breaker.ask(&project("p"), at(49)), Permit::Go);
         breaker.answered(&project("p"));

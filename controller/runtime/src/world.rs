@@ -113,7 +113,7 @@ impl World {
     pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
         *self.counts().entry(plane.clone()).or_default() += 1;
         if let Change::Listed = change {
-            self.applier.brakes().relisted(plane, kind);
+            self.applier.relisted(plane, kind);
         }
         match change {
             Change::Gone { namespace, name, .. } => {

@@ -112,6 +112,9 @@ pub enum ApplyError {
     /// The server is away, and the next probe is not due yet.
     #[error("failed to reach the {0}: it is away")]
     Away(Server, Duration),
+    /// A namespace has lately taken no object of the kind, as this one says, and the next probe is not due yet.
+    #[error("not tried again yet, after others: {0}")]
+    Shut(Box<Failed>, Duration),
     /// The plane was disengaged meanwhile.
     #[error("failed to reach the {0}: it is not engaged")]
     Disengaged(Plane),
@@ -166,7 +169,7 @@ impl ApplyError {
             Self::Failed(failed) if failed.refusal.is_of_the_server() => 3,
             Self::Unproven(_) => 3,
             Self::Failed(_) => 2,
-            Self::Away(..) => 1,
+            Self::Away(..) | Self::Shut(..) => 1,
             Self::Disengaged(_) => 0,
         }
     }
@@ -174,7 +177,7 @@ impl ApplyError {
     /// What becomes of the key.
     pub fn verdict(&self) -> Verdict {
         match self {
-            Self::Away(_, delay) => Verdict::Postponed(*delay),
+            Self::Away(_, delay) | Self::Shut(_, delay) => Verdict::Postponed(*delay),
             // Engaging tells of everything anew; and who does not hold the Lease ends soon.
             Self::Disengaged(_) | Self::NotAllowed => Verdict::Done,
             Self::Unproven(_) => Verdict::Failed(Backoff::TRANSIENT),

@@ -6,6 +6,7 @@
 
 mod absence;
 mod carry;
+mod doors;
 mod error;
 mod event;
 mod memory;
@@ -25,9 +26,11 @@ use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Delete, Event, Patch, Plane, Target};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 pub use absence::absent;
+use doors::{Doors, Place};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 use memory::Projections;
@@ -115,6 +118,7 @@ pub struct Applier {
     projections: Projections,
     brakes: Mutex<Brakes>,
     breaker: Mutex<Breaker>,
+    doors: Mutex<Doors>,
 }
 
 impl Applier {
@@ -128,6 +132,7 @@ impl Applier {
             projections: Projections::default(),
             brakes: Mutex::default(),
             breaker: Mutex::default(),
+            doors: Mutex::default(),
         }
     }
 
@@ -141,9 +146,16 @@ impl Applier {
         lock(&self.brakes)
     }
 
+    /// A kind was listed anew: a plane that took nothing may be another now.
+    pub fn relisted(&self, plane: &Plane, kind: Kind) {
+        self.brakes().relisted(plane, kind);
+        lock(&self.doors).open(plane);
+    }
+
     /// A plane that was disengaged takes its memory along.
     pub fn retire(&self, plane: &Plane) {
         lock(&self.breaker).retire(plane);
+        lock(&self.doors).open(plane);
         lock(&self.brakes).forget(plane);
         lock(&self.ledger).forget_plane(plane);
         self.projections.retire(plane);
@@ -162,7 +174,14 @@ impl Applier {
     }
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
-        let answer = self.send(target, "create", request::create(target, object)).await?;
+        let request = request::create(target, object);
+        let place = Place::of(target);
+        if let Some((like, delay)) = lock(&self.doors).ask(&place, Instant::now()) {
+            return Err(ApplyError::Shut(Box::new(like), delay));
+        }
+        let answer = self.send(target, "create", request).await;
+        lock(&self.doors).answered(&place, &answer, Instant::now());
+        let answer = answer?;
         self.record(target, object.data.get("spec"), answer);
         Ok(())
     }

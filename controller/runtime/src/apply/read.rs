@@ -7,6 +7,7 @@ use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::doors::Place;
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
 use super::{Applier, absence, lock, request};
@@ -23,6 +24,21 @@ impl Applier {
     pub(super) fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
         self.may_go_on()?;
         self.client_of(plane)
+    }
+
+    /// Whether an object of the kind may be tried in the namespace now: for a pass that would read something else before.
+    ///
+    /// # Errors
+    /// The server is away, or has lately taken none there, and the next probe is not due yet.
+    pub fn may_create(&self, target: &Target) -> Result<(), ApplyError> {
+        let (now, server) = (Instant::now(), Server::Of(target.plane.clone()));
+        if let Some(delay) = lock(&self.breaker).wait(&server, now) {
+            return Err(ApplyError::Away(server, delay));
+        }
+        match lock(&self.doors).wait(&Place::of(target), now) {
+            Some((like, delay)) => Err(ApplyError::Shut(Box::new(like), delay)),
+            None => Ok(()),
+        }
     }
 
     fn may_go_on(&self) -> Result<(), ApplyError> {

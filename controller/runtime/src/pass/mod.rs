@@ -235,7 +235,9 @@ impl Runner {
 
 fn failed(error: &ApplyError) -> (Outcome, Verdict) {
     match error {
-        ApplyError::Away(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => debug!(%error, "a pass ends"),
+        ApplyError::Away(..) | ApplyError::Shut(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => {
+            debug!(%error, "a pass ends");
+        }
         _ => warn!(%error, "a pass failed"),
     }
     (Outcome::of(error), error.verdict())

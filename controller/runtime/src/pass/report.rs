@@ -35,7 +35,9 @@ impl Outcome {
         match error {
             ApplyError::Failed(_) if error.stale().is_some() => Self::Conflict,
             ApplyError::Unproven(_) => Self::Suppressed,
-            ApplyError::Away(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => Self::Dropped,
+            ApplyError::Away(..) | ApplyError::Shut(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => {
+                Self::Dropped
+            }
             ApplyError::Failed(_) => Self::Error,
         }
     }

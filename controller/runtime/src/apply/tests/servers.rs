@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::time::advance;
 
 use super::*;
+use crate::apply::doors::REFUSED;
 use crate::breaker::{FAILURES, PROBE, Server as Circuit};
 
 #[tokio::test(start_paused = true)]
@@ -64,4 +65,32 @@ async fn a_plane_that_has_left_leaves_no_circuit() {
     assert_eq!(tried.applier.open_circuits(), 0);
     tried.applier.planes.engage(&Plane::Hub, None).await.unwrap();
     assert!(tried.applier.client(&Plane::Hub).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c27_what_a_namespace_does_not_take_is_tried_once_in_a_while() {
+    let tried = Tried::new(&vec![status(403, "being terminated"); 300]).await;
+    for number in 0..300 {
+        let failed = tried.carry_out(&plan(vec![create(&format!("c-{number}"))])).await;
+        let verdict = failed.unwrap_err().verdict();
+        let expected = if number < REFUSED {
+            Verdict::Failed(crate::queue::Backoff::REFUSED)
+        } else {
+            Verdict::Postponed(PROBE)
+        };
+        assert_eq!(verdict, expected, "{number}");
+    }
+    assert_eq!(tried.server.asked().len(), REFUSED);
+    let Action::Create { target, .. } = create("c-7") else {
+        panic!("no creation");
+    };
+    let shut = tried.applier.may_create(&target).unwrap_err();
+    assert!(matches!(&shut, ApplyError::Shut(..)) && shut.to_string().contains("being terminated"));
+    advance(PROBE).await;
+    assert_eq!(tried.applier.may_create(&target), Ok(()));
+    // A plane that is listed anew may take it now, whatever it said.
+    tried.carry_out(&plan(vec![create("c-7")])).await.unwrap_err();
+    assert!(tried.applier.may_create(&target).is_err());
+    tried.applier.relisted(&Plane::Hub, kind::INSTANCE);
+    assert_eq!(tried.applier.may_create(&target), Ok(()));
 }

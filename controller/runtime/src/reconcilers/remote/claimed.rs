@@ -11,6 +11,7 @@ use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::remote::claim::{self, Home, Observation};
 
 use crate::apply::ApplyError;
+use crate::breaker::Server;
 use crate::cell::Cell;
 use crate::error::chain;
 use crate::pass::{Live, Sight, refs};
@@ -147,14 +148,35 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
     if claims.iter().any(|one| one.name() == name) {
         return Ok(());
     }
+    // Many may wait for a project that takes none: what they would read first costs the cell.
+    if let Some(home) = home_of(cell, &sight, key) {
+        world
+            .applier
+            .may_create(&Target::namespaced(&key.plane, kind::RESOURCE_CLAIM, &home, &name))?;
+    }
     let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
     live.put(&target, world.applier.read(&target).await?);
     Ok(())
 }
 
-/// What an Instance is told of a claim that was not taken.
+/// The namespace of claims in the project of a key, as far as it is known.
+fn home_of(cell: &Cell, sight: &Sight<'_>, key: &Key) -> Option<String> {
+    let namespace = sight.get(&Plane::Cell, NAMESPACE, "", &key.namespace).known()?;
+    match cell.home(&key.namespace, namespace.as_deref()) {
+        Home::In { namespace, .. } => Some(namespace.to_owned()),
+        Home::None | Home::Bad(_) => None,
+    }
+}
+
+/// What an Instance is told of a claim that was not taken, or that was not tried because others were not.
 pub(super) fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
-    let ApplyError::Failed(failed) = error else { return None };
+    let failed = match error {
+        ApplyError::Failed(failed) | ApplyError::Shut(failed, _) => failed,
+        ApplyError::Away(Server::Of(Plane::Project(_)), _) => {
+            return Some((reasons::QUOTA_BACKEND_UNAVAILABLE, chain(error)));
+        }
+        _ => return None,
+    };
     if failed.target.kind != kind::RESOURCE_CLAIM {
         return None;
     }
@@ -173,4 +195,48 @@ pub(super) fn foreign(plan: &Plan) -> Option<(&'static str, String)> {
         )),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::apply::{Failed, Refusal};
+
+    fn failed(kind: kind::Kind, code: u16) -> Box<Failed> {
+        let message = "no".to_owned();
+        Box::new(Failed {
+            target: Target::namespaced(&Plane::Project("p".to_owned()), kind, "n", "instance-a"),
+            verb: "create",
+            refusal: if code == 429 {
+                Refusal::Busy { code, message }
+            } else {
+                Refusal::Refused { code, message }
+            },
+        })
+    }
+
+    #[test]
+    fn c27_what_was_not_tried_says_why_too() {
+        let (claim, soon) = (kind::RESOURCE_CLAIM, Duration::from_secs(1));
+        let away = |plane| ApplyError::Away(Server::Of(plane), soon);
+        for (error, reason) in [
+            (ApplyError::Failed(failed(claim, 403)), Some("QuotaMisconfigured")),
+            (ApplyError::Shut(failed(claim, 403), soon), Some("QuotaMisconfigured")),
+            (ApplyError::Failed(failed(claim, 429)), Some("QuotaBackendUnavailable")),
+            (
+                ApplyError::Shut(failed(claim, 401), soon),
+                Some("QuotaBackendUnavailable"),
+            ),
+            (away(Plane::Project("p".to_owned())), Some("QuotaBackendUnavailable")),
+            (away(Plane::Hub), None),
+            (ApplyError::Failed(failed(kind::INSTANCE, 403)), None),
+            (ApplyError::NotAllowed, None),
+        ] {
+            let told = refusal(&error);
+            assert_eq!(told.as_ref().map(|(reason, _)| *reason), reason, "{error}");
+            assert!(told.is_none_or(|(_, message)| !message.is_empty()), "{error}");
+        }
+    }
 }
