@@ -120,6 +120,11 @@ impl Facts {
         Ok(found)
     }
 
+    /// A namespace of the cell is gone: nobody asks whose it was.
+    pub fn forget_namespace(&self, name: &str) {
+        self.known().namespaces.remove(name);
+    }
+
     /// Whether the hub's WorkloadDeployment of this uid was seen alive.
     pub fn lives(&self, uid: &str) -> bool {
         self.known().deployments.contains(uid)

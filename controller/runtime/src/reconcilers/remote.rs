@@ -102,7 +102,12 @@ impl Reconciler for Remote {
                     self.cell.facts.doubt(uid);
                 }
             }
-            (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => self.cell.look_again(),
+            (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
+                if let Change::Gone { name, .. } = change {
+                    self.cell.facts.forget_namespace(name);
+                }
+                self.cell.look_again();
+            }
             _ => {}
         }
     }

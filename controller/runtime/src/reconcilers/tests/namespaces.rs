@@ -97,3 +97,25 @@ async fn d4_whom_a_namespace_concerns_is_woken_when_it_is_another() {
         assert_eq!(woken(), expected, "{found}");
     }
 }
+
+#[tokio::test]
+async fn c34_what_a_cell_knows_of_a_namespace_goes_with_it() {
+    let script = Arc::<Script>::default();
+    let cell = Arc::new(crate::cell::testing::cell(None));
+    let remote = crate::reconcilers::Remote {
+        cell: Arc::clone(&cell),
+    };
+    let told = Told::answering(vec![Arc::new(remote)], &[], script.answer()).await;
+    script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
+    let read = async || cell.facts.read_namespace(&told.world.applier, "ns-1").await.unwrap();
+    assert!(read().await.is_some() && read().await.is_some());
+    assert_eq!(script.asked().len(), 1);
+    let gone = crate::planes::Change::Gone {
+        namespace: String::new(),
+        name: "ns-1".to_owned(),
+        last: None,
+    };
+    told.world.planes.tell(&Plane::Cell, NAMESPACE, &gone);
+    assert!(read().await.is_some());
+    assert_eq!(script.asked().len(), 1);
+}
