@@ -3,6 +3,7 @@
 mod broken;
 mod claims;
 mod deletion;
+mod granted;
 mod mirror;
 mod namespaces;
 mod orphans;

@@ -1,0 +1,199 @@
+//! A cell whose claims are granted, with real watches on servers that answer as they are told.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::Body as Answered;
+use futures::StreamExt;
+use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use http::{Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use popcell_api::kind::RESOURCE_CLAIM;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::apply::{Applier, Options};
+use crate::cell::engage;
+use crate::cell::testing::cell;
+use crate::pass::Runner;
+use crate::planes::testing::CLUSTER;
+use crate::planes::{CELL, Planes, Transport, of_source};
+use crate::queue::{WorkQueue, Workers};
+use crate::reconcilers::{Dispatch, Lane, cell as of_cell};
+use crate::world::testing::Blind;
+use crate::world::{Rules, World};
+
+/// Long before the Instances are looked at again by themselves: they are old, and their tier is five minutes.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Servers of a cell and its projects: what they list, and one line for each event of the watch on claims.
+#[derive(Clone)]
+struct Servers {
+    lists: Arc<BTreeMap<&'static str, Vec<Value>>>,
+    events: Arc<Mutex<Option<UnboundedReceiver<Value>>>>,
+    writes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Servers {
+    fn of(lists: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> (Self, UnboundedSender<Value>) {
+        let (sender, events) = unbounded();
+        let servers = Self {
+            lists: Arc::new(lists.into_iter().collect()),
+            events: Arc::new(Mutex::new(Some(events))),
+            writes: Arc::default(),
+        };
+        (servers, sender)
+    }
+
+    /// What was written since the last call.
+    fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.writes.lock().unwrap())
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Response<Answered>, std::io::Error> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let last = path.rsplit('/').next().unwrap_or_default();
+        if query.contains("watch=true") {
+            let events = (last == RESOURCE_CLAIM.plural).then(|| self.events.lock().unwrap().take());
+            let Some(events) = events.flatten() else {
+                return std::future::pending().await;
+            };
+            let lines = events.map(|event| Ok::<_, std::io::Error>(format!("{event}\n")));
+            return Ok(Response::new(Answered::from_stream(lines)));
+        }
+        let (code, body) = match self.lists.get(last) {
+            Some(items) if method == http::Method::GET => (
+                200,
+                json!({ "kind": "List", "metadata": { "resourceVersion": "1" }, "items": items }),
+            ),
+            _ if path == "/api/v1/namespaces/kube-system" => {
+                (200, json!({ "metadata": { "name": "kube-system", "uid": "cell-uid" } }))
+            }
+            _ if method == http::Method::GET => absent(&path),
+            _ => {
+                self.writes.lock().unwrap().push(format!("{method} {path}"));
+                (200, json!({ "kind": "Status" }))
+            }
+        };
+        let mut response = Response::new(Answered::from(body.to_string()));
+        *response.status_mut() = StatusCode::from_u16(code).unwrap();
+        Ok(response)
+    }
+}
+
+impl Transport for Servers {
+    fn client(&self, _: &Plane) -> Result<Client, crate::Error> {
+        let servers = self.clone();
+        let answer = move |request: Request<Body>| servers.clone().answer(request);
+        Ok(Client::new(tower::service_fn(answer), "default"))
+    }
+}
+
+/// One that waits for its claim, and has for years.
+fn instance(name: &str) -> Value {
+    json!({ "metadata": { "name": name, "namespace": "ns-1", "uid": name, "resourceVersion": "1", "generation": 1,
+        "creationTimestamp": "2000-01-01T00:00:00Z" },
+        "spec": { "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" } },
+            "networkInterfaces": [{ "network": { "name": "default" } }],
+            "controller": { "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] } } })
+}
+
+fn claim(name: &str, version: u32, status: &str, reason: &str) -> Value {
+    json!({ "apiVersion": RESOURCE_CLAIM.api_version(), "kind": "ResourceClaim",
+        "metadata": { "name": format!("instance-{name}"), "namespace": "default", "uid": format!("c-{name}"),
+            "resourceVersion": version.to_string(), "creationTimestamp": "2000-01-01T00:00:00Z",
+            "labels": { "compute.datumapis.com/source-cluster": CLUSTER, "compute.datumapis.com/instance-namespace": "ns-1" },
+            "annotations": { "compute.datumapis.com/source-uid": "cell-uid" } },
+        "spec": { "consumerRef": { "kind": "Project", "name": "p" }, "requests": [
+            { "resourceType": "compute.datumapis.com/instances", "amount": 1 },
+            { "resourceType": "compute.datumapis.com/vcpus", "amount": 1000 },
+            { "resourceType": "compute.datumapis.com/memory", "amount": 2048 }] },
+        "status": { "conditions": [{ "type": "Granted", "status": status, "reason": reason, "message": "" }] } })
+}
+
+/// A cell of these servers with its controllers at work, until the token is cancelled.
+async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
+    let mut cell = cell(None);
+    cell.hub = false;
+    let cell = Arc::new(cell);
+    let lane = |reconciler: Arc<dyn crate::pass::Reconciler>| Lane {
+        queue: WorkQueue::paced(Workers { total: 2, share: 2 }, reconciler.pace()),
+        reconciler,
+    };
+    let lanes: Vec<Lane> = of_cell(&cell).into_iter().map(lane).collect();
+    cell.listen(&lanes);
+    let dispatch = Arc::new(Dispatch::new(lanes));
+    let interests = Box::new(|plane: &Plane| match plane {
+        Plane::Cell => Arc::from(CELL),
+        Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
+        Plane::Hub => Arc::from([]),
+    });
+    let planes = Planes::new(Box::new(servers.clone()), interests, dispatch.clone());
+    let options = Options {
+        dry_run: false,
+        may_write: Arc::new(|| true),
+        discovery: None,
+        namespace: "compute-system".to_owned(),
+    };
+    let rules = Rules {
+        project_grace: Duration::ZERO,
+        reclaim_orphans: false,
+    };
+    let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
+    let world = Arc::new(World::new(planes.clone(), applier, Arc::new(Blind), rules, None));
+    dispatch.listen(&world);
+    planes.engage(&Plane::Cell, None).await.unwrap();
+    let engaging = engage(cell, Arc::clone(&world));
+    tokio::spawn(stop.clone().run_until_cancelled_owned(engaging));
+    dispatch.lead();
+    for Lane { reconciler, queue } in dispatch.lanes().iter().cloned() {
+        let runner = Arc::new(Runner::new(reconciler, Arc::clone(&world)));
+        let stop = stop.clone();
+        tokio::spawn(async move {
+            let pass = move |key: Arc<Key>| {
+                let runner = Arc::clone(&runner);
+                async move { runner.pass(&key).await }
+            };
+            queue.run(pass, stop).await;
+        });
+    }
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn c63_d9_a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
+    let waiting = |name| claim(name, 2, "False", "QuotaExceeded");
+    let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n", "resourceVersion": "1", "labels": {
+        "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace": "default" } } });
+    let (servers, events) = Servers::of([
+        ("namespaces", vec![namespace]),
+        ("workloaddeployments", Vec::new()),
+        ("instances", vec![instance("web-0"), instance("web-1")]),
+        ("resourceclaims", vec![waiting("web-0"), waiting("web-1")]),
+    ]);
+    let stop = CancellationToken::new();
+    let world = at_work(&servers, &stop).await;
+    sleep(SOON).await;
+    let told = servers.writes();
+    for name in ["web-0", "web-1"] {
+        let status = format!("PATCH {DEPLOYMENTS}/ns-1/instances/{name}/status");
+        assert!(told.contains(&status), "{name} does not say that it waits: {told:?}");
+    }
+    assert!(world.planes.get(&project("p")).unwrap().is_known());
+
+    let granted = claim("web-0", 3, "True", "QuotaAvailable");
+    events
+        .unbounded_send(json!({ "type": "MODIFIED", "object": granted }))
+        .unwrap();
+    let start = Instant::now();
+    sleep(SOON).await;
+    let written = servers.writes();
+    let own = |line: &String| line.starts_with(&format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0"));
+    let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
+    assert!(written.contains(&gate), "{written:?} within {:?}", start.elapsed());
+    assert!(written.iter().all(own), "{written:?}");
+    stop.cancel();
+}
