@@ -9,18 +9,28 @@ use popcell_suites::read::says;
 use popcell_suites::steps::{gone, names_in};
 use popcell_suites::world::{DFW, ORD, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually, objects};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
 
-const MANAGER: &str = "karmada-controller-manager";
+/// All of Karmada that carries anything between hub and cells.
+const KARMADA: [&str; 4] = [
+    "karmada-controller-manager",
+    "karmada-scheduler",
+    "karmada-webhook",
+    "karmada-agent-ord",
+];
 
 pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P1, namespace).await?;
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
-    tenant.workload("web", &["DFW", "ORD"], 3, |_| {}).await?;
+    let slow = |workload: &mut Value| {
+        workload["spec"]["template"]["metadata"] = json!({ "annotations": { START_SECONDS: "3" } });
+    };
+    tenant.workload("web", &["DFW", "ORD"], 3, slow).await?;
     tenant.ready("web", 6).await?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut look = async || -> Result<usize> {
@@ -42,7 +52,14 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
         Ok(())
     })
     .await?;
-    world.lab.restart(MANAGER).await?;
+    for program in KARMADA {
+        world.lab.kill(program).await?;
+    }
+    let replaced = look().await?;
+    ensure!(replaced < 6, "the roll was over before Karmada went");
+    for program in KARMADA {
+        world.lab.start_process(program).await?;
+    }
     eventually("every instance is another", SOON, async || {
         let replaced = look().await?;
         ensure!(replaced == 6, "{replaced} are replaced");

@@ -3,14 +3,18 @@
 
 mod alone;
 mod churn;
+mod coming;
 mod copies;
+mod definitions;
 mod karmada;
 mod odd;
 mod outages;
 mod quota;
 mod rollout;
 mod single;
+mod starved;
 mod tenant;
+mod token;
 mod tree;
 mod upgrade;
 mod whole;
@@ -74,6 +78,10 @@ fn outages(suite: Suite<World>) -> Suite<World> {
 #[rustfmt::skip]
 fn oddities(suite: Suite<World>) -> Suite<World> {
     suite
+        .test("token::c34_one_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
+        .test("starved::c27_a_project_that_refuses_claims_holds_up_no_other", Alone, starved::refused)
+        .test("coming::c34_nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
+        .test("definitions::c37_what_is_taken_away_and_given_back_is_served_on", Alone, definitions::taken_away)
         .test("odd::a_provider_that_flaps_makes_no_storm", Alone, odd::flapping)
         .test("odd::d7_stamps_that_are_taken_off_come_back", Beside, odd::stamps_taken_off)
         .test("odd::fm11_a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)

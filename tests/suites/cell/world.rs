@@ -2,7 +2,7 @@
 //! controllers of the management plane and of both cells as the users that the manifests describe, and stand-ins for the
 //! provider, network services and quota.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -16,6 +16,7 @@ use popcell_test_support::{
     Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, manifests,
     objects, users,
 };
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
@@ -39,6 +40,10 @@ pub(crate) struct World {
     pub(crate) cells: [Mutex<Controller>; 2],
     /// Between the controller of each cell, in the same order, and the hub; Karmada does not pass here.
     pub(crate) to_hub: [FaultProxy; 2],
+    /// Between the controller of each cell and the gateway.
+    pub(crate) to_projects: [FaultProxy; 2],
+    /// Files with the token of each cell for projects.
+    pub(crate) tokens: [PathBuf; 2],
     /// Quota of the second project.
     pub(crate) quota: Quota,
     // Held: they end with their values.
@@ -83,16 +88,26 @@ impl Shared for World {
         let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
         let management = Mutex::new(Controller::start(spec).await?);
         let to_hub = [to_hub(&lab, DFW).await?, to_hub(&lab, ORD).await?];
+        let anybody = gateway.kubeconfig(files.path(), None)?;
+        let to_projects = [FaultProxy::start(&anybody).await?, FaultProxy::start(&anybody).await?];
+        let tokens = CELLS.map(|(name, _)| files.path().join(format!("token-of-{name}")));
         let mut cells = Vec::new();
-        for ((name, _), hub) in CELLS.iter().zip(&to_hub) {
-            let hub = hub.kubeconfig(files.path(), &format!("hub-of-{name}"))?;
-            cells.push(Mutex::new(start(&lab, &gateway, name, &hub, files.path()).await?));
+        for (index, (name, _)) in CELLS.iter().enumerate() {
+            let hub = to_hub[index].kubeconfig(files.path(), &format!("hub-of-{name}"))?;
+            put_token(&tokens[index], &users::cell(name))?;
+            let user = json!({ "tokenFile": tokens[index] });
+            let milo = to_projects[index].kubeconfig_of(files.path(), &format!("projects-of-{name}"), &user)?;
+            let home = users::at_home(&lab, name, manifests::CELL, files.path()).await?;
+            let spec = ControllerSpec::cell(&home, name, &hub, &milo);
+            cells.push(Mutex::new(Controller::start(spec).await?));
         }
         let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
             management,
             cells,
             to_hub,
+            to_projects,
+            tokens,
             quota,
             gateway,
             _stand_ins: (providers, networks, plenty),
@@ -135,17 +150,15 @@ async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
     FaultProxy::start(&files.remove("hub").context("no kubeconfig of the hub")?).await
 }
 
-/// The controller of a cell as its user in the cell, on the hub and in projects.
-async fn start(lab: &Lab, gateway: &Gateway, name: &str, hub: &Path, files: &Path) -> Result<Controller> {
-    let home = users::at_home(lab, name, manifests::CELL, files).await?;
-    let milo = gateway.kubeconfig(files, Some(&users::cell(name)))?;
-    Controller::start(ControllerSpec::cell(&home, name, hub, &milo)).await
+/// Puts a token where a cell looks for it.
+pub(crate) fn put_token(file: &Path, token: &str) -> Result<()> {
+    std::fs::write(file, token).with_context(|| format!("failed to write {}", file.display()))
 }
 
-/// Every right that it needed was among those that are shipped, and no policy refused it anything.
+/// Every right that it needed (`User "..." cannot ...`) was among those that are shipped, and no policy refused it anything.
 fn refused_nothing(controller: &Controller) -> Result<()> {
     let log = controller.log();
-    let refusal = |line: &&str| line.contains(" cannot ") || line.contains("ValidatingAdmissionPolicy");
+    let refusal = |line: &&str| line.contains("\" cannot ") || line.contains("ValidatingAdmissionPolicy");
     let mut refusals = log.lines().filter(refusal);
     match refusals.next() {
         None => Ok(()),

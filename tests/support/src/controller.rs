@@ -64,6 +64,14 @@ impl ControllerSpec {
         spec
     }
 
+    /// As [`ControllerSpec::cell`] without a hub: claims in projects are all that it has elsewhere.
+    #[must_use]
+    pub fn cell_without_hub(local: &Path, cluster: &str, milo: &Path) -> Self {
+        let mut spec = Self::cell(local, cluster, milo, milo);
+        spec.flags.retain(|flag| !flag.starts_with("--federation-kubeconfig="));
+        spec
+    }
+
     /// Both groups of controllers on one server and without a hub: the project `id`, and what runs its Workloads. `milo` is
     /// the kubeconfig for claims. It writes without a Lease.
     #[must_use]

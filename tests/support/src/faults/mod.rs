@@ -2,7 +2,8 @@
 //! is the server's; it counts all that it is asked.
 //!
 //! It takes plain HTTP/1 on a port of the loopback and reaches the server with the credentials of a kubeconfig, so that
-//! whoever is given its own kubeconfig has these rights and no others.
+//! whoever is given its own kubeconfig has these rights and no others. Where that kubeconfig names no user, a caller is who
+//! its own token names.
 
 mod asked;
 mod fault;
@@ -18,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{self, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -93,7 +94,12 @@ impl FaultProxy {
 
     /// Writes a kubeconfig that leads through it into a directory.
     pub fn kubeconfig(&self, dir: &Path, name: &str) -> Result<PathBuf> {
-        kubeconfig::write(dir, name, &kubeconfig::document(&self.url, None, &json!({})))
+        self.kubeconfig_of(dir, name, &json!({}))
+    }
+
+    /// The same with credentials for what is behind it, such as `{ "tokenFile": ... }`.
+    pub fn kubeconfig_of(&self, dir: &Path, name: &str, user: &Value) -> Result<PathBuf> {
+        kubeconfig::write(dir, name, &kubeconfig::document(&self.url, None, user))
     }
 
     /// From now on, until the answer is dropped, requests that `matching` accepts meet the fault. Of several that match
@@ -205,7 +211,7 @@ async fn serve(state: &Arc<State>, request: Request) -> io::Result<Response> {
 async fn forward(state: &State, asked: Asked, parts: Parts, body: Vec<u8>) -> Response {
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let mut forwarded = http::Request::builder().method(parts.method).uri(target);
-    for name in [ACCEPT, CONTENT_TYPE] {
+    for name in [ACCEPT, AUTHORIZATION, CONTENT_TYPE] {
         if let Some(value) = parts.headers.get(&name) {
             forwarded = forwarded.header(name, value);
         }

@@ -10,13 +10,15 @@ const USER: HeaderName = HeaderName::from_static("x-remote-user");
 const GROUPS: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
 
+/// The bearer token.
+pub(super) fn token(request: &HeaderMap) -> Option<&str> {
+    let value = request.get(AUTHORIZATION)?.to_str().ok()?;
+    value.strip_prefix("Bearer ")
+}
+
 /// Headers for the server of `project`; milo's own kinds have no project and no claims.
 pub(super) fn headers(request: &HeaderMap, project: Option<&str>) -> Result<Vec<(HeaderName, HeaderValue)>> {
-    let token = request
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "));
-    let (user, group) = match token {
+    let (user, group) = match token(request) {
         Some(user) => (user, "system:authenticated"),
         None => ("system:admin", "system:masters"),
     };

@@ -9,6 +9,7 @@ mod caller;
 mod route;
 mod servers;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ const LARGEST_BODY: usize = 4 << 20;
 pub struct Gateway {
     url: String,
     open: watch::Sender<bool>,
+    revoked: watch::Sender<BTreeSet<String>>,
     servers: Arc<Servers>,
     server: JoinHandle<()>,
 }
@@ -48,6 +50,7 @@ pub struct Gateway {
 struct Shared {
     servers: Arc<Servers>,
     open: watch::Receiver<bool>,
+    revoked: watch::Receiver<BTreeSet<String>>,
 }
 
 impl Gateway {
@@ -72,10 +75,12 @@ impl Gateway {
             .local_addr()
             .context("failed to learn the gateway's own address")?;
         let (open, is_open) = watch::channel(true);
+        let (revoked, is_revoked) = watch::channel(BTreeSet::new());
         let servers = Arc::new(servers);
         let shared = Shared {
             servers: Arc::clone(&servers),
             open: is_open,
+            revoked: is_revoked,
         };
         let router = Router::new().fallback(serve).with_state(shared);
         let server = tokio::spawn(async move {
@@ -86,6 +91,7 @@ impl Gateway {
         Ok(Self {
             url: format!("http://{address}"),
             open,
+            revoked,
             servers,
             server,
         })
@@ -107,6 +113,13 @@ impl Gateway {
     #[must_use]
     pub fn project_url(&self, id: &str) -> String {
         format!("{}{}{id}/control-plane", self.url, route::PROJECTS)
+    }
+
+    /// From now on this token is nobody's: who has it is answered 401. What has begun goes on, as on a real server.
+    pub fn revoke(&self, token: &str) {
+        self.revoked.send_modify(|revoked| {
+            revoked.insert(token.to_owned());
+        });
     }
 
     /// Breaks every watch and answers 503 from now on.
@@ -147,6 +160,9 @@ async fn serve(State(shared): State<Shared>, request: Request) -> Response {
     if gates.iter_mut().any(|gate| !*gate.borrow_and_update()) {
         let message = "the gateway is closed";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
+    }
+    if caller::token(request.headers()).is_some_and(|token| shared.revoked.borrow().contains(token)) {
+        return refusal(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
     }
     match forward(&hop, request).await {
         Ok(answer) => {

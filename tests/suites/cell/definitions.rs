@@ -1,0 +1,180 @@
+//! Definitions that are taken from a cell whose controllers run, and given back (cases.md C37).
+//!
+//! Who deletes a definition deletes its objects. Networks that are lost so stop nothing that runs. Instances that are lost
+//! are made again in order, with the claims and copies that they had. A WorkloadDeployment that is lost cannot be told from
+//! one that was deleted: its Instances end with it, and all of it is there again when Karmada has brought it again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM, SUBNET_CLAIM};
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::gone;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, always, eventually};
+use serde_json::{Value, json};
+
+use crate::tenant::Tenant;
+use crate::world::{P1, World};
+
+const CITY: &[&str] = &["DFW"];
+const NAMES: [&str; 3] = ["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"];
+/// How long a definition is away: watches begin anew several times.
+const AWAY: Duration = Duration::from_secs(10);
+/// Passes in that time that are no storm.
+const BOUNDED: f64 = 300.0;
+
+/// Definitions that are away.
+struct Taken {
+    kinds: Vec<Kind>,
+    definitions: Vec<Value>,
+}
+
+impl Taken {
+    async fn from(cell: &Plane, kinds: &[Kind]) -> Result<Self> {
+        let mut definitions = Vec::new();
+        for kind in kinds {
+            let name = format!("{}.{}", kind.plural, kind.group);
+            let found = serde_json::to_value(cell.expect(CRD, None, &name).await?)?;
+            definitions.push(json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": CRD.kind,
+                "metadata": { "name": name }, "spec": found["spec"],
+            }));
+            cell.delete(CRD, None, &name).await?;
+        }
+        for kind in kinds {
+            gone(cell, CRD, "", &format!("{}.{}", kind.plural, kind.group)).await?;
+        }
+        Ok(Self {
+            kinds: kinds.to_vec(),
+            definitions,
+        })
+    }
+
+    async fn give_back(self, cell: &Plane) -> Result<()> {
+        for definition in &self.definitions {
+            cell.apply(definition).await?;
+        }
+        for kind in self.kinds {
+            eventually(&format!("{} is served", kind.kind), SOON, async || {
+                cell.list(kind, None, "").await
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+/// While these definitions are away `check` holds, and there are few passes; then they are there again.
+async fn without(world: &World, cell: &Plane, kinds: &[Kind], check: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+    let taken = Taken::from(cell, kinds).await?;
+    let before = passes(world).await?;
+    let outcome = always("what the others hold stays", AWAY, check).await;
+    let passes = passes(world).await? - before;
+    taken.give_back(cell).await?;
+    outcome?;
+    eprintln!("definitions: {passes} passes in {AWAY:?} without {}", kinds[0].kind);
+    ensure!(passes < BOUNDED, "a storm of {passes} passes in {AWAY:?}");
+    world.cells[0].lock().await.expect_alive()
+}
+
+async fn passes(world: &World) -> Result<f64> {
+    let controller = world.cells[0].lock().await;
+    controller.metric("controller_runtime_reconcile_total", &[]).await
+}
+
+/// Uids by names.
+async fn uids(plane: &Plane, kind: Kind, namespace: &str) -> Result<BTreeMap<String, String>> {
+    let found = plane.list(kind, Some(namespace), "").await?;
+    let each = |one: &kube::api::DynamicObject| (one.metadata.name.clone().unwrap_or_default(), read::uid(one));
+    Ok(found.iter().map(each).collect())
+}
+
+async fn all_ready(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
+    for name in names {
+        let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+        says(&one, "Ready", "True", "Available")?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn taken_away(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    let pid = world.cells[0].lock().await.pid();
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    networks(world, &tenant, &cell).await?;
+    instances(world, &tenant, &cell).await?;
+    deployments(world, &tenant, &cell).await?;
+    ensure!(world.cells[0].lock().await.pid() == pid, "it was restarted");
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
+
+async fn networks(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
+    let before = tenant.instances(cell).await?;
+    let runs_on = async || {
+        let now = tenant.instances(cell).await?;
+        ensure!(now == before, "{now:?}, not {before:?}");
+        all_ready(tenant, cell, &NAMES[..2]).await
+    };
+    without(world, cell, &[NETWORK_BINDING, SUBNET_CLAIM], runs_on).await?;
+    // A new one finds its network, and the others have theirs again.
+    tenant.scale("web", CITY, 3).await?;
+    tenant.ready("web", 3).await?;
+    ensure!(!cell.list(NETWORK_BINDING, Some(&tenant.below), "").await?.is_empty());
+    let now = tenant.instances(cell).await?;
+    ensure!(before.iter().all(|one| now.contains(one)), "{now:?}, not {before:?}");
+    Ok(())
+}
+
+async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
+    let before = tenant.instances(cell).await?;
+    eventually("there is a copy of each", SOON, async || {
+        let copies = uids(&tenant.hub, INSTANCE, &tenant.below).await?;
+        ensure!(copies.len() == NAMES.len(), "{copies:?}");
+        Ok(())
+    })
+    .await?;
+    let afar = async || -> Result<_> {
+        Ok((
+            uids(&tenant.hub, INSTANCE, &tenant.below).await?,
+            uids(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
+        ))
+    };
+    let kept = afar().await?;
+    let same = async || {
+        let now = afar().await?;
+        ensure!(now == kept, "{now:?}, not {kept:?}");
+        Ok(())
+    };
+    without(world, cell, &[INSTANCE], same).await?;
+    tenant.all_are_others(cell, &before).await?;
+    tenant.ready("web", 3).await?;
+    all_ready(tenant, cell, &NAMES).await?;
+    same().await
+}
+
+async fn deployments(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
+    without(world, cell, &[WORKLOAD_DEPLOYMENT], async || Ok(())).await?;
+    tenant
+        .deployment(cell, "web-us-dfw", |one| {
+            read::expect_at(one, "/status/readyReplicas", &json!(3))
+        })
+        .await?;
+    tenant.ready("web", 3).await?;
+    let now = tenant.instances(cell).await?;
+    let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
+    ensure!(names == NAMES, "{names:?}");
+    all_ready(tenant, cell, &NAMES).await?;
+    tenant.claims_are(&NAMES).await?;
+    eventually("there is one copy of each", SOON, async || {
+        let copies = uids(&tenant.hub, INSTANCE, &tenant.below).await?;
+        ensure!(copies.keys().eq(NAMES), "{copies:?}");
+        Ok(())
+    })
+    .await
+}

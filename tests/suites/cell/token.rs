@@ -1,0 +1,115 @@
+//! The token of a cell for projects is garbage for a while (cases.md C34).
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::read::says;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::{Plane, always, eventually, users};
+use tokio::time::{sleep, timeout};
+
+use crate::tenant::Tenant;
+use crate::world::{P1, WATCHED, World, put_token};
+
+const CITY: &[&str] = &["DFW"];
+/// kube reads a token file again when what it has read is 50 s old.
+const READ_AGAIN: Duration = Duration::from_secs(50);
+/// What is nobody's.
+const GARBAGE: &str = "garbage";
+/// Requests that are no storm while [`WATCHED`]: those of a few Instances that rest longer and longer, and of the watch.
+const BOUNDED: u64 = 50;
+
+/// What was granted runs on, what is new waits and says why, and nothing needs a restart when the token is good again.
+pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let pid = world.cells[0].lock().await.pid();
+    world.gateway.revoke(GARBAGE);
+    put_token(&world.tokens[0], GARBAGE)?;
+    let meanwhile = meanwhile(world, &tenant, &cell).await;
+    put_token(&world.tokens[0], &users::cell(DFW))?;
+    let made = meanwhile?;
+
+    // It is read again, and what was refused has its turn.
+    timeout(READ_AGAIN + 3 * SOON, async {
+        for number in 0..made {
+            while tenant.ready(&format!("late-{number}"), 1).await.is_err() {}
+        }
+    })
+    .await
+    .context("the good token is not used")?;
+    tenant.ready("web", 2).await?;
+    let mut controller = world.cells[0].lock().await;
+    controller.expect_alive()?;
+    ensure!(controller.pid() == pid, "it was restarted");
+    drop(controller);
+    for number in 0..made {
+        tenant.clean(&format!("late-{number}")).await?;
+    }
+    tenant.claims_are(&["web-us-dfw-0", "web-us-dfw-1"]).await
+}
+
+/// While the token is garbage; answers how many Workloads were made.
+async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize> {
+    let proxy = &world.to_projects[0];
+    let before = tenant.instances(cell).await?;
+    let mut made = 0;
+    eventually("the project refuses a claim", READ_AGAIN + SOON, async || {
+        tenant.workload(&format!("late-{made}"), CITY, 1, |_| {}).await?;
+        made += 1;
+        sleep(Duration::from_secs(3)).await;
+        ensure!(
+            claimed(world, &tenant.namespace, 401) > 0,
+            "none of {made} was refused: {:?}",
+            proxy.seen(popcell_test_support::Asked::writes)
+        );
+        Ok(())
+    })
+    .await?;
+    let late = format!("late-{}-us-dfw-0", made - 1);
+    let waits = |one: &kube::api::DynamicObject| {
+        says(one, "QuotaGranted", "False", "QuotaBackendUnavailable")?;
+        says(one, "Ready", "False", "PendingQuota")
+    };
+    tenant.instance(cell, &late, waits).await?;
+    tenant.in_project(INSTANCE, &late, waits).await?;
+    // The watch is refused too when it has to begin anew.
+    let taken = claimed(world, &tenant.namespace, 201);
+    proxy.cut();
+    eventually("the watch is refused", SOON, async || {
+        let refused = proxy.answered(401, |asked| asked.plural == RESOURCE_CLAIM.plural && !asked.writes());
+        ensure!(refused > 0, "it is not");
+        Ok(())
+    })
+    .await?;
+    let asked = || proxy.count(|asked| asked.is_of(P1));
+    let so_far = asked();
+    always("what was granted runs on", WATCHED, async || {
+        let now = tenant.instances(cell).await?;
+        ensure!(before.iter().all(|one| now.contains(one)), "{now:?}");
+        for (name, _) in &before {
+            let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
+            says(&one, "Ready", "True", "Available")?;
+        }
+        waits(&cell.expect(INSTANCE, Some(&tenant.below), &late).await?)
+    })
+    .await?;
+    let asked = asked() - so_far;
+    ensure!(asked < BOUNDED, "{asked} requests in {WATCHED:?}");
+    ensure!(
+        claimed(world, &tenant.namespace, 201) == taken,
+        "the old token is used again"
+    );
+    Ok(made)
+}
+
+/// Claims of the namespace whose creation was answered so.
+fn claimed(world: &World, namespace: &str, code: u16) -> u64 {
+    world.to_projects[0].answered(code, |asked| {
+        asked.verb == "create" && asked.plural == RESOURCE_CLAIM.plural && asked.is_within(namespace)
+    })
+}
