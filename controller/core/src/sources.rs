@@ -5,6 +5,7 @@
 //! Karmada has not read yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
@@ -15,6 +16,11 @@ use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+
+/// How soon claims that were just deleted are looked for again: they are not watched here.
+const DELETED: Duration = Duration::from_secs(1);
+/// The same for those that somebody else's finalizer holds.
+const HELD: Duration = Duration::from_secs(10);
 
 /// Identity of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,8 +108,13 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
     let mut claims = 0_usize;
     for (project, claim) in seen.claims.iter().filter(|(_, claim)| of(claim) == Some(seen.source)) {
         claims += 1;
-        if !claim.deleting() {
-            let project = Plane::Project((*project).to_owned());
+        let project = Plane::Project((*project).to_owned());
+        if claim.deleting() {
+            plan.requeue_within(HELD);
+            let target = Target::of(&project, kind::RESOURCE_CLAIM, claim);
+            plan.notes.push(Note::WaitsFor(target));
+        } else {
+            plan.requeue_within(DELETED);
             plan.actions.push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof));
         }
     }

@@ -1,3 +1,5 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use super::*;
 use crate::testing::{World, object};
 use serde_json::json;
@@ -77,6 +79,21 @@ fn c32_claims_go_first_then_copies_and_of_nobody_else() {
     assert_eq!(world.list(&Plane::Hub, kind::INSTANCE).len(), 3);
     world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "d-0");
     assert_eq!(names(&world), ["instance-b-0", "instance-c-0", "b-0", "c-0"]);
+}
+
+#[test]
+fn c32_copies_wait_for_a_claim_that_is_held_and_it_is_looked_for_again() {
+    let mut world = world();
+    let first = pass(&world, false);
+    assert_eq!(first.requeue, Some(Duration::from_secs(1)));
+    let mut held = left("instance-a-0", "default", DFW);
+    held.metadata.finalizers = Some(vec!["quota".to_owned()]);
+    held.metadata.deletion_timestamp = Some(Time("2026-01-02T00:00:00Z".parse().unwrap()));
+    world.put(&project(), kind::RESOURCE_CLAIM, held);
+    let plan = pass(&world, false);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    assert!(matches!(plan.notes.as_slice(), [Note::WaitsFor(_)]), "{:?}", plan.notes);
+    assert_eq!(plan.requeue, Some(Duration::from_secs(10)));
 }
 
 #[test]

@@ -224,15 +224,10 @@ fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
             });
             plan.actions.extend(cleaned.actions);
             plan.notes.extend(cleaned.notes);
+            if let Some(again) = cleaned.requeue {
+                plan.requeue_within(again);
+            }
         }
-    }
-    // Claims are not watched here: copies go when no claim is left.
-    if plan
-        .actions
-        .iter()
-        .any(|action| action.target().kind == kind::RESOURCE_CLAIM)
-    {
-        plan.requeue_within(std::time::Duration::from_secs(1));
     }
     Some(plan)
 }
