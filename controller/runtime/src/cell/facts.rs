@@ -12,8 +12,9 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Target};
 use popcell_core::remote::cell::{Identity, identify};
+use popcell_core::sources::Source;
 use tokio::time::Instant;
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use super::Cell;
 use crate::apply::{Applier, ApplyError};
@@ -30,6 +31,8 @@ pub struct Facts {
 #[derive(Debug, Default)]
 struct Known {
     identity: Option<(Identity, Instant)>,
+    /// See [`Facts::doubt_identity`].
+    doubted: bool,
     namespaces: BTreeMap<String, Arc<Object>>,
     deployments: BTreeSet<String>,
     /// What the log was last told.
@@ -69,6 +72,27 @@ impl Facts {
         if is_asked {
             return Ok(());
         }
+        self.ask(source, cell, applier).await
+    }
+
+    /// What this cell had on another plane was deleted: by itself, by somebody's hand, or because the cell was removed
+    /// (design.md 7.5-8). See [`Facts::confirm`].
+    pub fn doubt_identity(&self) {
+        self.known().doubted = true;
+    }
+
+    /// Asks the hub again, before anything is made elsewhere, where there is reason to. A hub that is away has said nothing.
+    pub async fn confirm(&self, cell: &Cell, applier: &Applier) {
+        let Some(source) = cell.source() else { return };
+        if !self.known().doubted {
+            return;
+        }
+        if let Err(error) = self.ask(source, cell, applier).await {
+            debug!(%error, "the hub does not say whether this cell was removed");
+        }
+    }
+
+    async fn ask(&self, source: Source<'_>, cell: &Cell, applier: &Applier) -> Result<(), ApplyError> {
         let identity = if cell.hub {
             let cluster = applier
                 .read(&Target::cluster(&Plane::Hub, CLUSTER, source.name))
@@ -99,6 +123,7 @@ impl Facts {
             known.told = Some(identity.clone());
         }
         known.identity = Some((identity, Instant::now()));
+        known.doubted = false;
     }
 
     /// Reads a hub Namespace, unless it is known whose it is. Without labels it may get them: it is read again.
@@ -161,3 +186,6 @@ impl Facts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,6 +94,11 @@ impl Reconciler for Remote {
         match (plane, kind) {
             // It may be another hub, or know another cell by our name: it is asked before anything is written.
             (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.cell.facts.forget(),
+            (Plane::Hub, kind::INSTANCE) | (Plane::Project(_), kind::RESOURCE_CLAIM)
+                if matches!(change, Change::Gone { .. }) =>
+            {
+                self.cell.facts.doubt_identity();
+            }
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.cell.look_again();
             }

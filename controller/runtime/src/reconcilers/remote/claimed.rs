@@ -136,7 +136,7 @@ pub(in crate::reconcilers) fn instances_of(
         .collect()
 }
 
-/// Before a claim is made its project must be written down: reads where.
+/// Before a claim is made its project must be written down: reads where, and whether it may still be made.
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
     let sight = Sight::new(world, live);
     let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
@@ -154,6 +154,7 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
             .applier
             .may_create(&Target::namespaced(&key.plane, kind::RESOURCE_CLAIM, &home, &name))?;
     }
+    cell.facts.confirm(cell, &world.applier).await;
     let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
     live.put(&target, world.applier.read(&target).await?);
     Ok(())

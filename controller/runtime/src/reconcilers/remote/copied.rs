@@ -20,7 +20,7 @@ use crate::world::World;
 /// A hub Namespace that does not say whose it is may be about to: it is not watched.
 const LABELS_AGAIN: Duration = Duration::from_secs(30);
 
-/// Reads whose the hub Namespace is, and whether the hub's WorkloadDeployment lives.
+/// Reads whose the hub Namespace is, whether the hub's WorkloadDeployment lives, and whether a copy may still be made.
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
     let sight = Sight::new(world, live);
     let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
@@ -29,6 +29,10 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
         return Ok(());
     };
     if instance.is_some() {
+        let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+        if let Observed::Known(None) = copy {
+            cell.facts.confirm(cell, &world.applier).await;
+        }
         let found = cell.facts.read_namespace(&world.applier, &key.namespace).await?;
         live.insert(&Target::cluster(&Plane::Hub, NAMESPACE, &key.namespace), found);
     }
