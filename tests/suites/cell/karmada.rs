@@ -71,7 +71,8 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
     tenant.clean("web").await
 }
 
-async fn with_city(hub: &Plane, cluster: &str, city: &str) -> Result<()> {
+/// Gives a Cluster the label of a city, or takes it off.
+pub(crate) async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
     let labelled = json!({ "metadata": { "labels": { labels::CITY_CODE: city } } });
     hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
 }
@@ -82,9 +83,9 @@ pub(crate) async fn second_cell(world: &World, namespace: &str) -> Result<()> {
     tenant.workload("first", &["DFW"], 1, |_| {}).await?;
     tenant.ready("first", 1).await?;
     ord.apply(&objects::location("DFW")).await?;
-    with_city(&tenant.hub, ORD, "DFW").await?;
+    with_city(&tenant.hub, ORD, Some("DFW")).await?;
     let outcome = shared_city(world, &tenant).await;
-    with_city(&tenant.hub, ORD, "ORD").await?;
+    with_city(&tenant.hub, ORD, Some("ORD")).await?;
     ord.delete(LOCATION, None, "dfw").await?;
     outcome
 }

@@ -6,12 +6,15 @@ mod churn;
 mod coming;
 mod copies;
 mod definitions;
+mod identity;
 mod karmada;
 mod odd;
 mod outages;
 mod quota;
+mod replaced;
 mod rollout;
 mod single;
+mod spare;
 mod starved;
 mod tenant;
 mod token;
@@ -27,7 +30,7 @@ use popcell_suites::suite::Suite;
 use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [mission, rollouts, quotas, outages, oddities];
+    let parts = [mission, rollouts, quotas, outages, identities, oddities];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
@@ -73,6 +76,13 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("karmada::g27_deleted_while_the_cell_is_cut_off_it_goes_afterwards", Alone, karmada::deleted_meanwhile)
         .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
         .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
+}
+
+#[rustfmt::skip]
+fn identities(suite: Suite<World>) -> Suite<World> {
+    suite
+        .test("identity::d5_a_cell_under_the_name_of_another_writes_nothing", Alone, identity::mistaken)
+        .test("replaced::c32_d8_a_cell_is_removed_and_another_serves_its_city", Alone, replaced::by_another)
 }
 
 #[rustfmt::skip]

@@ -28,6 +28,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
+/// Members without a city and without a controller: cells that single tests run (see [`crate::spare`]).
+pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -57,6 +59,7 @@ impl Shared for World {
         let spec = LabSpec::karmada()
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"));
+        let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
         let spec = [INFRA, P1, P2].iter().fold(spec, |spec, name| spec.plane(name));
         let lab = Lab::start(&spec).await?;
         let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
@@ -82,7 +85,7 @@ impl Shared for World {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1, P2]).await?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
-        users::cells_on_hub(&lab.hub().await?, &CELLS.map(|(name, _)| name)).await?;
+        users::cells_on_hub(&lab.hub().await?, &users_of_cells()).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
         let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
@@ -97,9 +100,7 @@ impl Shared for World {
             put_token(&tokens[index], &users::cell(name))?;
             let user = json!({ "tokenFile": tokens[index] });
             let milo = to_projects[index].kubeconfig_of(files.path(), &format!("projects-of-{name}"), &user)?;
-            let home = users::at_home(&lab, name, manifests::CELL, files.path()).await?;
-            let spec = ControllerSpec::cell(&home, name, &hub, &milo);
-            cells.push(Mutex::new(Controller::start(spec).await?));
+            cells.push(Mutex::new(start(&lab, name, name, [&hub, &milo], files.path()).await?));
         }
         let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
@@ -145,7 +146,7 @@ impl Shared for World {
 }
 
 /// To the hub as the user of a cell.
-async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
+pub(crate) async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
     let mut files = lab.user(&users::cell(name), &[]).await?;
     FaultProxy::start(&files.remove("hub").context("no kubeconfig of the hub")?).await
 }
@@ -155,8 +156,25 @@ pub(crate) fn put_token(file: &Path, token: &str) -> Result<()> {
     std::fs::write(file, token).with_context(|| format!("failed to write {}", file.display()))
 }
 
+/// The controller of the cell that is the plane `name`, as its user there, and of the cell `cluster` on the hub and in projects.
+pub(crate) async fn start(
+    lab: &Lab,
+    name: &str,
+    cluster: &str,
+    [hub, milo]: [&Path; 2],
+    files: &Path,
+) -> Result<Controller> {
+    let home = users::at_home(lab, name, manifests::CELL, files).await?;
+    Controller::start(ControllerSpec::cell(&home, cluster, hub, milo)).await
+}
+
+/// Names of the cells that have a user on the hub and in projects.
+fn users_of_cells() -> Vec<&'static str> {
+    CELLS.iter().map(|(name, _)| *name).chain(SPARES).collect()
+}
+
 /// Every right that it needed (`User "..." cannot ...`) was among those that are shipped, and no policy refused it anything.
-fn refused_nothing(controller: &Controller) -> Result<()> {
+pub(crate) fn refused_nothing(controller: &Controller) -> Result<()> {
     let log = controller.log();
     let refusal = |line: &&str| line.contains("\" cannot ") || line.contains("ValidatingAdmissionPolicy");
     let mut refusals = log.lines().filter(refusal);
@@ -169,14 +187,15 @@ fn refused_nothing(controller: &Controller) -> Result<()> {
 async fn project(lab: &Lab, name: &str) -> Result<()> {
     let plane = lab.plane(name).await?;
     define(&plane, &IN_PROJECTS).await?;
-    users::cells_in_project(&plane, &CELLS.map(|(name, _)| name)).await?;
+    users::cells_in_project(&plane, &users_of_cells()).await?;
     for (_, city) in CELLS {
         plane.apply(&objects::location_binding(city)).await?;
     }
     Ok(())
 }
 
-async fn cell(lab: &Lab, name: &str, city: &str) -> Result<()> {
+/// What a cell serves beside what Karmada's members do.
+pub(crate) async fn cell(lab: &Lab, name: &str, city: &str) -> Result<()> {
     let plane: Plane = lab.plane(name).await?;
     define(&plane, &IN_CELLS).await?;
     // Where the program keeps what it must not lose.

@@ -1,0 +1,307 @@
+//! A cell that never comes back is removed by command, and another serves its city (design.md 7.5-8; cases.md C32).
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_api::names::REMOVED_CELLS;
+use popcell_api::{annotations, labels};
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::gone;
+use popcell_suites::world::SOON;
+use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind};
+use popcell_test_support::stand_ins::Budget;
+use popcell_test_support::{Plane, always, artifacts, eventually, users};
+use serde_json::json;
+
+use crate::karmada::with_city;
+use crate::spare::{CITY, Spare, offered};
+use crate::tenant::Tenant;
+use crate::world::{P2, SPARES, WATCHED, World};
+
+const NAMES: [&str; 2] = ["web-us-lhr-0", "web-us-lhr-1"];
+/// Keeps what a test holds back from going.
+const HELD: &str = "popcell.test/held";
+const OUT: &str = "was removed from the hub by `popcell cell remove`";
+/// Long enough for Karmada to say that a cluster does not answer.
+const NOT_READY: Duration = Duration::from_mins(3);
+
+/// A user with the rights that docs/operations.md names for the command, and no others.
+async fn operator(world: &World, hub: &Plane) -> Result<PathBuf> {
+    const NAME: &str = "removes-cells";
+    let group = "rbac.authorization.k8s.io";
+    let rights = [
+        (
+            "ClusterRole",
+            "cluster.karmada.io",
+            "clusters",
+            json!(["get", "list", "delete"]),
+        ),
+        ("Role", "", "configmaps", json!(["get", "create", "patch"])),
+    ];
+    for (kind, of, resource, verbs) in rights {
+        let mut metadata = json!({ "name": NAME });
+        if kind == "Role" {
+            metadata["namespace"] = json!(users::NAMESPACE);
+        }
+        let role = json!({
+            "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata,
+            "rules": [{ "apiGroups": [of], "resources": [resource], "verbs": verbs }],
+        });
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": format!("{kind}Binding"), "metadata": metadata,
+            "roleRef": { "apiGroup": group, "kind": kind, "name": NAME },
+            "subjects": [{ "apiGroup": group, "kind": "User", "name": NAME }],
+        });
+        hub.apply(&role).await?;
+        hub.apply(&binding).await?;
+    }
+    let mut files = world.lab.user(NAME, &[]).await?;
+    files.remove("hub").context("no kubeconfig of the hub")
+}
+
+/// Exit code and all that the command writes.
+fn remove(kubeconfig: &Path, cell: &str) -> Result<(Option<i32>, String)> {
+    let output = artifacts::popcell()?
+        .args(["cell", "remove", cell])
+        .arg(format!("--kubeconfig={}", kubeconfig.display()))
+        .output()
+        .context("failed to start popcell")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
+}
+
+/// What a cell has on a plane, by the label of its source.
+async fn of_source(plane: &Plane, kind: Kind, cell: &str) -> Result<Vec<DynamicObject>> {
+    let selector = format!("{}={cell}", labels::SOURCE_CLUSTER);
+    plane.list(kind, None, &selector).await
+}
+
+/// Fails unless copies and claims of a cell are those of these Instances, and stamped with its uid.
+async fn has(tenant: &Tenant, cell: &Spare, instances: &[&str]) -> Result<()> {
+    for (plane, kind, prefix) in [
+        (&tenant.hub, INSTANCE, ""),
+        (&tenant.project, RESOURCE_CLAIM, "instance-"),
+    ] {
+        let found = of_source(plane, kind, cell.name).await?;
+        let mut names: Vec<String> = found.iter().filter_map(|one| one.metadata.name.clone()).collect();
+        names.sort();
+        let wanted: Vec<String> = instances.iter().map(|name| format!("{prefix}{name}")).collect();
+        ensure!(names == wanted, "{} of {}: {names:?}", kind.kind, cell.name);
+        for one in &found {
+            let stamp = one
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(annotations::SOURCE_UID));
+            ensure!(stamp == Some(&cell.uid), "{stamp:?} is not {}", cell.uid);
+        }
+    }
+    Ok(())
+}
+
+/// Ends the server of a cell without warning, or starts it.
+async fn power(world: &World, cell: &Spare, on: bool) -> Result<()> {
+    let [server, manager] = ["kube-apiserver", "kube-controller-manager"].map(|name| format!("{name}-{}", cell.name));
+    if on {
+        world.lab.start_process(&server).await?;
+        return world.lab.start_process(&manager).await;
+    }
+    world.lab.kill(&manager).await?;
+    world.lab.kill(&server).await
+}
+
+pub(crate) async fn by_another(world: &World, namespace: &str) -> Result<()> {
+    world.quota.set_budget(Budget::instances(2));
+    let tenant = Tenant::new(world, P2, namespace).await?;
+    offered(&tenant).await?;
+    let [old, new] = SPARES;
+    let mut old = Spare::start(world, old, old).await?;
+    let new = Spare::start(world, new, new).await?;
+    let story = story(world, &tenant, &mut old, &new).await;
+    story.with_context(|| format!("{}\n\n{}", old.last_words(), new.last_words()))?;
+    new.end()?;
+    old.end()
+}
+
+async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> Result<()> {
+    with_city(&tenant.hub, old.name, Some(CITY)).await?;
+    tenant.workload("web", &[CITY], 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    eventually("copies and claims are those of the cell", SOON, async || {
+        has(tenant, old, &NAMES).await
+    })
+    .await?;
+    let before = tenant.instances(&old.plane).await?;
+    let operator = operator(world, &tenant.hub).await?;
+    eventually("the command is refused while the cell answers", SOON, async || {
+        let (code, said) = remove(&operator, old.name)?;
+        ensure!(code == Some(1) && said.contains("is Ready"), "{code:?}: {said}");
+        Ok(())
+    })
+    .await?;
+
+    dies(world, tenant, old).await?;
+    with_city(&tenant.hub, new.name, Some(CITY)).await?;
+    always("what does not answer keeps everything", WATCHED, async || {
+        has(tenant, old, &NAMES).await?;
+        ensure!(tenant.instances(&new.plane).await?.is_empty(), "the work has moved");
+        Ok(())
+    })
+    .await?;
+    removed(tenant, &operator, old, new).await?;
+    serves(tenant, new).await?;
+    comes_back(world, tenant, old, new, &before).await?;
+
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await?;
+    with_city(&tenant.hub, new.name, None).await?;
+    let audit = world.quota.audit();
+    ensure!(audit.most.instances == 2, "{audit:?}");
+    Ok(())
+}
+
+/// Its server ends; its controller is left to see how the hub and the project go on.
+async fn dies(world: &World, tenant: &Tenant, old: &Spare) -> Result<()> {
+    let claim = format!("instance-{}", NAMES[0]);
+    let held = json!({ "metadata": { "finalizers": [HELD] } });
+    let project = &tenant.project;
+    project
+        .merge(RESOURCE_CLAIM, Some(&tenant.namespace), &claim, &held)
+        .await?;
+    power(world, old, false).await?;
+    eventually("Karmada says that the cell does not answer", NOT_READY, async || {
+        let cluster = tenant.hub.expect(CLUSTER, None, old.name).await?;
+        let ready = read::condition(&cluster, "Ready")?;
+        ensure!(ready["status"] != "True", "{ready}");
+        Ok(())
+    })
+    .await
+}
+
+async fn removed(tenant: &Tenant, operator: &Path, old: &Spare, new: &Spare) -> Result<()> {
+    let (code, said) = remove(operator, old.name)?;
+    let deleted = format!("Cluster {}: deleted", old.name);
+    ensure!(code == Some(0) && said.contains(&deleted), "{code:?}: {said}");
+    gone(&tenant.hub, CLUSTER, "", old.name).await?;
+    let below = Some(tenant.below.as_str());
+    let [first, second] = NAMES.map(|name| format!("instance-{name}"));
+    gone(&tenant.project, RESOURCE_CLAIM, &tenant.namespace, &second).await?;
+    tenant
+        .instance(&new.plane, NAMES[0], |one| {
+            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
+        })
+        .await?;
+    always(
+        "copies stay as long as a claim does, and nothing runs without one",
+        WATCHED,
+        async || {
+            let claim = tenant
+                .project
+                .expect(RESOURCE_CLAIM, Some(&tenant.namespace), &first)
+                .await?;
+            ensure!(claim.metadata.deletion_timestamp.is_some(), "it is not being deleted");
+            for name in NAMES {
+                let copy = tenant.hub.expect(INSTANCE, below, name).await?;
+                let labels = copy.metadata.labels.unwrap_or_default();
+                ensure!(
+                    labels.get(labels::SOURCE_CLUSTER).map(String::as_str) == Some(old.name),
+                    "{labels:?}"
+                );
+            }
+            let waits = new.plane.expect(INSTANCE, below, NAMES[0]).await?;
+            says(&waits, "QuotaGranted", "False", "QuotaMisconfigured")
+        },
+    )
+    .await?;
+    let free = json!({ "metadata": { "finalizers": null } });
+    let project = &tenant.project;
+    project
+        .merge(RESOURCE_CLAIM, Some(&tenant.namespace), &first, &free)
+        .await?;
+    eventually("nothing of the removed cell is left", SOON, async || {
+        has(tenant, old, &[]).await
+    })
+    .await
+}
+
+/// The city serves again, from the other cell.
+async fn serves(tenant: &Tenant, new: &Spare) -> Result<()> {
+    // A name that another held is looked at again after a minute.
+    for name in NAMES {
+        tenant
+            .instance(&new.plane, name, |one| says(one, "Ready", "True", "Available"))
+            .await?;
+    }
+    tenant.ready("web", 2).await?;
+    for name in NAMES {
+        tenant
+            .in_project(INSTANCE, name, |one| {
+                says(one, "Ready", "True", "Available")?;
+                let source = one
+                    .metadata
+                    .labels
+                    .as_ref()
+                    .and_then(|all| all.get(labels::SOURCE_CLUSTER));
+                ensure!(source.is_some_and(|source| source == new.name), "{source:?}");
+                Ok(())
+            })
+            .await?;
+    }
+    eventually("copies and claims are those of the other cell", SOON, async || {
+        has(tenant, new, &NAMES).await
+    })
+    .await?;
+    tenant.claims_are(&NAMES).await
+}
+
+/// What was removed runs on what it has, and is heard of nowhere else.
+async fn comes_back(
+    world: &World,
+    tenant: &Tenant,
+    old: &mut Spare,
+    new: &Spare,
+    before: &[(String, String)],
+) -> Result<()> {
+    let written = old.writes();
+    power(world, old, true).await?;
+    for restarts in 0..2 {
+        let told = old.tells(OUT);
+        if restarts > 0 {
+            old.controller.kill()?;
+            old.controller.start_again().await?;
+        }
+        eventually("it says that it is out", SOON, async || {
+            ensure!(old.tells(OUT) > told || restarts == 0 && told > 0, "{told}");
+            Ok(())
+        })
+        .await?;
+        always("it is out", WATCHED, async || {
+            ensure!(old.writes() == written, "it has asked for changes elsewhere");
+            has(tenant, old, &[]).await?;
+            has(tenant, new, &NAMES).await?;
+            ensure!(
+                tenant.instances(&old.plane).await? == before,
+                "what runs there is others'"
+            );
+            for (name, _) in before {
+                let one = old.plane.expect(INSTANCE, Some(&tenant.below), name).await?;
+                says(&one, "Ready", "True", "Available")?;
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    let record = tenant
+        .hub
+        .expect(CONFIG_MAP, Some(users::NAMESPACE), REMOVED_CELLS)
+        .await?;
+    let recorded = record.data["data"].to_string();
+    ensure!(
+        recorded.contains(&old.uid) && !recorded.contains(&new.uid),
+        "{recorded}"
+    );
+    Ok(())
+}

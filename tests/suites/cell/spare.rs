@@ -1,0 +1,89 @@
+//! A cell that one test runs and ends, in a member of the world that carries no city until the test gives it one.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use popcell_suites::read;
+use popcell_test_support::kind::NAMESPACE;
+use popcell_test_support::stand_ins::{Networks, Pace, Provider};
+use popcell_test_support::{Asked, Controller, FaultProxy, Plane, objects, users};
+use tempfile::TempDir;
+
+use crate::tenant::Tenant;
+use crate::world::{World, cell, refused_nothing, start, to_hub};
+
+/// The city of spare cells, which nobody else serves.
+pub(crate) const CITY: &str = "LHR";
+
+pub(crate) struct Spare {
+    pub(crate) name: &'static str,
+    /// Uid of its kube-system.
+    pub(crate) uid: String,
+    pub(crate) plane: Plane,
+    pub(crate) controller: Controller,
+    /// Between its controller and the hub, and between it and projects: nothing else passes here.
+    to_others: [FaultProxy; 2],
+    // Held: they end with their values.
+    _stand_ins: (Provider, Networks),
+    _files: TempDir,
+}
+
+impl Spare {
+    /// Runs the controller of the member, which says that its Cluster is `cluster` and is that one's user on the hub and in
+    /// projects, and what else a cell of the city has.
+    pub(crate) async fn start(world: &World, name: &'static str, cluster: &str) -> Result<Self> {
+        let (lab, plane) = (&world.lab, world.lab.plane(name).await?);
+        cell(lab, name, CITY).await?;
+        let stand_ins = (
+            Provider::start(plane.client(), Pace::INSTANT),
+            Networks::start(plane.client()),
+        );
+        let files = tempfile::tempdir().context("failed to make a directory")?;
+        let milo = world.gateway.kubeconfig(files.path(), Some(&users::cell(cluster)))?;
+        let to_others = [to_hub(lab, cluster).await?, FaultProxy::start(&milo).await?];
+        let [hub, milo]: [PathBuf; 2] = [
+            to_others[0].kubeconfig(files.path(), "hub")?,
+            to_others[1].kubeconfig(files.path(), "projects")?,
+        ];
+        let controller = start(lab, name, cluster, [&hub, &milo], files.path()).await?;
+        let uid = read::uid(&plane.expect(NAMESPACE, None, "kube-system").await?);
+        Ok(Self {
+            name,
+            uid,
+            plane,
+            controller,
+            to_others,
+            _stand_ins: stand_ins,
+            _files: files,
+        })
+    }
+
+    /// How often it has asked the hub or a project for a change, in whatever way it was answered.
+    pub(crate) fn writes(&self) -> u64 {
+        self.to_others.iter().map(|way| way.count(Asked::writes)).sum()
+    }
+
+    /// What its log tells, line by line, that contains this text.
+    pub(crate) fn tells(&self, text: &str) -> usize {
+        self.controller.log().lines().filter(|line| line.contains(text)).count()
+    }
+
+    /// What a failure should show of it.
+    pub(crate) fn last_words(&self) -> String {
+        format!("cell {} wrote:\n{}", self.name, self.controller.last_words())
+    }
+
+    /// Ends it well, if it was a good one.
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.controller.expect_alive()?;
+        refused_nothing(&self.controller)?;
+        let status = self.controller.stop()?;
+        ensure!(status.success(), "{status}: {}", self.last_words());
+        Ok(())
+    }
+}
+
+/// Lets Workloads of the project name the city.
+pub(crate) async fn offered(tenant: &Tenant) -> Result<()> {
+    tenant.project.apply(&objects::location_binding(CITY)).await.map(|_| ())
+}
