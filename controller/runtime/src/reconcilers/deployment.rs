@@ -63,7 +63,10 @@ impl Reconciler for Deployment {
             return Vec::new();
         }
         match kind {
-            kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE if events::is_listed(change) => self.keys(world, plane),
+            // A kind that comes back with nothing in it tells of no object.
+            kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING if events::is_listed(change) => {
+                self.keys(world, plane)
+            }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
                 let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner(one)).collect();

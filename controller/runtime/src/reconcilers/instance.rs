@@ -80,7 +80,9 @@ impl Reconciler for Instance {
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
+            (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | kind::NETWORK_BINDING | NAMESPACE)
+                if events::is_listed(change) =>
+            {
                 self.keys(world, plane)
             }
             (Plane::Cell, kind::INSTANCE) => events::key(plane, change),

@@ -77,3 +77,21 @@ async fn b6_c63_a_claim_wakes_its_instance_also_without_the_label_that_names_it(
         assert_eq!(names(&remote.keys(&told.world, &project("p"))), expected);
     }
 }
+
+#[tokio::test]
+async fn c37_bindings_that_are_served_again_wake_what_waits_for_them() {
+    let all = reconcilers(&Arc::new(cell(None)));
+    let told = Told::in_cell(all, &[], Arc::<Script>::default().answer()).await;
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![deployment("ns-1", "web", "wd")]);
+    let one = json!({ "metadata": { "namespace": "ns-1", "name": "web-0", "uid": "i", "resourceVersion": "1" } });
+    told.list(&Plane::Cell, INSTANCE, vec![one]);
+    for (reconciler, name) in [("deployment", "web"), ("instance", "web-0")] {
+        let lanes = told.dispatch.lanes();
+        let lane = lanes.iter().find(|lane| lane.reconciler.name() == reconciler).unwrap();
+        let listed = crate::planes::Change::Listed;
+        let woken = lane
+            .reconciler
+            .wake(&told.world, &Plane::Cell, popcell_api::kind::NETWORK_BINDING, &listed);
+        assert_eq!(woken, [Key::new(&Plane::Cell, "ns-1", name)], "{reconciler}");
+    }
+}
