@@ -51,6 +51,7 @@ fn rollouts(suite: Suite<World>) -> Suite<World> {
     suite
         .test("rollout::b10_c10_a_restart_rolls_one_by_one_from_the_highest", Beside, rollout::restarted)
         .test("rollout::g4_c12_a_bad_image_is_told_and_repaired_by_a_new_template", Beside, rollout::repaired)
+        .test("rollout::c11_c14_a_roll_that_stops_shows_how_far_it_came_and_why", Beside, rollout::stopped)
         .test("rollout::scale_down_goes_past_a_broken_instance", Beside, rollout::scaled_down)
         .test("rollout::a_provider_that_fights_over_ready_makes_no_storm", Alone, rollout::fought_over)
         .test("rollout::d10_a_teardown_that_does_not_end_is_told", Beside, rollout::stuck)

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_suites::read::says;
+use kube::api::DynamicObject;
+use popcell_suites::read::{self, says};
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::eventually;
-use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::FAIL;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tenant::Tenant;
 use crate::world::{P1, World};
@@ -61,7 +62,7 @@ pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
         })
         .await?;
     tenant
-        .in_project(popcell_test_support::kind::WORKLOAD_DEPLOYMENT, "web-us-dfw", |one| {
+        .in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", |one| {
             says(one, "Available", "False", "ImageUnavailable")
         })
         .await?;
@@ -75,6 +76,42 @@ pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
             &json!({ "template": { "metadata": { "annotations": { FAIL: null } } } }),
         )
         .await?;
+    tenant.ready("web", 2).await.map(|_| ())
+}
+
+/// A roll that gets stuck shows how far it came, and who has to be looked at.
+pub(crate) async fn stopped(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let fail = |value: Value| json!({ "template": { "metadata": { "annotations": { FAIL: value } } } });
+    tenant.edit("web", &fail(json!("image-unavailable"))).await?;
+    let dips = |one: &DynamicObject| {
+        for (count, expected) in [("replicas", 2), ("readyReplicas", 1), ("updatedReplicas", 0)] {
+            read::expect_at(one, &format!("/status/{count}"), &json!(expected))?;
+        }
+        says(one, "ReplicasReady", "False", "ImageUnavailable")
+    };
+    tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", dips).await?;
+    tenant
+        .in_project(WORKLOAD, "web", |one| {
+            read::expect_at(one, "/status/updatedReplicas", &json!(0))
+        })
+        .await?;
+    let stuck = cell.expect(INSTANCE, Some(&tenant.below), "web-us-dfw-1").await?;
+    eventually("a Warning names the Instance and its reason", SOON, async || {
+        let events = cell.list(EVENT, Some(&tenant.below), "").await?;
+        let warns = events.iter().any(|one| {
+            one.data["involvedObject"]["uid"] == read::uid(&stuck)
+                && one.data["type"] == "Warning"
+                && one.data["reason"] == "ImageUnavailable"
+        });
+        ensure!(warns, "{events:?}");
+        Ok(())
+    })
+    .await?;
+    tenant.edit("web", &fail(Value::Null)).await?;
     tenant.ready("web", 2).await.map(|_| ())
 }
 
@@ -106,7 +143,7 @@ pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
     let cell = world.lab.plane(DFW).await?;
     tenant.workload("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    let fail = |value: serde_json::Value| json!({ "metadata": { "annotations": { FAIL: value } } });
+    let fail = |value: Value| json!({ "metadata": { "annotations": { FAIL: value } } });
     cell.merge(
         INSTANCE,
         Some(&tenant.below),

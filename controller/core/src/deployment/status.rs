@@ -59,7 +59,7 @@ pub(super) fn render(
     paused::lift(&mut list);
     let stuck = stuck(instances, now);
     let told = [
-        Some(replicas_ready(counts, stuck)),
+        Some(replicas_ready(counts, stuck, worst(instances).as_ref())),
         available(deployment, counts, instances, networks),
     ];
     for condition in told.into_iter().flatten() {
@@ -109,8 +109,8 @@ pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duratio
         .min()
 }
 
-fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>) -> Condition {
-    let told = |holds, reason, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
+fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>, worst: Option<&Worst<'_>>) -> Condition {
+    let told = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
     let available = messages::replicas_available(counts.ready, counts.desired);
     if counts.blocked > 0 {
         let message = messages::replicas_pending_quota(counts.blocked, counts.desired);
@@ -121,7 +121,13 @@ fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>) -> Condit
         return told(false, reasons::INSTANCE_TERMINATING, message);
     }
     if counts.ready < counts.desired {
-        return told(false, reasons::PROVISIONING_INSTANCES, available);
+        return match worst {
+            Some(worst) => {
+                let message = format!("{available}; {}: {}", worst.name, worst.message);
+                told(false, worst.reason, message)
+            }
+            None => told(false, reasons::PROVISIONING_INSTANCES, available),
+        };
     }
     told(true, reasons::REPLICAS_AVAILABLE, available)
 }
@@ -146,8 +152,8 @@ fn available(
             messages::no_matching_location(city),
         );
     }
-    if let Some((reason, message)) = worst(instances) {
-        return told(false, &reason, message);
+    if let Some(worst) = worst(instances) {
+        return told(false, worst.reason, worst.message.to_owned());
     }
     if networks.is_some_and(|networks| !networks.ready) {
         let message = messages::NETWORK_BEING_PROVISIONED.to_owned();
@@ -160,23 +166,34 @@ fn available(
     told(false, reasons::PROVISIONING_INSTANCES, message)
 }
 
+/// Why an Instance is not Ready.
+struct Worst<'a> {
+    name: &'a str,
+    reason: &'a str,
+    message: &'a str,
+}
+
 /// The reason of Ready with the highest priority, where that is one to act on; of the lowest slot among equals.
-fn worst(instances: &[&Object]) -> Option<(String, String)> {
-    let blocking = |one: &&Object| {
+fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
+    let blocking = |one: &&'a Object| {
         let status = one.at("/status").filter(|_| !one.deleting())?;
         let ready = conditions::find(status, types::READY)?;
         let reason = conditions::text(ready, "reason");
         let priority = priority::of(reason);
-        let message = conditions::text(ready, "message");
-        (priority >= priority::BLOCKING).then(|| (priority, reason.to_owned(), message.to_owned()))
+        let worst = Worst {
+            name: one.name(),
+            reason,
+            message: conditions::text(ready, "message"),
+        };
+        (priority >= priority::BLOCKING).then_some((priority, worst))
     };
-    let mut worst: Option<(u8, String, String)> = None;
+    let mut worst: Option<(u8, Worst<'_>)> = None;
     for found in instances.iter().filter_map(blocking) {
         if worst.as_ref().is_none_or(|known| found.0 > known.0) {
             worst = Some(found);
         }
     }
-    worst.map(|(_, reason, message)| (reason, message))
+    worst.map(|(_, worst)| worst)
 }
 
 /// Ordinals whose claim is granted (design.md 7.5-9): those whose Instance says so, and of the others that are wanted

@@ -115,6 +115,31 @@ fn d12_the_worst_reason_of_the_instances_is_that_of_the_deployment() {
 }
 
 #[test]
+fn d12_what_keeps_one_of_several_from_being_ready_is_told() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+    cell.settle();
+    cell.edit_instance(1, |one| run(one, false));
+    says(&mut cell, 1, "Ready", "False", "SchedulingGatesPresent");
+    cell.settle();
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        ["False", "ProvisioningInstances", "1/2 replicas available"]
+    );
+    says(&mut cell, 1, "Ready", "Unknown", "ImageUnavailable");
+    cell.settle();
+    assert_eq!(
+        told(&cell, "ReplicasReady"),
+        [
+            "False",
+            "ImageUnavailable",
+            "1/2 replicas available; web-1: ImageUnavailable!"
+        ]
+    );
+    assert_eq!(told(&cell, "Available")[1], "StableInstanceFound");
+}
+
+#[test]
 fn quota_that_is_refused_is_told_before_all_else() {
     let mut cell = Cell::running(1);
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
