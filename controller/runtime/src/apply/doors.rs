@@ -79,7 +79,7 @@ impl Doors {
             Err(ApplyError::Failed(failed)) => failed,
             Err(_) => return,
         };
-        if !matches!(failed.refusal, Refusal::Refused { .. } | Refusal::NotFound { .. }) {
+        if !is_of_the_place(&failed.refusal) {
             if let Some(probe) = self.0.get_mut(place).and_then(|door| door.probe.as_mut()) {
                 *probe = now;
             }
@@ -105,6 +105,15 @@ impl Doors {
     /// Whatever a plane refused, it may take it now.
     pub(super) fn open(&mut self, plane: &Plane) {
         self.0.retain(|place, _| place.plane != *plane);
+    }
+}
+
+/// Whether a refusal may be about every object there. One that is invalid says nothing of the next.
+fn is_of_the_place(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Refused { code, .. } => matches!(code, 401 | 403),
+        Refusal::NotFound { .. } => true,
+        _ => false,
     }
 }
 
@@ -200,7 +209,16 @@ mod tests {
             code: 429,
             message: String::new(),
         };
-        for neutral in [busy(), Refusal::Changed(String::new()), Refusal::Silent(String::new())] {
+        let invalid = Refusal::Refused {
+            code: 422,
+            message: String::new(),
+        };
+        for neutral in [
+            busy(),
+            invalid,
+            Refusal::Changed(String::new()),
+            Refusal::Silent(String::new()),
+        ] {
             let mut doors = Doors::default();
             tried(&mut doors, 300, now, |target| refused(target, neutral.clone()));
             assert_eq!(doors.wait(&place, now), None, "{neutral}");
