@@ -1,7 +1,7 @@
 //! A world whose servers answer only what a test says: it says too what watches bring.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use popcell_api::kind::{Kind, PROJECT};
@@ -24,6 +24,15 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Who writes here.
     pub(crate) fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + 'static {
+        // While a test has nobody who listens, another may find that nobody listens at all and remember it for this one.
+        static LISTENS: Once = Once::new();
+        LISTENS.call_once(|| {
+            let all = tracing_subscriber::fmt()
+                .with_max_level(tracing::Level::TRACE)
+                .with_writer(io::sink)
+                .finish();
+            tracing::subscriber::set_global_default(all).unwrap();
+        });
         tracing_subscriber::fmt()
             .with_max_level(tracing::Level::DEBUG)
             .with_ansi(false)
