@@ -25,7 +25,6 @@ pub use facts::{Facts, MISMATCH_AGAIN};
 
 use crate::config::Settings;
 use crate::queue::{Key, WorkQueue};
-use crate::reconcilers::{INSTANCE_RECONCILER, Lane};
 use crate::world::World;
 
 /// How long a claim may stay pending before that is told as "no budget" (domain.md 10-13).
@@ -102,12 +101,10 @@ impl Cell {
         home(name, namespace, self.single.as_deref())
     }
 
-    /// Instances are woken by the lane of this name when something about their claims becomes known that is no event.
-    pub fn listen(&self, lanes: &[Lane]) {
-        if let Some(lane) = lanes.iter().find(|lane| lane.reconciler.name() == INSTANCE_RECONCILER) {
-            // A second lane of that name does not exist.
-            let _ = self.instances.set(lane.queue.clone());
-        }
+    /// Instances are woken by this queue, theirs, when something about their claims becomes known that is no event.
+    pub fn listen(&self, queue: &WorkQueue) {
+        // There is one queue of Instances.
+        let _ = self.instances.set(queue.clone());
     }
 
     /// The projects to engage may be others now.

@@ -11,7 +11,7 @@ use popcell_core::plan::Plane;
 
 use crate::pass::Reconciler;
 use crate::planes::{Change, Listener};
-use crate::queue::WorkQueue;
+use crate::queue::{WorkQueue, Workers};
 use crate::world::World;
 
 /// A reconciler and its queue.
@@ -21,6 +21,16 @@ pub struct Lane {
     pub reconciler: Arc<dyn Reconciler>,
     /// Its queue.
     pub queue: WorkQueue,
+}
+
+impl Lane {
+    /// At the pace of the reconciler.
+    pub fn new(reconciler: Arc<dyn Reconciler>, workers: Workers) -> Self {
+        Self {
+            queue: WorkQueue::paced(workers, reconciler.pace()),
+            reconciler,
+        }
+    }
 }
 
 /// Wakes every reconciler. The world is given once it is made: it holds the planes, which hold this.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use crate::cell::Cell;
 use crate::pass::Reconciler;
+use crate::queue::Workers;
 
 /// Reconcilers of the management plane. Without a hub there is nothing but Workloads to reconcile.
 pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
@@ -56,4 +57,16 @@ pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Remote { cell: Arc::clone(cell) }));
     }
     all
+}
+
+/// The lanes of a cell's reconcilers. The cell wakes its Instances by theirs.
+pub fn cell_lanes(of: &Arc<Cell>, workers: Workers) -> Vec<Lane> {
+    let lanes: Vec<Lane> = cell(of)
+        .into_iter()
+        .map(|reconciler| Lane::new(reconciler, workers))
+        .collect();
+    if let Some(lane) = lanes.iter().find(|lane| lane.reconciler.name() == INSTANCE_RECONCILER) {
+        of.listen(&lane.queue);
+    }
+    lanes
 }

@@ -18,9 +18,8 @@ use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
 use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
-use crate::pass::{Reconciler, Runner};
+use crate::pass::Runner;
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, of_source, tuned};
-use crate::queue::WorkQueue;
 use crate::reconcilers::{self, Dispatch, Lane};
 use crate::world::{Rules, World};
 
@@ -154,18 +153,13 @@ impl Controllers {
 }
 
 fn lanes(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<Lane> {
-    let lane = |reconciler: Arc<dyn Reconciler>| Lane {
-        queue: WorkQueue::paced(settings.workers, reconciler.pace()),
-        reconciler,
-    };
     let mut lanes = Vec::new();
     if settings.controllers.management {
-        lanes.extend(reconcilers::management(settings.hub.is_some()).into_iter().map(lane));
+        let all = reconcilers::management(settings.hub.is_some()).into_iter();
+        lanes.extend(all.map(|reconciler| Lane::new(reconciler, settings.workers)));
     }
     if let Some(cell) = cell {
-        let of_cell: Vec<Lane> = reconcilers::cell(cell).into_iter().map(lane).collect();
-        cell.listen(&of_cell);
-        lanes.extend(of_cell);
+        lanes.extend(reconcilers::cell_lanes(cell, settings.workers));
     }
     lanes
 }

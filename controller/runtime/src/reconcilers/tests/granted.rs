@@ -20,8 +20,8 @@ use crate::cell::testing::cell;
 use crate::pass::Runner;
 use crate::planes::testing::CLUSTER;
 use crate::planes::{CELL, Planes, Transport, of_source};
-use crate::queue::{WorkQueue, Workers};
-use crate::reconcilers::{Dispatch, Lane, cell as of_cell};
+use crate::queue::Workers;
+use crate::reconcilers::{Dispatch, Lane, cell_lanes};
 use crate::world::testing::Blind;
 use crate::world::{Rules, World};
 
@@ -119,12 +119,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
     let mut cell = cell(None);
     cell.hub = false;
     let cell = Arc::new(cell);
-    let lane = |reconciler: Arc<dyn crate::pass::Reconciler>| Lane {
-        queue: WorkQueue::paced(Workers { total: 2, share: 2 }, reconciler.pace()),
-        reconciler,
-    };
-    let lanes: Vec<Lane> = of_cell(&cell).into_iter().map(lane).collect();
-    cell.listen(&lanes);
+    let lanes = cell_lanes(&cell, Workers { total: 2, share: 2 });
     let dispatch = Arc::new(Dispatch::new(lanes));
     let interests = Box::new(|plane: &Plane| match plane {
         Plane::Cell => Arc::from(CELL),
