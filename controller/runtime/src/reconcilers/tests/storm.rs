@@ -20,7 +20,7 @@ fn every_key_of_a_cell_has_a_pace() {
     for reconciler in reconcilers(&Arc::new(cell(None))) {
         let pace = reconciler.pace();
         assert!(
-            pace.is_some_and(|pace| bound(pace) < 1000),
+            pace.is_some_and(|pace| bound(pace) <= 2500),
             "{}: {pace:?}",
             reconciler.name()
         );
