@@ -58,15 +58,13 @@ pub struct Breaker {
 impl Breaker {
     /// Asks before a pass. While the circuit is open one pass in [`PROBE`] goes through.
     pub fn ask(&mut self, server: &Server, now: Instant) -> Permit {
-        let probe = self.circuits.get_mut(server).and_then(|circuit| circuit.probe.as_mut());
-        match probe {
-            Some(at) if *at > now => Permit::Wait(at.saturating_duration_since(now)),
-            Some(at) => {
-                *at = now + PROBE;
-                Permit::Go
-            }
-            None => Permit::Go,
+        if let Some(delay) = self.wait(server, now) {
+            return Permit::Wait(delay);
         }
+        if let Some(probe) = self.circuits.get_mut(server).and_then(|circuit| circuit.probe.as_mut()) {
+            *probe = now + PROBE;
+        }
+        Permit::Go
     }
 
     /// How long a pass has to wait, without beginning a probe; `None` = it may ask.

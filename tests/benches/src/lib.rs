@@ -13,9 +13,22 @@ pub use times::{MillisSince, percentile};
 
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+
+/// How a benchmark ends: an error is told with its causes in one line.
+#[must_use]
+pub fn ended(outcome: &Result<()>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// Writes figures as JSON; the directory is made when it is missing.
 pub fn write_json(figures: &impl Serialize, file: &Path) -> Result<()> {

@@ -4,13 +4,12 @@
 //! are made again in order, with the claims and copies that they had. A WorkloadDeployment that is lost cannot be told from
 //! one that was deleted: its Instances end with it, and all of it is there again when Karmada has brought it again.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM, SUBNET_CLAIM};
-use popcell_suites::read::{self, says};
-use popcell_suites::steps::gone;
+use popcell_suites::read;
+use popcell_suites::steps::{gone, uids_in};
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
@@ -85,21 +84,6 @@ async fn passes(world: &World) -> Result<f64> {
     controller.metric("controller_runtime_reconcile_total", &[]).await
 }
 
-/// Uids by names.
-async fn uids(plane: &Plane, kind: Kind, namespace: &str) -> Result<BTreeMap<String, String>> {
-    let found = plane.list(kind, Some(namespace), "").await?;
-    let each = |one: &kube::api::DynamicObject| (one.metadata.name.clone().unwrap_or_default(), read::uid(one));
-    Ok(found.iter().map(each).collect())
-}
-
-async fn all_ready(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
-    for name in names {
-        let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
-        says(&one, "Ready", "True", "Available")?;
-    }
-    Ok(())
-}
-
 pub(crate) async fn taken_away(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
@@ -119,7 +103,7 @@ async fn networks(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
     let runs_on = async || {
         let now = tenant.instances(cell).await?;
         ensure!(now == before, "{now:?}, not {before:?}");
-        all_ready(tenant, cell, &NAMES[..2]).await
+        tenant.all_ready(cell, &NAMES[..2]).await
     };
     without(world, cell, &[NETWORK_BINDING, SUBNET_CLAIM], runs_on).await?;
     // A new one finds its network, and the others have theirs again.
@@ -134,15 +118,15 @@ async fn networks(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
 async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
     let before = tenant.instances(cell).await?;
     eventually("there is a copy of each", SOON, async || {
-        let copies = uids(&tenant.hub, INSTANCE, &tenant.below).await?;
+        let copies = uids_in(&tenant.hub, INSTANCE, &tenant.below).await?;
         ensure!(copies.len() == NAMES.len(), "{copies:?}");
         Ok(())
     })
     .await?;
     let afar = async || -> Result<_> {
         Ok((
-            uids(&tenant.hub, INSTANCE, &tenant.below).await?,
-            uids(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
+            uids_in(&tenant.hub, INSTANCE, &tenant.below).await?,
+            uids_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
         ))
     };
     let kept = afar().await?;
@@ -154,7 +138,7 @@ async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
     without(world, cell, &[INSTANCE], same).await?;
     tenant.all_are_others(cell, &before).await?;
     tenant.ready("web", 3).await?;
-    all_ready(tenant, cell, &NAMES).await?;
+    tenant.all_ready(cell, &NAMES).await?;
     same().await
 }
 
@@ -169,10 +153,10 @@ async fn deployments(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()>
     let now = tenant.instances(cell).await?;
     let names: Vec<&str> = now.iter().map(|(name, _)| name.as_str()).collect();
     ensure!(names == NAMES, "{names:?}");
-    all_ready(tenant, cell, &NAMES).await?;
+    tenant.all_ready(cell, &NAMES).await?;
     tenant.claims_are(&NAMES).await?;
     eventually("there is one copy of each", SOON, async || {
-        let copies = uids(&tenant.hub, INSTANCE, &tenant.below).await?;
+        let copies = uids_in(&tenant.hub, INSTANCE, &tenant.below).await?;
         ensure!(copies.keys().eq(NAMES), "{copies:?}");
         Ok(())
     })

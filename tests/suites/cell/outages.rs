@@ -7,8 +7,9 @@ use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::read::{self, says};
+use popcell_suites::steps::uids_in;
 use popcell_suites::world::{DFW, SOON};
-use popcell_test_support::kind::{INSTANCE, Kind};
+use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
@@ -17,13 +18,6 @@ use crate::world::{P1, WATCHED, World};
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
-
-/// Uids of objects by their names.
-async fn uids(plane: &Plane, kind: Kind, namespace: &str) -> Result<BTreeMap<String, String>> {
-    let found = plane.list(kind, Some(namespace), "").await?;
-    let each = |one: &DynamicObject| (one.metadata.name.clone().unwrap_or_default(), read::uid(one));
-    Ok(found.iter().map(each).collect())
-}
 
 /// What may not change on the planes that the cell does not reach.
 #[derive(Debug, PartialEq)]
@@ -35,18 +29,10 @@ struct Afar {
 impl Afar {
     async fn of(tenant: &Tenant) -> Result<Self> {
         Ok(Self {
-            copies: uids(&tenant.hub, INSTANCE, &tenant.below).await?,
-            claims: uids(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
+            copies: uids_in(&tenant.hub, INSTANCE, &tenant.below).await?,
+            claims: uids_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?,
         })
     }
-}
-
-async fn all_ready(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
-    for name in names {
-        let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
-        says(&one, "Ready", "True", "Available")?;
-    }
-    Ok(())
 }
 
 /// An Instance that is deleted by hand comes back as another and runs.
@@ -95,7 +81,7 @@ pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
     always("everything runs on", WATCHED, async || {
         ensure!(tenant.instances(&cell).await? == before);
         ensure!(Afar::of(&tenant).await? == afar);
-        all_ready(&tenant, &cell, &NAMES).await
+        tenant.all_ready(&cell, &NAMES).await
     })
     .await?;
     healed(&tenant, &cell, NAMES[0]).await?;
@@ -144,7 +130,7 @@ pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
     let alone = async {
         always("everything runs on", WATCHED, async || {
             ensure!(tenant.instances(&cell).await? == before);
-            all_ready(&tenant, &cell, &NAMES).await
+            tenant.all_ready(&cell, &NAMES).await
         })
         .await?;
         healed(&tenant, &cell, NAMES[1]).await?;
@@ -156,7 +142,7 @@ pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
         healed(&tenant, &cell, NAMES[0]).await?;
         always("nothing is torn down", WATCHED, async || {
             ensure!(Afar::of(&tenant).await? == afar);
-            all_ready(&tenant, &cell, &NAMES).await
+            tenant.all_ready(&cell, &NAMES).await
         })
         .await?;
         ensure!(away.hits() > 0, "nobody asked the hub");

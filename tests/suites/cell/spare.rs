@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use popcell_suites::read;
 use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::stand_ins::{Networks, Pace, Provider};
@@ -75,11 +75,8 @@ impl Spare {
 
     /// Ends it well, if it was a good one.
     pub(crate) fn end(mut self) -> Result<()> {
-        self.controller.expect_alive()?;
         refused_nothing(&self.controller)?;
-        let status = self.controller.stop()?;
-        ensure!(status.success(), "{status}: {}", self.last_words());
-        Ok(())
+        self.controller.end()
     }
 }
 

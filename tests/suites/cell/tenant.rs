@@ -104,6 +104,15 @@ impl Tenant {
         awaited(cell, INSTANCE, &self.below, name, check).await
     }
 
+    /// Fails unless these Instances of a cell are Ready.
+    pub(crate) async fn all_ready(&self, cell: &Plane, names: &[&str]) -> Result<()> {
+        for name in names {
+            let one = cell.expect(INSTANCE, Some(&self.below), name).await?;
+            read::says(&one, "Ready", "True", "Available")?;
+        }
+        Ok(())
+    }
+
     /// The WorkloadDeployment in a cell, once `check` accepts it.
     pub(crate) async fn deployment(
         &self,

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use popcell_api::kind;
 use popcell_suites::definitions::{define, ready_project};
@@ -130,14 +130,8 @@ impl Shared for World {
     async fn end(self) -> Result<()> {
         let controllers = self.cells.into_iter().chain([self.management]);
         for mut controller in controllers.map(Mutex::into_inner) {
-            controller.expect_alive()?;
             refused_nothing(&controller)?;
-            let status = controller.stop()?;
-            ensure!(
-                status.success(),
-                "a controller ended with {status}:\n{}",
-                controller.last_words()
-            );
+            controller.end()?;
         }
         drop(self.gateway);
         self.lab.expect_alive().await?;
@@ -175,13 +169,7 @@ fn users_of_cells() -> Vec<&'static str> {
 
 /// Every right that it needed (`User "..." cannot ...`) was among those that are shipped, and no policy refused it anything.
 pub(crate) fn refused_nothing(controller: &Controller) -> Result<()> {
-    let log = controller.log();
-    let refusal = |line: &&str| line.contains("\" cannot ") || line.contains("ValidatingAdmissionPolicy");
-    let mut refusals = log.lines().filter(refusal);
-    match refusals.next() {
-        None => Ok(()),
-        Some(line) => anyhow::bail!("a right is missing, and {} times more: {line}", refusals.count()),
-    }
+    controller.expect_log_without(&["\" cannot ", "ValidatingAdmissionPolicy"])
 }
 
 async fn project(lab: &Lab, name: &str) -> Result<()> {

@@ -1,10 +1,13 @@
 //! Steps that many tests take on planes.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_test_support::kind::{Kind, Scope};
 use popcell_test_support::{Plane, eventually};
 
+use crate::read::uid;
 use crate::world::SOON;
 
 /// Waits until the object is in the plane and `check` accepts it. The namespace is ignored where the kind has none.
@@ -43,4 +46,11 @@ pub async fn names_in(plane: &Plane, kind: Kind, namespace: &str) -> Result<Vec<
     let mut names: Vec<String> = found.into_iter().filter_map(|one| one.metadata.name).collect();
     names.sort();
     Ok(names)
+}
+
+/// Uids of the objects of a kind in a namespace, by their names.
+pub async fn uids_in(plane: &Plane, kind: Kind, namespace: &str) -> Result<BTreeMap<String, String>> {
+    let found = plane.list(kind, Some(namespace), "").await?;
+    let each = |one: &DynamicObject| (one.metadata.name.clone().unwrap_or_default(), uid(one));
+    Ok(found.iter().map(each).collect())
 }

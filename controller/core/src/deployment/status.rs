@@ -57,10 +57,10 @@ pub(super) fn render(
     }
     let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
     paused::lift(&mut list);
-    let stuck = stuck(instances, now);
+    let (stuck, worst) = (stuck(instances, now), worst(instances));
     let told = [
-        Some(replicas_ready(counts, stuck, worst(instances).as_ref())),
-        available(deployment, counts, instances, networks),
+        Some(replicas_ready(counts, stuck, worst.as_ref())),
+        available(deployment, counts, worst.as_ref(), networks),
     ];
     for condition in told.into_iter().flatten() {
         conditions::put(&mut list, condition.render(old, deployment.generation(), now));
@@ -136,7 +136,7 @@ fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>, worst: Op
 fn available(
     deployment: &Object,
     counts: Counts,
-    instances: &[&Object],
+    worst: Option<&Worst<'_>>,
     networks: Option<&State>,
 ) -> Option<Condition> {
     let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
@@ -152,7 +152,7 @@ fn available(
             messages::no_matching_location(city),
         );
     }
-    if let Some(worst) = worst(instances) {
+    if let Some(worst) = worst {
         return told(false, worst.reason, worst.message.to_owned());
     }
     if networks.is_some_and(|networks| !networks.ready) {

@@ -34,7 +34,7 @@ const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 type Refusal = (&'static str, String);
 
 /// The cell that this process runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cell {
     /// Name of its Karmada Cluster.
     pub cluster: String,
@@ -72,13 +72,7 @@ impl Cell {
             networking: settings.networking,
             namespace: settings.namespace.clone(),
             no_budget_grace: NO_BUDGET_GRACE,
-            facts: Facts::default(),
-            changed: Notify::new(),
-            id: OnceLock::new(),
-            refusals: Mutex::default(),
-            recorded: Mutex::default(),
-            answers: Mutex::default(),
-            instances: OnceLock::new(),
+            ..Self::default()
         }
     }
 

@@ -13,13 +13,7 @@ pub(crate) fn cell(single: Option<&str>) -> Cell {
         networking: false,
         namespace: "compute-system".to_owned(),
         no_budget_grace: NO_BUDGET_GRACE,
-        facts: Facts::default(),
-        changed: Notify::new(),
-        id: OnceLock::new(),
-        refusals: Mutex::default(),
-        recorded: Mutex::default(),
-        answers: Mutex::default(),
-        instances: OnceLock::new(),
+        ..Cell::default()
     };
     cell.id.set("cell-uid".to_owned()).unwrap();
     cell

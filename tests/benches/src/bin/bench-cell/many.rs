@@ -14,7 +14,7 @@ use crate::effort::Counters;
 use crate::figures::{Changed, Idle, Memory, Started, Times, Who};
 use crate::plan::Plan;
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
-use crate::world::{BELOW, PATIENCE, StandIns, World, for_each};
+use crate::world::{BELOW, PATIENCE, REFUSALS, StandIns, World, for_each};
 
 pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
@@ -45,7 +45,7 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, 
     let changed = change(world, &controller, plan).await?;
     println!("idle");
     let idle = idle(world, &controller, plan).await?;
-    controller.expect_rights()?;
+    controller.expect_log_without(&REFUSALS)?;
     controller.end()?;
     drop(stand_ins);
     Ok((memory, started.context("none was started")?, changed, idle))

@@ -28,6 +28,8 @@ pub(crate) const CITY: &str = "DFW";
 pub(crate) const BELOW: &str = "ns-bench";
 /// Counts the requests of our users.
 pub(crate) const FLOW: &str = "popcell";
+/// How servers refuse what a user has no right to, and what a policy forbids.
+pub(crate) const REFUSALS: [&str; 2] = [" cannot ", "ValidatingAdmissionPolicy"];
 pub(crate) const PATIENCE: Duration = Duration::from_mins(15);
 
 const INFRA: &str = "infra";

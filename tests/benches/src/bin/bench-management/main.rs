@@ -43,13 +43,7 @@ struct Flags {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Flags::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    popcell_benches::ended(&run(Flags::parse()).await)
 }
 
 async fn run(flags: Flags) -> Result<()> {

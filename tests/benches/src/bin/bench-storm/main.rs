@@ -37,13 +37,7 @@ const CONFIGURATIONS: [(&str, &[&str]); 2] = [("2 slots", &["--slots=2"]), ("def
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&Flags::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    popcell_benches::ended(&run(&Flags::parse()).await)
 }
 
 async fn run(flags: &Flags) -> Result<()> {
