@@ -3,7 +3,6 @@
 
 pub mod counted;
 mod machine;
-pub mod process;
 mod sight;
 mod times;
 

@@ -11,7 +11,7 @@ use popcell_test_support::probe::sum_of;
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Quota};
 use popcell_test_support::{
     Controller, ControllerSpec, Fault, FaultProxy, Gateway, Lab, LabSpec, Plane, always, eventually, manifests,
-    objects, users,
+    objects, process, users,
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ const WARM: usize = 3;
 /// Connections that a pool may hold on to, whatever the number of projects.
 const FILES: usize = 16;
 /// What an allocator may hold on to, in KiB.
-const SLACK: u64 = 16 << 10;
+const SLACK: f64 = 16.0 * 1024.0;
 
 /// Answers that came for the first time have series of their own; projects have none.
 const SERIES: usize = 10;
@@ -36,22 +36,17 @@ const SERIES: usize = 10;
 #[derive(Clone, Copy, Debug)]
 struct Held {
     files: usize,
-    kib: u64,
+    kib: f64,
     series: usize,
 }
 
 impl Held {
     async fn by(controller: &Controller) -> Result<Self> {
         let pid = controller.pid().context("the controller does not run")?;
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).context("failed to count open files")?;
-        let status =
-            std::fs::read_to_string(format!("/proc/{pid}/status")).context("failed to read the memory in use")?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = resident.and_then(|line| line.split_whitespace().next()?.parse().ok());
         let page = controller.metrics().await?;
         Ok(Self {
-            files: files.count(),
-            kib: kib.context("no memory in use")?,
+            files: process::files(pid)?,
+            kib: process::resident_kib(pid)?,
             series: page.lines().filter(|line| !line.starts_with('#')).count(),
         })
     }

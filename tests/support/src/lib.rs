@@ -18,6 +18,7 @@ pub mod manifests;
 pub mod objects;
 mod plane;
 pub mod probe;
+pub mod process;
 pub mod stand_ins;
 pub mod users;
 pub mod webhook;

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_benches::{MillisSince, Sight, is, process};
+use popcell_benches::{MillisSince, Sight, is};
 use popcell_suites::read::{at, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::process;
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::{Value, json};
 

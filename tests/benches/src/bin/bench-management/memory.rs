@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use popcell_benches::process;
+use popcell_test_support::process;
 
 use crate::figures::{Memory, Way};
 use crate::plan::Plan;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use popcell_benches::process::peak_kib;
 use popcell_test_support::Webhook;
+use popcell_test_support::process::peak_kib;
 
 /// What one storm was.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Whether the server keeps memory from call to call.
 
 use anyhow::{Context, Result};
-use popcell_benches::process::resident_kib;
+use popcell_test_support::process::resident_kib;
 use serde::Serialize;
 
 use crate::client::{self, Turn};
