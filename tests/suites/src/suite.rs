@@ -92,13 +92,15 @@ impl<W: Shared> Suite<W> {
                 };
                 match outcome {
                     Ok(()) => Ok(()),
+                    // The cause comes last: of a long text, what runs the tests may show only the end.
                     Err(error) => match world.last_words().await {
                         words if words.is_empty() => Err(error),
-                        words => Err(anyhow::anyhow!("{error:?}\n\n{words}")),
+                        words => Err(error.context(format!("{words}\n\nfailed"))),
                     },
                 }
             });
-            outcome.map_err(|error| Failed::from(format!("{error:?}")))
+            // Without the backtrace, which tells of this file only and would come after the cause.
+            outcome.map_err(|error| Failed::from(format!("{error:#}")))
         }));
         self
     }
