@@ -102,17 +102,6 @@ async fn has(tenant: &Tenant, cell: &Spare, instances: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Ends the server of a cell without warning, or starts it.
-async fn power(world: &World, cell: &Spare, on: bool) -> Result<()> {
-    let [server, manager] = ["kube-apiserver", "kube-controller-manager"].map(|name| format!("{name}-{}", cell.name));
-    if on {
-        world.lab.start_process(&server).await?;
-        return world.lab.start_process(&manager).await;
-    }
-    world.lab.kill(&manager).await?;
-    world.lab.kill(&server).await
-}
-
 pub(crate) async fn by_another(world: &World, namespace: &str) -> Result<()> {
     world.quota.set_budget(Budget::instances(2));
     let tenant = Tenant::new(world, P2, namespace).await?;
@@ -163,15 +152,15 @@ async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> 
     Ok(())
 }
 
-/// Its server ends; its controller is left to see how the hub and the project go on.
-async fn dies(world: &World, tenant: &Tenant, old: &Spare) -> Result<()> {
+/// Its server ends while one of its claims is held.
+async fn dies(world: &World, tenant: &Tenant, old: &mut Spare) -> Result<()> {
     let claim = format!("instance-{}", NAMES[0]);
     let held = json!({ "metadata": { "finalizers": [HELD] } });
     let project = &tenant.project;
     project
         .merge(RESOURCE_CLAIM, Some(&tenant.namespace), &claim, &held)
         .await?;
-    power(world, old, false).await?;
+    old.dies(&world.lab).await?;
     eventually("Karmada says that the cell does not answer", NOT_READY, async || {
         let cluster = tenant.hub.expect(CLUSTER, None, old.name).await?;
         let ready = read::condition(&cluster, "Ready")?;
@@ -266,7 +255,7 @@ async fn comes_back(
     before: &[(String, String)],
 ) -> Result<()> {
     let written = old.writes();
-    power(world, old, true).await?;
+    old.comes_back(&world.lab).await?;
     for restarts in 0..2 {
         let told = old.tells(OUT);
         if restarts > 0 {

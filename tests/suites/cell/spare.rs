@@ -6,11 +6,13 @@ use anyhow::{Context, Result};
 use popcell_suites::read;
 use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::stand_ins::{Networks, Pace, Provider};
-use popcell_test_support::{Asked, Controller, FaultProxy, Plane, objects, users};
+use popcell_test_support::{
+    Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, Lab, Plane, manifests, objects, users,
+};
 use tempfile::TempDir;
 
 use crate::tenant::Tenant;
-use crate::world::{World, cell, refused_nothing, start, to_hub};
+use crate::world::{World, cell, refused_nothing, to_hub};
 
 /// The city of spare cells, which nobody else serves.
 pub(crate) const CITY: &str = "LHR";
@@ -21,6 +23,10 @@ pub(crate) struct Spare {
     pub(crate) uid: String,
     pub(crate) plane: Plane,
     pub(crate) controller: Controller,
+    /// Between its controller and its own server.
+    to_home: FaultProxy,
+    /// While its server is away.
+    away: Option<Injected>,
     /// Between its controller and the hub, and between it and projects: nothing else passes here.
     to_others: [FaultProxy; 2],
     // Held: they end with their values.
@@ -41,21 +47,47 @@ impl Spare {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let milo = world.gateway.kubeconfig(files.path(), Some(&users::cell(cluster)))?;
         let to_others = [to_hub(lab, cluster).await?, FaultProxy::start(&milo).await?];
-        let [hub, milo]: [PathBuf; 2] = [
+        let to_home = FaultProxy::start(&users::at_home(lab, name, manifests::CELL, files.path()).await?).await?;
+        let [home, hub, milo]: [PathBuf; 3] = [
+            to_home.kubeconfig(files.path(), "home")?,
             to_others[0].kubeconfig(files.path(), "hub")?,
             to_others[1].kubeconfig(files.path(), "projects")?,
         ];
-        let controller = start(lab, name, cluster, [&hub, &milo], files.path()).await?;
+        let controller = Controller::start(ControllerSpec::cell(&home, cluster, &hub, &milo)).await?;
         let uid = read::uid(&plane.expect(NAMESPACE, None, "kube-system").await?);
         Ok(Self {
             name,
             uid,
             plane,
             controller,
+            to_home,
+            away: None,
             to_others,
             _stand_ins: stand_ins,
             _files: files,
         })
+    }
+
+    /// Ends its server without warning; its controller is left to see how hub and projects go on.
+    pub(crate) async fn dies(&mut self, lab: &Lab) -> Result<()> {
+        self.away = Some(self.to_home.inject(Fault::HungUp, |_| true));
+        let [server, manager] = self.processes();
+        lab.kill(&manager).await?;
+        lab.kill(&server).await
+    }
+
+    /// Starts its server. One that starts knows no rights for a moment and refuses everything: the controller finds it when
+    /// it serves.
+    pub(crate) async fn comes_back(&mut self, lab: &Lab) -> Result<()> {
+        for process in self.processes() {
+            lab.start_process(&process).await?;
+        }
+        self.away = None;
+        Ok(())
+    }
+
+    fn processes(&self) -> [String; 2] {
+        ["kube-apiserver", "kube-controller-manager"].map(|name| format!("{name}-{}", self.name))
     }
 
     /// How often it has asked the hub or a project for a change, in whatever way it was answered.
