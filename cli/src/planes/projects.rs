@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, Transport as _};
+use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, Tokens, Transport as _};
 use popcell_core::plan::Plane;
 
 use super::{PlaneError, Server, config, place::Place};
@@ -36,6 +36,7 @@ impl Projects {
                         config: Box::new(template),
                     },
                     claims: None,
+                    tokens: Tokens::default(),
                 };
                 Ok(Self::Milo {
                     discovery: open(discovery).await?,

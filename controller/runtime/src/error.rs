@@ -48,6 +48,12 @@ pub enum Error {
         /// How long.
         seconds: u64,
     },
+    /// Nothing is wrong: the token was refused and is another now.
+    #[error("failed to go on watching {kind} with a token that was replaced")]
+    Renewed {
+        /// The kind.
+        kind: &'static str,
+    },
     /// The watch goes on, and does not bring what we wrote.
     #[error("failed to watch {kind}: what was written is not brought")]
     Behind {

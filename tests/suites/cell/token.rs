@@ -2,20 +2,21 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::read::says;
+use popcell_suites::steps::names_in;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Plane, always, eventually, users};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World, put_token};
 
 const CITY: &[&str] = &["DFW"];
-/// kube reads a token file again when what it has read is 50 s old.
-const READ_AGAIN: Duration = Duration::from_secs(50);
+/// What was refused must be taken so soon after the token is good again.
+const GOOD_AGAIN: Duration = Duration::from_secs(30);
 /// What is nobody's.
 const GARBAGE: &str = "garbage";
 /// Requests that are no storm while [`WATCHED`]: those of a few Instances that rest longer and longer, and of the watch.
@@ -34,14 +35,20 @@ pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Resul
     put_token(&world.tokens[0], &users::cell(DFW))?;
     let made = meanwhile?;
 
-    // It is read again, and what was refused has its turn.
-    timeout(READ_AGAIN + 3 * SOON, async {
-        for number in 0..made {
-            while tenant.ready(&format!("late-{number}"), 1).await.is_err() {}
-        }
+    let mut claimed: Vec<String> = (0..made)
+        .map(|number| format!("instance-late-{number}-us-dfw-0"))
+        .collect();
+    claimed.extend(["instance-web-us-dfw-0", "instance-web-us-dfw-1"].map(str::to_owned));
+    claimed.sort();
+    eventually("what was refused is claimed", GOOD_AGAIN, async || {
+        let claims = names_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
+        ensure!(claims == claimed, "{claims:?}, not {claimed:?}");
+        Ok(())
     })
-    .await
-    .context("the good token is not used")?;
+    .await?;
+    for number in 0..made {
+        tenant.ready(&format!("late-{number}"), 1).await?;
+    }
     tenant.ready("web", 2).await?;
     let mut controller = world.cells[0].lock().await;
     controller.expect_alive()?;
@@ -58,7 +65,7 @@ async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize
     let proxy = &world.to_projects[0];
     let before = tenant.instances(cell).await?;
     let mut made = 0;
-    eventually("the project refuses a claim", READ_AGAIN + SOON, async || {
+    eventually("the project refuses a claim", SOON, async || {
         tenant.workload(&format!("late-{made}"), CITY, 1, |_| {}).await?;
         made += 1;
         sleep(Duration::from_secs(3)).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Result, ensure};
 use popcell_api::kind::{self, Kind};
 use popcell_controller_runtime::planes::{
-    Addressing, Change, Direct, Discovery, Listener, Planes, Projects, management, tuned,
+    Addressing, Change, Direct, Discovery, Listener, Planes, Projects, Tokens, management, tuned,
 };
 use popcell_core::object::Fields;
 use popcell_core::plan::Plane;
@@ -63,6 +63,7 @@ pub(crate) fn planes(world: &World, listener: Arc<dyn Listener>) -> Result<Plane
             config: Box::new(config),
         },
         claims: None,
+        tokens: Tokens::default(),
     };
     Ok(Planes::new(Box::new(transport), Box::new(management), listener))
 }

@@ -7,7 +7,7 @@ use kube::{Client, Config};
 
 use super::error::ConfigError;
 use super::settings::{Discovery, Settings};
-use crate::planes::tuned;
+use crate::planes::{Tokens, tuned};
 
 /// How an API server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Connections {
     pub template: Option<Config>,
     /// Credentials for claims in the servers of projects.
     pub quota: Option<Config>,
+    /// Files that tokens are read from.
+    pub tokens: Tokens,
 }
 
 impl Credentials {
@@ -153,6 +155,7 @@ impl Settings {
             Discovery::Milo(milo) => (Some(milo.projects.load().await?), Some(milo.template.load().await?)),
         };
         Ok(Connections {
+            tokens: Tokens::default(),
             local: self.local.load().await?,
             hub: optional(self.hub.as_ref()).await?,
             projects,

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
-use super::follow::{Streams, follow};
+use super::follow::{Follow, Streams};
 use super::interest::{Interest, View, When};
 use super::store::{Change, Store};
 use crate::error::{Error, chain};
@@ -106,7 +106,15 @@ impl Discovery {
     pub async fn run(self, planes: Planes) {
         let (changed, streams) = (Notify::new(), Streams::default());
         let tell = |_: Change| changed.notify_one();
-        let watch = follow(&self.client, "discovery", &self.interest, &self.store, &streams, &tell);
+        let mut follow = Follow {
+            client: &self.client,
+            plane_kind: "discovery",
+            interest: &self.interest,
+            store: &self.store,
+            renewal: None,
+            tell: &tell,
+        };
+        let watch = follow.run(&streams);
         let keep = async {
             let mut refused = BTreeSet::new();
             loop {

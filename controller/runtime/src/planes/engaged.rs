@@ -7,14 +7,16 @@ use popcell_api::kind::Kind;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
 
 use super::Listener;
-use super::follow::{Streams, follow};
+use super::follow::{Follow, Renewal, Streams};
 use super::interest::{Interest, When};
 use super::store::{Change, Store};
+use super::transport::Connection;
 
 /// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
 pub struct Engaged {
@@ -32,7 +34,7 @@ impl Engaged {
     pub(super) fn start(
         plane: Plane,
         uid: Option<String>,
-        client: Client,
+        connection: Connection,
         interests: Arc<[Interest]>,
         streams: &Streams,
         listener: &Arc<dyn Listener>,
@@ -41,19 +43,30 @@ impl Engaged {
         let engaged = Self {
             plane,
             uid,
-            client,
+            client: connection.client,
             stores: stores.collect(),
             interests,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
         for interest in engaged.interests.iter() {
-            engaged.keep(interest.clone(), streams.clone(), Arc::clone(listener));
+            engaged.keep(
+                interest.clone(),
+                connection.renewed.clone(),
+                streams.clone(),
+                Arc::clone(listener),
+            );
         }
         engaged
     }
 
-    fn keep(&self, interest: Interest, streams: Streams, listener: Arc<dyn Listener>) {
+    fn keep(
+        &self,
+        interest: Interest,
+        renewed: Option<watch::Receiver<()>>,
+        streams: Streams,
+        listener: Arc<dyn Listener>,
+    ) {
         let Some(store) = self.store(interest.kind).cloned() else {
             return;
         };
@@ -62,17 +75,24 @@ impl Engaged {
             When::Any(trigger) => self.store(trigger).map(|store| store.occupied()),
         };
         let (client, plane) = (self.client.clone(), self.plane.clone());
-        let plane_kind = plane_kind(&plane);
         let kind = interest.kind;
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
+            let mut follow = Follow {
+                client: &client,
+                plane_kind: plane_kind(&plane),
+                interest: &interest,
+                store: &store,
+                renewal: renewed.map(|told| Renewal::new(&plane, told)),
+                tell: &tell,
+            };
             let Some(mut occupied) = occupied else {
-                return follow(&client, plane_kind, &interest, &store, &streams, &tell).await;
+                return follow.run(&streams).await;
             };
             // The trigger's store lives as long as this plane: its end is the end of both.
             while occupied.wait_for(|is| *is).await.is_ok() {
                 tokio::select! {
-                    () = follow(&client, plane_kind, &interest, &store, &streams, &tell) => {}
+                    () = follow.run(&streams) => {}
                     _ = occupied.wait_for(|is| !*is) => {}
                 }
                 tell(store.clear());

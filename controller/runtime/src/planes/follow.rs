@@ -1,6 +1,7 @@
 //! Keeping a store in step with a server.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use futures::StreamExt;
 use futures::future::Either;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
+use popcell_core::plan::Plane;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
@@ -22,6 +25,8 @@ const LIST_STEP: Duration = Duration::from_secs(30);
 
 /// The longest pause before a watch that broke is begun anew: a server that is back is noticed within it.
 const PAUSE: Duration = Duration::from_secs(30);
+/// With another token, watches are begun anew within this time.
+const SPREAD: Duration = Duration::from_secs(5);
 /// A watch that has lasted so long was good, and what breaks it is a new trouble.
 const LASTED: Duration = Duration::from_secs(10);
 
@@ -59,34 +64,78 @@ impl Drop for Stream {
     }
 }
 
-/// Follows one kind for ever: drop the future to free the watch.
-///
-/// A watch that breaks is begun anew with a list, after a pause of client-go's: to resume it would bring no sign of when
-/// the store is up to date again.
-pub(crate) async fn follow(
-    client: &Client,
-    plane_kind: &'static str,
-    interest: &Interest,
-    store: &Store,
-    streams: &Streams,
-    tell: &(dyn Fn(Change) + Send + Sync),
-) {
-    let _open = streams.open((plane_kind, interest.kind.kind));
-    let mut pauses = Pauses::default();
-    loop {
-        let began = Instant::now();
-        let broken = match interest.view {
-            View::Whole | View::Fields(_) => once::<false>(client, interest, store, tell).await,
-            View::Metadata => once::<true>(client, interest, store, tell).await,
-        };
-        let broken = chain(&broken);
-        warn!(error = broken, "a watch broke");
-        let lasted = store.is_known() && began.elapsed() >= LASTED;
-        if let Some(change) = store.lose(broken) {
-            tell(change);
+/// One kind that is followed.
+pub(crate) struct Follow<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) plane_kind: &'static str,
+    pub(crate) interest: &'a Interest,
+    pub(crate) store: &'a Store,
+    pub(crate) renewal: Option<Renewal>,
+    pub(crate) tell: &'a (dyn Fn(Change) + Send + Sync),
+}
+
+impl Follow<'_> {
+    /// Follows for ever: drop the future to free the watch.
+    ///
+    /// A watch that breaks is begun anew with a list, after a pause of client-go's: to resume it would bring no sign of when
+    /// the store is up to date again. With a token in place of one that was refused it is begun anew too: what waits has its
+    /// turn after a list.
+    pub(crate) async fn run(&mut self, streams: &Streams) {
+        let _open = streams.open((self.plane_kind, self.interest.kind.kind));
+        let mut pauses = Pauses::default();
+        loop {
+            let began = Instant::now();
+            let broken = tokio::select! {
+                broken = once(self.client, self.interest, self.store, self.tell) => broken,
+                () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
+            };
+            let anew = matches!(broken, Error::Renewed { .. });
+            let broken = chain(&broken);
+            warn!(error = broken, "a watch broke");
+            let lasted = self.store.is_known() && began.elapsed() >= LASTED;
+            if let Some(change) = self.store.lose(broken) {
+                (self.tell)(change);
+            }
+            if anew {
+                continue;
+            }
+            tokio::select! {
+                () = sleep(pauses.after(lasted)) => {}
+                () = renewed(&mut self.renewal) => {}
+            }
         }
-        sleep(pauses.after(lasted)).await;
     }
+}
+
+/// When a plane's watches are begun anew with another token.
+#[derive(Clone, Debug)]
+pub(crate) struct Renewal {
+    told: watch::Receiver<()>,
+    /// Planes that share a token do not begin together.
+    turn: Duration,
+}
+
+impl Renewal {
+    /// `told`: see [`super::Connection::renewed`].
+    pub(super) fn new(plane: &Plane, told: watch::Receiver<()>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        plane.hash(&mut hasher);
+        let part = u32::from(hasher.finish().to_le_bytes()[0]);
+        Self {
+            told,
+            turn: SPREAD * part / 255,
+        }
+    }
+}
+
+/// Ends when there is another token and it is the plane's turn.
+async fn renewed(renewal: &mut Option<Renewal>) {
+    if let Some(renewal) = renewal
+        && renewal.told.changed().await.is_ok()
+    {
+        return sleep(renewal.turn).await;
+    }
+    std::future::pending::<()>().await;
 }
 
 /// How long to wait between watches: client-go's times, which double with each that breaks early.
@@ -113,7 +162,14 @@ fn seen<const METADATA: bool>(mut event: watcher::Event<Raw<METADATA>>, view: Vi
 }
 
 /// One list and the watch after it, until that breaks.
-async fn once<const METADATA: bool>(
+async fn once(client: &Client, interest: &Interest, store: &Store, tell: &(dyn Fn(Change) + Send + Sync)) -> Error {
+    match interest.view {
+        View::Whole | View::Fields(_) => of_raw::<false>(client, interest, store, tell).await,
+        View::Metadata => of_raw::<true>(client, interest, store, tell).await,
+    }
+}
+
+async fn of_raw<const METADATA: bool>(
     client: &Client,
     interest: &Interest,
     store: &Store,

@@ -12,6 +12,7 @@ mod interest;
 mod raw;
 mod stats;
 mod store;
+mod token;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use stats::Stats;
 pub use store::{Change, Store};
-pub use transport::{Direct, Projects, Transport, tuned};
+pub use token::Tokens;
+pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 
 pub(crate) use raw::Raw;
 
@@ -84,11 +86,10 @@ impl Planes {
             Some(_) => self.end(plane).await,
             None => {}
         }
-        let client = self.inner.transport.client(plane)?;
         let engaged = Engaged::start(
             plane.clone(),
             uid.map(str::to_owned),
-            client,
+            self.inner.transport.connect(plane)?,
             (self.inner.interests)(plane),
             &self.inner.streams,
             &self.inner.listener,

@@ -1,6 +1,7 @@
 //! What a store makes of what a watch brings.
 
 mod ahead;
+mod credentials;
 
 use std::sync::Arc;
 

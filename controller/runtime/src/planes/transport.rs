@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use kube::{Client, Config};
 use popcell_core::plan::Plane;
+use tokio::sync::watch;
 
 use super::address::{Addressing, project_url};
 use super::discovery::SINGLE;
+use super::token::Tokens;
 use crate::error::Error;
 
 /// A server that does not take a connection within this time is away.
@@ -22,6 +24,24 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// The plane has no address, or its credentials cannot be used.
     fn client(&self, plane: &Plane) -> Result<Client, Error>;
+
+    /// The same, with word of a token that is replaced.
+    ///
+    /// # Errors
+    /// See [`Self::client`].
+    fn connect(&self, plane: &Plane) -> Result<Connection, Error> {
+        let client = self.client(plane)?;
+        Ok(Connection { client, renewed: None })
+    }
+}
+
+/// A way to a server.
+#[derive(Clone)]
+pub struct Connection {
+    /// For requests.
+    pub client: Client,
+    /// Changes when a token that the server refused is replaced by another; `None` where none can be.
+    pub renewed: Option<watch::Receiver<()>>,
 }
 
 /// Where projects are.
@@ -49,6 +69,8 @@ pub struct Direct {
     pub projects: Projects,
     /// Milo's API server with the credentials of a cell, which has claims in projects; `None` where it has none.
     pub claims: Option<Config>,
+    /// Files that tokens are read from.
+    pub tokens: Tokens,
 }
 
 impl Direct {
@@ -72,11 +94,27 @@ impl Direct {
 
 impl Transport for Direct {
     fn client(&self, plane: &Plane) -> Result<Client, Error> {
-        Client::try_from(tuned(self.config(plane)?)).map_err(|source| Error::Client {
-            plane: plane.clone(),
-            source: Box::new(source),
-        })
+        self.connect(plane).map(|connection| connection.client)
     }
+
+    fn connect(&self, plane: &Plane) -> Result<Connection, Error> {
+        connect(&self.tokens, plane, self.config(plane)?)
+    }
+}
+
+/// A client for a server of the plane. No request is sent.
+///
+/// # Errors
+/// Its credentials cannot be used.
+pub fn client(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Client, Error> {
+    connect(tokens, plane, config).map(|connection| connection.client)
+}
+
+fn connect(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Connection, Error> {
+    tokens.connect(tuned(config)).map_err(|source| Error::Client {
+        plane: plane.clone(),
+        source: Box::new(source),
+    })
 }
 
 /// What our own layers need of a client: they repeat by themselves what failed, at a pace of their own, so the client must
@@ -97,6 +135,7 @@ mod tests {
             hub: None,
             projects,
             claims: Some(Config::new("https://quota".parse().unwrap())),
+            tokens: Tokens::default(),
         }
     }
 

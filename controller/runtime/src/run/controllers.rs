@@ -19,7 +19,7 @@ use crate::config::{Connections, Discovery as Where, Settings};
 use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
 use crate::pass::Runner;
-use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, of_source, tuned};
+use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, client, of_source};
 use crate::reconcilers::{self, Dispatch, Lane};
 use crate::world::{Rules, World};
 
@@ -185,10 +185,7 @@ fn notices(settings: &Settings, connections: &Connections) -> Result<Option<(Not
     let Some(lease) = &settings.lease else {
         return Ok(None);
     };
-    let client = Client::try_from(tuned(connections.local.clone())).map_err(|source| crate::Error::Client {
-        plane: Plane::Cell,
-        source: Box::new(source),
-    })?;
+    let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
     Ok(Some(Notices::new(client, lease)))
 }
 
@@ -213,10 +210,8 @@ fn discovery(settings: &Settings, connections: &Connections) -> Result<Option<Fo
         return Ok(None);
     };
     let (kind, condition) = (milo.kind, milo.condition);
-    let client = Client::try_from(tuned(config.clone())).map_err(|source| crate::Error::Client {
-        plane: Plane::Project("discovery".to_owned()),
-        source: Box::new(source),
-    })?;
+    let plane = Plane::Project("discovery".to_owned());
+    let client = client(&connections.tokens, &plane, config.clone())?;
     Ok(Some(Found {
         discovery: Discovery::new(client.clone(), kind, condition),
         client,

@@ -14,7 +14,6 @@ mod ports;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kube::Client;
 use popcell_core::plan::Plane;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -29,7 +28,7 @@ use crate::error::chain;
 use crate::flags::{Flags, LogFormat};
 use crate::lease::{Keeper, Permit, identity};
 use crate::metrics::Metrics;
-use crate::planes::{Addressing, Direct, Projects, tuned};
+use crate::planes::{Addressing, Direct, Projects, client};
 use lead::Leadership;
 use ports::Ports;
 
@@ -123,6 +122,7 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
         hub: connections.hub.clone(),
         projects,
         claims: connections.quota.clone(),
+        tokens: connections.tokens.clone(),
     }
 }
 
@@ -131,10 +131,7 @@ fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keepe
     let Some(lease) = settings.lease.as_ref().filter(|_| settings.controllers.any()) else {
         return Ok(None);
     };
-    let client = Client::try_from(tuned(connections.local.clone())).map_err(|source| crate::Error::Client {
-        plane: Plane::Cell,
-        source: Box::new(source),
-    })?;
+    let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
     Ok(Some(Keeper::new(client, lease, identity())))
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{advance, pause};
 
 use super::*;
 use crate::admission::clients::{Clients, IDLE, MOST};
-use crate::planes::{Addressing, Direct, Projects, SINGLE};
+use crate::planes::{Addressing, Direct, Projects, SINGLE, Tokens};
 
 fn project(id: &str) -> Plane {
     Plane::Project(id.to_owned())
@@ -96,6 +96,7 @@ async fn c34_a_project_id_that_would_lead_elsewhere_is_refused_before_anything_i
             config: Box::new(Config::new("https://milo".parse().unwrap())),
         },
         claims: None,
+        tokens: Tokens::default(),
     };
     let record = served.servers.record();
     let served = Served {
