@@ -137,6 +137,15 @@ impl ApplyError {
         matches!(self, Self::Failed(failed) if matches!(failed.refusal, Refusal::NotFound { .. }))
     }
 
+    /// Whether it passes by itself: the server is away or busy, or its plane is not engaged yet.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Failed(failed) => failed.refusal.is_of_the_server(),
+            Self::Away(..) | Self::Disengaged(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether the object that was to be written is not there.
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::Failed(failed) if failed.refusal.is_absence_of(&failed.target))

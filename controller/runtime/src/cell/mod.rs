@@ -33,6 +33,9 @@ const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.
 type Refusal = (&'static str, String);
 
+/// What a project answered that was asked for its claims, or how soon it is to be asked again.
+pub type Asked = Result<Answer, Duration>;
+
 /// The cell that this process runs.
 #[derive(Debug, Default)]
 pub struct Cell {
@@ -57,7 +60,7 @@ pub struct Cell {
     id: OnceLock<String>,
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
     recorded: Mutex<BTreeSet<String>>,
-    answers: Mutex<BTreeMap<String, Answer>>,
+    answers: Mutex<BTreeMap<String, Asked>>,
     instances: OnceLock<WorkQueue>,
 }
 
@@ -121,12 +124,12 @@ impl Cell {
     }
 
     /// What projects answered that are written down and that nobody needs.
-    pub fn answers(&self) -> BTreeMap<String, Answer> {
+    pub fn answers(&self) -> BTreeMap<String, Asked> {
         lock(&self.answers).clone()
     }
 
     /// They were asked.
-    pub fn set_answers(&self, answers: BTreeMap<String, Answer>) {
+    pub fn set_answers(&self, answers: BTreeMap<String, Asked>) {
         *lock(&self.answers) = answers;
     }
 

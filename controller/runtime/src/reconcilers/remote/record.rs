@@ -13,13 +13,19 @@ use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::projects::{self, Answer, Observation};
 
 use crate::apply::ApplyError;
-use crate::cell::Cell;
+use crate::cell::{Asked, Cell};
 use crate::pass::{Live, Sight};
 use crate::reconcilers::events;
 use crate::world::World;
 
-/// How soon a project that did not answer is asked again.
-const UNANSWERED_AGAIN: Duration = Duration::from_mins(10);
+/// How soon a project is asked again whose server refused.
+const REFUSED_AGAIN: Duration = Duration::from_mins(10);
+/// The same where that passes by itself: no more often than its watch asks.
+const AWAY_AGAIN: Duration = Duration::from_secs(30);
+/// How soon one is asked that was needed still when the pass began.
+const DOUBTED_AGAIN: Duration = Duration::from_secs(1);
+/// How soon the record is read after a project was taken out: nobody watches it, and only what it says is left.
+const READ_AGAIN: Duration = Duration::from_secs(2);
 
 /// Reads the record, and asks projects that nobody in the cell needs whether they still hold claims.
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live) -> Result<(), ApplyError> {
@@ -34,24 +40,33 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live) -> Resu
     let mut answers = BTreeMap::new();
     let needed = needs.needed.iter().map(String::as_str).collect();
     for project in projects::doubtful(record.as_deref(), &needed) {
-        if let Some(answer) = ask(cell, world, project).await {
-            answers.insert(project.to_owned(), answer);
-        }
+        answers.insert(project.to_owned(), ask(cell, world, project).await);
     }
     cell.set_answers(answers);
     Ok(())
 }
 
-/// `None` where there was no answer: it stays written down, and is asked again.
-async fn ask(cell: &Cell, world: &World, project: &str) -> Option<Answer> {
+/// One that does not answer stays written down, and is asked again.
+async fn ask(cell: &Cell, world: &World, project: &str) -> Asked {
     let plane = Plane::Project(project.to_owned());
     let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
     let listed = world.applier.list(&plane, kind::RESOURCE_CLAIM, None, &selector).await;
     match listed {
-        Ok(claims) => Some(Answer::Claims(!claims.is_empty())),
-        Err(error) if error.is_not_found() => Some(Answer::NotFound),
-        Err(_) => None,
+        Ok(claims) => Ok(Answer::Claims(!claims.is_empty())),
+        Err(error) if error.is_not_found() => Ok(Answer::NotFound),
+        Err(error) if error.is_transient() => Err(AWAY_AGAIN),
+        Err(_) => Err(REFUSED_AGAIN),
     }
+}
+
+/// When a project that has not answered is asked again; `None` where all have.
+fn again(doubtful: &[&str], answers: &BTreeMap<String, Asked>) -> Option<Duration> {
+    let each = |project: &&str| match answers.get(*project) {
+        Some(Ok(_)) => None,
+        Some(Err(again)) => Some(*again),
+        None => Some(DOUBTED_AGAIN),
+    };
+    doubtful.iter().filter_map(each).min()
 }
 
 struct Needs {
@@ -104,12 +119,35 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, now: Timestamp) -> Option<P
         mapped: &needs.mapped.iter().map(String::as_str).collect(),
         answers: &answers
             .iter()
-            .map(|(project, answer)| (project.as_str(), *answer))
+            .filter_map(|(project, answer)| Some((project.as_str(), (*answer).ok()?)))
             .collect(),
         now,
     });
-    if doubtful.iter().any(|project| !answers.contains_key(*project)) {
-        plan.requeue_within(UNANSWERED_AGAIN);
+    if let Some(again) = again(&doubtful, &answers) {
+        plan.requeue_within(again);
+    }
+    if !doubtful.is_empty() && !plan.actions.is_empty() {
+        plan.requeue_within(READ_AGAIN);
     }
     Some(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c34_a_project_that_did_not_answer_is_asked_again_as_soon_as_it_may() {
+        let answers = BTreeMap::from([
+            ("answered".to_owned(), Ok(Answer::Claims(false))),
+            ("away".to_owned(), Err(AWAY_AGAIN)),
+            ("refuses".to_owned(), Err(REFUSED_AGAIN)),
+        ]);
+        let again = |doubtful: &[&str]| again(doubtful, &answers);
+        assert_eq!(again(&["answered"]), None);
+        assert_eq!(again(&["answered", "refuses"]), Some(REFUSED_AGAIN));
+        assert_eq!(again(&["refuses", "away"]), Some(AWAY_AGAIN));
+        // It became doubtful while the others were asked: its last claim went, or its last Instance.
+        assert_eq!(again(&["away", "new"]), Some(DOUBTED_AGAIN));
+    }
 }
