@@ -20,6 +20,7 @@ pub mod planes;
 pub mod queue;
 pub mod reconcilers;
 mod run;
+mod spread;
 pub mod times;
 pub mod world;
 

@@ -17,7 +17,8 @@ use popcell_core::plan::{Action, Brake, Plan, Proof};
 use serde_json::json;
 
 use super::*;
-use crate::planes::{Change, Listener, Transport};
+use crate::planes::Transport;
+use crate::planes::testing::Deaf;
 use crate::queue::Verdict;
 
 /// What the server was asked, and what it is to answer; beyond that it answers 500.
@@ -61,13 +62,6 @@ impl Transport for Server {
         };
         Ok(Client::new(tower::service_fn(answer), "default"))
     }
-}
-
-struct Deaf;
-
-impl Listener for Deaf {
-    fn changed(&self, _: &Plane, _: Kind, _: &Change) {}
-    fn disengaged(&self, _: &Plane) {}
 }
 
 #[derive(Default)]

@@ -7,7 +7,6 @@ use popcell_api::kind::Kind;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
@@ -39,6 +38,7 @@ impl Engaged {
         streams: &Streams,
         listener: &Arc<dyn Listener>,
     ) -> Self {
+        let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
         let stores = interests.iter().map(|interest| (interest.kind, Arc::default()));
         let engaged = Self {
             plane,
@@ -50,23 +50,12 @@ impl Engaged {
             tasks: TaskTracker::new(),
         };
         for interest in engaged.interests.iter() {
-            engaged.keep(
-                interest.clone(),
-                connection.renewed.clone(),
-                streams.clone(),
-                Arc::clone(listener),
-            );
+            engaged.keep(interest.clone(), renewal.clone(), streams.clone(), Arc::clone(listener));
         }
         engaged
     }
 
-    fn keep(
-        &self,
-        interest: Interest,
-        renewed: Option<watch::Receiver<()>>,
-        streams: Streams,
-        listener: Arc<dyn Listener>,
-    ) {
+    fn keep(&self, interest: Interest, renewal: Option<Renewal>, streams: Streams, listener: Arc<dyn Listener>) {
         let Some(store) = self.store(interest.kind).cloned() else {
             return;
         };
@@ -83,7 +72,7 @@ impl Engaged {
                 plane_kind: plane_kind(&plane),
                 interest: &interest,
                 store: &store,
-                renewal: renewed.map(|told| Renewal::new(&plane, told)),
+                renewal,
                 tell: &tell,
             };
             let Some(mut occupied) = occupied else {

@@ -1,7 +1,6 @@
 //! Keeping a store in step with a server.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use super::interest::{Interest, View};
 use super::raw::Raw;
 use super::store::{Change, Store};
 use crate::error::{Error, chain};
+use crate::spread;
 
 /// A list goes on at least this often, or is given up. Watches that have become silent are kube's business (295 s).
 const LIST_STEP: Duration = Duration::from_secs(30);
@@ -118,12 +118,9 @@ pub(crate) struct Renewal {
 impl Renewal {
     /// `told`: see [`super::Connection::renewed`].
     pub(super) fn new(plane: &Plane, told: watch::Receiver<()>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        plane.hash(&mut hasher);
-        let part = u32::from(hasher.finish().to_le_bytes()[0]);
         Self {
             told,
-            turn: SPREAD * part / 255,
+            turn: spread::part(SPREAD, plane),
         }
     }
 }

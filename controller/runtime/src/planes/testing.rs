@@ -54,7 +54,8 @@ impl Transport for Told {
     }
 }
 
-struct Deaf;
+/// Nobody.
+pub(crate) struct Deaf;
 
 impl Listener for Deaf {
     fn changed(&self, _: &Plane, _: Kind, _: &Change) {}

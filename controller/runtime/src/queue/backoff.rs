@@ -1,7 +1,9 @@
 //! How long a key rests after a pass that failed (design.md 7.3).
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 use std::time::Duration;
+
+use crate::spread;
 
 /// Delays that double from `first` up to `cap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +35,8 @@ impl Backoff {
     /// [`Self::delay`], shortened by up to a quarter that depends on the subject: keys that failed together, as when a
     /// server went away, do not come back together.
     pub(super) fn spread_delay(&self, failures: u32, subject: &impl Hash) -> Duration {
-        let mut hasher = DefaultHasher::new();
-        (subject, failures).hash(&mut hasher);
-        let part = u32::from(hasher.finish().to_le_bytes()[0]);
         let delay = self.delay(failures);
-        delay.saturating_sub(delay * part / (4 * 255))
+        delay.saturating_sub(spread::part(delay / 4, &(subject, failures)))
     }
 }
 

@@ -15,7 +15,6 @@ use axum::http::header::AUTHORIZATION;
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 use kube::{Client, Config};
-use popcell_api::kind::Kind;
 use popcell_core::plan::Plane;
 use popcell_https::{Certificates, FilePair, Limits, Listener, Source};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -24,10 +23,9 @@ use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::super::testing::of_cell;
+use super::super::testing::{Deaf, of_cell};
 use super::super::{Direct, Planes, Projects, Tokens, client};
 use crate::error::chain;
-use crate::planes::Change;
 
 /// A good token must serve within this time.
 const SOON: Duration = Duration::from_secs(30);
@@ -70,13 +68,6 @@ impl Server {
         tokio::spawn(axum::serve(listener, self.router()).into_future());
         Config::new(url.parse().unwrap())
     }
-}
-
-struct Deaf;
-
-impl super::super::Listener for Deaf {
-    fn changed(&self, _: &Plane, _: Kind, _: &Change) {}
-    fn disengaged(&self, _: &Plane) {}
 }
 
 async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
