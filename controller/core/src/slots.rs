@@ -23,6 +23,17 @@ pub fn ordinal_of(deployment: &str, instance: &str) -> Option<i64> {
     (digits == ordinal.to_string()).then_some(ordinal)
 }
 
+/// The name of the WorkloadDeployment in which a name stands for a slot ([`ordinal_of`]); there is one at most.
+pub fn deployment_of(instance: &str) -> Option<&str> {
+    let (deployment, _) = instance.rsplit_once('-')?;
+    ordinal_of(deployment, instance).map(|_| deployment)
+}
+
+/// What the names of all slots of a WorkloadDeployment begin with, and few others.
+pub fn prefix(deployment: &str) -> String {
+    format!("{deployment}-")
+}
+
 /// How many slots are asked for: `spec.scaleSettings.minReplicas` within 0..=[`MOST`]; 0 while the WorkloadDeployment is
 /// being deleted.
 pub fn desired(deployment: &Object) -> i64 {
@@ -75,6 +86,15 @@ mod tests {
             assert_eq!(ordinal_of("web", name), ordinal, "{name}");
         }
         assert_eq!(ordinal_of("web", &instance_name("web", 7)), Some(7));
+        for (name, deployment) in [
+            ("web-0", Some("web")),
+            ("web-1-12", Some("web-1")),
+            ("web-01", None),
+            ("web-", None),
+            ("web", None),
+        ] {
+            assert_eq!(deployment_of(name), deployment, "{name}");
+        }
     }
 
     #[test]

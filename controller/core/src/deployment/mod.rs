@@ -20,7 +20,7 @@ use crate::object::{Fields, Object};
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
 use crate::slots;
-pub use networks::{Networks, binding_name};
+pub use networks::{Networks, binding_name, binding_prefix};
 use rollout::{Instances, Step};
 pub use template::hash;
 use template::{Likeness, Template};
@@ -30,7 +30,7 @@ use template::{Likeness, Template};
 pub struct Observation<'a> {
     /// The WorkloadDeployment in the cell.
     pub deployment: &'a Object,
-    /// All Instances of its namespace.
+    /// Instances of its namespace: at least all that say they are its own, and those at the names of its slots.
     pub instances: &'a [&'a Object],
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,

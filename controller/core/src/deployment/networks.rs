@@ -22,7 +22,7 @@ use crate::workload::owner;
 pub struct Networks<'a> {
     /// All Locations.
     pub locations: Observed<&'a [&'a Object]>,
-    /// NetworkBindings of the namespace.
+    /// NetworkBindings of the namespace: at least those at the names of its interfaces.
     pub bindings: Observed<&'a [&'a Object]>,
     /// All NetworkContexts.
     pub contexts: Observed<&'a [&'a Object]>,
@@ -45,7 +45,12 @@ pub(super) struct State {
 
 /// Name of the NetworkBinding of an interface.
 pub fn binding_name(deployment: &str, interface: usize) -> String {
-    format!("{deployment}{NETWORK_BINDING_INFIX}{interface}")
+    format!("{}{interface}", binding_prefix(deployment))
+}
+
+/// What the names of the NetworkBindings of a WorkloadDeployment begin with.
+pub fn binding_prefix(deployment: &str) -> String {
+    format!("{deployment}{NETWORK_BINDING_INFIX}")
 }
 
 /// The Location of a city: the first by namespace and name.

@@ -46,7 +46,7 @@ pub struct Observation<'a> {
     pub instance: &'a Object,
     /// The WorkloadDeployment in the cell whose uid its label has.
     pub deployment: Option<&'a Object>,
-    /// NetworkBindings of its namespace.
+    /// NetworkBindings of its namespace: at least those at the names of the interfaces of its WorkloadDeployment.
     pub bindings: Observed<&'a [&'a Object]>,
     /// What is known of its quota.
     pub quota: Quota<'a>,

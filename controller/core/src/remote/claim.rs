@@ -106,10 +106,10 @@ pub struct Observation<'a> {
     pub single: Option<&'a str>,
     /// The Instance.
     pub instance: Option<&'a Object>,
-    /// All WorkloadDeployments of the cell namespace.
+    /// WorkloadDeployments of the cell namespace: at least the one in which the name stands for a slot.
     pub deployments: &'a [&'a Object],
-    /// Claims in any namespace of the project, whoever made them, as far as they are known; those of other names than
-    /// [`name`] are passed over.
+    /// Claims of that [`name`] in any namespace of the project, whoever made them, as far as they are known; those of
+    /// other names are passed over.
     pub claims: Observed<&'a [&'a Object]>,
     /// The ConfigMap of projects that hold claims.
     pub record: Option<&'a Object>,

@@ -53,7 +53,8 @@ pub struct Observation<'a> {
     pub name: &'a str,
     /// The Instance.
     pub instance: Option<&'a Object>,
-    /// All WorkloadDeployments of the cell namespace.
+    /// WorkloadDeployments of the cell namespace: at least the one in which the name stands for a slot, and those whose uid
+    /// Instance and copy are labelled with.
     pub deployments: &'a [&'a Object],
     /// The hub Namespace; `Known(None)` = it is not there.
     pub hub_namespace: Observed<Option<&'a Object>>,

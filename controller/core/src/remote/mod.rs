@@ -36,7 +36,7 @@ pub(crate) enum Behind<'a> {
 }
 
 impl<'a> Behind<'a> {
-    /// `deployments` are all of the cell namespace.
+    /// `deployments` have at least the one in which the name stands for a slot, where there is one.
     pub(crate) fn of(name: &str, instance: Option<&'a Object>, deployments: &[&'a Object]) -> Self {
         let asks =
             |one: &&Object| slots::ordinal_of(one.name(), name).is_some_and(|ordinal| ordinal < slots::desired(one));

@@ -10,10 +10,11 @@ mod facts;
 pub(crate) mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use popcell_core::object::Object;
+use popcell_api::kind::INSTANCE;
+use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 use popcell_core::remote::claim::{Home, home};
 use popcell_core::remote::projects::Answer;
@@ -135,9 +136,38 @@ impl Cell {
 
     /// The project that a cell namespace is of, as far as it is known.
     pub fn project(&self, world: &World, namespace: &str) -> Option<String> {
+        self.home_of(world, namespace).map(|(project, _)| project)
+    }
+
+    /// Project and namespace that a cell namespace is of, as far as they are known.
+    pub fn home_of(&self, world: &World, namespace: &str) -> Option<(String, String)> {
         let cell = world.planes.get(&Plane::Cell)?;
         let stored = cell.store(NAMESPACE)?.get("", namespace).known().flatten();
-        self.home(namespace, stored.as_deref()).project().map(str::to_owned)
+        match self.home(namespace, stored.as_deref()) {
+            Home::In { project, namespace } => Some((project.to_owned(), namespace.to_owned())),
+            Home::None | Home::Bad(_) => None,
+        }
+    }
+
+    /// Instances in the namespaces of a project, as far as they are known.
+    pub fn instances(&self, world: &World, project: &str) -> Vec<Arc<Object>> {
+        let Some(cell) = world.planes.get(&Plane::Cell) else {
+            return Vec::new();
+        };
+        let Some(instances) = cell.store(INSTANCE) else {
+            return Vec::new();
+        };
+        if let Some(single) = &self.single {
+            let all = (single == project).then(|| instances.all().known());
+            return all.flatten().unwrap_or_default();
+        }
+        let namespaces = cell.store(NAMESPACE).and_then(|store| store.all().known());
+        let namespaces = namespaces.into_iter().flatten();
+        let of_it = namespaces.filter(|one| self.home(one.name(), Some(one)).project() == Some(project));
+        of_it
+            .filter_map(|one| instances.in_namespace(one.name()).known())
+            .flatten()
+            .collect()
     }
 
     /// Why the claim of an Instance was refused.

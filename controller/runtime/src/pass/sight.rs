@@ -10,7 +10,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
 use crate::apply::ApplyError;
-use crate::planes::Store;
+use crate::planes::{Store, uids};
 use crate::world::World;
 
 type Address = (Plane, &'static str, String, String);
@@ -109,30 +109,52 @@ impl<'a> Sight<'a> {
 
     /// Objects of a namespace.
     pub fn in_namespace(&self, plane: &Plane, kind: Kind, namespace: &str) -> Observed<Vec<Arc<Object>>> {
-        self.select(plane, kind, Some(namespace))
+        let meant = |within: &str, _: &str| within == namespace;
+        self.select(plane, kind, |store| store.in_namespace(namespace), meant)
+    }
+
+    /// Those of them whose names begin so.
+    pub fn starting(&self, plane: &Plane, kind: Kind, namespace: &str, prefix: &str) -> Observed<Vec<Arc<Object>>> {
+        let meant = |within: &str, name: &str| within == namespace && name.starts_with(prefix);
+        self.select(plane, kind, |store| store.starting(namespace, prefix), meant)
+    }
+
+    /// Objects of a name in any namespace.
+    pub fn named(&self, plane: &Plane, kind: Kind, name: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(plane, kind, |store| store.named(name), |_, one| one == name)
     }
 
     /// Objects of a plane.
     pub fn all(&self, plane: &Plane, kind: Kind) -> Observed<Vec<Arc<Object>>> {
-        self.select(plane, kind, None)
+        self.select(plane, kind, Store::all, |_, _| true)
     }
 
-    fn select(&self, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Observed<Vec<Arc<Object>>> {
+    /// Objects that say a uid ([`Store::saying`]).
+    pub fn saying(&self, plane: &Plane, kind: Kind, uid: &str) -> Observed<Vec<Arc<Object>>> {
+        let said = self.select(plane, kind, |store| store.saying(uid), |_, _| true);
+        said.map(|mut objects| {
+            objects.retain(|one| uids(Some(kind), one).any(|said| said == uid));
+            objects
+        })
+    }
+
+    /// What `pick` finds in a store, with what was read live of the addresses that are `meant`.
+    fn select(
+        &self,
+        plane: &Plane,
+        kind: Kind,
+        pick: impl FnOnce(&Store) -> Observed<Vec<Arc<Object>>>,
+        meant: impl Fn(&str, &str) -> bool,
+    ) -> Observed<Vec<Arc<Object>>> {
         let Some(engaged) = self.world.planes.get(plane) else {
             return Observed::Unknown;
         };
         let Some(store) = engaged.store(kind) else {
             return Observed::Unknown;
         };
-        let stored = match namespace {
-            Some(namespace) => store.in_namespace(namespace),
-            None => store.all(),
-        };
-        stored.map(|mut objects| {
-            for ((_, _, within, name), found) in self.live.over(plane, kind) {
-                if namespace.is_some_and(|namespace| namespace != within) {
-                    continue;
-                }
+        pick(store).map(|mut objects| {
+            let live = self.live.over(plane, kind);
+            for ((_, _, within, name), found) in live.filter(|((_, _, within, name), _)| meant(within, name)) {
                 objects.retain(|one| one.namespace() != within || one.name() != name);
                 objects.extend(now(Some(store), found.as_ref()));
             }

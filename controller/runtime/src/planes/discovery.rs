@@ -17,9 +17,10 @@ use tokio::sync::Notify;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
+use super::change::Change;
 use super::follow::{Follow, Streams};
 use super::interest::{Interest, View, When};
-use super::store::{Change, Store};
+use super::store::Store;
 use crate::error::{Error, chain};
 
 /// The id of the one project of mode `single`.

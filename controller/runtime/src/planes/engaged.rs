@@ -12,9 +12,10 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
 
 use super::Listener;
+use super::change::Change;
 use super::follow::{Follow, Renewal, Streams};
 use super::interest::{Interest, When};
-use super::store::{Change, Store};
+use super::store::Store;
 use super::transport::Connection;
 
 /// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
@@ -39,7 +40,9 @@ impl Engaged {
         listener: &Arc<dyn Listener>,
     ) -> Self {
         let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
-        let stores = interests.iter().map(|interest| (interest.kind, Arc::default()));
+        let stores = interests
+            .iter()
+            .map(|interest| (interest.kind, Arc::new(Store::of(interest.kind))));
         let engaged = Self {
             plane,
             uid,

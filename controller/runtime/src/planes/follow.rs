@@ -14,9 +14,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
+use super::change::Change;
 use super::interest::{Interest, View};
 use super::raw::Raw;
-use super::store::{Change, Store};
+use super::store::Store;
 use crate::error::{Error, chain};
 use crate::spread;
 

@@ -5,10 +5,12 @@
 
 mod address;
 mod ahead;
+mod change;
 mod discovery;
 mod engaged;
 mod follow;
 mod interest;
+mod items;
 mod raw;
 mod stats;
 mod store;
@@ -23,14 +25,16 @@ use popcell_core::plan::Plane;
 use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
+pub use change::Change;
 pub use discovery::{Discovery, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use stats::Stats;
-pub use store::{Change, Store};
+pub use store::Store;
 pub use token::Tokens;
 pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 
+pub(crate) use items::uids;
 pub(crate) use raw::Raw;
 
 use crate::error::Error;

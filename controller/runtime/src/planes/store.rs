@@ -4,58 +4,21 @@
 //! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
 //! older than our own last write ([`Ahead`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher::Event;
+use popcell_api::kind::Kind;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::ahead::Ahead;
+use super::change::{Change, change, compare};
+use super::items::{Item, Items, uids};
 use super::raw::Raw;
-
-/// What happened to a store.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// An object is new or differs.
-    Applied {
-        /// As it was before.
-        before: Option<Arc<Object>>,
-        /// As it is.
-        now: Arc<Object>,
-    },
-    /// An object is not there any more; under a filter this may only mean that it does not match any more.
-    Gone {
-        /// Its namespace; empty for objects of the cluster.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// As it was last; `None` where it could not be read.
-        last: Option<Arc<Object>>,
-    },
-    /// An object cannot be read any more.
-    Unreadable {
-        /// Its namespace; empty for objects of the cluster.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// Why.
-        error: String,
-    },
-    /// The store is known from now on: whoever met Unknown looks again. Told after the changes that the list brought.
-    Listed,
-    /// The store is unknown from now on. What was in it is compared with the next list.
-    Lost,
-    /// Nobody watches any more: the store is unknown and empty, whatever it knew. Nothing is told of what was in it.
-    Cleared,
-}
-
-/// An object, or why it cannot be read.
-type Item = Result<Arc<Object>, String>;
-/// By namespace and name.
-type Items = BTreeMap<String, BTreeMap<String, Item>>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -67,16 +30,55 @@ struct State {
 }
 
 impl State {
-    /// Readable objects of a namespace, by name, as they are.
-    fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
-        let items = self.items.get(namespace);
-        let mut names: BTreeSet<&str> = self.ahead.names(namespace).collect();
-        names.extend(items.into_iter().flat_map(BTreeMap::keys).map(String::as_str));
-        names.into_iter().filter_map(move |name| {
-            let item = items.and_then(|items| items.get(name));
-            self.ahead
-                .over(namespace, name, item.and_then(|item| item.as_ref().ok()))
-        })
+    fn of(kind: Option<Kind>) -> Self {
+        Self {
+            items: Items::of(kind),
+            listing: Items::of(kind),
+            ..Self::default()
+        }
+    }
+
+    /// A readable object as it is.
+    fn at<'a>(&'a self, namespace: &str, name: &str) -> Option<&'a Arc<Object>> {
+        let item = self.items.get(namespace, name);
+        self.ahead
+            .over(namespace, name, item.and_then(|item| item.as_ref().ok()))
+    }
+
+    /// Readable objects of a namespace whose names begin so, by name, as they are.
+    fn within<'a>(&'a self, namespace: &'a str, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
+        let stored = self.items.within(namespace).into_iter();
+        let stored = stored.flat_map(move |named| named.range::<str, _>((Bound::Included(prefix), Bound::Unbounded)));
+        let stored = stored
+            .map(|(name, _)| name.as_str())
+            .take_while(move |name| name.starts_with(prefix));
+        let mut ahead = self
+            .ahead
+            .names(namespace)
+            .filter(|name| name.starts_with(prefix))
+            .peekable();
+        let names: Box<dyn Iterator<Item = &str>> = if ahead.peek().is_none() {
+            Box::new(stored)
+        } else {
+            Box::new(stored.chain(ahead).collect::<BTreeSet<_>>().into_iter())
+        };
+        names.filter_map(move |name| self.at(namespace, name))
+    }
+
+    /// Namespaces that have anything.
+    fn namespaces(&self) -> BTreeSet<&str> {
+        self.items.namespaces().chain(self.ahead.namespaces()).collect()
+    }
+
+    /// Readable objects that say a uid, as they are.
+    fn saying<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
+        let ahead = self.ahead.namespaces();
+        let ahead = ahead.flat_map(|namespace| self.ahead.names(namespace).map(move |name| (namespace, name)));
+        let addresses: BTreeSet<_> = self.items.saying(uid).chain(ahead).collect();
+        let found = addresses
+            .into_iter()
+            .filter_map(|(namespace, name)| self.at(namespace, name));
+        found.filter(move |one| uids(self.items.kind(), one).any(|said| said == uid))
     }
 
     fn pass(&mut self, version: &str) {
@@ -94,6 +96,14 @@ pub struct Store {
 }
 
 impl Store {
+    /// Nothing is known yet of objects of a kind.
+    pub(crate) fn of(kind: Kind) -> Self {
+        Self {
+            state: RwLock::new(State::of(Some(kind))),
+            ..Self::default()
+        }
+    }
+
     /// Whether the store was fully listed since the last reconnect.
     pub fn is_known(&self) -> bool {
         self.read().known
@@ -110,11 +120,7 @@ impl Store {
         if !state.known {
             return Observed::Unknown;
         }
-        let found = state.items.get(namespace).and_then(|named| named.get(name));
-        let object = state
-            .ahead
-            .over(namespace, name, found.and_then(|item| item.as_ref().ok()));
-        match (object, found) {
+        match (state.at(namespace, name), state.items.get(namespace, name)) {
             (None, Some(Err(_))) => Observed::Unknown,
             (object, _) => Observed::Known(object.cloned()),
         }
@@ -127,29 +133,53 @@ impl Store {
 
     /// Readable objects of a namespace, by name.
     pub fn in_namespace(&self, namespace: &str) -> Observed<Vec<Arc<Object>>> {
-        self.select(|state| state.within(namespace).cloned().collect())
+        self.starting(namespace, "")
+    }
+
+    /// Those of them whose names begin so. Its time goes by how many those are, not by how many there are.
+    pub fn starting(&self, namespace: &str, prefix: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(|state| state.within(namespace, prefix).cloned().collect())
+    }
+
+    /// Readable objects of a name, by namespace. Its time goes by the number of namespaces.
+    pub fn named(&self, name: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(|state| {
+            let namespaces = state.namespaces().into_iter();
+            namespaces
+                .filter_map(|namespace| state.at(namespace, name).cloned())
+                .collect()
+        })
+    }
+
+    /// Readable objects that are of the owner with this uid, or say that they are; WorkloadDeployments: the one that has it.
+    /// Its time goes by how many those are. Only WorkloadDeployments and Instances are found so.
+    pub fn saying(&self, uid: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(|state| state.saying(uid).cloned().collect())
+    }
+
+    /// Whether the watch has brought no object that is there, readable or not.
+    pub fn is_empty(&self) -> bool {
+        self.read().items.is_empty()
     }
 
     /// Readable objects, by namespace and name.
     pub fn all(&self) -> Observed<Vec<Arc<Object>>> {
         self.select(|state| {
-            let mut namespaces: BTreeSet<&str> = state.items.keys().map(String::as_str).collect();
-            namespaces.extend(state.ahead.namespaces());
-            let within = namespaces.into_iter().flat_map(|namespace| state.within(namespace));
-            within.cloned().collect()
+            let namespaces = state.namespaces().into_iter();
+            namespaces
+                .flat_map(|namespace| state.within(namespace, ""))
+                .cloned()
+                .collect()
         })
     }
 
     /// Namespace, name and error of what cannot be read.
     pub fn unreadable(&self) -> Vec<(String, String, String)> {
         let state = self.read();
-        let named = state
-            .items
-            .iter()
-            .flat_map(|(namespace, named)| named.iter().map(move |(name, item)| (namespace, name, item)));
-        named
-            .filter_map(|(namespace, name, item)| Some((namespace.clone(), name.clone(), item.as_ref().err()?.clone())))
-            .collect()
+        let unreadable = |(namespace, name, item): (&str, &str, &Item)| {
+            Some((namespace.to_owned(), name.to_owned(), item.as_ref().err()?.clone()))
+        };
+        state.items.iter().filter_map(unreadable).collect()
     }
 
     /// Follows whether there is any object, readable or not.
@@ -216,7 +246,7 @@ impl Store {
         let mut state = self.write();
         let changes = match event {
             Event::Init => {
-                state.listing.clear();
+                state.listing = Items::of(state.items.kind());
                 state.ahead.begin();
                 Vec::new()
             }
@@ -226,12 +256,13 @@ impl Store {
                 Vec::new()
             }
             Event::InitDone => {
-                let listed = std::mem::take(&mut state.listing);
+                let empty = Items::of(state.items.kind());
+                let listed = std::mem::replace(&mut state.listing, empty);
                 let before = std::mem::replace(&mut state.items, listed);
                 let State { items, ahead, .. } = &mut *state;
                 ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
                 (state.known, state.trouble) = (true, None);
-                let mut changes = compare(before, &state.items);
+                let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
                 changes
             }
@@ -240,7 +271,7 @@ impl Store {
                 let version = raw.version().to_owned();
                 let before = insert(&mut state.items, raw);
                 state.pass(&version);
-                let now = state.items.get(&namespace).and_then(|named| named.get(&name));
+                let now = state.items.get(&namespace, &name);
                 now.and_then(|now| change(&namespace, &name, before, now))
                     .into_iter()
                     .collect()
@@ -271,7 +302,7 @@ impl Store {
     /// Nobody watches any more.
     pub(crate) fn clear(&self) -> Change {
         let mut state = self.write();
-        *state = State::default();
+        *state = State::of(state.items.kind());
         self.set_due(&state);
         drop(state);
         self.occupy(false);
@@ -294,8 +325,7 @@ impl Store {
 }
 
 fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
-    let item = items.get(namespace).and_then(|named| named.get(name));
-    matches!(item, Some(Ok(object)) if object.uid() == uid)
+    matches!(items.get(namespace, name), Some(Ok(object)) if object.uid() == uid)
 }
 
 /// What is without a name has no place: servers do not send such objects.
@@ -304,59 +334,15 @@ fn insert<const METADATA: bool>(items: &mut Items, raw: Raw<METADATA>) -> Option
     if name.is_empty() {
         return None;
     }
-    let item = raw.object.map(Arc::from);
-    items.entry(namespace).or_default().insert(name, item)
+    items.insert(&namespace, &name, raw.object.map(Arc::from))
 }
 
 fn remove<const METADATA: bool>(items: &mut Items, raw: Raw<METADATA>) -> Option<Change> {
-    let named = items.get_mut(raw.namespace())?;
-    let before = named.remove(raw.name())?;
-    if named.is_empty() {
-        items.remove(raw.namespace());
-    }
+    let before = items.remove(raw.namespace(), raw.name())?;
     Some(Change::Gone {
         namespace: raw.namespace().to_owned(),
         name: raw.name().to_owned(),
         // The event carries the object as it was last, finalizers gone and all.
         last: raw.object.map(Arc::from).or(before).ok(),
     })
-}
-
-fn compare(mut before: Items, now: &Items) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (namespace, named) in now {
-        let mut old = before.remove(namespace).unwrap_or_default();
-        for (name, item) in named {
-            changes.extend(change(namespace, name, old.remove(name), item));
-        }
-        before.insert(namespace.clone(), old);
-    }
-    for (namespace, named) in before {
-        changes.extend(named.into_iter().map(|(name, item)| Change::Gone {
-            namespace: namespace.clone(),
-            name,
-            last: item.ok(),
-        }));
-    }
-    changes
-}
-
-fn change(namespace: &str, name: &str, before: Option<Item>, now: &Item) -> Option<Change> {
-    match (before, now) {
-        (Some(Ok(before)), Ok(now)) if same(&before, now) => None,
-        (before, Ok(now)) => Some(Change::Applied {
-            before: before.and_then(Result::ok),
-            now: Arc::clone(now),
-        }),
-        (Some(Err(before)), Err(error)) if before == *error => None,
-        (_, Err(error)) => Some(Change::Unreadable {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            error: error.clone(),
-        }),
-    }
-}
-
-fn same(before: &Object, now: &Object) -> bool {
-    before.uid() == now.uid() && before.resource_version() == now.resource_version()
 }

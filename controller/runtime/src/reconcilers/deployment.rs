@@ -9,6 +9,7 @@ use popcell_core::deployment::{self, Networks};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Plan, Plane};
+use popcell_core::slots;
 
 use super::events;
 use crate::pass::{Reconciler, Sight, refs};
@@ -38,8 +39,8 @@ impl Reconciler for Deployment {
         let deployment = sight
             .get(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace, &key.name)
             .known()??;
-        let instances = sight.in_namespace(plane, kind::INSTANCE, &key.namespace).known()?;
-        let networks = self.networking.then(|| Networked::look(sight, plane, &key.namespace));
+        let instances = instances(sight, plane, &deployment).known()?;
+        let networks = self.networking.then(|| Networked::look(sight, plane, &deployment));
         let [locations, bindings, contexts, claims, subnets] = match &networks {
             Some(networks) => networks.0.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
@@ -103,12 +104,29 @@ const NETWORKED: [Kind; 5] = [
 struct Networked([Observed<Vec<Arc<Object>>>; 5]);
 
 impl Networked {
-    fn look(sight: &Sight<'_>, plane: &Plane, namespace: &str) -> Self {
+    fn look(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Self {
         Self(NETWORKED.map(|kind| match kind {
-            kind::NETWORK_BINDING => sight.in_namespace(plane, kind, namespace),
+            kind::NETWORK_BINDING => {
+                let prefix = deployment::binding_prefix(deployment.name());
+                sight.starting(plane, kind, deployment.namespace(), &prefix)
+            }
             _ => sight.all(plane, kind),
         }))
     }
+}
+
+/// Instances that say they are of a WorkloadDeployment, and those at the names of its slots.
+fn instances(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Vec<Arc<Object>>> {
+    let namespace = deployment.namespace();
+    let of_it = sight.saying(plane, kind::INSTANCE, deployment.uid());
+    let named = sight.starting(plane, kind::INSTANCE, namespace, &slots::prefix(deployment.name()));
+    let (Observed::Known(of_it), Observed::Known(mut found)) = (of_it, named) else {
+        return Observed::Unknown;
+    };
+    found.extend(of_it.into_iter().filter(|one| one.namespace() == namespace));
+    found.sort_by(|one, other| one.name().cmp(other.name()));
+    found.dedup_by(|one, other| one.name() == other.name());
+    Observed::Known(found)
 }
 
 /// The WorkloadDeployment that an Instance or NetworkBinding is of: its controller, else the one that it is labelled with.

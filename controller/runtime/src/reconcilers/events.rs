@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use popcell_api::kind::Kind;
+use popcell_api::kind::{self, Kind};
 use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 
-use crate::planes::Change;
+use crate::planes::{Change, Store};
 use crate::queue::Key;
 use crate::world::World;
 
@@ -84,15 +85,31 @@ pub(super) fn keys_where(world: &World, plane: &Plane, kind: Kind, is_meant: imp
 
 /// What a store holds, where it is known.
 pub(super) fn stored(world: &World, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Object>> {
-    let engaged = world.planes.get(plane);
-    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
-    let objects = store.map(|store| match namespace {
+    picked(world, plane, kind, |store| match namespace {
         Some(namespace) => store.in_namespace(namespace),
         None => store.all(),
-    });
-    objects
-        .and_then(popcell_core::observed::Observed::known)
-        .unwrap_or_default()
+    })
+}
+
+/// Instances in the cell that are of a WorkloadDeployment, or say so.
+pub(super) fn instances_saying(world: &World, uid: &str) -> Vec<Key> {
+    let found = picked(world, &Plane::Cell, kind::INSTANCE, |store| store.saying(uid));
+    found
+        .iter()
+        .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
+        .collect()
+}
+
+/// What is found in a store, where it is known.
+pub(super) fn picked(
+    world: &World,
+    plane: &Plane,
+    kind: Kind,
+    pick: impl FnOnce(&Store) -> Observed<Vec<Arc<Object>>>,
+) -> Vec<Arc<Object>> {
+    let engaged = world.planes.get(plane);
+    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
+    store.and_then(|store| pick(store).known()).unwrap_or_default()
 }
 
 /// Engaged projects.

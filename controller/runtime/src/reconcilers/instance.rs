@@ -5,14 +5,16 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
+use popcell_core::deployment;
 use popcell_core::instance::{self, Quota};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
+use super::deployment::owner;
+use super::events;
 use super::remote::{Claimed, instances_of};
-use super::{deployment, events};
 use crate::cell::Cell;
 use crate::pass::{Reconciler, Sight, refs};
 use crate::planes::Change;
@@ -42,21 +44,24 @@ impl Reconciler for Instance {
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
         let found = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()??;
-        let deployments = sight
-            .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
-            .known()?;
-        let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID);
-        let deployment = deployments.iter().find(|one| Some(one.uid()) == uid);
-        let bindings = if self.cell.networking {
-            sight.in_namespace(plane, kind::NETWORK_BINDING, &key.namespace)
-        } else {
-            Observed::Unknown
+        let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
+        let deployment = of_uid(
+            sight.saying(plane, kind::WORKLOAD_DEPLOYMENT, uid).known()?,
+            &key.namespace,
+        );
+        let bindings = match &deployment {
+            _ if !self.cell.networking => Observed::Unknown,
+            Some(deployment) => {
+                let prefix = deployment::binding_prefix(deployment.name());
+                sight.starting(plane, kind::NETWORK_BINDING, &key.namespace, &prefix)
+            }
+            None => Observed::Known(Vec::new()),
         };
         let bindings = bindings.as_ref().map(|all| refs(all));
         let decide = |quota: Quota<'_>| {
             instance::decide(&instance::Observation {
                 instance: &found,
-                deployment: deployment.map(AsRef::as_ref),
+                deployment: deployment.as_deref(),
                 bindings: bindings.as_ref().map(Vec::as_slice),
                 quota,
                 no_budget_grace: self.cell.no_budget_grace,
@@ -86,11 +91,11 @@ impl Reconciler for Instance {
                 self.keys(world, plane)
             }
             (Plane::Cell, kind::INSTANCE) => events::key(plane, change),
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| within(world, namespace))
-                .unwrap_or_default(),
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
+                .flat_map(|deployment| events::instances_saying(world, deployment.uid()))
+                .collect(),
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change)
-                .filter_map(|binding| deployment::owner(binding))
+                .filter_map(|binding| owner(binding))
                 .flat_map(|owner| of_deployment(world, &owner))
                 .collect(),
             (Plane::Cell, NAMESPACE) => events::address(change)
@@ -117,10 +122,8 @@ impl Reconciler for Instance {
 
 impl Instance {
     fn of_project(&self, world: &World, id: &str) -> Vec<Key> {
-        let all = events::stored(world, &Plane::Cell, kind::INSTANCE, None);
-        let is_of = |one: &&Arc<Object>| self.cell.project(world, one.namespace()).as_deref() == Some(id);
+        let all = self.cell.instances(world, id);
         all.iter()
-            .filter(is_of)
             .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
             .collect()
     }
@@ -133,10 +136,15 @@ fn within(world: &World, namespace: &str) -> Vec<Key> {
         .collect()
 }
 
-fn of_deployment(world: &World, deployment: &Key) -> Vec<Key> {
-    let all = events::stored(world, &Plane::Cell, kind::INSTANCE, Some(&deployment.namespace));
-    all.iter()
-        .filter(|one| deployment::owner(one).as_ref() == Some(deployment))
-        .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
-        .collect()
+/// Whoever waits for a NetworkBinding has its WorkloadDeployment.
+fn of_deployment(world: &World, owner: &Key) -> Vec<Key> {
+    let cell = world.planes.get(&Plane::Cell);
+    let store = cell.as_ref().and_then(|cell| cell.store(kind::WORKLOAD_DEPLOYMENT));
+    let found = store.and_then(|store| store.get(&owner.namespace, &owner.name).known().flatten());
+    found.map_or_else(Vec::new, |found| events::instances_saying(world, found.uid()))
+}
+
+/// The WorkloadDeployment of a uid, in a namespace.
+pub(super) fn of_uid(found: Vec<Arc<Object>>, namespace: &str) -> Option<Arc<Object>> {
+    found.into_iter().find(|one| one.namespace() == namespace)
 }

@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::CLAIM_PROJECTS;
-use popcell_core::object::Fields;
+use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::cell::Identity;
 use popcell_core::remote::claim;
@@ -24,7 +24,7 @@ use super::events;
 use crate::apply::ApplyError;
 use crate::cell::{Cell, MISMATCH_AGAIN};
 use crate::pass::{Live, Reconciler, Sight};
-use crate::planes::Change;
+use crate::planes::{Change, Store};
 use crate::queue::{Key, Pace};
 use crate::world::World;
 
@@ -139,9 +139,10 @@ impl Reconciler for Remote {
                 woken
             }
             (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
-            (Plane::Project(_), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
+            (Plane::Project(id), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
                 let mut woken = self.record();
-                woken.extend(self.all(world).into_iter().filter(|key| key.plane == *plane));
+                woken.extend(self.claims(world, plane, None));
+                woken.extend(self.of_project(world, id));
                 woken
             }
             (Plane::Project(id), kind::RESOURCE_CLAIM) => events::both(change)
@@ -189,9 +190,31 @@ impl Remote {
 
     /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.
     fn of_deployment(&self, world: &World, namespace: &str, deployment: &str) -> Vec<Key> {
-        let mut woken = self.within(world, namespace);
-        woken.retain(|key| slots::ordinal_of(deployment, &key.name).is_some());
-        woken
+        let prefix = slots::prefix(deployment);
+        let starting =
+            |plane: &Plane, kind| events::picked(world, plane, kind, |store| store.starting(namespace, &prefix));
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for plane in [Plane::Cell, Plane::Hub] {
+            names.extend(starting(&plane, kind::INSTANCE).iter().map(|one| one.name().to_owned()));
+        }
+        names.extend(self.claimed(world, namespace, &prefix));
+        names
+            .iter()
+            .filter(|name| slots::deployment_of(name) == Some(deployment))
+            .flat_map(|name| self.of_instance(world, namespace, name))
+            .collect()
+    }
+
+    /// Instances of a cell namespace whose names begin so and that have claims where the namespace says.
+    fn claimed(&self, world: &World, namespace: &str, prefix: &str) -> Vec<String> {
+        let Some((project, within)) = self.cell.home_of(world, namespace) else {
+            return Vec::new();
+        };
+        let prefix = claim::name(prefix);
+        let pick = |store: &Store| store.starting(&within, &prefix);
+        let claims = events::picked(world, &Plane::Project(project), kind::RESOURCE_CLAIM, pick);
+        let name = |claim: &Arc<Object>| claim::instance_name(claim).map(str::to_owned);
+        claims.iter().filter_map(name).collect()
     }
 
     /// Copies and claims that a cell namespace has or should have.
@@ -207,6 +230,14 @@ impl Remote {
             woken.extend(self.claims(world, &plane, Some(namespace)));
         }
         woken.into_iter().collect()
+    }
+
+    /// Claims that the Instances of a project have or should have.
+    fn of_project(&self, world: &World, id: &str) -> Vec<Key> {
+        let instances = self.cell.instances(world, id);
+        let plane = Plane::Project(id.to_owned());
+        let key = |one: &Arc<Object>| Key::new(&plane, one.namespace(), one.name());
+        instances.iter().map(key).collect()
     }
 
     /// Keys of a project's claims that this cell has made, for Instances of one cell namespace or of all.

@@ -9,6 +9,7 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::remote::claim::{self, Home, Observation};
+use popcell_core::slots;
 
 use crate::apply::ApplyError;
 use crate::breaker::Server;
@@ -25,7 +26,8 @@ pub(in crate::reconcilers) struct Claimed {
     name: String,
     cell_namespace: Option<Arc<Object>>,
     instance: Option<Arc<Object>>,
-    deployments: Vec<Arc<Object>>,
+    /// The one in which the name stands for a slot.
+    slot: Option<Arc<Object>>,
     project: Option<String>,
     claims: Observed<Vec<Arc<Object>>>,
     record: Option<Arc<Object>>,
@@ -37,9 +39,7 @@ impl Claimed {
         let plane = &Plane::Cell;
         let cell_namespace = sight.get(plane, NAMESPACE, "", namespace).known()?;
         let instance = sight.get(plane, kind::INSTANCE, namespace, name).known()?;
-        let deployments = sight
-            .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, namespace)
-            .known()?;
+        let slot = slot(sight, namespace, name).known()?;
         let project = cell.home(namespace, cell_namespace.as_deref()).project();
         let project = project.map(str::to_owned);
         let record = sight.read_live(plane, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
@@ -48,7 +48,7 @@ impl Claimed {
             name: name.to_owned(),
             cell_namespace,
             instance,
-            deployments,
+            slot,
             project: None,
             claims: Observed::Unknown,
             record: record.flatten(),
@@ -62,7 +62,7 @@ impl Claimed {
     /// The same with claims of this project.
     pub(super) fn in_project(mut self, sight: &Sight<'_>, project: &str) -> Self {
         let plane = Plane::Project(project.to_owned());
-        self.claims = sight.all(&plane, kind::RESOURCE_CLAIM);
+        self.claims = sight.named(&plane, kind::RESOURCE_CLAIM, &claim::name(&self.name));
         self.project = Some(project.to_owned());
         self
     }
@@ -80,12 +80,7 @@ impl Claimed {
         view: impl FnOnce(Option<&Observation<'_>>) -> R,
     ) -> R {
         let Some(source) = cell.source() else { return view(None) };
-        let name = claim::name(&self.name);
-        let claims = self.claims.as_ref().map(|all| {
-            let mut claims = refs(all);
-            claims.retain(|one| one.name() == name);
-            claims
-        });
+        let claims = self.claims.as_ref().map(|all| refs(all));
         view(Some(&Observation {
             identity: &cell.facts.identity(),
             source,
@@ -95,12 +90,18 @@ impl Claimed {
             cell_namespace: self.cell_namespace.as_deref(),
             single: cell.single.as_deref(),
             instance: self.instance.as_deref(),
-            deployments: &refs(&self.deployments),
+            deployments: &Vec::from_iter(self.slot.as_deref()),
             claims: claims.as_ref().map(Vec::as_slice),
             record: self.record.as_deref(),
             program_namespace: &cell.namespace,
         }))
     }
+}
+
+/// The WorkloadDeployment of the cell in which a name stands for a slot.
+pub(super) fn slot(sight: &Sight<'_>, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
+    let deployment = slots::deployment_of(name).unwrap_or_default();
+    sight.get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, namespace, deployment)
 }
 
 /// Cell namespace and name of the Instances that a claim may be for. Without the label that says so, it is for the one of
@@ -140,12 +141,12 @@ pub(in crate::reconcilers) fn instances_of(
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
     let sight = Sight::new(world, live);
     let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
-    let claims = sight.all(&key.plane, kind::RESOURCE_CLAIM);
+    let name = claim::name(&key.name);
+    let claims = sight.named(&key.plane, kind::RESOURCE_CLAIM, &name);
     let (Observed::Known(Some(_)), Observed::Known(claims)) = (instance, claims) else {
         return Ok(());
     };
-    let name = claim::name(&key.name);
-    if claims.iter().any(|one| one.name() == name) {
+    if !claims.is_empty() {
         return Ok(());
     }
     // Many may wait for a project that takes none: what they would read first costs the cell.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use popcell_api::kind;
+use popcell_api::{kind, labels};
 use popcell_core::identity;
-use popcell_core::object::Object;
+use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::copy::{self, Observation};
@@ -15,7 +15,10 @@ use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::pass::{Live, Sight, refs};
 use crate::queue::Key;
+use crate::reconcilers::instance::of_uid;
 use crate::world::World;
+
+use super::claimed::slot;
 
 /// A hub Namespace that does not say whose it is may be about to: it is not watched.
 const LABELS_AGAIN: Duration = Duration::from_secs(30);
@@ -24,12 +27,12 @@ const LABELS_AGAIN: Duration = Duration::from_secs(30);
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
     let sight = Sight::new(world, live);
     let instance = sight.get(&Plane::Cell, kind::INSTANCE, &key.namespace, &key.name);
-    let deployments = sight.in_namespace(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, &key.namespace);
+    let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+    let deployments = deployments(&sight, key, &instance, &copy);
     let (Observed::Known(instance), Observed::Known(deployments)) = (instance, deployments) else {
         return Ok(());
     };
     if instance.is_some() {
-        let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
         if let Observed::Known(None) = copy {
             cell.facts.confirm(cell, &world.applier).await;
         }
@@ -45,20 +48,40 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
     Ok(())
 }
 
+/// WorkloadDeployments of the cell that a copy may be of: by its name, or because Instance or copy say so.
+fn deployments(
+    sight: &Sight<'_>,
+    key: &Key,
+    instance: &Observed<Option<Arc<Object>>>,
+    copy: &Observed<Option<Arc<Object>>>,
+) -> Observed<Vec<Arc<Object>>> {
+    let Observed::Known(slot) = slot(sight, &key.namespace, &key.name) else {
+        return Observed::Unknown;
+    };
+    let mut found = Vec::from_iter(slot);
+    for one in [instance, copy] {
+        let Observed::Known(Some(one)) = one else { continue };
+        let uid = one.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
+        if let Observed::Known(said) = sight.saying(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, uid) {
+            found.extend(of_uid(said, &key.namespace));
+        }
+    }
+    Observed::Known(found)
+}
+
 /// Decides one pass.
 pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
     let source = cell.source()?;
     let plane = &Plane::Cell;
-    let instance = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()?;
-    let deployments = sight
-        .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
-        .known()?;
+    let instance = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name);
+    let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+    let deployments = deployments(sight, key, &instance, &copy).known()?;
     let deployments = refs(&deployments);
+    let instance = instance.known()?;
     let hub_namespace = match sight.read_live(&Plane::Hub, NAMESPACE, "", &key.namespace) {
         Some(read) => Observed::Known(read),
         None => Observed::Unknown,
     };
-    let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
     let owner = copy::hub_deployment(&key.name, instance.as_deref(), &deployments);
     let lives = owner.map_or(Observed::Unknown, |(_, uid)| Observed::Known(cell.facts.lives(uid)));
     let mut plan = copy::decide(&Observation {

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use popcell_api::kind::WORKLOAD_DEPLOYMENT;
 use proptest::prelude::*;
 
 use super::*;
 
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const NAMES: [&str; 3] = ["a", "ab", "b"];
 
 /// What somebody does to an object.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +91,7 @@ struct Model {
 impl Model {
     fn new() -> Self {
         Self {
-            store: Store::default(),
+            store: Store::of(WORKLOAD_DEPLOYMENT),
             version: 0,
             objects: BTreeMap::new(),
             events: Vec::new(),
@@ -209,6 +210,26 @@ impl Model {
                 fits,
                 "{name} is read as {read:?} after our write at {floor}: {history:?}"
             );
+        }
+        self.check_lookups();
+    }
+
+    /// Every lookup finds what a walk through everything finds.
+    fn check_lookups(&self) {
+        let Observed::Known(all) = self.store.all() else {
+            return;
+        };
+        let walked =
+            |meant: &dyn Fn(&Object) -> bool| -> Vec<_> { all.iter().filter(|one| meant(one)).cloned().collect() };
+        for uid in (0..=self.version).map(|version| format!("u{version}")) {
+            let found = self.store.saying(&uid).known();
+            assert_eq!(found, Some(walked(&|one| one.uid() == uid)), "{uid}");
+        }
+        for name in NAMES {
+            assert_eq!(self.store.named(name).known(), Some(walked(&|one| one.name() == name)));
+            let prefix = &name[..1];
+            let found = self.store.starting("n", prefix).known();
+            assert_eq!(found, Some(walked(&|one| one.name().starts_with(prefix))));
         }
     }
 

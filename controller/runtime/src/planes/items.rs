@@ -1,0 +1,172 @@
+//! Objects of one kind by namespace and name, and by the uids under which others look for them.
+//!
+//! Invariant: an object is found by exactly the uids that it says now ([`uids`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use popcell_api::kind::{self, Kind};
+use popcell_api::labels;
+use popcell_core::object::{Fields, Object};
+
+/// An object, or why it cannot be read.
+pub(super) type Item = Result<Arc<Object>, String>;
+/// Objects of one namespace.
+pub(super) type Named = BTreeMap<String, Item>;
+
+/// Uids under which objects of a kind are looked for: a WorkloadDeployment under its own, an Instance under those that it
+/// may be of. Decisions see which of them count.
+pub(crate) fn uids(kind: Option<Kind>, object: &Object) -> impl Iterator<Item = &str> {
+    let own = (kind == Some(kind::WORKLOAD_DEPLOYMENT)).then(|| object.uid());
+    let of = (kind == Some(kind::INSTANCE)).then(|| {
+        let owners = object.metadata.owner_references.iter().flatten();
+        let owners = owners.map(|one| one.uid.as_str());
+        owners.chain(object.label(labels::WORKLOAD_DEPLOYMENT_UID))
+    });
+    own.into_iter()
+        .chain(of.into_iter().flatten())
+        .filter(|uid| !uid.is_empty())
+}
+
+/// What a list and the watch after it have brought.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    kind: Option<Kind>,
+    named: BTreeMap<String, Named>,
+    by_uid: BTreeMap<String, BTreeSet<(String, String)>>,
+}
+
+impl Items {
+    /// Nothing yet. Without a kind, objects are found by name only.
+    pub(super) fn of(kind: Option<Kind>) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.kind
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Option<&Item> {
+        self.named.get(namespace)?.get(name)
+    }
+
+    pub(super) fn within(&self, namespace: &str) -> Option<&Named> {
+        self.named.get(namespace)
+    }
+
+    pub(super) fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.named.keys().map(String::as_str)
+    }
+
+    /// Namespace, name and item of everything.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str, &Item)> {
+        self.named.iter().flat_map(|(namespace, named)| {
+            named
+                .iter()
+                .map(move |(name, item)| (namespace.as_str(), name.as_str(), item))
+        })
+    }
+
+    /// Namespace and name of what says a uid.
+    pub(super) fn saying(&self, uid: &str) -> impl Iterator<Item = (&str, &str)> {
+        let found = self.by_uid.get(uid).into_iter().flatten();
+        found.map(|(namespace, name)| (namespace.as_str(), name.as_str()))
+    }
+
+    pub(super) fn insert(&mut self, namespace: &str, name: &str, item: Item) -> Option<Item> {
+        let now = item.as_ref().ok().cloned();
+        let before = self
+            .named
+            .entry(namespace.to_owned())
+            .or_default()
+            .insert(name.to_owned(), item);
+        self.forget(namespace, name, before.as_ref());
+        for uid in now.iter().flat_map(|now| uids(self.kind, now)) {
+            let address = (namespace.to_owned(), name.to_owned());
+            self.by_uid.entry(uid.to_owned()).or_default().insert(address);
+        }
+        before
+    }
+
+    pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Item> {
+        let named = self.named.get_mut(namespace)?;
+        let before = named.remove(name)?;
+        if named.is_empty() {
+            self.named.remove(namespace);
+        }
+        self.forget(namespace, name, Some(&before));
+        Some(before)
+    }
+
+    pub(super) fn into_named(self) -> BTreeMap<String, Named> {
+        self.named
+    }
+
+    fn forget(&mut self, namespace: &str, name: &str, before: Option<&Item>) {
+        let Some(Ok(before)) = before else { return };
+        let address = (namespace.to_owned(), name.to_owned());
+        for uid in uids(self.kind, before) {
+            if let Some(found) = self.by_uid.get_mut(uid) {
+                found.remove(&address);
+                if found.is_empty() {
+                    self.by_uid.remove(uid);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn instance(name: &str, owner: Option<&str>, label: Option<&str>) -> Item {
+        let owner =
+            owner.map(|uid| json!([{ "apiVersion": "v1", "kind": "WorkloadDeployment", "name": "web", "uid": uid }]));
+        let label = label.map(|uid| json!({ "compute.datumapis.com/workload-deployment-uid": uid }));
+        let metadata = json!({ "name": name, "namespace": "n", "ownerReferences": owner, "labels": label });
+        Ok(Arc::new(
+            serde_json::from_value(json!({ "metadata": metadata })).unwrap(),
+        ))
+    }
+
+    fn saying(items: &Items, uid: &str) -> Vec<String> {
+        items.saying(uid).map(|(_, name)| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn instances_are_found_by_what_they_say_now() {
+        let mut items = Items::of(Some(kind::INSTANCE));
+        items.insert("n", "web-0", instance("web-0", Some("a"), Some("a")));
+        items.insert("n", "web-1", instance("web-1", Some("b"), Some("a")));
+        items.insert("n", "bare", instance("bare", None, None));
+        items.insert("n", "odd", Err("unreadable".to_owned()));
+        assert_eq!(saying(&items, "a"), ["web-0", "web-1"]);
+        assert_eq!(saying(&items, "b"), ["web-1"]);
+        assert!(saying(&items, "").is_empty());
+
+        // The label goes, then the object cannot be read, then it is gone.
+        items.insert("n", "web-1", instance("web-1", Some("b"), None));
+        items.insert("n", "web-0", Err("unreadable".to_owned()));
+        assert!(saying(&items, "a").is_empty());
+        items.remove("n", "web-1");
+        items.remove("n", "odd");
+        assert!(items.by_uid.is_empty(), "{:?}", items.by_uid);
+    }
+
+    #[test]
+    fn other_kinds_are_found_by_name_only() {
+        let mut items = Items::of(Some(kind::RESOURCE_CLAIM));
+        items.insert("n", "web-0", instance("web-0", Some("a"), Some("a")));
+        assert!(items.by_uid.is_empty());
+    }
+}
