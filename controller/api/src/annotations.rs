@@ -29,6 +29,8 @@ pub const PROJECT_GONE_SINCE: &str = "compute.datumapis.com/project-gone-since";
 pub const SOURCE_UID: &str = "compute.datumapis.com/source-uid";
 /// On the cell WorkloadDeployment: ordinals whose claim was granted.
 pub const GRANTED_SLOTS: &str = "compute.datumapis.com/granted-slots";
+/// Beside [`GRANTED_SLOTS`]: what each of those claims asked for. Without it, what the template asks for.
+pub const GRANTED_SIZE: &str = "compute.datumapis.com/granted-size";
 
 /// On objects on the hub: RFC 3339 time at which `popcell reinterpret` had Karmada interpret the object anew. Karmada
 /// carries it to the cell, where it means nothing.

@@ -278,6 +278,8 @@ pub enum Note {
     /// [`crate::metrics::QUOTA_FAILURES`]. Given at the transition only, like the event beside it; counted once the plan
     /// was carried out.
     QuotaFailed(&'static str),
+    /// A claim is deleted in a project that its Namespace in the cell does not name; counted once the plan was carried out.
+    ClaimOrphaned,
     /// Dropped without error (domain.md B5, B5b); the text says why.
     Dropped(&'static str),
 }
@@ -299,6 +301,9 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// Whether they rest on each other.
     pub order: Order,
+    /// Writes that rest on nothing and on which nothing rests, the status included: carried out at the end, whatever became
+    /// of the rest. None of them is a delete.
+    pub aside: Vec<Action>,
     /// The write of the object's own status, after all actions; left out when one failed on the same plane. When one failed
     /// on another, it is written all the same: so it says nothing of what this plan writes there.
     pub status: Option<Patch>,
@@ -317,7 +322,12 @@ pub struct Plan {
 impl Plan {
     /// Whether carrying it out sends nothing.
     pub fn is_quiet(&self) -> bool {
-        self.actions.is_empty() && self.status.is_none() && self.events.is_empty()
+        self.writes().next().is_none() && self.status.is_none() && self.events.is_empty()
+    }
+
+    /// All writes but that of the status.
+    pub fn writes(&self) -> impl Iterator<Item = &Action> {
+        self.actions.iter().chain(&self.aside)
     }
 
     /// A plan that only says why there is nothing to do.

@@ -31,6 +31,16 @@ pub fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
     requests
 }
 
+/// The same as a text that is equal for equal sizes, such as `instances=1,vcpus=2000,memory=4096`.
+pub fn size(spec: &Value) -> String {
+    let short = |resource: &'static str| resource.rsplit('/').next().unwrap_or(resource);
+    let each = requests(spec).into_iter();
+    let each: Vec<String> = each
+        .map(|(resource, amount)| format!("{}={amount}", short(resource)))
+        .collect();
+    each.join(",")
+}
+
 /// Whether a claim asks for exactly what the spec of an Instance does, in any order. A claim whose requests cannot be read
 /// asks for something else.
 pub fn is_claimed(claim: &Object, spec: &Value) -> bool {

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use popcell_api::annotations;
+use serde_json::Value;
 
 use crate::object::{Fields, Object};
+use crate::sizing;
 
 /// Most slots that a WorkloadDeployment may ask for (domain.md 3.1); what asks for more is read as this many, so that no
 /// number in a spec can exhaust the process.
@@ -46,9 +48,13 @@ pub fn desired(deployment: &Object) -> i64 {
         .clamp(0, MOST)
 }
 
-/// Slots whose claim was granted, as the WorkloadDeployment remembers them (design.md 7.5-9). What is no ordinal in the
-/// list is passed over.
-pub fn granted(deployment: &Object) -> BTreeSet<i64> {
+/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them (design.md
+/// 7.5-9). What is no ordinal in the list is passed over.
+pub fn granted(deployment: &Object, spec: Option<&Value>) -> BTreeSet<i64> {
+    let of_size = deployment.annotation(annotations::GRANTED_SIZE);
+    if of_size.is_some_and(|of_size| spec.map(sizing::size).as_deref() != Some(of_size)) {
+        return BTreeSet::new();
+    }
     let list = deployment.annotation(annotations::GRANTED_SLOTS).unwrap_or_default();
     list.split(',')
         .filter_map(|one| one.trim().parse().ok())
@@ -114,9 +120,8 @@ mod tests {
     fn granted_slots_are_read_as_they_are_written() {
         let with = |list: &str| {
             let annotations = json!({ "compute.datumapis.com/granted-slots": list });
-            granted(&object(
-                json!({ "metadata": { "name": "a", "annotations": annotations } }),
-            ))
+            let deployment = object(json!({ "metadata": { "name": "a", "annotations": annotations } }));
+            granted(&deployment, None)
         };
         let slots = BTreeSet::from([0, 2, 10]);
         assert_eq!(granted_list(&slots).as_deref(), Some("0,2,10"));

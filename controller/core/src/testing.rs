@@ -86,6 +86,7 @@ impl World {
         let mut start = plan.clone();
         if writes < plan.actions.len() {
             start.actions.truncate(writes);
+            start.aside.clear();
             start.status = None;
         }
         self.apply(&start);
@@ -115,6 +116,14 @@ impl World {
         {
             self.writes += 1;
             self.patch(patch);
+        }
+        for action in &plan.aside {
+            self.writes += 1;
+            match action {
+                Action::Create { target, object } => self.create(target, object),
+                Action::Patch(patch) => self.patch(patch),
+                Action::Delete(_) => panic!("a delete aside: {action}"),
+            }
         }
     }
 

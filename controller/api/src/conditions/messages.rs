@@ -55,6 +55,11 @@ pub fn replicas_pending_quota(pending: i32, desired: i32) -> String {
     format!("{pending} of {desired} desired replicas are pending quota")
 }
 
+/// Available=False and ReplicasReady=False/NameConflict in a cell: somebody else's object has a name that is needed.
+pub fn held_by_another(kind: &str, name: &str) -> String {
+    format!("{kind} {name} is held by another owner: delete it, or rename the Workload")
+}
+
 /// ReplicasReady=True/ReplicasAvailable.
 pub fn replicas_available(available: i32, desired: i32) -> String {
     format!("{available}/{desired} replicas available")
@@ -101,6 +106,10 @@ mod tests {
                 "1 of 3 desired replicas are pending quota",
             ),
             (replicas_available(2, 2), "2/2 replicas available"),
+            (
+                held_by_another("Instance", "web-1"),
+                "Instance web-1 is held by another owner: delete it, or rename the Workload",
+            ),
             (networks_not_found(&["a", "b"]), "Unable to find networks: a, b"),
         ] {
             assert_eq!(message, expected);

@@ -12,13 +12,17 @@ mod template;
 mod tests;
 
 use jiff::Timestamp;
+use popcell_api::conditions::reasons;
 use popcell_api::{annotations, finalizers, gates, kind};
 use serde_json::{Value, json};
 
 use crate::edit::{self, Edit};
+use crate::names;
 use crate::object::{Fields, Object};
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
+use crate::remote::HELD_BY_OTHERS;
+use crate::sizing;
 use crate::slots;
 pub use networks::{Networks, binding_name, binding_prefix};
 use rollout::{Instances, Step};
@@ -86,6 +90,12 @@ impl<'a> Pass<'a> {
         if deployment.deleting() {
             return self.finalise();
         }
+        // What runs already stays: it came from where names were checked by other rules.
+        if self.ours.is_empty()
+            && let Some((reason, message)) = refusal(deployment)
+        {
+            return self.refuse(reason, message);
+        }
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
             self.plan.actions.extend(edit.action());
@@ -95,22 +105,36 @@ impl<'a> Pass<'a> {
             return self.unreadable("/spec/template/spec");
         };
         let networks = self.seen.networks.as_ref();
-        let networks = networks.map(|seen| networks::settle(deployment, seen, &mut self.plan));
+        let mut asked = Plan::default();
+        let networks = networks.map(|seen| networks::settle(deployment, seen, &mut asked));
+        // Networks that cannot be asked for hold up their gates, and nothing else.
+        self.plan.aside = asked.actions;
+        self.plan.notes.extend(asked.notes);
         let networks_are_there = networks.as_ref().is_none_or(|networks| networks.ready);
         let sorted = Instances::sort(deployment, &template, &self.ours);
         self.heal(&sorted, &template);
         if networks_are_there {
             self.open_gates();
         }
-        self.roll(&sorted, &template, networks.as_ref());
+        let held = self.roll(&sorted, &template, networks.as_ref());
+        let held = held.or_else(|| networks.as_ref()?.held.clone());
         let granted = slots::granted_list(&status::granted(deployment, &sorted));
+        let size = deployment
+            .at("/spec/template/spec")
+            .map(sizing::size)
+            .filter(|_| granted.is_some());
         let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
+        let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
         if let Some(remember) = memory.action() {
             // It moves the version that a status would be written on: the next pass writes that.
             self.plan.actions.push(remember);
             return self.plan;
         }
-        self.report(Some(&template), networks.as_ref())
+        if held.is_some() {
+            // Nobody tells that what is not ours is gone.
+            self.plan.requeue_within(HELD_BY_OTHERS);
+        }
+        self.report(Some(&template), networks.as_ref(), held.as_ref())
     }
 
     fn edit(&self) -> Edit<'a> {
@@ -131,7 +155,17 @@ impl<'a> Pass<'a> {
             return self.plan;
         }
         let template = Template::of(self.deployment);
-        self.report(template.as_ref(), None)
+        self.report(template.as_ref(), None, None)
+    }
+
+    fn refuse(mut self, reason: &'static str, message: String) -> Plan {
+        let status = status::refused(self.deployment, reason, &message, self.seen.now);
+        self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
+        self.plan.terminal = Some(Terminal {
+            reason: reason.to_owned(),
+            message,
+        });
+        self.plan
     }
 
     fn unreadable(mut self, path: &str) -> Plan {
@@ -173,7 +207,13 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn roll(&mut self, sorted: &Instances<'a>, template: &Template<'_>, networks: Option<&networks::State>) {
+    /// One action of the rollout. Says which object of another owner is at the name of the slot that is to be filled.
+    fn roll(
+        &mut self,
+        sorted: &Instances<'a>,
+        template: &Template<'_>,
+        networks: Option<&networks::State>,
+    ) -> Option<Target> {
         match rollout::step(sorted, slots::desired(self.deployment)) {
             Step::Settled | Step::Wait => {}
             Step::Delete(instance) => {
@@ -184,25 +224,41 @@ impl<'a> Pass<'a> {
                 let location = networks.and_then(|networks| networks.location.as_ref());
                 let instance = template.instance(ordinal, location, networks.is_some());
                 let holder = self.seen.instances.iter().find(|one| one.name() == instance.name());
-                match holder {
-                    Some(holder) => self.plan.notes.push(held(holder)),
-                    None => self
-                        .plan
-                        .actions
-                        .push(Action::create(&Plane::Cell, kind::INSTANCE, instance)),
+                if let Some(holder) = holder {
+                    self.plan.notes.push(held(holder));
+                    return Some(Target::of(&Plane::Cell, kind::INSTANCE, holder));
                 }
+                let create = Action::create(&Plane::Cell, kind::INSTANCE, instance);
+                self.plan.actions.push(create);
             }
         }
+        None
     }
 
-    fn report(mut self, template: Option<&Template<'_>>, networks: Option<&networks::State>) -> Plan {
-        let status: Value = status::render(self.deployment, template, &self.ours, networks, self.seen.now);
+    fn report(
+        mut self,
+        template: Option<&Template<'_>>,
+        networks: Option<&networks::State>,
+        held: Option<&Target>,
+    ) -> Plan {
+        let status: Value = status::render(self.deployment, template, &self.ours, networks, held, self.seen.now);
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
         if let Some(delay) = status::next_look(&self.ours, self.seen.now) {
             self.plan.requeue_within(delay);
         }
         self.plan
     }
+}
+
+/// Why Instances of a WorkloadDeployment would never start: the hub is not asked what it lets through, and a single cluster
+/// has nobody who looked before.
+fn refusal(deployment: &Object) -> Option<(&'static str, String)> {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    if let Err(error) = names::check_city(city) {
+        return Some((reasons::INVALID_CITY_CODE, error.to_string()));
+    }
+    let named = names::check_deployment(deployment.name());
+    named.err().map(|error| (names::INVALID_NAME, error.to_string()))
 }
 
 /// Why an object that is not ours keeps its name.

@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) nowhere: bool,
     /// Every network is there.
     pub(super) ready: bool,
+    /// An object of another owner at a name that is needed.
+    pub(super) held: Option<Target>,
 }
 
 /// Name of the NetworkBinding of an interface.
@@ -71,7 +73,7 @@ pub(super) fn reference(location: &Object) -> Value {
     }
 }
 
-/// Makes what is missing, and says how far everything is.
+/// Makes what is missing, and says how far everything is. `plan` is the networks' own.
 pub(super) fn settle(deployment: &Object, seen: &Networks<'_>, plan: &mut Plan) -> State {
     let Observed::Known(locations) = seen.locations else {
         return State::default();
@@ -91,10 +93,15 @@ pub(super) fn settle(deployment: &Object, seen: &Networks<'_>, plan: &mut Plan) 
         let ready: Vec<bool> = contexts.iter().map(|context| pass.subnet(context, plan)).collect();
         ready.iter().all(|ready| *ready)
     });
+    let held = plan.notes.iter().find_map(|note| match note {
+        Note::Foreign(target) => Some(target.clone()),
+        _ => None,
+    });
     State {
         location: Some(pass.at),
         nowhere: false,
         ready,
+        held,
     }
 }
 

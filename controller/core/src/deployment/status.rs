@@ -12,6 +12,7 @@ use super::template::Template;
 use crate::conditions::{self, Condition};
 use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
+use crate::plan::Target;
 use crate::{paused, priority, sizing, slots};
 
 /// A teardown that takes longer is told.
@@ -28,12 +29,14 @@ struct Counts {
     blocked: i32,
 }
 
-/// The whole status; fields and conditions of others stay. `networks` is `None` where networking is off.
+/// The whole status; fields and conditions of others stay. `networks` is `None` where networking is off; `held` is an object
+/// of another owner at a name that is needed.
 pub(super) fn render(
     deployment: &Object,
     template: Option<&Template<'_>>,
     instances: &[&Object],
     networks: Option<&State>,
+    held: Option<&Target>,
     now: Timestamp,
 ) -> Value {
     let old = deployment.at("/status");
@@ -59,8 +62,8 @@ pub(super) fn render(
     paused::lift(&mut list);
     let (stuck, worst) = (stuck(instances, now), worst(instances));
     let told = [
-        Some(replicas_ready(counts, stuck, worst.as_ref())),
-        available(deployment, counts, worst.as_ref(), networks),
+        Some(replicas_ready(counts, stuck, held, worst.as_ref())),
+        available(deployment, counts, worst.as_ref(), networks, held),
     ];
     for condition in told.into_iter().flatten() {
         conditions::put(&mut list, condition.render(old, deployment.generation(), now));
@@ -109,7 +112,12 @@ pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duratio
         .min()
 }
 
-fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>, worst: Option<&Worst<'_>>) -> Condition {
+fn replicas_ready(
+    counts: Counts,
+    stuck: Option<(&Object, Timestamp)>,
+    held: Option<&Target>,
+    worst: Option<&Worst<'_>>,
+) -> Condition {
     let told = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
     let available = messages::replicas_available(counts.ready, counts.desired);
     if counts.blocked > 0 {
@@ -121,15 +129,23 @@ fn replicas_ready(counts: Counts, stuck: Option<(&Object, Timestamp)>, worst: Op
         return told(false, reasons::INSTANCE_TERMINATING, message);
     }
     if counts.ready < counts.desired {
-        return match worst {
-            Some(worst) => {
+        return match (worst, held) {
+            (Some(worst), _) => {
                 let message = format!("{available}; {}: {}", worst.name, worst.message);
                 told(false, worst.reason, message)
             }
-            None => told(false, reasons::PROVISIONING_INSTANCES, available),
+            (None, Some(held)) => {
+                let message = format!("{available}; {}", held_by_another(held));
+                told(false, reasons::NAME_CONFLICT, message)
+            }
+            (None, None) => told(false, reasons::PROVISIONING_INSTANCES, available),
         };
     }
     told(true, reasons::REPLICAS_AVAILABLE, available)
+}
+
+fn held_by_another(held: &Target) -> String {
+    messages::held_by_another(held.kind.kind, &held.name)
 }
 
 /// `None`: it stays as it is, since nothing is asked for.
@@ -138,6 +154,7 @@ fn available(
     counts: Counts,
     worst: Option<&Worst<'_>>,
     networks: Option<&State>,
+    held: Option<&Target>,
 ) -> Option<Condition> {
     let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
     if counts.ready > 0 {
@@ -155,6 +172,9 @@ fn available(
     if let Some(worst) = worst {
         return told(false, worst.reason, worst.message.to_owned());
     }
+    if let Some(held) = held {
+        return told(false, reasons::NAME_CONFLICT, held_by_another(held));
+    }
     if networks.is_some_and(|networks| !networks.ready) {
         let message = messages::NETWORK_BEING_PROVISIONED.to_owned();
         return told(false, reasons::PROVISIONING_NETWORK, message);
@@ -164,6 +184,17 @@ fn available(
     }
     let message = messages::INSTANCES_BEING_PROVISIONED.to_owned();
     told(false, reasons::PROVISIONING_INSTANCES, message)
+}
+
+/// The status of one that cannot be run as it is; fields and conditions of others stay.
+pub(super) fn refused(deployment: &Object, reason: &str, message: &str, now: Timestamp) -> Value {
+    let old = deployment.at("/status");
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
+    let available = Condition::new(types::AVAILABLE, false, reason, message.to_owned());
+    conditions::put(&mut list, available.render(old, deployment.generation(), now));
+    status.insert("conditions".to_owned(), json!(list));
+    Value::Object(status)
 }
 
 /// Why an Instance is not Ready.
@@ -198,12 +229,13 @@ fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
 
 /// Ordinals whose claim is granted (design.md 7.5-9): those whose Instance says so, and of the others that are wanted
 /// those that were remembered and not denied since. What was granted to another size than the template has now is no grant
-/// for the next Instance of the slot.
+/// for the next Instance of the slot, whether there is one yet or not.
 pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
     let desired = slots::desired(deployment);
-    let remembered = slots::granted(deployment);
+    let spec = deployment.at("/spec/template/spec");
+    let remembered = slots::granted(deployment, spec);
     let candidates = (0..desired).chain(instances.slots.keys().copied());
-    let size = deployment.at("/spec/template/spec").map(sizing::requests);
+    let size = spec.map(sizing::requests);
     candidates
         .filter(|ordinal| {
             let instance = instances.slots.get(ordinal).map(|slot| slot.instance);

@@ -133,6 +133,6 @@ fn is_remembered(seen: &Observation<'_>) -> bool {
     !judged
         && seen.deployment.is_some_and(|deployment| {
             slots::ordinal_of(deployment.name(), seen.instance.name())
-                .is_some_and(|slot| slots::granted(deployment).contains(&slot))
+                .is_some_and(|slot| slots::granted(deployment, seen.instance.at("/spec")).contains(&slot))
         })
 }

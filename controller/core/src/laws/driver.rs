@@ -258,7 +258,7 @@ impl Driver {
 
     /// Law: nothing leaves another plane than its decider's without proof and marker, and every write is addressed.
     fn check(&self, plan: &Plan) {
-        for action in &plan.actions {
+        for action in plan.writes() {
             let target = action.target();
             assert!(
                 !(self.hub_away && target.plane == Plane::Hub),

@@ -81,6 +81,12 @@ impl Applier {
                 self.tell(event).await;
             }
         }
+        for action in &plan.aside {
+            match self.write(action).await {
+                Ok(()) => info!(%action, "written"),
+                Err(error) => course.failures.push((action.target().plane.clone(), error)),
+            }
+        }
         course.end()
     }
 
@@ -186,7 +192,7 @@ impl Applier {
 
     /// Tells log and metrics what would be sent.
     fn rehearse(&self, plan: &Plan) {
-        for action in &plan.actions {
+        for action in plan.writes() {
             info!(%action, "dry run");
             let verb = match action {
                 Action::Create { .. } => "create",

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
-use popcell_api::kind::{Kind, WORKLOAD_DEPLOYMENT};
+use popcell_api::kind::{Kind, RESOURCE_CLAIM, WORKLOAD_DEPLOYMENT};
 use popcell_core::brake;
 use popcell_core::object::Fields;
 use popcell_core::plan::{Action, Note, Plan, Plane};
@@ -170,7 +170,7 @@ impl Runner {
             return Ok((Outcome::Dropped, Verdict::Done));
         };
         self.world.tally.put(self.reconciler.name(), key, &plan);
-        for action in &plan.actions {
+        for action in plan.writes() {
             debug!(%action, "planned");
         }
         if let Some(action) = &plan.status {
@@ -214,8 +214,9 @@ impl Runner {
     fn decide_all(&self, plane: &Plane, kind: Kind) -> Difference {
         let (live, now) = (Live::default(), Timestamp::now());
         let sight = Sight::new(&self.world, &live);
-        // In a project every WorkloadDeployment is a Workload's; elsewhere ours carry the marker.
-        let whole = kind == WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_));
+        // In a project every WorkloadDeployment is a Workload's, and of claims a cell sees its own only; elsewhere ours carry
+        // the marker.
+        let whole = matches!(plane, Plane::Project(_)) && [WORKLOAD_DEPLOYMENT, RESOURCE_CLAIM].contains(&kind);
         let ours = sight.all(plane, kind).known().unwrap_or_default();
         let ours = ours.iter().filter(|one| whole || one.marked()).count();
         let (mut doomed, mut partial) = (0, false);
@@ -282,10 +283,7 @@ fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
 
 /// Whether a plan creates, changes or deletes an object of a kind.
 pub fn writes(plan: &Plan, kind: Kind) -> bool {
-    plan.actions
-        .iter()
-        .map(Action::target)
-        .any(|target| target.kind == kind)
+    plan.writes().map(Action::target).any(|target| target.kind == kind)
 }
 
 #[cfg(test)]

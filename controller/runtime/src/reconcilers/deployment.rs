@@ -71,6 +71,11 @@ impl Reconciler for Deployment {
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
                 let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner(one)).collect();
+                // One that is nobody's, or another's, may have held the name of a slot.
+                let (namespace, name) = events::address(change).unwrap_or_default();
+                let slot = slots::deployment_of(name).filter(|_| kind == kind::INSTANCE);
+                woken.extend(slot.map(|deployment| Key::new(plane, namespace, deployment)));
+                woken.sort();
                 woken.dedup();
                 woken
             }

@@ -175,6 +175,9 @@ fn a_binding_of_another_is_left_alone_and_one_of_ours_follows_its_interface() {
     cell.settle();
     let notes = cell.plan().notes;
     assert!(matches!(notes.as_slice(), [Note::Foreign(target)] if target.name == "web-net-0"));
+    // Nobody tells that what is not ours is gone.
+    assert_eq!(cell.plan().requeue, Some(crate::remote::HELD_BY_OTHERS));
+    assert_eq!(reason(&cell), "NameConflict");
     cell.world
         .remove(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-0");
     cell.settle();
@@ -185,6 +188,20 @@ fn a_binding_of_another_is_left_alone_and_one_of_ours_follows_its_interface() {
         .get(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-0")
         .unwrap();
     assert_eq!(followed.text("/spec/network/name"), Some("new"));
+}
+
+#[test]
+fn networks_are_asked_for_beside_the_rollout_and_hold_it_up_in_nothing() {
+    let mut cell = Cell::new(1);
+    cell.networking = true;
+    location(&mut cell, "dfw", "DFW");
+    let plan = cell.plan();
+    let kinds = |actions: &[crate::plan::Action]| -> Vec<&'static str> {
+        actions.iter().map(|action| action.target().kind.kind).collect()
+    };
+    assert_eq!(kinds(&plan.actions), ["Instance"]);
+    assert_eq!(kinds(&plan.aside), ["NetworkBinding"]);
+    assert!(plan.status.is_some());
 }
 
 #[test]

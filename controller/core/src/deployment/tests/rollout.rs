@@ -149,6 +149,13 @@ fn instances_of_others_are_left_alone_also_where_they_hold_a_name() {
     cell.world.put(&Plane::Cell, kind::INSTANCE, foreign.clone());
     cell.settle();
     assert_eq!(cell.instance(0), Some(&foreign));
+    let told = cell.get().unwrap().at("/status").unwrap();
+    for type_ in ["Available", "ReplicasReady"] {
+        let condition = crate::conditions::find(told, type_).unwrap();
+        assert_eq!(crate::conditions::text(condition, "reason"), "NameConflict");
+        assert!(crate::conditions::text(condition, "message").contains("Instance web-0"));
+    }
+    assert_eq!(cell.plan().requeue, Some(crate::remote::HELD_BY_OTHERS));
     let notes = cell.plan().notes;
     assert!(matches!(notes.as_slice(), [Note::Foreign(target)] if target.name == "web-0"));
 }

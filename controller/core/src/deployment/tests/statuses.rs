@@ -233,6 +233,85 @@ fn d9_a_grant_of_another_size_is_none_for_the_next_instance() {
 }
 
 #[test]
+fn d9_what_was_granted_to_an_empty_slot_is_of_the_size_it_had() {
+    let sized = |cell: &mut Cell, cpu: &str| {
+        let resources = json!({ "instanceType": "other", "requests": { "cpu": cpu, "memory": "1Gi" } });
+        cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"] = resources);
+    };
+    // The lowest slot is not Ready, so the other, lost by hand, stays empty while the template grows.
+    let mut cell = Cell::running(2);
+    assert_eq!(remembered(&cell), Some("0,1"));
+    cell.edit_instance(0, |one| run(one, false));
+    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    assert_eq!(cell.settle(), [""; 0]);
+    sized(&mut cell, "8");
+    let plan = cell.plan();
+    cell.world.apply(&plan);
+    assert_eq!(remembered(&cell), None);
+
+    // As one that grew before anybody looked, and an older program's memory, which has no size.
+    let says_size = |cell: &mut Cell, size: Option<&str>| {
+        cell.edit(|one| {
+            let annotations = one.metadata.annotations.as_mut().unwrap();
+            annotations.insert("compute.datumapis.com/granted-slots".to_owned(), "1".to_owned());
+            annotations.remove("compute.datumapis.com/granted-size");
+            annotations.extend(size.map(|size| ("compute.datumapis.com/granted-size".to_owned(), size.to_owned())));
+        });
+    };
+    let mut cell = Cell::running(2);
+    for (size, granted) in [
+        (None, true),
+        (Some("instances=1,vcpus=1000,memory=2048"), true),
+        (Some("instances=1,vcpus=8000,memory=2048"), false),
+    ] {
+        says_size(&mut cell, size);
+        let deployment = cell.get().unwrap();
+        let slots = crate::slots::granted(deployment, cell.instance(1).unwrap().at("/spec"));
+        assert_eq!(slots.contains(&1), granted, "{size:?}");
+    }
+    cell.settle();
+    assert_eq!(remembered(&cell), Some("0,1"), "their Instances say so");
+    let size = cell.get().unwrap().annotation("compute.datumapis.com/granted-size");
+    assert_eq!(size, Some("instances=1,vcpus=1000,memory=2048"));
+}
+
+#[test]
+fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
+    for (city, name, reason) in [
+        ("nyc_1", "web", "InvalidCityCode"),
+        ("DFW", &"w".repeat(100), "InvalidName"),
+    ] {
+        let mut one = super::deployment(1);
+        one.metadata.name = Some(name.to_owned());
+        one.metadata.finalizers = None;
+        one.data["spec"]["cityCode"] = json!(city);
+        let seen = |one| super::Observation {
+            deployment: one,
+            instances: &[],
+            networks: None,
+            now: now(),
+        };
+        let plan = super::decide(&seen(&one));
+        assert!(plan.actions.is_empty() && plan.aside.is_empty(), "{plan:?}");
+        assert_eq!(plan.terminal.as_ref().unwrap().reason, reason);
+        let mut world = crate::testing::World::default();
+        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, one.clone());
+        world.apply(&plan);
+        let told = world
+            .get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, name)
+            .unwrap();
+        let available = conditions::find(told.at("/status").unwrap(), "Available").unwrap();
+        assert_eq!(conditions::text(available, "reason"), reason);
+        assert!(super::decide(&seen(told)).is_quiet());
+    }
+    // What runs already is left as it is.
+    let mut cell = Cell::running(1);
+    cell.edit(|one| one.data["spec"]["cityCode"] = json!("nyc_1"));
+    cell.settle();
+    assert_eq!(told(&cell, "Available")[0], "True");
+}
+
+#[test]
 fn what_nobody_granted_is_not_remembered() {
     let mut cell = Cell::running(1);
     says(&mut cell, 0, "QuotaGranted", "True", "QuotaDisabled");
