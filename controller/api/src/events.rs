@@ -2,7 +2,7 @@
 
 use crate::conditions::reasons;
 
-/// A claim could not be found to be deleted: the project is unknown.
+/// A claim lay in a project that its Namespace in the cell does not name, and is deleted.
 pub const QUOTA_CLAIM_ORPHANED: &str = "QuotaClaimOrphaned";
 
 /// Failures of quota: reasons of the condition `QuotaGranted` that are also events.

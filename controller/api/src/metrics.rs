@@ -4,7 +4,7 @@
 pub const QUOTA_ENFORCEMENT_ENABLED: &str = "compute_quota_enforcement_enabled";
 /// Counter by `reason`: evaluations of quota that failed.
 pub const QUOTA_EVAL_FAILURES: &str = "compute_quota_eval_failures_total";
-/// Counter: claims that could not be found to be deleted.
+/// Counter: claims that were deleted in a project which their Namespace in the cell does not name.
 pub const QUOTA_CLAIM_ORPHANED: &str = "compute_quota_claim_orphaned_total";
 
 /// Values of the label `reason` of [`QUOTA_EVAL_FAILURES`].

@@ -302,11 +302,11 @@ pub const QUOTA_FAILURES: Metric = counter(
     &["reason"],
     "Evaluations of quota that failed.",
 );
-/// As upstream names claims that could not be found to be deleted.
+/// Beside the event of upstream's name (domain.md 2.8, D4).
 pub const QUOTA_ORPHANED_CLAIMS: Metric = counter(
     upstream::QUOTA_CLAIM_ORPHANED,
     &[],
-    "Claims that could not be found to be deleted.",
+    "Claims that were deleted in a project which their Namespace in the cell does not name.",
 );
 
 /// All metrics.

@@ -322,6 +322,7 @@ fn astray(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>, plan: &mut
         uid: None,
     };
     plan.actions.push(delete(seen, claim, gone));
+    plan.notes.push(Note::ClaimOrphaned);
     if let Some(namespace) = seen.cell_namespace {
         let note = format!(
             "Namespace {} does not say that its project is {}: ResourceClaim {}/{} there is of no Instance and is deleted",

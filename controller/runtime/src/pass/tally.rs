@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use popcell_core::metrics::plane_kind;
 use popcell_core::plan::{Note, Plan, Plane};
+use tracing::warn;
 
 use crate::queue::Key;
 
@@ -34,11 +35,13 @@ impl Tally {
     /// Replaces what an earlier pass noted.
     pub fn put(&self, reconciler: &'static str, key: &Key, plan: &Plan) {
         let counted: Vec<Note> = plan.notes.iter().filter(|note| is_counted(note)).cloned().collect();
-        if counted.is_empty() {
-            self.clear(reconciler, key);
+        let before = if counted.is_empty() {
+            self.notes().remove(&(reconciler, key.clone()))
         } else {
-            self.notes().insert((reconciler, key.clone()), counted);
-        }
+            self.notes().insert((reconciler, key.clone()), counted.clone())
+        };
+        let before = before.unwrap_or_default();
+        counted.iter().filter(|note| !before.contains(note)).for_each(tell);
     }
 
     /// Forgets a key.
@@ -81,6 +84,25 @@ impl Tally {
 
     fn notes(&self) -> MutexGuard<'_, HashMap<(&'static str, Key), Vec<Note>>> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A gauge says how many there are; the log names them, once.
+fn tell(note: &Note) {
+    match note {
+        Note::Foreign(target) => {
+            warn!(%target, "another owner holds a name of ours: it is left alone; delete it, or rename one of the two");
+        }
+        Note::Skew(target) => {
+            warn!(%target, "the server stores another spec than it was sent: apply the same CRDs to all planes");
+        }
+        Note::Undecodable { target, path } => {
+            warn!(%target, path, "a field that is needed cannot be read: correct the object");
+        }
+        Note::Orphan(target) => {
+            warn!(%target, "nobody stands behind this object, and it is left: see `popcell orphans`");
+        }
+        _ => {}
     }
 }
 

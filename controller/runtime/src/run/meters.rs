@@ -23,8 +23,10 @@ impl Reporter for Meters {
     }
 
     fn noted(&self, note: &Note) {
-        if let Note::QuotaFailed(reason) = note {
-            self.metrics.count(&table::QUOTA_FAILURES, &[reason]);
+        match note {
+            Note::QuotaFailed(reason) => self.metrics.count(&table::QUOTA_FAILURES, &[reason]),
+            Note::ClaimOrphaned => self.metrics.count(&table::QUOTA_ORPHANED_CLAIMS, &[]),
+            _ => {}
         }
     }
 

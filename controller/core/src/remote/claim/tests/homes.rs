@@ -78,6 +78,7 @@ fn d4_a_namespace_that_forgets_its_project_keeps_the_claim_of_what_runs() {
         world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
         let plan = pass(&world);
         assert_eq!((plan.actions.len(), plan.events.len()), (1, 1));
+        assert_eq!(plan.notes, [Note::ClaimOrphaned]);
         assert_eq!(
             (plan.events[0].reason.as_str(), plan.events[0].uid.as_str()),
             ("QuotaClaimOrphaned", "cell-ns")
