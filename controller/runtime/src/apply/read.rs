@@ -129,6 +129,21 @@ impl Applier {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Object>, ApplyError> {
+        let listed = self.list_at(plane, kind, namespace, selector).await;
+        listed.map(|(objects, _)| objects)
+    }
+
+    /// The same with the resourceVersion that the list is of; empty where the server does not say.
+    ///
+    /// # Errors
+    /// As [`Applier::list`].
+    pub async fn list_at(
+        &self,
+        plane: &Plane,
+        kind: Kind,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<(Vec<Object>, String), ApplyError> {
         let target = Target {
             plane: plane.clone(),
             kind,
@@ -142,7 +157,9 @@ impl Applier {
         let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
         let items = list.get("items").cloned().unwrap_or(Value::Null);
         let read: Result<Vec<Object>, _> = serde_json::from_value(items);
-        read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))
+        let read = read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))?;
+        let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        Ok((read, version.unwrap_or_default().to_owned()))
     }
 
     /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it

@@ -70,7 +70,7 @@ async fn level(cell: &Cell, world: &World) {
         let project = cell.home(namespace.name(), Some(namespace)).project();
         wanted.extend(project.map(str::to_owned));
     }
-    leave(world, &wanted, cell.single.is_some()).await;
+    leave(cell, world, &wanted).await;
     for project in wanted {
         let plane = Plane::Project(project);
         if let Err(error) = world.planes.engage(&plane, None).await {
@@ -79,13 +79,15 @@ async fn level(cell: &Cell, world: &World) {
     }
 }
 
-/// `beside`: the management controllers run in this process too, and have engaged the project of mode `single`.
-async fn leave(world: &World, wanted: &BTreeSet<String>, beside: bool) {
+async fn leave(cell: &Cell, world: &World, wanted: &BTreeSet<String>) {
+    // The management controllers run in this process too, and have engaged the project of mode `single`.
+    let beside = cell.single.is_some();
     for plane in world.planes.planes() {
         let Plane::Project(id) = &plane else { continue };
         let is_others = beside && id == SINGLE;
         if !is_others && !wanted.contains(id) {
             world.planes.disengage(&plane).await;
+            cell.forget_read(id);
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod engage;
 mod facts;
+mod reread;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -20,6 +21,7 @@ use popcell_core::remote::claim::{Home, home};
 use popcell_core::remote::projects::Answer;
 use popcell_core::sources::Source;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 pub use engage::engage;
 pub use facts::{Facts, MISMATCH_AGAIN};
@@ -62,6 +64,8 @@ pub struct Cell {
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
     recorded: Mutex<BTreeSet<String>>,
     answers: Mutex<BTreeMap<String, Asked>>,
+    /// When the claims of a project were read again.
+    read: Mutex<BTreeMap<String, Instant>>,
     instances: OnceLock<WorkQueue>,
 }
 

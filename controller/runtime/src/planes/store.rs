@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
@@ -27,6 +28,10 @@ struct State {
     ahead: Ahead,
     known: bool,
     trouble: Option<String>,
+    /// When the watch has brought anything last.
+    heard: Option<Instant>,
+    /// The watch has lost something: it must begin anew.
+    distrusted: bool,
 }
 
 impl State {
@@ -211,7 +216,7 @@ impl Store {
         self.set_due(&state);
     }
 
-    /// Waits until the watch should have brought what we wrote long ago.
+    /// Waits until the watch should have brought what we wrote long ago, or is known to have lost something.
     pub(crate) async fn overdue(&self) {
         let mut due = self.due.subscribe();
         loop {
@@ -236,14 +241,52 @@ impl Store {
         self.read().ahead.len()
     }
 
+    /// How long the watch has brought nothing; `None` while the store is unknown.
+    pub(crate) fn quiet_for(&self) -> Option<Duration> {
+        let state = self.read();
+        let heard = state.heard.filter(|_| state.known)?;
+        Some(heard.elapsed())
+    }
+
+    /// Whether a list that was read at `version` has what the watch has not brought, or lacks what it has not taken away.
+    /// True for a moment also where the watch is only later than the list. Versions that are no numbers say nothing.
+    pub(crate) fn differs(&self, listed: &[Object], version: &str) -> bool {
+        let number = |version: &str| version.parse::<u64>().ok();
+        let state = self.read();
+        let stored = |one: &Object| match state.items.get(one.namespace(), one.name()) {
+            Some(Ok(stored)) => number(stored.resource_version()),
+            _ => None,
+        };
+        let missed = |one: &Object| number(one.resource_version()).is_some_and(|version| stored(one) < Some(version));
+        let names: BTreeSet<_> = listed.iter().map(|one| (one.namespace(), one.name())).collect();
+        let is_left = |(namespace, name, item): (&str, &str, &Item)| {
+            let of = item.as_ref().ok().and_then(|stored| number(stored.resource_version()));
+            of.is_some_and(|of| number(version).is_some_and(|version| of <= version))
+                && !names.contains(&(namespace, name))
+        };
+        listed.iter().any(missed) || state.items.iter().any(is_left)
+    }
+
+    /// The watch has lost something: it begins anew, with a list.
+    pub(crate) fn distrust(&self) {
+        let mut state = self.write();
+        state.distrusted = true;
+        self.set_due(&state);
+    }
+
     fn set_due(&self, state: &State) {
-        let due = state.ahead.due();
+        let due = if state.distrusted {
+            state.heard
+        } else {
+            state.ahead.due()
+        };
         self.due.send_if_modified(|was| std::mem::replace(was, due) != due);
     }
 
     /// Takes in what a watch yields, and says what it changed.
     pub(crate) fn take<const METADATA: bool>(&self, event: Event<Raw<METADATA>>) -> Vec<Change> {
         let mut state = self.write();
+        state.heard = Some(Instant::now());
         let changes = match event {
             Event::Init => {
                 state.listing = Items::of(state.items.kind());
@@ -294,6 +337,7 @@ impl Store {
     pub(crate) fn lose(&self, trouble: String) -> Option<Change> {
         let mut state = self.write();
         state.trouble = Some(trouble);
+        state.distrusted = false;
         state.ahead.lose();
         self.set_due(&state);
         std::mem::take(&mut state.known).then_some(Change::Lost)

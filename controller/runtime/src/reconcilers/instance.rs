@@ -1,10 +1,14 @@
 //! `instance`: see [`popcell_core::instance`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
+use popcell_api::conditions::QUOTA_GRANTED;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
+use popcell_core::conditions;
 use popcell_core::deployment;
 use popcell_core::instance::{self, Quota};
 use popcell_core::object::{Fields, Object};
@@ -15,8 +19,9 @@ use popcell_core::remote::claim;
 use super::deployment::owner;
 use super::events;
 use super::remote::{Claimed, instances_of};
+use crate::apply::ApplyError;
 use crate::cell::Cell;
-use crate::pass::{Reconciler, Sight, refs};
+use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::{Key, Pace};
 use crate::world::World;
@@ -39,6 +44,20 @@ impl Reconciler for Instance {
     /// Its provider writes on the same object.
     fn pace(&self) -> Option<Pace> {
         Some(Pace::OF_TWO_WRITERS)
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            if let Some((project, tier)) = self.waits(&Sight::new(world, live), key) {
+                self.cell.reread(world, &project, tier).await;
+            }
+            Ok(())
+        })
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
@@ -121,6 +140,24 @@ impl Reconciler for Instance {
 }
 
 impl Instance {
+    /// The project of a claim that is there and not granted, and how soon who waits for it is looked at again.
+    fn waits(&self, sight: &Sight<'_>, key: &Key) -> Option<(String, Duration)> {
+        if !self.cell.quota {
+            return None;
+        }
+        let plane = &key.plane;
+        let found = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()??;
+        if found.deleting() || conditions::says(&found, QUOTA_GRANTED, "True") {
+            return None;
+        }
+        let project = self.cell.project(sight.world, &key.namespace)?;
+        let of = Plane::Project(project.clone());
+        let claims = sight
+            .named(&of, kind::RESOURCE_CLAIM, &claim::name(&key.name))
+            .known()?;
+        (!claims.is_empty()).then(|| (project, instance::tier(found.created(), Timestamp::now())))
+    }
+
     fn of_project(&self, world: &World, id: &str) -> Vec<Key> {
         let all = self.cell.instances(world, id);
         all.iter()

@@ -31,7 +31,11 @@ const SOON: Duration = Duration::from_secs(1);
 /// Servers of a cell and its projects: what they list, and one line for each event of the watch on claims.
 #[derive(Clone)]
 struct Servers {
-    lists: Arc<BTreeMap<&'static str, Vec<Value>>>,
+    lists: Arc<Mutex<BTreeMap<&'static str, Vec<Value>>>>,
+    /// Version of the lists.
+    version: Arc<Mutex<u32>>,
+    /// How often claims were listed.
+    listed: Arc<Mutex<usize>>,
     events: Arc<Mutex<Option<UnboundedReceiver<Value>>>>,
     writes: Arc<Mutex<Vec<String>>>,
 }
@@ -40,7 +44,9 @@ impl Servers {
     fn of(lists: impl IntoIterator<Item = (&'static str, Vec<Value>)>) -> (Self, UnboundedSender<Value>) {
         let (sender, events) = unbounded();
         let servers = Self {
-            lists: Arc::new(lists.into_iter().collect()),
+            lists: Arc::new(Mutex::new(lists.into_iter().collect())),
+            version: Arc::new(Mutex::new(1)),
+            listed: Arc::default(),
             events: Arc::new(Mutex::new(Some(events))),
             writes: Arc::default(),
         };
@@ -64,11 +70,18 @@ impl Servers {
             let lines = events.map(|event| Ok::<_, std::io::Error>(format!("{event}\n")));
             return Ok(Response::new(Answered::from_stream(lines)));
         }
-        let (code, body) = match self.lists.get(last) {
-            Some(items) if method == http::Method::GET => (
-                200,
-                json!({ "kind": "List", "metadata": { "resourceVersion": "1" }, "items": items }),
-            ),
+        let items = self.lists.lock().unwrap().get(last).cloned();
+        let (code, body) = match items {
+            Some(items) if method == http::Method::GET => {
+                if last == RESOURCE_CLAIM.plural {
+                    *self.listed.lock().unwrap() += 1;
+                }
+                let version = self.version.lock().unwrap().to_string();
+                (
+                    200,
+                    json!({ "kind": "List", "metadata": { "resourceVersion": version }, "items": items }),
+                )
+            }
             _ if path == "/api/v1/namespaces/kube-system" => {
                 (200, json!({ "metadata": { "name": "kube-system", "uid": "cell-uid" } }))
             }
@@ -190,5 +203,53 @@ async fn c63_d9_a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
     let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
     assert!(written.contains(&gate), "{written:?} within {:?}", start.elapsed());
     assert!(written.iter().all(own), "{written:?}");
+    stop.cancel();
+}
+
+/// A cell with `web-0`, made now, whose claim was answered so.
+fn waiting(status: &str, reason: &str) -> (Servers, UnboundedSender<Value>) {
+    let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n", "resourceVersion": "1", "labels": {
+        "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace": "default" } } });
+    let mut young = instance("web-0");
+    young["metadata"]["creationTimestamp"] = json!(k8s_openapi::jiff::Timestamp::now().to_string());
+    Servers::of([
+        ("namespaces", vec![namespace]),
+        ("workloaddeployments", Vec::new()),
+        ("instances", vec![young]),
+        ("resourceclaims", vec![claim("web-0", 2, status, reason)]),
+    ])
+}
+
+#[tokio::test(start_paused = true)]
+async fn b6b_f4_a_grant_that_the_watch_does_not_bring_is_found() {
+    let (servers, _events) = waiting("False", "QuotaExceeded");
+    let stop = CancellationToken::new();
+    let _world = at_work(&servers, &stop).await;
+    sleep(SOON).await;
+    servers.writes();
+    // It is granted, and the watch, which is open, says nothing.
+    let granted = claim("web-0", 3, "True", "QuotaAvailable");
+    servers.lists.lock().unwrap().insert("resourceclaims", vec![granted]);
+    *servers.version.lock().unwrap() = 3;
+    sleep(Duration::from_secs(8)).await;
+    let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
+    let written = servers.writes();
+    assert!(written.contains(&gate), "{written:?}");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn b6b_a_claim_that_waits_is_read_once_a_tier_and_its_watch_goes_on() {
+    let (servers, _events) = waiting("False", "QuotaExceeded");
+    let stop = CancellationToken::new();
+    let world = at_work(&servers, &stop).await;
+    sleep(SOON).await;
+    let before = std::mem::take(&mut *servers.listed.lock().unwrap());
+    assert_eq!(before, 1);
+    sleep(Duration::from_secs(10)).await;
+    let listed = *servers.listed.lock().unwrap();
+    // The clock of the tiers is not the paused one: it stays in its first minute.
+    assert!((5..=11).contains(&listed), "{listed} lists in ten tiers of a second");
+    assert!(world.planes.get(&project("p")).unwrap().is_known());
     stop.cancel();
 }
