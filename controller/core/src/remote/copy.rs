@@ -88,6 +88,11 @@ pub fn hub_deployment<'a>(
     (!uid.is_empty()).then_some((deployment.name(), uid))
 }
 
+/// Whether anything in the cell stands behind a name: then a pass has to know the hub Namespace.
+pub fn is_behind(name: &str, instance: Option<&Object>, deployments: &[&Object]) -> bool {
+    !matches!(Behind::of(name, instance, deployments), Behind::Nothing)
+}
+
 /// Decides one pass.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     if let Some(plan) = seen.identity.forbids() {

@@ -33,7 +33,8 @@ struct Known {
     identity: Option<(Identity, Instant)>,
     /// See [`Facts::doubt_identity`].
     doubted: bool,
-    namespaces: BTreeMap<String, Arc<Object>>,
+    /// `None`: it was not there.
+    namespaces: BTreeMap<String, Option<Arc<Object>>>,
     deployments: BTreeSet<String>,
     /// What the log was last told.
     told: Option<Identity>,
@@ -131,18 +132,25 @@ impl Facts {
     /// # Errors
     /// The hub is away, or refuses.
     pub async fn read_namespace(&self, applier: &Applier, name: &str) -> Result<Option<Arc<Object>>, ApplyError> {
-        let known = self.known().namespaces.get(name).cloned();
-        if known.is_some() {
+        let says_whose = |one: &Arc<Object>| identity::of_namespace(one).is_some();
+        let known = self.namespace(name).known().flatten();
+        if known.as_ref().is_some_and(says_whose) {
             return Ok(known);
         }
         let found = applier
             .read(&Target::cluster(&Plane::Hub, NAMESPACE, name))
             .await?
             .map(Arc::new);
-        if let Some(found) = found.as_ref().filter(|found| identity::of_namespace(found).is_some()) {
-            self.known().namespaces.insert(name.to_owned(), Arc::clone(found));
-        }
+        self.known().namespaces.insert(name.to_owned(), found.clone());
         Ok(found)
+    }
+
+    /// A hub Namespace as it was when it was last read.
+    pub fn namespace(&self, name: &str) -> Observed<Option<Arc<Object>>> {
+        match self.known().namespaces.get(name) {
+            Some(found) => Observed::Known(found.clone()),
+            None => Observed::Unknown,
+        }
     }
 
     /// A namespace of the cell is gone: nobody asks whose it was.

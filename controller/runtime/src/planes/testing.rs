@@ -11,7 +11,7 @@ use popcell_core::plan::Plane;
 use serde_json::Value;
 
 use super::raw::Raw;
-use super::{CELL, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
+use super::{CELL, CELL_NETWORKS, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
 use crate::error::Error;
 
 /// What a server is asked.
@@ -99,6 +99,14 @@ pub(crate) fn of_cell(plane: &Plane) -> Arc<[Interest]> {
         Plane::Cell => Arc::from(CELL),
         Plane::Hub => Arc::from([of_source(INSTANCE, CLUSTER)]),
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
+    }
+}
+
+/// The same where Instances wait for networks.
+pub(crate) fn of_networked_cell(plane: &Plane) -> Arc<[Interest]> {
+    match plane {
+        Plane::Cell => CELL.into_iter().chain(CELL_NETWORKS).collect(),
+        _ => of_cell(plane),
     }
 }
 

@@ -112,6 +112,13 @@ pub(super) fn picked(
     store.and_then(|store| pick(store).known()).unwrap_or_default()
 }
 
+/// Whether a watch has brought any object that is still there.
+pub(super) fn is_occupied(world: &World, plane: &Plane, kind: Kind) -> bool {
+    let engaged = world.planes.get(plane);
+    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
+    store.is_some_and(|store| !store.is_empty())
+}
+
 /// Engaged projects.
 pub(super) fn projects(world: &World) -> Vec<Plane> {
     let mut planes = world.planes.planes();

@@ -94,10 +94,15 @@ impl Reconciler for Remote {
         match (plane, kind) {
             // It may be another hub, or know another cell by our name: it is asked before anything is written.
             (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.cell.facts.forget(),
-            (Plane::Hub, kind::INSTANCE) | (Plane::Project(_), kind::RESOURCE_CLAIM)
-                if matches!(change, Change::Gone { .. }) =>
-            {
-                self.cell.facts.doubt_identity();
+            (Plane::Hub, kind::INSTANCE) | (Plane::Project(_), kind::RESOURCE_CLAIM) => {
+                if let Change::Gone { last, .. } = change {
+                    self.cell.facts.doubt_identity();
+                    // The hub's garbage collector may have deleted it, whose owner is gone: it must not be made again.
+                    let owners = last
+                        .iter()
+                        .flat_map(|last| last.metadata.owner_references.iter().flatten());
+                    owners.for_each(|owner| self.cell.facts.doubt(&owner.uid));
+                }
             }
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.cell.look_again();
@@ -145,10 +150,17 @@ impl Reconciler for Remote {
                 woken.extend(self.of_project(world, id));
                 woken
             }
-            (Plane::Project(id), kind::RESOURCE_CLAIM) => events::both(change)
-                .flat_map(|claim| instances_of(&self.cell, world, id, claim))
-                .map(|(namespace, name)| Key::new(plane, &namespace, &name))
-                .collect(),
+            (Plane::Project(id), kind::RESOURCE_CLAIM) => {
+                let claimed = events::both(change).flat_map(|claim| instances_of(&self.cell, world, id, claim));
+                let mut woken: Vec<Key> = claimed
+                    .map(|(namespace, name)| Key::new(plane, &namespace, &name))
+                    .collect();
+                if matches!(change, Change::Gone { .. }) && !events::is_occupied(world, plane, kind) {
+                    // Its last claim: nothing else tells that nobody may need the project any more.
+                    woken.extend(self.record());
+                }
+                woken
+            }
             _ => Vec::new(),
         }
     }
@@ -182,10 +194,26 @@ impl Remote {
 
     /// Copy and claim of an Instance, or of what was one.
     fn of_instance(&self, world: &World, namespace: &str, name: &str) -> Vec<Key> {
-        let project = self.cell.project(world, namespace).filter(|_| self.cell.quota);
-        let claim = project.map(|project| Key::new(&Plane::Project(project), namespace, name));
+        let claimed_in = match self.cell.project(world, namespace) {
+            _ if !self.cell.quota => Vec::new(),
+            Some(project) => vec![Plane::Project(project)],
+            None => self.holding(world, namespace, name),
+        };
+        let claims = claimed_in.iter().map(|plane| Key::new(plane, namespace, name));
         let copy = self.cell.hub.then(|| Key::new(&Plane::Hub, namespace, name));
-        copy.into_iter().chain(claim).collect()
+        copy.into_iter().chain(claims).collect()
+    }
+
+    /// Projects that hold a claim for an Instance of a cell namespace which does not say any more whose it is.
+    fn holding(&self, world: &World, namespace: &str, name: &str) -> Vec<Plane> {
+        let claim_name = claim::name(name);
+        let holds = |plane: &Plane| {
+            let claims = events::picked(world, plane, kind::RESOURCE_CLAIM, |store| store.named(&claim_name));
+            claims
+                .iter()
+                .any(|one| claim::instance_of(one).is_some_and(|(within, _)| within == namespace))
+        };
+        events::projects(world).into_iter().filter(holds).collect()
     }
 
     /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.

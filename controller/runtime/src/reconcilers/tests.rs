@@ -7,9 +7,12 @@ mod granted;
 mod mirror;
 mod namespaces;
 mod orphans;
+mod refused;
+mod remote;
 mod sources;
 mod stalled;
 mod storm;
+mod wakes;
 
 use std::sync::{Arc, Mutex};
 

@@ -112,6 +112,13 @@ impl Told {
         told
     }
 
+    /// The same where Instances wait for networks.
+    pub(crate) async fn in_networked_cell(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
+        let told = Self::made(reconcilers, &[], answer, false, testing::of_networked_cell).await;
+        told.world.planes.engage(&Plane::Cell, None).await.unwrap();
+        told
+    }
+
     async fn made(
         reconcilers: Vec<Arc<dyn Reconciler>>,
         projects: &[&str],

@@ -1,9 +1,7 @@
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use popcell_api::kind::{INSTANCE, Kind, RESOURCE_CLAIM};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::*;
 use crate::pass::Reconciler;
@@ -17,17 +15,9 @@ fn cell() -> Arc<Cell> {
         cluster: "dfw-01".to_owned(),
         hub: true,
         quota: true,
-        single: None,
-        networking: false,
         namespace: "compute-system".to_owned(),
-        no_budget_grace: Duration::ZERO,
-        facts: Facts::default(),
-        changed: Notify::new(),
         id: OnceLock::from("k1".to_owned()),
-        refusals: Mutex::default(),
-        recorded: Mutex::default(),
-        answers: Mutex::default(),
-        instances: OnceLock::new(),
+        ..Cell::default()
     })
 }
 

@@ -32,10 +32,11 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
     let (Observed::Known(instance), Observed::Known(deployments)) = (instance, deployments) else {
         return Ok(());
     };
-    if instance.is_some() {
-        if let Observed::Known(None) = copy {
-            cell.facts.confirm(cell, &world.applier).await;
-        }
+    if instance.is_some() && copy == Observed::Known(None) {
+        cell.facts.confirm(cell, &world.applier).await;
+    }
+    // A slot keeps the copy of an Instance that is gone, and tells on it that there is none.
+    if copy::is_behind(&key.name, instance.as_deref(), &refs(&deployments)) {
         let found = cell.facts.read_namespace(&world.applier, &key.namespace).await?;
         live.insert(&Target::cluster(&Plane::Hub, NAMESPACE, &key.namespace), found);
     }
@@ -80,7 +81,8 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
     let instance = instance.known()?;
     let hub_namespace = match sight.read_live(&Plane::Hub, NAMESPACE, "", &key.namespace) {
         Some(read) => Observed::Known(read),
-        None => Observed::Unknown,
+        // The brake asks for the plans of all keys at once, which reads nothing.
+        None => cell.facts.namespace(&key.namespace),
     };
     let owner = copy::hub_deployment(&key.name, instance.as_deref(), &deployments);
     let lives = owner.map_or(Observed::Unknown, |(_, uid)| Observed::Known(cell.facts.lives(uid)));

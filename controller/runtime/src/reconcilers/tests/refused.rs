@@ -1,0 +1,35 @@
+//! A cell whose server refuses a part of what its networks ask for.
+
+use popcell_api::finalizers::WORKLOAD_CONTROLLER;
+use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
+
+use super::*;
+use crate::reconcilers::deployment::Deployment;
+
+#[tokio::test]
+async fn o5_a_network_that_cannot_be_asked_for_holds_up_no_instance_and_no_status() {
+    let script = Arc::<Script>::default();
+    script.say("cell POST /apis/networking.datumapis.com", 403, refusal(403));
+    let reconciler = Arc::new(Deployment { networking: true });
+    let told = Told::in_networked_cell(vec![reconciler], script.answer()).await;
+    let mut one = deployment("ns-1", "web", "wd");
+    one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);
+    one["spec"]["template"]["spec"] = json!({ "networkInterfaces": [{ "network": { "name": "default" } }] });
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    let dfw = json!({ "metadata": { "name": "dfw", "uid": "l", "resourceVersion": "1" },
+        "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
+    told.list(&Plane::Cell, LOCATION, vec![dfw]);
+    for kind in [NETWORK_BINDING, NETWORK_CONTEXT, SUBNET_CLAIM, SUBNET] {
+        told.list(&Plane::Cell, kind, Vec::new());
+    }
+    let verdict = told.pass("deployment", &Key::new(&Plane::Cell, "ns-1", "web")).await;
+    assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+    let writes = script.writes();
+    let in_order = [
+        format!("cell POST {DEPLOYMENTS}/ns-1/instances"),
+        format!("cell PATCH {DEPLOYMENTS}/ns-1/workloaddeployments/web/status"),
+        "cell POST /apis/networking.datumapis.com/v1alpha/namespaces/ns-1/networkbindings".to_owned(),
+    ];
+    assert_eq!(writes, in_order);
+}

@@ -1,0 +1,231 @@
+//! Copies and claims of a cell whose servers answer as they are told.
+
+use popcell_core::object::Object;
+
+use super::*;
+use crate::cell::Cell;
+use crate::cell::testing::cell;
+use crate::pass::{Reconciler, Runner};
+use crate::reconcilers::Remote;
+
+const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
+
+/// A cell of which the hub knows, with namespace `ns-1` for `default` of project `p`.
+struct Bench {
+    script: Arc<Script>,
+    cell: Arc<Cell>,
+    remote: Arc<Remote>,
+    told: Told,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let script = Arc::<Script>::default();
+        let known = json!({ "metadata": { "name": "dfw-01" }, "spec": { "id": "cell-uid" } });
+        script.say("hub GET /apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", 200, known);
+        script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
+        let cell = Arc::new(cell(None));
+        let remote = Arc::new(Remote {
+            cell: Arc::clone(&cell),
+        });
+        let told = Told::in_cell(vec![remote.clone()], &["p"], script.answer()).await;
+        told.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
+        for (plane, kind) in [
+            (Plane::Cell, WORKLOAD_DEPLOYMENT),
+            (Plane::Cell, INSTANCE),
+            (Plane::Hub, INSTANCE),
+            (project("p"), RESOURCE_CLAIM),
+        ] {
+            told.list(&plane, kind, Vec::new());
+        }
+        Self {
+            script,
+            cell,
+            remote,
+            told,
+        }
+    }
+
+    /// WorkloadDeployment `web` in the cell, and the hub's.
+    fn deployment(&self, replicas: usize) {
+        let mut one = deployment("ns-1", "web", "wd");
+        one["metadata"]["annotations"] = json!({ "resourcetemplate.karmada.io/uid": "hub-web" });
+        one["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
+        self.told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
+        let at = format!("hub GET {DEPLOYMENTS}/ns-1/workloaddeployments/web");
+        self.script.say(&at, 200, deployment("ns-1", "web", "hub-web"));
+    }
+
+    fn instance(&self, name: &str) {
+        self.told.put(&Plane::Cell, INSTANCE, instance(name));
+    }
+
+    fn lost(&self, name: &str) {
+        self.told.remove(&Plane::Cell, INSTANCE, instance(name));
+    }
+
+    async fn pass(&self, plane: &Plane, name: &str) -> Verdict {
+        self.told.pass("remote", &Key::new(plane, "ns-1", name)).await
+    }
+}
+
+fn instance(name: &str) -> Value {
+    json!({ "metadata": { "name": name, "namespace": "ns-1", "uid": name, "resourceVersion": "1", "generation": 1,
+        "labels": { "compute.datumapis.com/workload-deployment-uid": "wd" } }, "spec": {} })
+}
+
+/// The copy of an Instance that was Ready, as this cell makes it.
+fn copy(name: &str) -> Value {
+    let labels = json!({ "compute.datumapis.com/managed-by": "popcell", "resourcetemplate.karmada.io/claimed-by": "popcell",
+        "compute.datumapis.com/source-cluster": "dfw-01", "compute.datumapis.com/workload-deployment-uid": "wd" });
+    json!({ "metadata": { "name": name, "namespace": "ns-1", "uid": format!("copy-{name}"), "resourceVersion": "1",
+        "generation": 1, "labels": labels, "annotations": { "compute.datumapis.com/source-uid": "cell-uid" },
+        "ownerReferences": [{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "name": "web",
+            "uid": "hub-web" }] },
+        "spec": {}, "status": { "conditions": [{ "type": "Ready", "status": "True", "reason": "Available", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }] } })
+}
+
+/// The claim of an Instance in project `p`, as this cell makes it; unlike copies, claims have no marker.
+fn claim(name: &str) -> Value {
+    json!({ "metadata": { "name": format!("instance-{name}"), "namespace": "default", "uid": format!("claim-{name}"),
+        "resourceVersion": "1", "labels": { "compute.datumapis.com/source-cluster": "dfw-01",
+            "compute.datumapis.com/instance-namespace": "ns-1" },
+        "annotations": { "compute.datumapis.com/source-uid": "cell-uid" } }, "spec": {} })
+}
+
+#[tokio::test]
+async fn d6_the_copy_of_a_slot_without_instance_is_not_ready() {
+    let bench = Bench::new().await;
+    bench.deployment(2);
+    bench.told.put(&Plane::Hub, INSTANCE, copy("web-1"));
+    bench.script.asked();
+    bench.pass(&Plane::Hub, "web-1").await;
+    let sent = bench.script.sent().into_iter();
+    let at = format!("hub PATCH {HUB_COPIES}/web-1/status");
+    let patches: Vec<Value> = sent
+        .filter(|(line, _)| line.starts_with(&at))
+        .map(|(_, body)| body)
+        .collect();
+    let text = patches.first().map(ToString::to_string).unwrap_or_default();
+    assert!(
+        text.contains(r#""status":"False""#) && text.contains("Pending"),
+        "{patches:?}"
+    );
+}
+
+#[tokio::test]
+async fn d7_5_6_a_copy_that_the_collector_took_is_not_made_again() {
+    let bench = Bench::new().await;
+    bench.deployment(1);
+    bench.instance("web-0");
+    bench.pass(&Plane::Hub, "web-0").await;
+    let made = format!("hub POST {HUB_COPIES}");
+    assert!(bench.script.writes().contains(&made));
+    // The Workload is deleted while Karmada does not work: the hub's WorkloadDeployment goes, and with it what it owns.
+    let at = format!("hub GET {DEPLOYMENTS}/ns-1/workloaddeployments/web");
+    bench.script.say(&at, 404, absent("workloaddeployments/web").1);
+    bench.told.put(&Plane::Hub, INSTANCE, copy("web-0"));
+    bench.told.remove(&Plane::Hub, INSTANCE, copy("web-0"));
+    for _ in 0..3 {
+        bench.pass(&Plane::Hub, "web-0").await;
+    }
+    assert_eq!(bench.script.writes(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn d7_4_the_brake_on_claims_counts_all_that_the_cell_has() {
+    let bench = Bench::new().await;
+    for number in 0..100 {
+        let name = format!("web-{number}");
+        bench.told.put(&project("p"), RESOURCE_CLAIM, claim(&name));
+        if number >= 25 {
+            bench.instance(&name);
+        }
+    }
+    bench.script.asked();
+    bench.pass(&project("p"), "web-0").await;
+    let deleted = format!(
+        "project p DELETE /apis/{}/namespaces/default/",
+        RESOURCE_CLAIM.api_version()
+    );
+    let writes = bench.script.writes();
+    assert!(
+        writes.iter().any(|line| line.starts_with(&deleted)),
+        "25 of 100 are no mass deletion: {writes:?}"
+    );
+    assert!(!bench.told.world.applier.brakes().is_held(&project("p"), RESOURCE_CLAIM));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d7_4_the_brake_on_copies_opens_once_the_world_has_recovered() {
+    let bench = Bench::new().await;
+    bench.deployment(60);
+    let names: Vec<String> = (0..60).map(|number| format!("web-{number}")).collect();
+    for name in &names {
+        bench.instance(name);
+        bench.told.put(&Plane::Hub, INSTANCE, copy(name));
+        bench.pass(&Plane::Hub, name).await;
+    }
+    // A list that is wrong: the WorkloadDeployment and all of its Instances are gone.
+    let wrong = deployment("ns-1", "web", "wd");
+    bench.told.remove(&Plane::Cell, WORKLOAD_DEPLOYMENT, wrong);
+    names.iter().for_each(|name| bench.lost(name));
+    let is_held = || bench.told.world.applier.brakes().is_held(&Plane::Hub, INSTANCE);
+    let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.told.world));
+    let verdict = runner.pass(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
+    assert!(is_held(), "{verdict:?}");
+
+    bench.deployment(60);
+    names.iter().skip(1).for_each(|name| bench.instance(name));
+    let stop = tokio_util::sync::CancellationToken::new();
+    let minute = std::time::Duration::from_secs(61);
+    let _ = tokio::time::timeout(minute, runner.review(&stop)).await;
+    assert!(!is_held(), "one of sixty is no mass deletion");
+}
+
+#[tokio::test]
+async fn c34_the_last_claim_that_goes_has_the_record_looked_at() {
+    let bench = Bench::new().await;
+    let gone = |name: &str| Change::Gone {
+        namespace: "default".to_owned(),
+        name: format!("instance-{name}"),
+        last: Some(Arc::new(serde_json::from_value::<Object>(claim(name)).unwrap())),
+    };
+    let wakes_record = |change: &Change| {
+        let woken = bench
+            .remote
+            .wake(&bench.told.world, &project("p"), RESOURCE_CLAIM, change);
+        woken.iter().any(|key| key.plane == Plane::Cell)
+    };
+    for name in ["web-0", "web-1"] {
+        bench.told.put(&project("p"), RESOURCE_CLAIM, claim(name));
+    }
+    bench.told.remove(&project("p"), RESOURCE_CLAIM, claim("web-0"));
+    assert!(!wakes_record(&gone("web-0")));
+    bench.told.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
+    assert!(wakes_record(&gone("web-1")));
+}
+
+#[tokio::test]
+async fn d4_the_claim_of_an_instance_is_woken_also_where_its_namespace_says_nothing_more() {
+    let bench = Bench::new().await;
+    bench.told.put(&project("p"), RESOURCE_CLAIM, claim("web-0"));
+    let silent = json!({ "metadata": { "name": "ns-1", "uid": "hub-ns-1", "resourceVersion": "2" } });
+    bench.told.put(&Plane::Cell, NAMESPACE, silent);
+    assert_eq!(bench.cell.project(&bench.told.world, "ns-1"), None);
+    let gone = Change::Gone {
+        namespace: "ns-1".to_owned(),
+        name: "web-0".to_owned(),
+        last: None,
+    };
+    let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, INSTANCE, &gone);
+    assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
+    let other = Change::Gone {
+        namespace: "ns-2".to_owned(),
+        name: "web-0".to_owned(),
+        last: None,
+    };
+    let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, INSTANCE, &other);
+    assert!(woken.iter().all(|key| key.plane == Plane::Hub), "{woken:?}");
+}

@@ -1,0 +1,66 @@
+//! Whom events of a cell wake: those whom they concern, however many others there are.
+
+use super::*;
+use crate::cell::testing::cell;
+use crate::reconcilers::cell as reconcilers;
+
+fn instance(name: &str, of: Option<&str>) -> Value {
+    let labels = of.map(|uid| json!({ "compute.datumapis.com/workload-deployment-uid": uid }));
+    json!({ "metadata": { "namespace": "ns-1", "name": name, "uid": name, "resourceVersion": "1", "labels": labels } })
+}
+
+fn applied(object: Value) -> Change {
+    Change::Applied {
+        before: None,
+        now: Arc::new(serde_json::from_value(object).unwrap()),
+    }
+}
+
+async fn bench() -> Told {
+    let mut cell = cell(None);
+    cell.quota = false;
+    let told = Told::in_cell(reconcilers(&Arc::new(cell)), &[], Arc::<Script>::default().answer()).await;
+    let deployments = ["web", "web-1", "other"].map(|name| deployment("ns-1", name, &format!("uid-{name}")));
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, deployments.into());
+    let instances = [
+        instance("web-0", Some("uid-web")),
+        instance("web-1-0", Some("uid-web-1")),
+        instance("other-0", Some("uid-other")),
+        instance("bare", None),
+    ];
+    told.list(&Plane::Cell, INSTANCE, instances.into());
+    told.list(&Plane::Hub, INSTANCE, vec![instance("web-7", None)]);
+    told
+}
+
+fn woken(told: &Told, reconciler: &str, kind: popcell_api::kind::Kind, change: &Change) -> Vec<String> {
+    let lanes = told.dispatch.lanes();
+    let lane = lanes.iter().find(|lane| lane.reconciler.name() == reconciler).unwrap();
+    let woken = lane.reconciler.wake(&told.world, &Plane::Cell, kind, change);
+    let mut names: Vec<String> = woken.iter().map(|key| format!("{} {}", key.plane, key.name)).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_deployment_that_comes_wakes_its_own_instances_and_copies_only() {
+    let told = bench().await;
+    let web = applied(deployment("ns-1", "web", "uid-web"));
+    assert_eq!(woken(&told, "instance", WORKLOAD_DEPLOYMENT, &web), ["cell web-0"]);
+    // A copy without an Instance may be that of a slot.
+    assert_eq!(
+        woken(&told, "remote", WORKLOAD_DEPLOYMENT, &web),
+        ["hub web-0", "hub web-7"]
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_else_held_wakes_the_slot_it_stands_for() {
+    let told = bench().await;
+    let gone = Change::Gone {
+        namespace: "ns-1".to_owned(),
+        name: "web-1".to_owned(),
+        last: Some(Arc::new(serde_json::from_value(instance("web-1", None)).unwrap())),
+    };
+    assert_eq!(woken(&told, "deployment", INSTANCE, &gone), ["cell web"]);
+}
