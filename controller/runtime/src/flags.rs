@@ -69,7 +69,7 @@ pub struct Flags {
     #[arg(long, env = "LEADER_ELECT_NAMESPACE", value_name = "NAME")]
     pub leader_elect_namespace: Option<String>,
 
-    /// Address of the plain port with /healthz, /livez and /readyz; 0 turns it off
+    /// Address of the plain port with /healthz, /livez, /readyz and /metrics; 0 turns it off
     #[arg(
         long,
         env = "HEALTH_PROBE_BIND_ADDRESS",

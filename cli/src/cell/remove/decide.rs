@@ -107,8 +107,9 @@ impl Refusal {
     pub(super) fn message(self, name: &str, known: &[String]) -> String {
         match self {
             Self::Ready => format!(
-                "Cluster {name} is Ready, so its cell answers: nothing was done. Stop the cell first, or give --force: Karmada \
-                 then deletes there what it brought, and the cell's claims are released"
+                "Cluster {name} is Ready, so its cell answers: nothing was done. Where the cell is down, wait until Karmada has \
+                 noticed. To take a cell out of service that still runs, give --force: Karmada then deletes there what it \
+                 brought, and the cell's claims are released. Let its controller run until no WorkloadDeployment is left there"
             ),
             Self::Unknown => {
                 let known = if known.is_empty() {

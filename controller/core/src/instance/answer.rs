@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use popcell_api::conditions::{messages, reasons};
+use popcell_api::labels::UPSTREAM_CLUSTER_NAME;
 use popcell_api::quota as api;
 use serde_json::Value;
 
@@ -53,7 +54,7 @@ impl<'a> Answer<'a> {
             Quota::BadProject(label) => Self::Failed {
                 reason: reasons::QUOTA_PROJECT_ID_UNRESOLVABLE,
                 message: format!(
-                    "The labels of namespace {} name no project: \"{label}\"",
+                    "Label {UPSTREAM_CLUSTER_NAME} of namespace {} names no project: \"{label}\"",
                     seen.instance.namespace()
                 ),
             },

@@ -53,7 +53,8 @@ const OUTCOMES: [(&str, &str); 9] = [
     ),
     (
         outcome::TERMINAL,
-        "only a change of the object can help; its conditions say what is wrong",
+        "only a change of the object can help; its conditions say what is wrong, or, where the object cannot be read, the log \
+         (at debug)",
     ),
     (
         outcome::ERROR,

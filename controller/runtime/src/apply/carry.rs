@@ -1,6 +1,8 @@
 //! What an action that fails means for the rest of its plan, and which deletes the brake holds.
 
+use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::kind::Kind;
+use popcell_api::names::LEASE;
 use popcell_core::brake;
 use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
 use tracing::{debug, info, warn};
@@ -167,8 +169,10 @@ impl Applier {
         };
         match verdict {
             brake::Verdict::Hold { first: true } => {
-                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: nothing of these is \
-                    deleted until the annotation compute.datumapis.com/mass-delete: allow is set on our Lease");
+                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: none of these is deleted. \
+                    Look for a list that is wrong first (a restored backup, credentials of another installation); only if \
+                    the deletes are meant, annotate Lease {LEASE} in the program's namespace with \
+                    {MASS_DELETE}={MASS_DELETE_ALLOW}");
                 self.meter.braked(plane, kind.kind, Braking::Held(difference));
             }
             brake::Verdict::Go if was_held => {

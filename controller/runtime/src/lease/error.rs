@@ -28,7 +28,11 @@ pub enum Loss {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Expired => write!(f, "it was not renewed for {} s", TERM.as_secs()),
+            Self::Expired => write!(
+                f,
+                "it was not renewed for {} s: its server was away, or this process was held up",
+                TERM.as_secs()
+            ),
             Self::Taken(holder) => write!(f, "{holder} has taken it"),
         }
     }

@@ -81,7 +81,7 @@ fn fm2_to_fm6_fm11_a_quota_system_that_fails_holds_what_is_gated_and_says_why() 
             "fm3",
             Quota::BadProject("cluster-"),
             "QuotaProjectIDUnresolvable",
-            "The labels of namespace ns-n1 name no project: \"cluster-\"",
+            "Label meta.datumapis.com/upstream-cluster-name of namespace ns-n1 names no project: \"cluster-\"",
             "project_id_unresolvable",
         ),
         (
