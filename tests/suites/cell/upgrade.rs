@@ -41,7 +41,8 @@ async fn uids(tenant: &Tenant, cell: &Plane) -> Result<Uids> {
 /// Makes of what is there what upstream's controllers would have made.
 async fn as_upstream_leaves_it(tenant: &Tenant, cell: &Plane) -> Result<()> {
     let below = Some(tenant.below.as_str());
-    let forgets = json!({ "metadata": { "annotations": { annotations::GRANTED_SLOTS: null } } });
+    let forgets =
+        json!({ "metadata": { "annotations": { annotations::GRANTED_SLOTS: null, annotations::GRANTED_SIZE: null } } });
     cell.merge(WORKLOAD_DEPLOYMENT, below, "web-us-dfw", &forgets).await?;
     // Its controllers keep no record.
     cell.delete(CONFIG_MAP, Some("compute-system"), "popcell-claim-projects")

@@ -129,14 +129,12 @@ mod tests {
 
     use super::*;
 
-    fn instance(name: &str, owner: Option<&str>, label: Option<&str>) -> Item {
+    fn instance(name: &str, owner: Option<&str>, label: Option<&str>) -> Arc<Object> {
         let owner =
             owner.map(|uid| json!([{ "apiVersion": "v1", "kind": "WorkloadDeployment", "name": "web", "uid": uid }]));
         let label = label.map(|uid| json!({ "compute.datumapis.com/workload-deployment-uid": uid }));
         let metadata = json!({ "name": name, "namespace": "n", "ownerReferences": owner, "labels": label });
-        Ok(Arc::new(
-            serde_json::from_value(json!({ "metadata": metadata })).unwrap(),
-        ))
+        Arc::new(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
     }
 
     fn saying(items: &Items, uid: &str) -> Vec<String> {
@@ -146,16 +144,16 @@ mod tests {
     #[test]
     fn instances_are_found_by_what_they_say_now() {
         let mut items = Items::of(Some(kind::INSTANCE));
-        items.insert("n", "web-0", instance("web-0", Some("a"), Some("a")));
-        items.insert("n", "web-1", instance("web-1", Some("b"), Some("a")));
-        items.insert("n", "bare", instance("bare", None, None));
+        items.insert("n", "web-0", Ok(instance("web-0", Some("a"), Some("a"))));
+        items.insert("n", "web-1", Ok(instance("web-1", Some("b"), Some("a"))));
+        items.insert("n", "bare", Ok(instance("bare", None, None)));
         items.insert("n", "odd", Err("unreadable".to_owned()));
         assert_eq!(saying(&items, "a"), ["web-0", "web-1"]);
         assert_eq!(saying(&items, "b"), ["web-1"]);
         assert!(saying(&items, "").is_empty());
 
         // The label goes, then the object cannot be read, then it is gone.
-        items.insert("n", "web-1", instance("web-1", Some("b"), None));
+        items.insert("n", "web-1", Ok(instance("web-1", Some("b"), None)));
         items.insert("n", "web-0", Err("unreadable".to_owned()));
         assert!(saying(&items, "a").is_empty());
         items.remove("n", "web-1");
@@ -166,7 +164,7 @@ mod tests {
     #[test]
     fn other_kinds_are_found_by_name_only() {
         let mut items = Items::of(Some(kind::RESOURCE_CLAIM));
-        items.insert("n", "web-0", instance("web-0", Some("a"), Some("a")));
+        items.insert("n", "web-0", Ok(instance("web-0", Some("a"), Some("a"))));
         assert!(items.by_uid.is_empty());
     }
 }

@@ -197,23 +197,11 @@ impl Remote {
         let claimed_in = match self.cell.project(world, namespace) {
             _ if !self.cell.quota => Vec::new(),
             Some(project) => vec![Plane::Project(project)],
-            None => self.holding(world, namespace, name),
+            None => holding(world, namespace, name),
         };
         let claims = claimed_in.iter().map(|plane| Key::new(plane, namespace, name));
         let copy = self.cell.hub.then(|| Key::new(&Plane::Hub, namespace, name));
         copy.into_iter().chain(claims).collect()
-    }
-
-    /// Projects that hold a claim for an Instance of a cell namespace which does not say any more whose it is.
-    fn holding(&self, world: &World, namespace: &str, name: &str) -> Vec<Plane> {
-        let claim_name = claim::name(name);
-        let holds = |plane: &Plane| {
-            let claims = events::picked(world, plane, kind::RESOURCE_CLAIM, |store| store.named(&claim_name));
-            claims
-                .iter()
-                .any(|one| claim::instance_of(one).is_some_and(|(within, _)| within == namespace))
-        };
-        events::projects(world).into_iter().filter(holds).collect()
     }
 
     /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.
@@ -278,4 +266,16 @@ impl Remote {
             .map(|(within, name)| Key::new(plane, &within, &name))
             .collect()
     }
+}
+
+/// Projects that hold a claim for an Instance of a cell namespace which does not say any more whose it is.
+fn holding(world: &World, namespace: &str, name: &str) -> Vec<Plane> {
+    let claim_name = claim::name(name);
+    let holds = |plane: &Plane| {
+        let claims = events::picked(world, plane, kind::RESOURCE_CLAIM, |store| store.named(&claim_name));
+        claims
+            .iter()
+            .any(|one| claim::instance_of(one).is_some_and(|(within, _)| within == namespace))
+    };
+    events::projects(world).into_iter().filter(holds).collect()
 }

@@ -170,14 +170,18 @@ async fn d7_4_the_brake_on_copies_opens_once_the_world_has_recovered() {
     // A list that is wrong: the WorkloadDeployment and all of its Instances are gone.
     let wrong = deployment("ns-1", "web", "wd");
     bench.told.remove(&Plane::Cell, WORKLOAD_DEPLOYMENT, wrong);
-    names.iter().for_each(|name| bench.lost(name));
+    for name in &names {
+        bench.lost(name);
+    }
     let is_held = || bench.told.world.applier.brakes().is_held(&Plane::Hub, INSTANCE);
     let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.told.world));
     let verdict = runner.pass(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
     assert!(is_held(), "{verdict:?}");
 
     bench.deployment(60);
-    names.iter().skip(1).for_each(|name| bench.instance(name));
+    for name in &names[1..] {
+        bench.instance(name);
+    }
     let stop = tokio_util::sync::CancellationToken::new();
     let minute = std::time::Duration::from_secs(61);
     let _ = tokio::time::timeout(minute, runner.review(&stop)).await;
