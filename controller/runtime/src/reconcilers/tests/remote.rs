@@ -182,6 +182,9 @@ async fn d7_4_the_brake_on_copies_opens_once_the_world_has_recovered() {
     for name in &names[1..] {
         bench.instance(name);
     }
+    for name in &names[1..] {
+        bench.pass(&Plane::Hub, name).await;
+    }
     let stop = tokio_util::sync::CancellationToken::new();
     let minute = std::time::Duration::from_secs(61);
     let _ = tokio::time::timeout(minute, runner.review(&stop)).await;
