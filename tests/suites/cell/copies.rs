@@ -1,13 +1,15 @@
 //! Copies of Instances on the hub.
 
 use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
 use popcell_api::labels;
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::stand_ins::FAIL;
 use popcell_test_support::{eventually, objects};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::tenant::Tenant;
 use crate::world::{P1, World};
@@ -64,4 +66,32 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
         says(&other, "Ready", "True", "Available")
     })
     .await
+}
+
+/// A slot that lost its Instance waits for the one before it: what is shown of it says that there is none.
+pub(crate) async fn of_an_empty_slot(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    let fails = async |failure: Value| {
+        let broken = json!({ "metadata": { "annotations": { FAIL: failure } } });
+        cell.merge(INSTANCE, Some(&tenant.below), "web-us-dfw-0", &broken).await
+    };
+    fails(json!("crash-loop")).await?;
+    tenant
+        .instance(&cell, "web-us-dfw-0", |one| {
+            says(one, "Ready", "Unknown", "InstanceCrashing")
+        })
+        .await?;
+    cell.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-1").await?;
+    let is_made_anew = |one: &DynamicObject| says(one, "Ready", "False", "Pending");
+    awaited(&tenant.hub, INSTANCE, &tenant.below, "web-us-dfw-1", is_made_anew).await?;
+    tenant.in_project(INSTANCE, "web-us-dfw-1", is_made_anew).await?;
+    let left = tenant.instances(&cell).await?;
+    ensure!(left.len() == 1, "{left:?}");
+    fails(Value::Null).await?;
+    tenant.ready("web", 2).await?;
+    let runs = |one: &DynamicObject| says(one, "Ready", "True", "Available");
+    tenant.in_project(INSTANCE, "web-us-dfw-1", runs).await.map(|_| ())
 }

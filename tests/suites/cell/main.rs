@@ -44,6 +44,7 @@ fn mission(suite: Suite<World>) -> Suite<World> {
         .test("single::c72_one_server_is_project_and_cell", Beside, single::runs)
         .test("copies::e5_an_instance_without_a_deployment_is_copied", Beside, copies::bare)
         .test("copies::w5_a_copy_that_is_deleted_by_hand_comes_back", Beside, copies::deleted)
+        .test("copies::d6_a_slot_that_lost_its_instance_is_shown_without", Beside, copies::of_an_empty_slot)
 }
 
 #[rustfmt::skip]
@@ -55,6 +56,7 @@ fn rollouts(suite: Suite<World>) -> Suite<World> {
         .test("rollout::scale_down_goes_past_a_broken_instance", Beside, rollout::scaled_down)
         .test("rollout::a_provider_that_fights_over_ready_makes_no_storm", Alone, rollout::fought_over)
         .test("rollout::d10_a_teardown_that_does_not_end_is_told", Beside, rollout::stuck)
+        .test("rollout::d18_what_is_paused_in_its_cell_stays_as_it_is", Beside, rollout::paused)
 }
 
 #[rustfmt::skip]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
+use popcell_api::annotations;
 use popcell_suites::read::{self, says};
+use popcell_suites::steps::gone;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::eventually;
 use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
@@ -188,4 +190,38 @@ pub(crate) async fn fought_over(world: &World, namespace: &str) -> Result<()> {
     let made = passes().await? - before;
     ensure!(made <= MOST, "{made} passes in ten seconds");
     tenant.clean("web").await
+}
+
+/// Karmada brings what changes and leaves the annotation where it is.
+pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    let cell = world.lab.plane(DFW).await?;
+    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant.ready("web", 1).await?;
+    let pause = async |value: Value| {
+        let patch = json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });
+        cell.merge(WORKLOAD_DEPLOYMENT, Some(&tenant.below), "web-us-dfw", &patch)
+            .await
+    };
+    pause(json!("true")).await?;
+    let is_paused = |one: &DynamicObject| {
+        let told = &read::condition(one, "Paused")?["status"];
+        ensure!(told == "True", "Paused is {told}");
+        Ok(())
+    };
+    tenant.deployment(&cell, "web-us-dfw", is_paused).await?;
+    tenant.scale("web", CITY, 2).await?;
+    tenant
+        .deployment(&cell, "web-us-dfw", |one| {
+            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))?;
+            is_paused(one)
+        })
+        .await?;
+    // Bring it to a pass that would have made one.
+    cell.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-0").await?;
+    gone(&cell, INSTANCE, &tenant.below, "web-us-dfw-0").await?;
+    let left = tenant.instances(&cell).await?;
+    ensure!(left.is_empty(), "{left:?}");
+    pause(Value::Null).await?;
+    tenant.ready("web", 2).await.map(|_| ())
 }

@@ -136,6 +136,11 @@ impl Applier {
         }
     }
 
+    /// Whether nothing is written, so that nothing comes of a plan.
+    pub fn is_rehearsal(&self) -> bool {
+        self.options.dry_run
+    }
+
     /// What servers made of earlier specs, for decisions. Hold it while deciding only.
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
         lock(&self.ledger)

@@ -126,7 +126,7 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, now: Timestamp) -> Option<P
     if let Some(again) = again(&doubtful, &answers) {
         plan.requeue_within(again);
     }
-    if !doubtful.is_empty() && !plan.actions.is_empty() {
+    if !doubtful.is_empty() && !plan.actions.is_empty() && !sight.world.applier.is_rehearsal() {
         plan.requeue_within(READ_AGAIN);
     }
     Some(plan)
