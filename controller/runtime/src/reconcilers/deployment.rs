@@ -1,17 +1,18 @@
 //! `deployment`: see [`popcell_core::deployment`].
 
+mod networks;
+
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
-use popcell_api::labels;
 use popcell_core::deployment::{self, Networks};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Plan, Plane};
 use popcell_core::slots;
 
-use super::events;
+use super::{events, owner};
 use crate::pass::{Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::{Key, Pace};
@@ -40,9 +41,9 @@ impl Reconciler for Deployment {
             .get(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace, &key.name)
             .known()??;
         let instances = instances(sight, plane, &deployment).known()?;
-        let networks = self.networking.then(|| Networked::look(sight, plane, &deployment));
+        let networks = self.networking.then(|| networks::look(sight, &deployment));
         let [locations, bindings, contexts, claims, subnets] = match &networks {
-            Some(networks) => networks.0.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
+            Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
         };
         Some(deployment::decide(&deployment::Observation {
@@ -70,7 +71,7 @@ impl Reconciler for Deployment {
             }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
-                let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner(one)).collect();
+                let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner::of(one)).collect();
                 // One that is nobody's, or another's, may have held the name of a slot.
                 let (namespace, name) = events::address(change).unwrap_or_default();
                 let slot = slots::deployment_of(name).filter(|_| kind == kind::INSTANCE);
@@ -79,13 +80,7 @@ impl Reconciler for Deployment {
                 woken.dedup();
                 woken
             }
-            // Few, and seldom: each may be what any WorkloadDeployment waits for.
-            kind::LOCATION | kind::NETWORK_CONTEXT | kind::SUBNET_CLAIM | kind::SUBNET
-                if events::is_listed(change) || events::both(change).next().is_some() =>
-            {
-                waiting(world, change)
-            }
-            _ => Vec::new(),
+            _ => networks::waiting(world, kind, change),
         }
     }
 
@@ -94,29 +89,6 @@ impl Reconciler for Deployment {
             Plane::Cell => events::keys_of(world, plane, kind::WORKLOAD_DEPLOYMENT),
             _ => Vec::new(),
         }
-    }
-}
-
-/// The kinds that networks are made of, in the order in which decisions take them.
-const NETWORKED: [Kind; 5] = [
-    kind::LOCATION,
-    kind::NETWORK_BINDING,
-    kind::NETWORK_CONTEXT,
-    kind::SUBNET_CLAIM,
-    kind::SUBNET,
-];
-
-struct Networked([Observed<Vec<Arc<Object>>>; 5]);
-
-impl Networked {
-    fn look(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Self {
-        Self(NETWORKED.map(|kind| match kind {
-            kind::NETWORK_BINDING => {
-                let prefix = deployment::binding_prefix(deployment.name());
-                sight.starting(plane, kind, deployment.namespace(), &prefix)
-            }
-            _ => sight.all(plane, kind),
-        }))
     }
 }
 
@@ -132,27 +104,4 @@ fn instances(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<
     found.sort_by(|one, other| one.name().cmp(other.name()));
     found.dedup_by(|one, other| one.name() == other.name());
     Observed::Known(found)
-}
-
-/// The WorkloadDeployment that an Instance or NetworkBinding is of: its controller, else the one that it is labelled with.
-pub(super) fn owner(object: &Object) -> Option<Key> {
-    let owners = object.metadata.owner_references.iter().flatten();
-    let controller = owners
-        .into_iter()
-        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind && one.controller == Some(true))
-        .map(|one| one.name.as_str());
-    let name = controller.or_else(|| object.label(labels::WORKLOAD_DEPLOYMENT_NAME))?;
-    Some(Key::new(&Plane::Cell, object.namespace(), name))
-}
-
-/// WorkloadDeployments that a part of a network concerns: those that do not have all Instances of the city that it names,
-/// and all where it names none.
-fn waiting(world: &World, change: &Change) -> Vec<Key> {
-    let at: Vec<String> = events::both(change)
-        .filter_map(|one| one.text("/spec/location/name").map(str::to_owned))
-        .collect();
-    events::keys_where(world, &Plane::Cell, kind::WORKLOAD_DEPLOYMENT, |deployment| {
-        let known = deployment.text("/status/location/name");
-        at.is_empty() || known.is_none_or(|known| at.iter().any(|name| name == known))
-    })
 }

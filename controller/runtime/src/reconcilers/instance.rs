@@ -11,14 +11,13 @@ use popcell_api::labels;
 use popcell_core::conditions;
 use popcell_core::deployment;
 use popcell_core::instance::{self, Quota};
-use popcell_core::object::{Fields, Object};
+use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
-use super::deployment::owner;
-use super::events;
 use super::remote::{Claimed, instances_of};
+use super::{events, owner};
 use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::pass::{Live, Reconciler, Sight, refs};
@@ -64,10 +63,7 @@ impl Reconciler for Instance {
         let plane = &key.plane;
         let found = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()??;
         let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        let deployment = of_uid(
-            sight.saying(plane, kind::WORKLOAD_DEPLOYMENT, uid).known()?,
-            &key.namespace,
-        );
+        let deployment = owner::of_uid(sight, &key.namespace, uid).known()?;
         let bindings = match &deployment {
             _ if !self.cell.networking => Observed::Unknown,
             Some(deployment) => {
@@ -114,7 +110,7 @@ impl Reconciler for Instance {
                 .flat_map(|deployment| events::instances_saying(world, deployment.uid()))
                 .collect(),
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change)
-                .filter_map(|binding| owner(binding))
+                .filter_map(|binding| owner::of(binding))
                 .flat_map(|owner| of_deployment(world, &owner))
                 .collect(),
             (Plane::Cell, NAMESPACE) => events::address(change)
@@ -179,9 +175,4 @@ fn of_deployment(world: &World, owner: &Key) -> Vec<Key> {
     let store = cell.as_ref().and_then(|cell| cell.store(kind::WORKLOAD_DEPLOYMENT));
     let found = store.and_then(|store| store.get(&owner.namespace, &owner.name).known().flatten());
     found.map_or_else(Vec::new, |found| events::instances_saying(world, found.uid()))
-}
-
-/// The WorkloadDeployment of a uid, in a namespace.
-pub(super) fn of_uid(found: Vec<Arc<Object>>, namespace: &str) -> Option<Arc<Object>> {
-    found.into_iter().find(|one| one.namespace() == namespace)
 }

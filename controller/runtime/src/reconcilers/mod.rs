@@ -8,6 +8,7 @@ mod events;
 mod federation;
 mod instance;
 mod orphans;
+mod owner;
 mod policy;
 mod projection;
 mod remote;

@@ -9,7 +9,6 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::remote::claim::{self, Home, Observation};
-use popcell_core::slots;
 
 use crate::apply::ApplyError;
 use crate::breaker::Server;
@@ -17,7 +16,7 @@ use crate::cell::Cell;
 use crate::error::chain;
 use crate::pass::{Live, Sight, refs};
 use crate::queue::Key;
-use crate::reconcilers::events;
+use crate::reconcilers::{events, owner};
 use crate::world::World;
 
 /// What was found of one name.
@@ -39,7 +38,7 @@ impl Claimed {
         let plane = &Plane::Cell;
         let cell_namespace = sight.get(plane, NAMESPACE, "", namespace).known()?;
         let instance = sight.get(plane, kind::INSTANCE, namespace, name).known()?;
-        let slot = slot(sight, namespace, name).known()?;
+        let slot = owner::of_slot(sight, namespace, name).known()?;
         let project = cell.home(namespace, cell_namespace.as_deref()).project();
         let project = project.map(str::to_owned);
         let record = sight.read_live(plane, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
@@ -96,12 +95,6 @@ impl Claimed {
             program_namespace: &cell.namespace,
         }))
     }
-}
-
-/// The WorkloadDeployment of the cell in which a name stands for a slot.
-pub(super) fn slot(sight: &Sight<'_>, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
-    let deployment = slots::deployment_of(name).unwrap_or_default();
-    sight.get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, namespace, deployment)
 }
 
 /// Cell namespace and name of the Instances that a claim may be for. Without the label that says so, it is for the one of

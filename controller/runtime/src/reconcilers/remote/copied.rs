@@ -15,10 +15,8 @@ use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::pass::{Live, Sight, refs};
 use crate::queue::Key;
-use crate::reconcilers::instance::of_uid;
+use crate::reconcilers::owner;
 use crate::world::World;
-
-use super::claimed::slot;
 
 /// A hub Namespace that does not say whose it is may be about to: it is not watched.
 const LABELS_AGAIN: Duration = Duration::from_secs(30);
@@ -56,16 +54,14 @@ fn deployments(
     instance: &Observed<Option<Arc<Object>>>,
     copy: &Observed<Option<Arc<Object>>>,
 ) -> Observed<Vec<Arc<Object>>> {
-    let Observed::Known(slot) = slot(sight, &key.namespace, &key.name) else {
+    let Observed::Known(slot) = owner::of_slot(sight, &key.namespace, &key.name) else {
         return Observed::Unknown;
     };
     let mut found = Vec::from_iter(slot);
     for one in [instance, copy] {
         let Observed::Known(Some(one)) = one else { continue };
         let uid = one.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        if let Observed::Known(said) = sight.saying(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, uid) {
-            found.extend(of_uid(said, &key.namespace));
-        }
+        found.extend(owner::of_uid(sight, &key.namespace, uid).known().flatten());
     }
     Observed::Known(found)
 }

@@ -1,5 +1,7 @@
 //! Whom events of a cell wake: those whom they concern, however many others there are.
 
+use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
+
 use super::*;
 use crate::cell::testing::cell;
 use crate::reconcilers::cell as reconcilers;
@@ -63,4 +65,60 @@ async fn a_name_that_somebody_else_held_wakes_the_slot_it_stands_for() {
         last: Some(Arc::new(serde_json::from_value(instance("web-1", None)).unwrap())),
     };
     assert_eq!(woken(&told, "deployment", INSTANCE, &gone), ["cell web"]);
+}
+
+#[tokio::test]
+async fn a_part_of_a_network_wakes_those_whose_bindings_lead_to_it() {
+    let mut cell = cell(None);
+    (cell.quota, cell.hub, cell.networking) = (false, false, true);
+    let all = reconcilers(&Arc::new(cell));
+    let told = Told::in_networked_cell(all, Arc::<Script>::default().answer()).await;
+    let deployments = ["web", "api", "new"].map(|name| deployment("ns-1", name, &format!("uid-{name}")));
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, deployments.into());
+    let part = |name: &str, more: Value| {
+        let mut part =
+            json!({ "metadata": { "namespace": "nets", "name": name, "uid": name, "resourceVersion": "1" } });
+        part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        part
+    };
+    let binding = |of: &str, context: &str| {
+        let owner = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "name": of,
+            "uid": format!("uid-{of}"), "controller": true });
+        json!({ "metadata": { "namespace": "ns-1", "name": format!("{of}-net-0"), "uid": of, "resourceVersion": "1",
+            "ownerReferences": [owner] },
+            "status": { "networkContextRef": { "namespace": "nets", "name": context } } })
+    };
+    told.list(
+        &Plane::Cell,
+        NETWORK_BINDING,
+        vec![binding("web", "one"), binding("api", "two")],
+    );
+    let claim = part(
+        "one-0",
+        json!({ "spec": { "networkContext": { "name": "one" } },
+        "status": { "subnetRef": { "name": "subnet" } } }),
+    );
+    told.list(&Plane::Cell, SUBNET_CLAIM, vec![claim.clone()]);
+    for (kind, object, expected) in [
+        (NETWORK_CONTEXT, part("two", json!({})), vec!["cell api"]),
+        (NETWORK_CONTEXT, part("three", json!({})), vec![]),
+        (SUBNET_CLAIM, claim, vec!["cell web"]),
+        (SUBNET, part("subnet", json!({})), vec!["cell web"]),
+        (SUBNET, part("other", json!({})), vec![]),
+        // Which Location a city has is decided among all of them.
+        (
+            LOCATION,
+            part("dfw", json!({})),
+            vec!["cell api", "cell new", "cell web"],
+        ),
+    ] {
+        assert_eq!(
+            woken(&told, "deployment", kind, &applied(object)),
+            expected,
+            "{}",
+            kind.kind
+        );
+    }
+    let listed = woken(&told, "deployment", SUBNET, &Change::Listed);
+    assert_eq!(listed, ["cell api", "cell new", "cell web"]);
 }
