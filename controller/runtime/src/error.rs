@@ -54,6 +54,12 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
+    /// Nothing is wrong with the server: the watch has not brought what a list has.
+    #[error("failed to go on watching {kind}: an event was lost")]
+    Lost {
+        /// The kind.
+        kind: &'static str,
+    },
     /// The watch goes on, and does not bring what we wrote.
     #[error("failed to watch {kind}: what was written is not brought")]
     Behind {

@@ -10,7 +10,7 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::Cell;
+use super::{Cell, reread};
 use crate::error::chain;
 use crate::planes::SINGLE;
 use crate::world::World;
@@ -34,10 +34,14 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
     if !cell.quota {
         return;
     }
-    loop {
-        level(&cell, &world).await;
-        cell.changed.notified().await;
-    }
+    let levelled = async {
+        loop {
+            level(&cell, &world).await;
+            cell.changed.notified().await;
+        }
+    };
+    // Neither ends.
+    tokio::join!(levelled, reread::run(&cell, &world));
 }
 
 async fn learn(cell: &Cell, world: &World) {
@@ -87,7 +91,7 @@ async fn leave(cell: &Cell, world: &World, wanted: &BTreeSet<String>) {
         let is_others = beside && id == SINGLE;
         if !is_others && !wanted.contains(id) {
             world.planes.disengage(&plane).await;
-            cell.forget_read(id);
+            cell.rereads.forget(id);
         }
     }
 }

@@ -21,10 +21,10 @@ use popcell_core::remote::claim::{Home, home};
 use popcell_core::remote::projects::Answer;
 use popcell_core::sources::Source;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 pub use engage::engage;
 pub use facts::{Facts, MISMATCH_AGAIN};
+pub use reread::Rereads;
 
 use crate::config::Settings;
 use crate::queue::{Key, WorkQueue};
@@ -64,8 +64,8 @@ pub struct Cell {
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
     recorded: Mutex<BTreeSet<String>>,
     answers: Mutex<BTreeMap<String, Asked>>,
-    /// When the claims of a project were read again.
-    read: Mutex<BTreeMap<String, Instant>>,
+    /// Projects whose claims are to be read again.
+    pub rereads: Rereads,
     instances: OnceLock<WorkQueue>,
 }
 

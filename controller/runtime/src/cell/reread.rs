@@ -1,69 +1,137 @@
 //! Claims that are read again while Instances wait for them: a watch can lose an event, and one whose server hangs tells
 //! nothing (domain.md 3.8.2, B6b, F4).
 //!
-//! Invariants: while a watch brings anything, and for a tier after that, nothing is read; a project is read as a whole, at
-//! most once a tier of whoever waits there, however many do.
+//! Invariants: no pass waits for it; a project is read as a whole, at most once a tier of whoever waits there, however many do,
+//! and while its watch brings anything at most once in [`BUSY`]; no more than [`AT_ONCE`] are read at the same time.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::labels;
+use popcell_core::object::Object;
 use popcell_core::plan::Plane;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
 use super::{Cell, lock};
+use crate::planes::Store;
 use crate::world::World;
 
-/// A project whose watch is never quiet is read this often all the same.
-const MOST: Duration = Duration::from_mins(5);
+/// A project whose watch is not quiet is read this often all the same.
+const BUSY: Duration = Duration::from_secs(15);
 /// What a list has and the watch does not bring within this time is lost.
 const LATE: Duration = Duration::from_secs(1);
+/// Projects that are read at the same time.
+const AT_ONCE: usize = 16;
 
-impl Cell {
-    /// Compares the claims of a project with what its watch has brought, where an Instance there has waited for a tier. A
-    /// watch that has lost something begins anew, and whoever waits is woken by its list.
-    pub async fn reread(&self, world: &World, project: &str, tier: Duration) {
-        let plane = Plane::Project(project.to_owned());
-        let Some(engaged) = world.planes.get(&plane) else {
-            return;
-        };
-        let Some(claims) = engaged.store(RESOURCE_CLAIM) else {
-            return;
-        };
-        let Some(quiet) = claims.quiet_for() else { return };
-        if !self.is_due(project, quiet, tier) {
-            return;
-        }
-        let selector = format!("{}={}", labels::SOURCE_CLUSTER, self.cluster);
-        let listed = world.applier.list_at(&plane, RESOURCE_CLAIM, None, &selector).await;
-        let (listed, version) = match listed {
-            Ok(listed) => listed,
-            Err(error) => return debug!(%error, "claims that are waited for cannot be read again"),
-        };
-        if !claims.differs(&listed, &version) {
-            return;
-        }
-        sleep(LATE).await;
-        if claims.differs(&listed, &version) {
-            info!(%plane, "the watch on claims has lost something: it begins anew");
-            claims.distrust();
-        }
-    }
+/// Projects whose claims are to be read again.
+#[derive(Debug, Default)]
+pub struct Rereads {
+    projects: Mutex<Projects>,
+    asked: Notify,
+}
 
-    fn is_due(&self, project: &str, quiet: Duration, tier: Duration) -> bool {
-        let mut read = lock(&self.read);
-        let last = read.entry(project.to_owned()).or_insert_with(Instant::now);
-        let passed = last.elapsed();
-        let is_due = passed >= tier && quiet >= tier || passed >= MOST;
-        if is_due {
-            *last = Instant::now();
+#[derive(Debug, Default)]
+struct Projects {
+    /// When each was read, or was first asked for.
+    last: BTreeMap<String, Instant>,
+    waiting: BTreeSet<String>,
+    reading: BTreeSet<String>,
+}
+
+impl Rereads {
+    /// An Instance of a project waits for its claim, and is looked at again within a tier. `quiet`: how long the watch on the
+    /// claims has brought nothing.
+    pub fn wait(&self, project: &str, tier: Duration, quiet: Duration) {
+        let mut projects = lock(&self.projects);
+        if projects.reading.contains(project) {
+            return;
         }
-        is_due
+        let Some(passed) = projects.last.get(project).map(Instant::elapsed) else {
+            projects.last.insert(project.to_owned(), Instant::now());
+            return;
+        };
+        if passed >= tier && (quiet >= tier || passed >= BUSY) && projects.waiting.insert(project.to_owned()) {
+            self.asked.notify_one();
+        }
     }
 
     /// A project that is left is not read any more.
-    pub(super) fn forget_read(&self, project: &str) {
-        lock(&self.read).remove(project);
+    pub(super) fn forget(&self, project: &str) {
+        let mut projects = lock(&self.projects);
+        projects.last.remove(project);
+        projects.waiting.remove(project);
+    }
+
+    fn begin(&self) -> Option<String> {
+        let mut projects = lock(&self.projects);
+        if projects.reading.len() >= AT_ONCE {
+            return None;
+        }
+        let project = projects.waiting.pop_first()?;
+        projects.reading.insert(project.clone());
+        Some(project)
+    }
+
+    fn end(&self, project: &str) {
+        let mut projects = lock(&self.projects);
+        projects.reading.remove(project);
+        if let Some(last) = projects.last.get_mut(project) {
+            *last = Instant::now();
+        }
+    }
+}
+
+/// Reads what is waited for. Runs for ever: drop the future to end it.
+pub(super) async fn run(cell: &Cell, world: &World) {
+    let mut reads = FuturesUnordered::new();
+    loop {
+        while let Some(project) = cell.rereads.begin() {
+            reads.push(async {
+                reread(cell, world, &project).await;
+                project
+            });
+        }
+        tokio::select! {
+            () = cell.rereads.asked.notified() => {}
+            Some(project) = reads.next(), if !reads.is_empty() => cell.rereads.end(&project),
+        }
+    }
+}
+
+/// Compares the claims of a project with what its watch has brought. A watch that has lost something begins anew, and whoever
+/// waits is woken by its list.
+async fn reread(cell: &Cell, world: &World, project: &str) {
+    let plane = Plane::Project(project.to_owned());
+    let Some(engaged) = world.planes.get(&plane) else {
+        return;
+    };
+    let Some(claims) = engaged.store(RESOURCE_CLAIM) else {
+        return;
+    };
+    if !differ(cell, world, &plane, claims).await {
+        return;
+    }
+    sleep(LATE).await;
+    if differ(cell, world, &plane, claims).await {
+        info!(%plane, "the watch on claims has lost something: it begins anew");
+        claims.distrust();
+    }
+}
+
+async fn differ(cell: &Cell, world: &World, plane: &Plane, claims: &Store) -> bool {
+    let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
+    let listed = world.applier.list_at(plane, RESOURCE_CLAIM, None, &selector).await;
+    match listed {
+        Ok((listed, version)) => claims.differs(&listed as &[Object], &version),
+        Err(error) => {
+            debug!(%error, "claims that are waited for cannot be read again");
+            false
+        }
     }
 }

@@ -90,11 +90,17 @@ impl Follow<'_> {
                 broken = once(self.client, self.interest, self.store, self.tell) => broken,
                 () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
             };
-            let anew = matches!(broken, Error::Renewed { .. });
+            let is_lost = matches!(broken, Error::Lost { .. });
+            let anew = is_lost || matches!(broken, Error::Renewed { .. });
             let broken = chain(&broken);
             warn!(error = broken, "a watch broke");
             let lasted = self.store.is_known() && began.elapsed() >= LASTED;
-            if let Some(change) = self.store.lose(broken) {
+            let change = if is_lost {
+                self.store.begin_anew()
+            } else {
+                self.store.lose(broken)
+            };
+            if let Some(change) = change {
                 (self.tell)(change);
             }
             if anew {
@@ -188,7 +194,10 @@ async fn of_raw<const METADATA: bool>(
         };
         let next = tokio::select! {
             next = next => next,
-            () = &mut overdue => return Error::Behind { kind: interest.kind.kind },
+            () = &mut overdue => {
+                let kind = interest.kind.kind;
+                return if store.is_distrusted() { Error::Lost { kind } } else { Error::Behind { kind } };
+            }
         };
         match next {
             Ok(Some(Ok(event))) => store.take(seen(event, interest.view)).into_iter().for_each(tell),

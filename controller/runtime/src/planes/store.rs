@@ -4,10 +4,11 @@
 //! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
 //! older than our own last write ([`Ahead`]).
 
+mod trust;
+
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
 
 use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
@@ -146,6 +147,17 @@ impl Store {
         self.select(|state| state.within(namespace, prefix).cloned().collect())
     }
 
+    /// The same in all namespaces. Its time goes by how many those are, and the namespaces.
+    pub fn starting_anywhere(&self, prefix: &str) -> Observed<Vec<Arc<Object>>> {
+        self.select(|state| {
+            let namespaces = state.namespaces().into_iter();
+            namespaces
+                .flat_map(|namespace| state.within(namespace, prefix))
+                .cloned()
+                .collect()
+        })
+    }
+
     /// Readable objects of a name, by namespace. Its time goes by the number of namespaces.
     pub fn named(&self, name: &str) -> Observed<Vec<Arc<Object>>> {
         self.select(|state| {
@@ -169,13 +181,7 @@ impl Store {
 
     /// Readable objects, by namespace and name.
     pub fn all(&self) -> Observed<Vec<Arc<Object>>> {
-        self.select(|state| {
-            let namespaces = state.namespaces().into_iter();
-            namespaces
-                .flat_map(|namespace| state.within(namespace, ""))
-                .cloned()
-                .collect()
-        })
+        self.starting_anywhere("")
     }
 
     /// Namespace, name and error of what cannot be read.
@@ -241,39 +247,6 @@ impl Store {
         self.read().ahead.len()
     }
 
-    /// How long the watch has brought nothing; `None` while the store is unknown.
-    pub(crate) fn quiet_for(&self) -> Option<Duration> {
-        let state = self.read();
-        let heard = state.heard.filter(|_| state.known)?;
-        Some(heard.elapsed())
-    }
-
-    /// Whether a list that was read at `version` has what the watch has not brought, or lacks what it has not taken away.
-    /// True for a moment also where the watch is only later than the list. Versions that are no numbers say nothing.
-    pub(crate) fn differs(&self, listed: &[Object], version: &str) -> bool {
-        let number = |version: &str| version.parse::<u64>().ok();
-        let state = self.read();
-        let stored = |one: &Object| match state.items.get(one.namespace(), one.name()) {
-            Some(Ok(stored)) => number(stored.resource_version()),
-            _ => None,
-        };
-        let missed = |one: &Object| number(one.resource_version()).is_some_and(|version| stored(one) < Some(version));
-        let names: BTreeSet<_> = listed.iter().map(|one| (one.namespace(), one.name())).collect();
-        let is_left = |(namespace, name, item): (&str, &str, &Item)| {
-            let of = item.as_ref().ok().and_then(|stored| number(stored.resource_version()));
-            of.is_some_and(|of| number(version).is_some_and(|version| of <= version))
-                && !names.contains(&(namespace, name))
-        };
-        listed.iter().any(missed) || state.items.iter().any(is_left)
-    }
-
-    /// The watch has lost something: it begins anew, with a list.
-    pub(crate) fn distrust(&self) {
-        let mut state = self.write();
-        state.distrusted = true;
-        self.set_due(&state);
-    }
-
     fn set_due(&self, state: &State) {
         let due = if state.distrusted {
             state.heard
@@ -335,8 +308,12 @@ impl Store {
 
     /// The watch broke. What was in the store stays readable for those who have a use for what was.
     pub(crate) fn lose(&self, trouble: String) -> Option<Change> {
+        self.lose_to(Some(trouble))
+    }
+
+    fn lose_to(&self, trouble: Option<String>) -> Option<Change> {
         let mut state = self.write();
-        state.trouble = Some(trouble);
+        state.trouble = trouble;
         state.distrusted = false;
         state.ahead.lose();
         self.set_due(&state);

@@ -51,12 +51,9 @@ impl Reconciler for Instance {
         live: &'a mut Live,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
-        Box::pin(async move {
-            if let Some((project, tier)) = self.waits(&Sight::new(world, live), key) {
-                self.cell.reread(world, &project, tier).await;
-            }
-            Ok(())
-        })
+        // Only asked for: a pass waits for its own plane.
+        self.reread(&Sight::new(world, live), key);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
@@ -136,22 +133,30 @@ impl Reconciler for Instance {
 }
 
 impl Instance {
-    /// The project of a claim that is there and not granted, and how soon who waits for it is looked at again.
-    fn waits(&self, sight: &Sight<'_>, key: &Key) -> Option<(String, Duration)> {
+    /// Has the claims of a project read again, while an Instance waits for one that is there and not granted.
+    fn reread(&self, sight: &Sight<'_>, key: &Key) {
+        if let Some((project, tier, quiet)) = self.waits(sight, key) {
+            self.cell.rereads.wait(&project, tier, quiet);
+        }
+    }
+
+    /// Its project, how soon it is looked at again, and how long nothing was heard of its project's claims.
+    fn waits(&self, sight: &Sight<'_>, key: &Key) -> Option<(String, Duration, Duration)> {
         if !self.cell.quota {
             return None;
         }
-        let plane = &key.plane;
-        let found = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()??;
+        let found = sight.get(&key.plane, kind::INSTANCE, &key.namespace, &key.name);
+        let found = found.known()??;
         if found.deleting() || conditions::says(&found, QUOTA_GRANTED, "True") {
             return None;
         }
         let project = self.cell.project(sight.world, &key.namespace)?;
-        let of = Plane::Project(project.clone());
-        let claims = sight
-            .named(&of, kind::RESOURCE_CLAIM, &claim::name(&key.name))
-            .known()?;
-        (!claims.is_empty()).then(|| (project, instance::tier(found.created(), Timestamp::now())))
+        let engaged = sight.world.planes.get(&Plane::Project(project.clone()))?;
+        let claims = engaged.store(kind::RESOURCE_CLAIM)?;
+        let is_there = !claims.named(&claim::name(&key.name)).known()?.is_empty();
+        let tier = instance::tier(found.created(), Timestamp::now());
+        let quiet = claims.quiet_for().filter(|_| is_there)?;
+        Some((project, tier, quiet))
     }
 
     fn of_project(&self, world: &World, id: &str) -> Vec<Key> {

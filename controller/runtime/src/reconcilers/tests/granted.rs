@@ -38,6 +38,8 @@ struct Servers {
     listed: Arc<Mutex<usize>>,
     events: Arc<Mutex<Option<UnboundedReceiver<Value>>>>,
     writes: Arc<Mutex<Vec<String>>>,
+    /// What was written, since the start.
+    bodies: Arc<Mutex<Vec<String>>>,
 }
 
 impl Servers {
@@ -49,6 +51,7 @@ impl Servers {
             listed: Arc::default(),
             events: Arc::new(Mutex::new(Some(events))),
             writes: Arc::default(),
+            bodies: Arc::default(),
         };
         (servers, sender)
     }
@@ -62,6 +65,7 @@ impl Servers {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let query = request.uri().query().unwrap_or_default().to_owned();
         let last = path.rsplit('/').next().unwrap_or_default();
+        let body = request.into_body().collect_bytes().await.unwrap_or_default();
         if query.contains("watch=true") {
             let events = (last == RESOURCE_CLAIM.plural).then(|| self.events.lock().unwrap().take());
             let Some(events) = events.flatten() else {
@@ -88,6 +92,8 @@ impl Servers {
             _ if method == http::Method::GET => absent(&path),
             _ => {
                 self.writes.lock().unwrap().push(format!("{method} {path}"));
+                let body = String::from_utf8_lossy(&body).into_owned();
+                self.bodies.lock().unwrap().push(body);
                 (200, json!({ "kind": "Status" }))
             }
         };
@@ -206,8 +212,8 @@ async fn c63_d9_a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
     stop.cancel();
 }
 
-/// A cell with `web-0`, made now, whose claim was answered so.
-fn waiting(status: &str, reason: &str) -> (Servers, UnboundedSender<Value>) {
+/// A cell with `web-0`, made now, whose claim was refused, and a claim of the project that is of no Instance.
+fn waiting() -> (Servers, UnboundedSender<Value>) {
     let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n", "resourceVersion": "1", "labels": {
         "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace": "default" } } });
     let mut young = instance("web-0");
@@ -216,31 +222,75 @@ fn waiting(status: &str, reason: &str) -> (Servers, UnboundedSender<Value>) {
         ("namespaces", vec![namespace]),
         ("workloaddeployments", Vec::new()),
         ("instances", vec![young]),
-        ("resourceclaims", vec![claim("web-0", 2, status, reason)]),
+        ("resourceclaims", vec![refused("web-0", 2), stranger(2)]),
     ])
+}
+
+fn refused(name: &str, version: u32) -> Value {
+    claim(name, version, "False", "QuotaExceeded")
+}
+
+/// Its label says another namespace, which the cell does not have.
+fn stranger(version: u32) -> Value {
+    let mut stranger = refused("api-0", version);
+    stranger["metadata"]["labels"]["compute.datumapis.com/instance-namespace"] = json!("ns-2");
+    stranger["metadata"]["annotations"]["compute.datumapis.com/source-uid"] = json!("another");
+    stranger
+}
+
+/// It is granted, and the watch, which is open, does not say so.
+fn grant_in_silence(servers: &Servers) {
+    let granted = claim("web-0", 3, "True", "QuotaAvailable");
+    let mut lists = servers.lists.lock().unwrap();
+    lists.insert("resourceclaims", vec![granted, stranger(2)]);
+    *servers.version.lock().unwrap() = 3;
+}
+
+/// The gate is open, and nobody was told of trouble: a watch that begins anew is none.
+fn expect_opened(servers: &Servers) {
+    let written = servers.writes();
+    let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
+    assert!(written.contains(&gate), "{written:?}");
+    let bodies = servers.bodies.lock().unwrap();
+    let troubled = bodies.iter().find(|body| body.contains("QuotaBackendUnavailable"));
+    assert_eq!(troubled, None);
+    assert!(bodies.iter().any(|body| body.contains("QuotaExceeded")), "{bodies:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn b6b_f4_a_grant_that_the_watch_does_not_bring_is_found() {
-    let (servers, _events) = waiting("False", "QuotaExceeded");
+    let (servers, _events) = waiting();
     let stop = CancellationToken::new();
     let _world = at_work(&servers, &stop).await;
     sleep(SOON).await;
     servers.writes();
-    // It is granted, and the watch, which is open, says nothing.
-    let granted = claim("web-0", 3, "True", "QuotaAvailable");
-    servers.lists.lock().unwrap().insert("resourceclaims", vec![granted]);
-    *servers.version.lock().unwrap() = 3;
+    grant_in_silence(&servers);
     sleep(Duration::from_secs(8)).await;
-    let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
-    let written = servers.writes();
-    assert!(written.contains(&gate), "{written:?}");
+    expect_opened(&servers);
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn b6b_f4_a_grant_that_is_lost_among_other_events_is_found() {
+    let (servers, events) = waiting();
+    let stop = CancellationToken::new();
+    let _world = at_work(&servers, &stop).await;
+    sleep(SOON).await;
+    servers.writes();
+    grant_in_silence(&servers);
+    for version in 4..54 {
+        let event = json!({ "type": "MODIFIED", "object": stranger(version) });
+        // Nobody hears them once the watch begins anew.
+        let _ = events.unbounded_send(event);
+        sleep(Duration::from_millis(500)).await;
+    }
+    expect_opened(&servers);
     stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn b6b_a_claim_that_waits_is_read_once_a_tier_and_its_watch_goes_on() {
-    let (servers, _events) = waiting("False", "QuotaExceeded");
+    let (servers, _events) = waiting();
     let stop = CancellationToken::new();
     let world = at_work(&servers, &stop).await;
     sleep(SOON).await;
