@@ -90,10 +90,9 @@ impl<'a> Pass<'a> {
         if deployment.deleting() {
             return self.finalise();
         }
-        // What runs already stays: it came from where names were checked by other rules.
-        if self.ours.is_empty()
-            && let Some((reason, message)) = refusal(deployment)
-        {
+        // What was taken in goes on: it came from where names were checked by other rules, and neither name nor city can change.
+        let is_new = !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) && self.ours.is_empty();
+        if is_new && let Some((reason, message)) = refusal(deployment) {
             return self.refuse(reason, message);
         }
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
@@ -226,7 +225,7 @@ impl<'a> Pass<'a> {
                 let holder = self.seen.instances.iter().find(|one| one.name() == instance.name());
                 if let Some(holder) = holder {
                     self.plan.notes.push(held(holder));
-                    return Some(Target::of(&Plane::Cell, kind::INSTANCE, holder));
+                    return Some(Target::of(&Plane::Cell, kind::INSTANCE, holder)).filter(|_| !holder.deleting());
                 }
                 let create = Action::create(&Plane::Cell, kind::INSTANCE, instance);
                 self.plan.actions.push(create);

@@ -191,6 +191,10 @@ impl<'a> Pass<'a> {
                 .find(|one| one.namespace() == context.namespace() && one.name() == name);
             match taken {
                 None => self.ask(context, &name, plan),
+                Some(other) if other.deleting() => {
+                    plan.notes
+                        .push(Note::WaitsFor(Target::of(&Plane::Cell, SUBNET_CLAIM, other)));
+                }
                 Some(other) => plan
                     .notes
                     .push(Note::Foreign(Target::of(&Plane::Cell, SUBNET_CLAIM, other))),

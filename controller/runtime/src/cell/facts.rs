@@ -1,7 +1,7 @@
 //! What the hub said when it was asked: whether this is the cell that it says it is, whose its namespaces are, and which
 //! WorkloadDeployments live there. None of it is watched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ struct Known {
     doubted: bool,
     /// `None`: it was not there.
     namespaces: BTreeMap<String, Option<Arc<Object>>>,
-    deployments: BTreeSet<String>,
+    /// Whether the one of a uid was there.
+    deployments: BTreeMap<String, bool>,
     /// What the log was last told.
     told: Option<Identity>,
 }
@@ -158,9 +159,10 @@ impl Facts {
         self.known().namespaces.remove(name);
     }
 
-    /// Whether the hub's WorkloadDeployment of this uid was seen alive.
-    pub fn lives(&self, uid: &str) -> bool {
-        self.known().deployments.contains(uid)
+    /// Whether the hub's WorkloadDeployment of this uid was there; unknown before it is read, and once that is doubted.
+    pub fn lives(&self, uid: &str) -> Observed<bool> {
+        let known = self.known().deployments.get(uid).copied();
+        known.map_or(Observed::Unknown, Observed::Known)
     }
 
     /// Reads whether it lives, for [`Facts::lives`].
@@ -175,12 +177,7 @@ impl Facts {
     ) -> Result<(), ApplyError> {
         let target = Target::namespaced(&Plane::Hub, WORKLOAD_DEPLOYMENT, namespace, name);
         let lives = applier.read(&target).await?.is_some_and(|found| found.uid() == uid);
-        let mut known = self.known();
-        if lives {
-            known.deployments.insert(uid.to_owned());
-        } else {
-            known.deployments.remove(uid);
-        }
+        self.known().deployments.insert(uid.to_owned(), lives);
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use popcell_api::annotations;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::cell::Identity;
 use popcell_core::remote::claim;
@@ -128,12 +129,24 @@ impl Reconciler for Remote {
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.all(world)
             }
-            (Plane::Cell, kind::INSTANCE) => events::address(change)
-                .map(|(namespace, name)| self.of_instance(world, namespace, name))
-                .unwrap_or_default(),
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::address(change)
-                .map(|(namespace, name)| self.of_deployment(world, namespace, name))
-                .unwrap_or_default(),
+            (Plane::Cell, kind::INSTANCE) => {
+                let (namespace, name) = events::address(change).unwrap_or_default();
+                let mut woken = self.of_instance(world, namespace, name);
+                if matches!(change, Change::Gone { .. }) {
+                    // A namespace that has changed hands: what ran kept its claim where it was.
+                    woken.extend(astray(world, namespace, |store| store.named(&claim::name(name))));
+                }
+                woken
+            }
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+                let (namespace, name) = events::address(change).unwrap_or_default();
+                let mut woken = self.of_deployment(world, namespace, name);
+                if matches!(change, Change::Gone { .. }) {
+                    let prefix = claim::name(&slots::prefix(name));
+                    woken.extend(astray(world, namespace, |store| store.starting_anywhere(&prefix)));
+                }
+                woken
+            }
             (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
                 let mut woken = self.record();
                 woken.extend(
@@ -194,14 +207,10 @@ impl Remote {
 
     /// Copy and claim of an Instance, or of what was one.
     fn of_instance(&self, world: &World, namespace: &str, name: &str) -> Vec<Key> {
-        let claimed_in = match self.cell.project(world, namespace) {
-            _ if !self.cell.quota => Vec::new(),
-            Some(project) => vec![Plane::Project(project)],
-            None => holding(world, namespace, name),
-        };
-        let claims = claimed_in.iter().map(|plane| Key::new(plane, namespace, name));
+        let project = self.cell.project(world, namespace).filter(|_| self.cell.quota);
+        let claim = project.map(|project| Key::new(&Plane::Project(project), namespace, name));
         let copy = self.cell.hub.then(|| Key::new(&Plane::Hub, namespace, name));
-        copy.into_iter().chain(claims).collect()
+        copy.into_iter().chain(claim).collect()
     }
 
     /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.
@@ -268,14 +277,14 @@ impl Remote {
     }
 }
 
-/// Projects that hold a claim for an Instance of a cell namespace which does not say any more whose it is.
-fn holding(world: &World, namespace: &str, name: &str) -> Vec<Plane> {
-    let claim_name = claim::name(name);
-    let holds = |plane: &Plane| {
-        let claims = events::picked(world, plane, kind::RESOURCE_CLAIM, |store| store.named(&claim_name));
-        claims
-            .iter()
-            .any(|one| claim::instance_of(one).is_some_and(|(within, _)| within == namespace))
-    };
-    events::projects(world).into_iter().filter(holds).collect()
+/// Claims in any project that say they are of a cell namespace, whatever that says now.
+fn astray(world: &World, namespace: &str, pick: impl Fn(&Store) -> Observed<Vec<Arc<Object>>>) -> Vec<Key> {
+    let mut woken = Vec::new();
+    for plane in events::projects(world) {
+        let claims = events::picked(world, &plane, kind::RESOURCE_CLAIM, &pick);
+        let of_it = claims.iter().filter_map(|one| claim::instance_of(one));
+        let of_it = of_it.filter(|(within, _)| *within == namespace);
+        woken.extend(of_it.map(|(within, name)| Key::new(&plane, within, name)));
+    }
+    woken
 }

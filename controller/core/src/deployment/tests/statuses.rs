@@ -309,6 +309,8 @@ fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
     cell.edit(|one| one.data["spec"]["cityCode"] = json!("nyc_1"));
     cell.settle();
     assert_eq!(told(&cell, "Available")[0], "True");
+    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0");
+    assert_eq!(cell.settle(), ["create web-0"], "what was taken in is healed");
 }
 
 #[test]

@@ -20,6 +20,8 @@ use crate::world::World;
 
 /// A hub Namespace that does not say whose it is may be about to: it is not watched.
 const LABELS_AGAIN: Duration = Duration::from_secs(30);
+/// How soon a copy is looked at again whose owner became doubtful during the pass.
+const DOUBTED_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reads whose the hub Namespace is, whether the hub's WorkloadDeployment lives, and whether a copy may still be made.
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
@@ -39,7 +41,7 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
         live.insert(&Target::cluster(&Plane::Hub, NAMESPACE, &key.namespace), found);
     }
     let owner = copy::hub_deployment(&key.name, instance.as_deref(), &refs(&deployments));
-    if let Some(owner) = owner.filter(|(_, uid)| !cell.facts.lives(uid)) {
+    if let Some(owner) = owner.filter(|(_, uid)| cell.facts.lives(uid) != Observed::Known(true)) {
         cell.facts
             .read_deployment(&world.applier, &key.namespace, owner)
             .await?;
@@ -81,7 +83,11 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
         None => cell.facts.namespace(&key.namespace),
     };
     let owner = copy::hub_deployment(&key.name, instance.as_deref(), &deployments);
-    let lives = owner.map_or(Observed::Unknown, |(_, uid)| Observed::Known(cell.facts.lives(uid)));
+    let lives = owner.map(|(_, uid)| cell.facts.lives(uid));
+    let doubted = lives == Some(Observed::Unknown);
+    let lives = lives.map_or(Observed::Unknown, |lives| {
+        Observed::Known(lives == Observed::Known(true))
+    });
     let mut plan = copy::decide(&Observation {
         identity: &cell.facts.identity(),
         source,
@@ -96,6 +102,10 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
         now,
     });
     let unlabelled = |one: &Arc<Object>| identity::of_namespace(one).is_none();
+    if doubted {
+        // An event since this pass began. Whoever it woke may not be this key.
+        plan.requeue_within(DOUBTED_AGAIN);
+    }
     if instance.is_some() && hub_namespace.known().flatten().as_ref().is_some_and(unlabelled) {
         plan.requeue_within(LABELS_AGAIN);
     }

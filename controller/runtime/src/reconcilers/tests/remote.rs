@@ -219,15 +219,21 @@ async fn d4_the_claim_of_an_instance_is_woken_also_where_its_namespace_says_noth
     let bench = Bench::new().await;
     bench.told.put(&project("p"), RESOURCE_CLAIM, claim("web-0"));
     let silent = json!({ "metadata": { "name": "ns-1", "uid": "hub-ns-1", "resourceVersion": "2" } });
-    bench.told.put(&Plane::Cell, NAMESPACE, silent);
-    assert_eq!(bench.cell.project(&bench.told.world, "ns-1"), None);
-    let gone = Change::Gone {
-        namespace: "ns-1".to_owned(),
-        name: "web-0".to_owned(),
-        last: None,
-    };
-    let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, INSTANCE, &gone);
-    assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
+    let changed_hands = hub_namespace("ns-1", "q");
+    for (namespace, says) in [(silent, None), (changed_hands, Some("q"))] {
+        bench.told.put(&Plane::Cell, NAMESPACE, namespace);
+        assert_eq!(bench.cell.project(&bench.told.world, "ns-1").as_deref(), says);
+        // Its Instance, and the WorkloadDeployment whose slot it is.
+        for (kind, name) in [(INSTANCE, "web-0"), (WORKLOAD_DEPLOYMENT, "web")] {
+            let gone = Change::Gone {
+                namespace: "ns-1".to_owned(),
+                name: name.to_owned(),
+                last: None,
+            };
+            let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, kind, &gone);
+            assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
+        }
+    }
     let other = Change::Gone {
         namespace: "ns-2".to_owned(),
         name: "web-0".to_owned(),
