@@ -4,7 +4,7 @@
 //! Invariants: no pass waits for it; a project is read as a whole, at most once a tier of whoever waits there, however many do,
 //! and while its watch brings anything at most once in [`BUSY`]; no more than [`AT_ONCE`] are read at the same time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info};
 
 use super::{Cell, lock};
-use crate::planes::Store;
 use crate::world::World;
 
 /// A project whose watch is not quiet is read this often all the same.
@@ -38,9 +37,10 @@ pub struct Rereads {
 
 #[derive(Debug, Default)]
 struct Projects {
-    /// When each was read, or was first asked for.
+    /// When each was asked for last.
     last: BTreeMap<String, Instant>,
-    waiting: BTreeSet<String>,
+    /// Who came first is read first.
+    waiting: VecDeque<String>,
     reading: BTreeSet<String>,
 }
 
@@ -49,14 +49,16 @@ impl Rereads {
     /// claims has brought nothing.
     pub fn wait(&self, project: &str, tier: Duration, quiet: Duration) {
         let mut projects = lock(&self.projects);
-        if projects.reading.contains(project) {
+        if projects.reading.contains(project) || projects.waiting.iter().any(|one| one == project) {
             return;
         }
         let Some(passed) = projects.last.get(project).map(Instant::elapsed) else {
             projects.last.insert(project.to_owned(), Instant::now());
             return;
         };
-        if passed >= tier && (quiet >= tier || passed >= BUSY) && projects.waiting.insert(project.to_owned()) {
+        if passed >= tier && (quiet >= tier || passed >= BUSY) {
+            projects.last.insert(project.to_owned(), Instant::now());
+            projects.waiting.push_back(project.to_owned());
             self.asked.notify_one();
         }
     }
@@ -65,7 +67,7 @@ impl Rereads {
     pub(super) fn forget(&self, project: &str) {
         let mut projects = lock(&self.projects);
         projects.last.remove(project);
-        projects.waiting.remove(project);
+        projects.waiting.retain(|one| one != project);
     }
 
     fn begin(&self) -> Option<String> {
@@ -73,17 +75,13 @@ impl Rereads {
         if projects.reading.len() >= AT_ONCE {
             return None;
         }
-        let project = projects.waiting.pop_first()?;
+        let project = projects.waiting.pop_front()?;
         projects.reading.insert(project.clone());
         Some(project)
     }
 
     fn end(&self, project: &str) {
-        let mut projects = lock(&self.projects);
-        projects.reading.remove(project);
-        if let Some(last) = projects.last.get_mut(project) {
-            *last = Instant::now();
-        }
+        lock(&self.projects).reading.remove(project);
     }
 }
 
@@ -114,24 +112,27 @@ async fn reread(cell: &Cell, world: &World, project: &str) {
     let Some(claims) = engaged.store(RESOURCE_CLAIM) else {
         return;
     };
-    if !differ(cell, world, &plane, claims).await {
+    let Some((listed, version)) = list(cell, world, &plane).await else {
+        return;
+    };
+    let missed = claims.missed(&listed, &version);
+    if missed.is_empty() {
         return;
     }
     sleep(LATE).await;
-    if differ(cell, world, &plane, claims).await {
+    let Some((listed, _)) = list(cell, world, &plane).await else {
+        return;
+    };
+    if claims.still_misses(&missed, &listed) {
         info!(%plane, "the watch on claims has lost something: it begins anew");
         claims.distrust();
     }
 }
 
-async fn differ(cell: &Cell, world: &World, plane: &Plane, claims: &Store) -> bool {
+async fn list(cell: &Cell, world: &World, plane: &Plane) -> Option<(Vec<Object>, String)> {
     let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
     let listed = world.applier.list_at(plane, RESOURCE_CLAIM, None, &selector).await;
-    match listed {
-        Ok((listed, version)) => claims.differs(&listed as &[Object], &version),
-        Err(error) => {
-            debug!(%error, "claims that are waited for cannot be read again");
-            false
-        }
-    }
+    listed
+        .inspect_err(|error| debug!(%error, "claims that are waited for cannot be read again"))
+        .ok()
 }

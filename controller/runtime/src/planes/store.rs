@@ -33,6 +33,8 @@ struct State {
     heard: Option<Instant>,
     /// The watch has lost something: it must begin anew.
     distrusted: bool,
+    /// It begins anew, and nobody was told of trouble: there was none yet.
+    untold: bool,
 }
 
 impl State {
@@ -277,7 +279,7 @@ impl Store {
                 let before = std::mem::replace(&mut state.items, listed);
                 let State { items, ahead, .. } = &mut *state;
                 ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
-                (state.known, state.trouble) = (true, None);
+                (state.known, state.trouble, state.untold) = (true, None, false);
                 let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
                 changes
@@ -317,7 +319,8 @@ impl Store {
         state.distrusted = false;
         state.ahead.lose();
         self.set_due(&state);
-        std::mem::take(&mut state.known).then_some(Change::Lost)
+        let is_news = std::mem::take(&mut state.untold);
+        (std::mem::take(&mut state.known) || is_news).then_some(Change::Lost)
     }
 
     /// Nobody watches any more.

@@ -130,7 +130,9 @@ impl Reconciler for Remote {
                 self.all(world)
             }
             (Plane::Cell, kind::INSTANCE) => {
-                let (namespace, name) = events::address(change).unwrap_or_default();
+                let Some((namespace, name)) = events::address(change) else {
+                    return Vec::new();
+                };
                 let mut woken = self.of_instance(world, namespace, name);
                 if matches!(change, Change::Gone { .. }) {
                     // A namespace that has changed hands: what ran kept its claim where it was.
@@ -141,7 +143,7 @@ impl Reconciler for Remote {
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
                 let (namespace, name) = events::address(change).unwrap_or_default();
                 let mut woken = self.of_deployment(world, namespace, name);
-                if matches!(change, Change::Gone { .. }) {
+                if asks_for_less(change) {
                     let prefix = claim::name(&slots::prefix(name));
                     woken.extend(astray(world, namespace, |store| store.starting_anywhere(&prefix)));
                 }
@@ -274,6 +276,17 @@ impl Remote {
             .filter(|(within, _)| namespace.is_none_or(|namespace| namespace == within))
             .map(|(within, name)| Key::new(plane, &within, &name))
             .collect()
+    }
+}
+
+/// Whether slots of a WorkloadDeployment are not asked for any more.
+fn asks_for_less(change: &Change) -> bool {
+    match change {
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => slots::desired(now) < slots::desired(before),
+        _ => matches!(change, Change::Gone { .. }),
     }
 }
 

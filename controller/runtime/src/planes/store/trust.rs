@@ -7,6 +7,38 @@ use popcell_core::object::{Fields, Object};
 
 use super::{Change, Item, Store};
 
+type Address = (String, String);
+
+/// What a list and a store do not agree on.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    news: Vec<(Address, u64)>,
+    left: Vec<Address>,
+    at: u64,
+}
+
+impl Missed {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.news.is_empty() && self.left.is_empty()
+    }
+}
+
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+fn stored_at(item: Option<&Item>) -> Option<u64> {
+    number(item?.as_ref().ok()?.resource_version())
+}
+
+fn address(object: &Object) -> Address {
+    (object.namespace().to_owned(), object.name().to_owned())
+}
+
+fn addresses(listed: &[Object]) -> BTreeSet<(&str, &str)> {
+    listed.iter().map(|one| (one.namespace(), one.name())).collect()
+}
+
 impl Store {
     /// How long the watch has brought nothing; `None` while the store is unknown.
     pub(crate) fn quiet_for(&self) -> Option<Duration> {
@@ -15,34 +47,51 @@ impl Store {
         Some(heard.elapsed())
     }
 
-    /// Whether a list that was read at `version` has what the watch has not brought, or lacks what it has not taken away.
-    /// True for a moment also where the watch is only later than the list, or earlier. Versions that are no numbers say
-    /// nothing, nor does a store that is unknown.
-    pub(crate) fn differs(&self, listed: &[Object], version: &str) -> bool {
-        let number = |version: &str| version.parse::<u64>().ok();
+    /// What a list that was read at `version` has and the watch has not brought, or lacks and the watch has not taken away;
+    /// nothing while the store is unknown. The watch may only be later than the list, or earlier: see
+    /// [`Store::still_misses`]. Versions that are no numbers say nothing.
+    pub(crate) fn missed(&self, listed: &[Object], version: &str) -> Missed {
         let state = self.read();
-        let stored = |one: &Object| match state.items.get(one.namespace(), one.name()) {
-            Some(Ok(stored)) => number(stored.resource_version()),
-            _ => None,
-        };
-        let missed = |one: &Object| number(one.resource_version()).is_some_and(|version| stored(one) < Some(version));
         if !state.known {
-            return false;
+            return Missed::default();
         }
-        let names: BTreeSet<_> = listed.iter().map(|one| (one.namespace(), one.name())).collect();
-        let is_left = |(namespace, name, item): (&str, &str, &Item)| {
-            let of = item.as_ref().ok().and_then(|stored| number(stored.resource_version()));
-            of.is_some_and(|of| number(version).is_some_and(|version| of <= version))
-                && !names.contains(&(namespace, name))
-        };
-        listed.iter().any(missed) || state.items.iter().any(is_left)
+        let news = listed.iter().filter_map(|one| {
+            let version = number(one.resource_version())?;
+            let stored = state.items.get(one.namespace(), one.name());
+            (stored_at(stored) < Some(version)).then(|| (address(one), version))
+        });
+        let names = addresses(listed);
+        let at = number(version).unwrap_or_default();
+        let left = state.items.iter().filter_map(|(namespace, name, item)| {
+            let is_older = stored_at(Some(item)).is_some_and(|of| of <= at);
+            (is_older && !names.contains(&(namespace, name))).then(|| (namespace.to_owned(), name.to_owned()))
+        });
+        Missed {
+            news: news.collect(),
+            left: left.collect(),
+            at,
+        }
+    }
+
+    /// Whether any of it is missed still, and a later list says so too.
+    pub(crate) fn still_misses(&self, missed: &Missed, listed: &[Object]) -> bool {
+        let (state, names) = (self.read(), addresses(listed));
+        let stored = |(namespace, name): &Address| stored_at(state.items.get(namespace, name));
+        let is_listed = |(namespace, name): &Address| names.contains(&(namespace.as_str(), name.as_str()));
+        let mut news = missed.news.iter();
+        let mut left = missed.left.iter();
+        state.known
+            && (news.any(|(one, version)| is_listed(one) && stored(one) < Some(*version))
+                || left.any(|one| !is_listed(one) && stored(one).is_some_and(|of| of <= missed.at)))
     }
 
     /// The watch has lost something: it begins anew, with a list.
     pub(crate) fn distrust(&self) {
         let mut state = self.write();
-        state.distrusted = true;
-        self.set_due(&state);
+        if state.known {
+            state.distrusted = true;
+            self.set_due(&state);
+        }
     }
 
     /// Whether it must ([`Store::distrust`]).
@@ -52,6 +101,77 @@ impl Store {
 
     /// The watch begins anew because of what we know: nobody is in trouble.
     pub(crate) fn begin_anew(&self) -> Option<Change> {
-        self.lose_to(None)
+        let change = self.lose_to(None);
+        self.write().untold = change.is_some();
+        change
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::RESOURCE_CLAIM;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::planes::testing::{list, put, remove};
+
+    fn claim(name: &str, version: u64) -> Value {
+        json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": version.to_string() } })
+    }
+
+    fn objects(claims: &[Value]) -> Vec<Object> {
+        let read = |claim: &Value| serde_json::from_value(claim.clone()).unwrap();
+        claims.iter().map(read).collect()
+    }
+
+    /// A watch that has brought `a` and `b`.
+    fn store() -> Store {
+        let store = Store::of(RESOURCE_CLAIM);
+        list(&store, vec![claim("a", 1), claim("b", 2)]);
+        store
+    }
+
+    #[test]
+    fn f4_what_a_later_list_has_too_is_lost() {
+        let store = store();
+        for (listed, is_lost) in [
+            (vec![claim("a", 1), claim("b", 2)], false),
+            (vec![claim("a", 3), claim("b", 2)], true),
+            (vec![claim("a", 1), claim("b", 2), claim("c", 3)], true),
+            (vec![claim("a", 1)], true),
+        ] {
+            let listed = objects(&listed);
+            let missed = store.missed(&listed, "3");
+            assert_eq!(!missed.is_empty(), is_lost, "{listed:?}");
+            assert_eq!(store.still_misses(&missed, &listed), is_lost, "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn f4_a_watch_that_is_only_late_or_early_has_lost_nothing() {
+        let store = store();
+        // Late: the change and the end arrive after the list that has them.
+        let missed = store.missed(&objects(&[claim("a", 3)]), "4");
+        put(&store, claim("a", 3));
+        remove(&store, claim("b", 4));
+        assert!(!store.still_misses(&missed, &objects(&[claim("a", 3)])));
+        // Early: what was made and what ended after the list was read; another change is on its way meanwhile.
+        put(&store, claim("c", 6));
+        remove(&store, claim("a", 7));
+        let missed = store.missed(&objects(&[claim("a", 3)]), "5");
+        assert!(!missed.is_empty(), "the list has what is gone");
+        assert!(!store.still_misses(&missed, &objects(&[claim("c", 8)])));
+        // Nothing is missed of what is not known.
+        store.lose("broken".to_owned());
+        assert!(store.missed(&objects(&[claim("x", 9)]), "9").is_empty());
+    }
+
+    #[test]
+    fn trouble_that_meets_a_watch_that_begins_anew_is_told() {
+        let store = store();
+        assert_eq!((store.begin_anew(), store.trouble()), (Some(Change::Lost), None));
+        assert_eq!(store.lose("away".to_owned()), Some(Change::Lost));
+        assert_eq!(store.lose("away".to_owned()), None);
+        assert_eq!(store.trouble().as_deref(), Some("away"));
     }
 }

@@ -233,7 +233,27 @@ async fn d4_the_claim_of_an_instance_is_woken_also_where_its_namespace_says_noth
             let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, kind, &gone);
             assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
         }
+        // A slot that is not asked for any more.
+        let asks = |replicas: i64| -> Arc<Object> {
+            let mut one = deployment("ns-1", "web", "wd");
+            one["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
+            Arc::new(serde_json::from_value(one).unwrap())
+        };
+        let fewer = Change::Applied {
+            before: Some(asks(1)),
+            now: asks(0),
+        };
+        let woken = bench
+            .remote
+            .wake(&bench.told.world, &Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
+        assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
     }
+    assert!(
+        bench
+            .remote
+            .wake(&bench.told.world, &Plane::Cell, INSTANCE, &Change::Lost)
+            .is_empty()
+    );
     let other = Change::Gone {
         namespace: "ns-2".to_owned(),
         name: "web-0".to_owned(),
