@@ -77,6 +77,11 @@ impl World {
         }
     }
 
+    /// What is known of a kind on a plane; `None` where it is not watched there.
+    pub fn store(&self, plane: &Plane, kind: Kind) -> Option<Arc<Store>> {
+        self.planes.get(plane)?.store(kind).cloned()
+    }
+
     /// Whether a project is of this installation: another one may share the hub. While projects are not listed, every one
     /// may be.
     pub fn has_project(&self, id: &str) -> bool {

@@ -63,8 +63,7 @@ async fn learn(cell: &Cell, world: &World) {
 
 /// Projects that cell namespaces speak of, and those that are written down.
 async fn level(cell: &Cell, world: &World) {
-    let stored = world.planes.get(&Plane::Cell);
-    let namespaces = stored.as_ref().and_then(|engaged| engaged.store(NAMESPACE));
+    let namespaces = world.store(&Plane::Cell, NAMESPACE);
     let Some(Observed::Known(namespaces)) = namespaces.map(|store| store.all()) else {
         return;
     };

@@ -145,8 +145,8 @@ impl Cell {
 
     /// Project and namespace that a cell namespace is of, as far as they are known.
     pub fn home_of(&self, world: &World, namespace: &str) -> Option<(String, String)> {
-        let cell = world.planes.get(&Plane::Cell)?;
-        let stored = cell.store(NAMESPACE)?.get("", namespace).known().flatten();
+        let store = world.store(&Plane::Cell, NAMESPACE)?;
+        let stored = store.get("", namespace).known().flatten();
         match self.home(namespace, stored.as_deref()) {
             Home::In { project, namespace } => Some((project.to_owned(), namespace.to_owned())),
             Home::None | Home::Bad(_) => None,
@@ -155,17 +155,15 @@ impl Cell {
 
     /// Instances in the namespaces of a project, as far as they are known.
     pub fn instances(&self, world: &World, project: &str) -> Vec<Arc<Object>> {
-        let Some(cell) = world.planes.get(&Plane::Cell) else {
-            return Vec::new();
-        };
-        let Some(instances) = cell.store(INSTANCE) else {
+        let Some(instances) = world.store(&Plane::Cell, INSTANCE) else {
             return Vec::new();
         };
         if let Some(single) = &self.single {
             let all = (single == project).then(|| instances.all().known());
             return all.flatten().unwrap_or_default();
         }
-        let namespaces = cell.store(NAMESPACE).and_then(|store| store.all().known());
+        let namespaces = world.store(&Plane::Cell, NAMESPACE);
+        let namespaces = namespaces.and_then(|store| store.all().known());
         let namespaces = namespaces.into_iter().flatten();
         let of_it = namespaces.filter(|one| self.home(one.name(), Some(one)).project() == Some(project));
         of_it

@@ -106,10 +106,7 @@ pub(super) async fn run(cell: &Cell, world: &World) {
 /// waits is woken by its list.
 async fn reread(cell: &Cell, world: &World, project: &str) {
     let plane = Plane::Project(project.to_owned());
-    let Some(engaged) = world.planes.get(&plane) else {
-        return;
-    };
-    let Some(claims) = engaged.store(RESOURCE_CLAIM) else {
+    let Some(claims) = world.store(&plane, RESOURCE_CLAIM) else {
         return;
     };
     let Some((listed, version)) = list(cell, world, &plane).await else {

@@ -81,10 +81,9 @@ impl<'a> Sight<'a> {
 
     /// An object.
     pub fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
-        let engaged = self.world.planes.get(plane);
-        let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
+        let store = self.world.store(plane, kind);
         if let Some(found) = self.live.get(plane, kind, namespace, name) {
-            return Observed::Known(now(store, found.as_ref()));
+            return Observed::Known(now(store.as_ref(), found.as_ref()));
         }
         store.map_or(Observed::Unknown, |store| store.get(namespace, name))
     }
@@ -146,17 +145,14 @@ impl<'a> Sight<'a> {
         pick: impl FnOnce(&Store) -> Observed<Vec<Arc<Object>>>,
         meant: impl Fn(&str, &str) -> bool,
     ) -> Observed<Vec<Arc<Object>>> {
-        let Some(engaged) = self.world.planes.get(plane) else {
+        let Some(store) = self.world.store(plane, kind) else {
             return Observed::Unknown;
         };
-        let Some(store) = engaged.store(kind) else {
-            return Observed::Unknown;
-        };
-        pick(store).map(|mut objects| {
+        pick(&store).map(|mut objects| {
             let live = self.live.over(plane, kind);
             for ((_, _, within, name), found) in live.filter(|((_, _, within, name), _)| meant(within, name)) {
                 objects.retain(|one| one.namespace() != within || one.name() != name);
-                objects.extend(now(Some(store), found.as_ref()));
+                objects.extend(now(Some(&store), found.as_ref()));
             }
             objects
         })
@@ -195,9 +191,7 @@ impl<'a> Sight<'a> {
 
     /// Whether a store is fully listed.
     pub fn is_known(&self, plane: &Plane, kind: Kind) -> bool {
-        let engaged = self.world.planes.get(plane);
-        let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
-        store.is_some_and(|store| store.is_known())
+        self.world.store(plane, kind).is_some_and(|store| store.is_known())
     }
 }
 

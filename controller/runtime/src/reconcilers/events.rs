@@ -107,16 +107,13 @@ pub(super) fn picked(
     kind: Kind,
     pick: impl FnOnce(&Store) -> Observed<Vec<Arc<Object>>>,
 ) -> Vec<Arc<Object>> {
-    let engaged = world.planes.get(plane);
-    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
-    store.and_then(|store| pick(store).known()).unwrap_or_default()
+    let store = world.store(plane, kind);
+    store.and_then(|store| pick(&store).known()).unwrap_or_default()
 }
 
 /// Whether a watch has brought any object that is still there.
 pub(super) fn is_occupied(world: &World, plane: &Plane, kind: Kind) -> bool {
-    let engaged = world.planes.get(plane);
-    let store = engaged.as_ref().and_then(|engaged| engaged.store(kind));
-    store.is_some_and(|store| !store.is_empty())
+    world.store(plane, kind).is_some_and(|store| !store.is_empty())
 }
 
 /// Engaged projects.

@@ -151,8 +151,9 @@ impl Instance {
             return None;
         }
         let project = self.cell.project(sight.world, &key.namespace)?;
-        let engaged = sight.world.planes.get(&Plane::Project(project.clone()))?;
-        let claims = engaged.store(kind::RESOURCE_CLAIM)?;
+        let claims = sight
+            .world
+            .store(&Plane::Project(project.clone()), kind::RESOURCE_CLAIM)?;
         let is_there = !claims.named(&claim::name(&key.name)).known()?.is_empty();
         let tier = instance::tier(found.created(), Timestamp::now());
         let quiet = claims.quiet_for().filter(|_| is_there)?;
@@ -176,8 +177,7 @@ fn within(world: &World, namespace: &str) -> Vec<Key> {
 
 /// Whoever waits for a NetworkBinding has its WorkloadDeployment.
 fn of_deployment(world: &World, owner: &Key) -> Vec<Key> {
-    let cell = world.planes.get(&Plane::Cell);
-    let store = cell.as_ref().and_then(|cell| cell.store(kind::WORKLOAD_DEPLOYMENT));
+    let store = world.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
     let found = store.and_then(|store| store.get(&owner.namespace, &owner.name).known().flatten());
     found.map_or_else(Vec::new, |found| events::instances_saying(world, found.uid()))
 }

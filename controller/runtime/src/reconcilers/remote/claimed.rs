@@ -69,7 +69,7 @@ impl Claimed {
     /// Why the project's plane is away, for people.
     pub(in crate::reconcilers) fn trouble(&self, sight: &Sight<'_>) -> Option<String> {
         let plane = Plane::Project(self.project.clone()?);
-        sight.world.planes.get(&plane)?.store(kind::RESOURCE_CLAIM)?.trouble()
+        sight.world.store(&plane, kind::RESOURCE_CLAIM)?.trouble()
     }
 
     /// As decisions take it; without it while this cell does not know who it is.
