@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use popcell_api::annotations;
 use popcell_api::kind::Kind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
@@ -37,6 +37,23 @@ pub(crate) fn plan(plane: &Plane, kind: Kind, object: &Object, now: Timestamp) -
         notes: vec![Note::Paused],
         ..Plan::default()
     }
+}
+
+/// The object's own status with another condition in it, of this generation, and not paused any more; its other fields and
+/// conditions stay.
+pub(crate) fn told_instead(
+    object: &Object,
+    condition: &Condition,
+    observed: Option<i64>,
+    now: Timestamp,
+) -> Map<String, Value> {
+    let old = object.at("/status");
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
+    lift(&mut list);
+    conditions::put(&mut list, condition.render(old, observed, now));
+    status.insert("conditions".to_owned(), json!(list));
+    status
 }
 
 /// Takes the condition away again.

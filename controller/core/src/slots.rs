@@ -14,7 +14,7 @@ pub const MOST: i64 = 1000;
 
 /// Name of the Instance of a slot.
 pub fn instance_name(deployment: &str, ordinal: i64) -> String {
-    format!("{deployment}-{ordinal}")
+    format!("{}{ordinal}", prefix(deployment))
 }
 
 /// The slot that a name stands for in a WorkloadDeployment; `None` where it is no name of ours, such as `web-01` or

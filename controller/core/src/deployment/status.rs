@@ -188,14 +188,13 @@ fn available(
 
 /// The status of one that was never taken in, and cannot be; fields and conditions of others stay.
 pub(super) fn refused(deployment: &Object, reason: &str, message: &str, now: Timestamp) -> Value {
-    let old = deployment.at("/status");
-    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
-    paused::lift(&mut list);
     let available = Condition::new(types::AVAILABLE, false, reason, message.to_owned());
-    conditions::put(&mut list, available.render(old, deployment.generation(), now));
-    status.insert("conditions".to_owned(), json!(list));
-    Value::Object(status)
+    Value::Object(paused::told_instead(
+        deployment,
+        &available,
+        deployment.generation(),
+        now,
+    ))
 }
 
 /// Why an Instance is not Ready.

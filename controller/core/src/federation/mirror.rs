@@ -99,16 +99,11 @@ fn put_generation(fields: &mut Map<String, Value>, generation: Option<i64>) {
 
 /// The project's own status with one condition of ours in it, and every count.
 pub(super) fn overlay(project: &Object, condition: &Condition, now: Timestamp) -> Value {
-    let old = project.at("/status");
-    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    let observed = project.int("/status/observedGeneration");
+    let mut status = crate::paused::told_instead(project, condition, observed, now);
     for count in COUNTS {
         status.entry(count).or_insert_with(|| json!(0));
     }
-    let observed = project.int("/status/observedGeneration");
-    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
-    crate::paused::lift(&mut list);
-    conditions::put(&mut list, condition.render(old, observed, now));
-    status.insert("conditions".to_owned(), json!(list));
     Value::Object(status)
 }
 

@@ -279,6 +279,7 @@ impl Answer {
     }
 }
 
-fn number(version: &str) -> Option<u64> {
+/// Versions of one kind on one server are ordered numbers; `None` where a server has others.
+pub(super) fn number(version: &str) -> Option<u64> {
     version.parse().ok()
 }

@@ -315,12 +315,12 @@ impl Store {
 
     fn lose_to(&self, trouble: Option<String>) -> Option<Change> {
         let mut state = self.write();
-        state.trouble = trouble;
-        state.distrusted = false;
+        let is_told = state.known || state.untold;
+        state.untold = is_told && trouble.is_none();
+        (state.known, state.trouble, state.distrusted) = (false, trouble, false);
         state.ahead.lose();
         self.set_due(&state);
-        let is_news = std::mem::take(&mut state.untold);
-        (std::mem::take(&mut state.known) || is_news).then_some(Change::Lost)
+        is_told.then_some(Change::Lost)
     }
 
     /// Nobody watches any more.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use popcell_core::object::{Fields, Object};
 
 use super::{Change, Item, Store};
+use crate::planes::ahead::number;
 
 type Address = (String, String);
 
@@ -21,10 +22,6 @@ impl Missed {
     pub(crate) fn is_empty(&self) -> bool {
         self.news.is_empty() && self.left.is_empty()
     }
-}
-
-fn number(version: &str) -> Option<u64> {
-    version.parse().ok()
 }
 
 fn stored_at(item: Option<&Item>) -> Option<u64> {
@@ -101,9 +98,7 @@ impl Store {
 
     /// The watch begins anew because of what we know: nobody is in trouble.
     pub(crate) fn begin_anew(&self) -> Option<Change> {
-        let change = self.lose_to(None);
-        self.write().untold = change.is_some();
-        change
+        self.lose_to(None)
     }
 }
 

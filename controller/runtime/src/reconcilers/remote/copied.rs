@@ -84,10 +84,6 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
     };
     let owner = copy::hub_deployment(&key.name, instance.as_deref(), &deployments);
     let lives = owner.map(|(_, uid)| cell.facts.lives(uid));
-    let doubted = lives == Some(Observed::Unknown);
-    let lives = lives.map_or(Observed::Unknown, |lives| {
-        Observed::Known(lives == Observed::Known(true))
-    });
     let mut plan = copy::decide(&Observation {
         identity: &cell.facts.identity(),
         source,
@@ -97,12 +93,12 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
         deployments: &deployments,
         hub_namespace: hub_namespace.as_ref().map(Option::as_deref),
         copy: copy.as_ref().map(Option::as_deref),
-        hub_deployment_lives: lives,
+        hub_deployment_lives: Observed::Known(lives == Some(Observed::Known(true))),
         ledger: &sight.world.applier.ledger(),
         now,
     });
     let unlabelled = |one: &Arc<Object>| identity::of_namespace(one).is_none();
-    if doubted {
+    if lives == Some(Observed::Unknown) {
         // An event since this pass began. Whoever it woke may not be this key.
         plan.requeue_within(DOUBTED_AGAIN);
     }

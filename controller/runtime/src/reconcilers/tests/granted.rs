@@ -11,7 +11,7 @@ use kube::Client;
 use kube::client::Body;
 use popcell_api::kind::RESOURCE_CLAIM;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
 use crate::apply::{Applier, Options};
@@ -238,12 +238,19 @@ fn stranger(version: u32) -> Value {
     stranger
 }
 
-/// It is granted, and the watch, which is open, does not say so.
-fn grant_in_silence(servers: &Servers) {
+/// The same at work, once it has told that it waits: the claim is granted, and the watch, which is open, does not say so.
+async fn granted_in_silence() -> (Servers, UnboundedSender<Value>, DropGuard) {
+    let (servers, events) = waiting();
+    let stop = CancellationToken::new();
+    at_work(&servers, &stop).await;
+    sleep(SOON).await;
+    servers.writes();
     let granted = claim("web-0", 3, "True", "QuotaAvailable");
     let mut lists = servers.lists.lock().unwrap();
     lists.insert("resourceclaims", vec![granted, stranger(2)]);
+    drop(lists);
     *servers.version.lock().unwrap() = 3;
+    (servers, events, stop.drop_guard())
 }
 
 /// The gate is open, and nobody was told of trouble: a watch that begins anew is none.
@@ -259,25 +266,14 @@ fn expect_opened(servers: &Servers) {
 
 #[tokio::test(start_paused = true)]
 async fn b6b_f4_a_grant_that_the_watch_does_not_bring_is_found() {
-    let (servers, _events) = waiting();
-    let stop = CancellationToken::new();
-    let _world = at_work(&servers, &stop).await;
-    sleep(SOON).await;
-    servers.writes();
-    grant_in_silence(&servers);
+    let (servers, _events, _stop) = granted_in_silence().await;
     sleep(Duration::from_secs(8)).await;
     expect_opened(&servers);
-    stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
 async fn b6b_f4_a_grant_that_is_lost_among_other_events_is_found() {
-    let (servers, events) = waiting();
-    let stop = CancellationToken::new();
-    let _world = at_work(&servers, &stop).await;
-    sleep(SOON).await;
-    servers.writes();
-    grant_in_silence(&servers);
+    let (servers, events, _stop) = granted_in_silence().await;
     for version in 4..54 {
         let event = json!({ "type": "MODIFIED", "object": stranger(version) });
         // Nobody hears them once the watch begins anew.
@@ -285,7 +281,6 @@ async fn b6b_f4_a_grant_that_is_lost_among_other_events_is_found() {
         sleep(Duration::from_millis(500)).await;
     }
     expect_opened(&servers);
-    stop.cancel();
 }
 
 #[tokio::test(start_paused = true)]
