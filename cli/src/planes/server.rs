@@ -4,11 +4,14 @@ use std::{future::Future, path::Path};
 
 use kube::{
     Api, Client, Error,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions},
-    core::{GroupVersionKind, TypeMeta},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
+    },
+    core::{GroupVersionKind, Request, Resource as _, TypeMeta},
     discovery,
 };
 use popcell_controller_runtime::apply::absent;
+use popcell_core::object::{List, Object, ReadError};
 use popcell_core::plan::Precondition;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -86,27 +89,16 @@ impl Server {
         resource: &ApiResource,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<DynamicObject>, PlaneError> {
-        let api = self.api(resource, namespace);
-        let mut found = Vec::new();
-        let mut page = ListParams::default().labels(selector).limit(PAGE);
-        loop {
-            let list = self
-                .run(&format!("list {}", resource.plural), api.list_metadata(&page))
-                .await?;
-            found.extend(list.items.into_iter().map(|one| DynamicObject {
-                types: Some(TypeMeta {
-                    api_version: resource.api_version.clone(),
-                    kind: resource.kind.clone(),
-                }),
-                metadata: one.metadata,
-                data: Value::Null,
-            }));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page.continue_token = Some(token),
-                None => return Ok(found),
-            }
+    ) -> Result<Vec<Object>, PlaneError> {
+        let found = self.pages(resource, selector, |page| url(resource, namespace).list_metadata(page));
+        let mut found = found.await?;
+        for object in &mut found {
+            object.types = Some(TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            });
         }
+        Ok(found)
     }
 
     /// Whole objects, in all namespaces where none is named.
@@ -115,14 +107,32 @@ impl Server {
         resource: &ApiResource,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<DynamicObject>, PlaneError> {
-        let api = self.api(resource, namespace);
+    ) -> Result<Vec<Object>, PlaneError> {
+        self.pages(resource, selector, |page| url(resource, namespace).list(page))
+            .await
+    }
+
+    async fn pages(
+        &self,
+        resource: &ApiResource,
+        selector: &str,
+        request: impl Fn(&ListParams) -> Result<hyper::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Vec<Object>, PlaneError> {
+        let action = format!("list {}", resource.plural);
         let mut found = Vec::new();
         let mut page = ListParams::default().labels(selector).limit(PAGE);
         loop {
-            let list = self.run(&format!("list {}", resource.plural), api.list(&page)).await?;
-            found.extend(list.items);
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            let text = self.run(&action, self.text(request(&page))).await?;
+            let list: List =
+                serde_json::from_str(&text).map_err(|_| self.unreadable(&action, "the answer is no list"))?;
+            for item in list.items.into_iter().flatten() {
+                let place = format!("{}/{}", item.namespace(), item.name());
+                let object = item
+                    .object
+                    .map_err(|error| self.unreadable(&action, &format!("{place}: {error}")))?;
+                found.push(*object);
+            }
+            match list.metadata.more.filter(|token| !token.is_empty()) {
                 Some(token) => page.continue_token = Some(token),
                 None => return Ok(found),
             }
@@ -135,16 +145,33 @@ impl Server {
         resource: &ApiResource,
         namespace: Option<&str>,
         name: &str,
-    ) -> Result<Option<DynamicObject>, PlaneError> {
-        let api = self.api(resource, namespace);
+    ) -> Result<Option<Object>, PlaneError> {
+        let action = format!("read {} {name}", resource.kind);
         let request = async {
-            match api.get(name).await {
+            let request = url(resource, namespace).get(name, &GetParams::default());
+            match self.text(request).await {
                 Ok(found) => Ok(Some(found)),
                 Err(Error::Api(status)) if absent(&status) == Some((&resource.plural, name)) => Ok(None),
                 Err(error) => Err(error),
             }
         };
-        self.run(&format!("read {} {name}", resource.kind), request).await
+        let found = self.run(&action, request).await?.map(|text| Object::read(&text));
+        found
+            .transpose()
+            .map_err(|error: ReadError| self.unreadable(&action, &error.to_string()))
+    }
+
+    /// The text of an answer: kube would decode it, and log what it cannot decode.
+    async fn text(&self, request: Result<hyper::Request<Vec<u8>>, kube::core::request::Error>) -> kube::Result<String> {
+        self.client.request_text(request.map_err(Error::BuildRequest)?).await
+    }
+
+    fn unreadable(&self, action: &str, reason: &str) -> PlaneError {
+        PlaneError::Request {
+            action: action.to_owned(),
+            server: self.name.clone(),
+            reason: reason.to_owned(),
+        }
     }
 
     /// Makes an object; [`Answer::Changed`] = there is one of this name.
@@ -232,6 +259,10 @@ impl Server {
             reason,
         })
     }
+}
+
+fn url(resource: &ApiResource, namespace: Option<&str>) -> Request {
+    Request::new(DynamicObject::url_path(resource, namespace))
 }
 
 /// What the server says to a write of an object (plural and name). Only silence is an error.

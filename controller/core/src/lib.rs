@@ -25,6 +25,7 @@ pub mod federation;
 pub mod identity;
 pub mod instance;
 pub mod ledger;
+pub mod limits;
 pub mod metrics;
 pub mod names;
 pub mod object;

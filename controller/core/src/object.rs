@@ -1,12 +1,156 @@
-//! Objects as they are kept: typed metadata, the rest as JSON (design.md 7.1).
+//! Objects as they are kept: typed metadata, the rest as text until somebody looks ([`Data`]).
 //!
 //! A field that is absent, null or of another type reads as "not there". So one object that cannot be read harms itself
 //! only, and specs and statuses pass each hop whole.
 
+mod data;
+mod metadata;
+mod raw;
+mod read;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-pub use kube::core::DynamicObject as Object;
+use kube::core::{ApiResource, TypeMeta};
 use popcell_api::labels;
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use crate::limits::Excess;
+pub use data::Data;
+pub use metadata::Metadata;
+pub use raw::{List, ListMetadata, Raw};
+pub use read::ReadError;
+
+/// Any object of an API server.
+///
+/// A clone is cheap while nothing of it is changed, and shares nothing that was decoded by looking at the data.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    /// `apiVersion` and `kind`, where both are there.
+    pub types: Option<TypeMeta>,
+    /// `metadata`, without `managedFields` where it was read from a server.
+    pub metadata: Metadata,
+    /// Everything else.
+    pub data: Data,
+    excess: Option<Excess>,
+    bytes: usize,
+}
+
+impl Object {
+    /// An object of a kind that has a name only.
+    pub fn new(name: &str, resource: &ApiResource) -> Self {
+        Self {
+            types: Some(TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            }),
+            metadata: Metadata::from(ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// With these fields beside its metadata.
+    #[must_use]
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = Data::from(data);
+        self
+    }
+
+    /// In a namespace.
+    #[must_use]
+    pub fn within(mut self, namespace: &str) -> Self {
+        self.metadata.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// From the text that a server sent; the data stays text.
+    ///
+    /// # Errors
+    /// It is no object, or its metadata has a field of a wrong type. How deeply the data nests is no error: see
+    /// [`Object::excess`].
+    pub fn read(text: &str) -> Result<Self, ReadError> {
+        read::object(text)
+    }
+
+    /// Namespace, name and resourceVersion in a text that [`Object::read`] refuses, as far as they can be read.
+    pub fn address_in(text: &str) -> [Option<String>; 3] {
+        read::address(text)
+    }
+
+    /// The object with its data as text and nothing decoded, as it is kept.
+    #[must_use]
+    pub fn as_text(&self) -> Self {
+        Self {
+            data: self.data.as_text(),
+            ..self.clone()
+        }
+    }
+
+    /// Throws away all but address, uid, versions and these fields, by JSON pointers.
+    pub fn keep(&mut self, pointers: &[&str]) {
+        self.data.keep(pointers);
+        let metadata = &mut *self.metadata;
+        (metadata.labels, metadata.annotations) = (None, None);
+        (metadata.owner_references, metadata.finalizers) = (None, None);
+        self.bytes = self.data.bytes();
+    }
+
+    /// Decodes these fields now, by JSON pointers: looking at them later decodes nothing.
+    pub fn pick(&mut self, pointers: &[&str]) {
+        self.data.pick(pointers);
+    }
+
+    /// What it has too much of: such an object is not carried further. Its data lacks fields that nest too deeply; of one
+    /// that is too large nothing but these fields may be there.
+    pub fn excess(&self) -> Option<Excess> {
+        self.excess
+    }
+
+    /// Says that it has too much of something, and keeps of its data these fields only.
+    pub fn exceeds(&mut self, excess: Excess, pointers: &[&str]) {
+        self.excess.get_or_insert(excess);
+        self.data.keep(pointers);
+    }
+
+    /// Its size in bytes of text without `managedFields`, as it was read; 0 for one that was made here.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.types, &self.metadata, &self.data) == (&other.types, &other.metadata, &other.data)
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(types) = &self.types {
+            map.serialize_entry("apiVersion", &types.api_version)?;
+            map.serialize_entry("kind", &types.kind)?;
+        }
+        map.serialize_entry("metadata", &*self.metadata)?;
+        for (key, value) in self.data.as_object().into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+/// By serde_json only, whose texts need not be decoded.
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Self::read(text.get()).map_err(D::Error::custom)
+    }
+}
 
 /// Views of single fields. Readers of text give `""` where nothing is there: no name, uid or version is ever empty.
 pub trait Fields {
@@ -88,7 +232,7 @@ impl Fields for Object {
     }
 
     fn at(&self, pointer: &str) -> Option<&Value> {
-        self.data.pointer(pointer).filter(|value| !value.is_null())
+        self.data.at(pointer).filter(|value| !value.is_null())
     }
 
     fn text(&self, pointer: &str) -> Option<&str> {
@@ -121,7 +265,7 @@ mod tests {
             json!({ "spec": [], "status": "x" }),
         ] {
             let mut object: Object = serde_json::from_value(json!({ "metadata": { "name": "a" } })).unwrap();
-            object.data = rest;
+            object.data = rest.into();
             assert_eq!(object.text("/spec/cityCode"), None);
             assert_eq!(object.int("/spec/n"), None);
             assert!(object.items("/spec/list").is_empty());

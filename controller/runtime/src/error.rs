@@ -38,7 +38,7 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
         /// Why.
-        source: Box<kube::runtime::watcher::Error>,
+        source: crate::planes::Broken,
     },
     /// The server took a list and does not answer.
     #[error("failed to list {kind}: no answer for {seconds} s")]

@@ -34,7 +34,7 @@ pub(crate) async fn on_demand(world: &World, _: &str) -> Result<()> {
         .known()
         .flatten()
         .context("unknown")?;
-    ensure!(seen.data.get("spec").is_none(), "more than metadata: {}", seen.data);
+    ensure!(seen.data.get("spec").is_none(), "more than metadata: {:?}", seen.data);
 
     for (kind, name) in [
         (kind::INSTANCE, "web-us-dfw-0"),

@@ -1,18 +1,15 @@
 //! What a review asks a project's API server.
 //!
 //! Invariant: every question ends by the review's deadline, and whatever comes back instead of an answer becomes one
-//! short text for the user. Addresses, causes and bodies (a gateway answers with pages of HTML) go to the log only.
-
-use std::fmt;
+//! short text for the user. Addresses and causes go to the log only, and bodies nowhere.
 
 use futures::future::join_all;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
-use kube::api::ObjectList;
 use popcell_api::kind::LOCATION_BINDING;
 use popcell_core::admission::{self, NetworkUse};
-use popcell_core::object::Object;
+use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,7 +18,6 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::error::{Error, chain};
-use crate::planes::Raw;
 
 /// Where reviews of access are sent.
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -29,8 +25,6 @@ const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews
 const AT_ONCE: usize = 16;
 /// The largest answer in bytes.
 const LARGEST: usize = 16 * 1024 * 1024;
-/// So much of an answer that is no answer goes into the log, in bytes.
-const SHOWN: usize = 256;
 
 /// Why a question has no answer. Its text is for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,8 +74,8 @@ impl<'a> Asker<'a> {
     pub(super) async fn bindings(&self) -> Result<Vec<Object>, AskError> {
         let kind = LOCATION_BINDING;
         let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
-        let list: ObjectList<Raw<false>> = self.ask(Request::get(path), Vec::new()).await?;
-        let read = list.items.into_iter().filter_map(|raw| match raw.object {
+        let list: List = self.ask(Request::get(path), Vec::new()).await?;
+        let read = list.items.into_iter().flatten().filter_map(|raw| match raw.object {
             Ok(object) => Some(*object),
             Err(error) => {
                 warn!(plane = %self.plane, error, "a LocationBinding cannot be read");
@@ -101,7 +95,7 @@ impl<'a> Asker<'a> {
         let request = Request::post(ACCESS_REVIEWS).header("content-type", "application/json");
         let answer: Value = self.ask(request, body).await?;
         let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
-        allowed.ok_or_else(|| self.unreadable(&"a review of access without status.allowed", b""))
+        allowed.ok_or_else(|| self.unreadable("a review of access without status.allowed"))
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: http::request::Builder, body: Vec<u8>) -> Result<T, AskError> {
@@ -135,22 +129,19 @@ impl<'a> Asker<'a> {
         let response = client.send(request).await.map_err(|error| unreachable(&error))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), LARGEST).collect().await;
-        let body = body.map_err(|error| self.unreadable(&error, b""))?.to_bytes();
+        let body = body
+            .map_err(|_| self.unreadable("it breaks off, or is too large"))?
+            .to_bytes();
         if !status.is_success() {
-            warn!(plane = %self.plane, %status, body = shown(&body), "a question of a review was refused");
+            warn!(plane = %self.plane, %status, bytes = body.len(), "the project's API server rejected a request of a review");
             return Err(AskError::Refused(status));
         }
-        serde_json::from_slice(&body).map_err(|error| self.unreadable(&error, &body))
+        serde_json::from_slice(&body).map_err(|_| self.unreadable("no JSON of the form that was asked for"))
     }
 
-    fn unreadable(&self, error: &dyn fmt::Display, body: &[u8]) -> AskError {
-        warn!(plane = %self.plane, %error, body = shown(body), "an answer for a review cannot be read");
+    /// What was sent is not logged: it may be anybody's secret.
+    fn unreadable(&self, error: &str) -> AskError {
+        warn!(plane = %self.plane, error, "an answer for a review cannot be read");
         AskError::Unreadable
     }
-}
-
-/// The beginning of a text from outside, in one line.
-fn shown(body: &[u8]) -> String {
-    let start = body.get(..SHOWN).unwrap_or(body);
-    String::from_utf8_lossy(start).replace(char::is_control, " ")
 }

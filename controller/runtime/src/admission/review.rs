@@ -140,7 +140,13 @@ fn change(request: &Request<'_>) -> Result<Option<(Option<Object>, Object)>, Ref
             )));
         }
     };
-    Ok(Some((old, object(request, request.object, "object")?)))
+    let new = object(request, request.object, "object")?;
+    if let Some(excess) = new.excess() {
+        return Err(Refusal::bad(format!(
+            "failed to read request.object: it {excess}: make it smaller"
+        )));
+    }
+    Ok(Some((old, new)))
 }
 
 /// An object of the request. What it does not say itself, the request does.
@@ -148,9 +154,10 @@ fn object(request: &Request<'_>, text: Option<&RawValue>, field: &str) -> Result
     let text = text.ok_or_else(|| Refusal::bad(format!("request.{field} of {} is not there", request.operation)))?;
     let mut object: Object = serde_json::from_str(text.get())
         .map_err(|error| Refusal::bad(format!("failed to read request.{field}: {error}")))?;
+    let metadata = &mut *object.metadata;
     for (said, known) in [
-        (&mut object.metadata.name, &request.name),
-        (&mut object.metadata.namespace, &request.namespace),
+        (&mut metadata.name, &request.name),
+        (&mut metadata.namespace, &request.namespace),
     ] {
         if said.as_deref().is_none_or(str::is_empty) {
             *said = Some(known.clone().into_owned());

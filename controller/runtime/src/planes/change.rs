@@ -6,6 +6,7 @@ use std::sync::Arc;
 use popcell_core::object::{Fields, Object};
 
 use super::items::{Item, Items, Named};
+use super::store::view;
 
 /// What happened to a store.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +66,8 @@ pub(super) fn change(namespace: &str, name: &str, before: Option<Item>, now: &It
     match (before, now) {
         (Some(Ok(before)), Ok(now)) if same(&before, now) => None,
         (before, Ok(now)) => Some(Change::Applied {
-            before: before.and_then(Result::ok),
-            now: Arc::clone(now),
+            before: before.and_then(Result::ok).as_ref().map(view),
+            now: view(now),
         }),
         (Some(Err(before)), Err(error)) if before == *error => None,
         (_, Err(error)) => Some(Change::Unreadable {

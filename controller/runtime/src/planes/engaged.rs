@@ -117,10 +117,10 @@ impl Engaged {
     }
 
     /// A server answered to a write of ours that an object is so: its store is read so from now on.
-    pub fn wrote(&self, kind: Kind, object: &Arc<Object>) {
+    pub fn wrote(&self, kind: Kind, object: &Object) {
         let interest = self.interests.iter().find(|interest| interest.kind == kind);
         if let (Some(interest), Some(store)) = (interest, self.store(kind)) {
-            store.wrote(Arc::clone(object), interest.sees(object));
+            store.wrote(object, interest.sees(object));
         }
     }
 

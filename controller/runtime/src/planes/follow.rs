@@ -5,10 +5,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::Either;
-use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client};
+use kube::Client;
+use kube::runtime::watcher::{DefaultBackoff, Event};
 use popcell_core::plan::Plane;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -16,12 +15,13 @@ use tracing::warn;
 
 use super::change::Change;
 use super::interest::{Interest, View};
-use super::raw::Raw;
+use super::list_watch::ListWatch;
 use super::store::Store;
 use crate::error::{Error, chain};
 use crate::spread;
+use popcell_core::object::Raw;
 
-/// A list goes on at least this often, or is given up. Watches that have become silent are kube's business (295 s).
+/// A list goes on at least this often, or is given up. A watch that has become silent is given up by [`ListWatch`].
 const LIST_STEP: Duration = Duration::from_secs(30);
 
 /// The longest pause before a watch that broke is begun anew: a server that is back is noticed within it.
@@ -144,7 +144,7 @@ async fn renewed(renewal: &mut Option<Renewal>) {
 
 /// How long to wait between watches: client-go's times, which double with each that breaks early.
 #[derive(Default)]
-struct Pauses(watcher::DefaultBackoff);
+struct Pauses(DefaultBackoff);
 
 impl Pauses {
     fn after(&mut self, lasted: bool) -> Duration {
@@ -156,35 +156,28 @@ impl Pauses {
     }
 }
 
-/// An event as it is stored.
-fn seen<const METADATA: bool>(mut event: watcher::Event<Raw<METADATA>>, view: View) -> watcher::Event<Raw<METADATA>> {
-    use watcher::Event::{Apply, Delete, InitApply};
-    if let (View::Fields(pointers), Apply(raw) | Delete(raw) | InitApply(raw)) = (view, &mut event) {
-        raw.keep(pointers);
+/// An object as it is stored.
+fn seen(mut raw: Raw, view: View) -> Raw {
+    if let (View::Fields(pointers), Ok(object)) = (view, &mut raw.object) {
+        object.keep(pointers);
     }
-    event
+    raw
+}
+
+/// An event as it is stored.
+fn as_stored(event: Event<Raw>, view: View) -> Event<Raw> {
+    match event {
+        Event::Apply(raw) => Event::Apply(seen(raw, view)),
+        Event::Delete(raw) => Event::Delete(seen(raw, view)),
+        Event::InitApply(raw) => Event::InitApply(seen(raw, view)),
+        other @ (Event::Init | Event::InitDone) => other,
+    }
 }
 
 /// One list and the watch after it, until that breaks.
 async fn once(client: &Client, interest: &Interest, store: &Store, tell: &(dyn Fn(Change) + Send + Sync)) -> Error {
-    match interest.view {
-        View::Whole | View::Fields(_) => of_raw::<false>(client, interest, store, tell).await,
-        View::Metadata => of_raw::<true>(client, interest, store, tell).await,
-    }
-}
-
-async fn of_raw<const METADATA: bool>(
-    client: &Client,
-    interest: &Interest,
-    store: &Store,
-    tell: &(dyn Fn(Change) + Send + Sync),
-) -> Error {
-    let api = Api::<Raw<METADATA>>::all_with(client.clone(), &interest.kind.resource());
-    let config = watcher::Config {
-        label_selector: Some(interest.selector.to_string()).filter(|selector| !selector.is_empty()),
-        ..watcher::Config::default()
-    };
-    let mut events = watcher(api, config).boxed();
+    let kind = interest.kind.kind;
+    let mut events = ListWatch::new(client, interest);
     let mut overdue = pin!(store.overdue());
     loop {
         let next = if store.is_known() {
@@ -195,22 +188,15 @@ async fn of_raw<const METADATA: bool>(
         let next = tokio::select! {
             next = next => next,
             () = &mut overdue => {
-                let kind = interest.kind.kind;
                 return if store.is_distrusted() { Error::Lost { kind } } else { Error::Behind { kind } };
             }
         };
         match next {
-            Ok(Some(Ok(event))) => store.take(seen(event, interest.view)).into_iter().for_each(tell),
-            Ok(Some(Err(error))) => {
-                return Error::Watch {
-                    kind: interest.kind.kind,
-                    source: Box::new(error),
-                };
-            }
-            // A watcher has no end; one that had would be begun anew like any other.
-            Ok(None) | Err(_) => {
+            Ok(Ok(event)) => store.take(as_stored(event, interest.view)).into_iter().for_each(tell),
+            Ok(Err(source)) => return Error::Watch { kind, source },
+            Err(_) => {
                 return Error::Silent {
-                    kind: interest.kind.kind,
+                    kind,
                     seconds: LIST_STEP.as_secs(),
                 };
             }

@@ -141,7 +141,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::planes::Raw;
 
     /// As Karmada v1.18 keeps it for one WorkloadDeployment in one member.
     fn binding() -> Value {
@@ -170,9 +169,9 @@ mod tests {
     #[test]
     fn of_a_binding_only_what_is_read_is_kept() {
         let whole = binding();
-        let mut raw: Raw<false> = serde_json::from_value(whole.clone()).unwrap();
-        raw.keep(&BINDING);
-        let kept = serde_json::to_value(raw.object.unwrap()).unwrap();
+        let mut object = Object::read(&whole.to_string()).unwrap();
+        object.keep(&BINDING);
+        let kept = serde_json::to_value(&object).unwrap();
         for pointer in BINDING.iter().chain(
             [
                 "/metadata/name",
@@ -206,9 +205,9 @@ mod tests {
             size(&whole)
         );
         // One of another kind has hardly anything that is read; one without a status keeps none.
-        let mut bare: Raw<false> = serde_json::from_value(json!({ "metadata": { "name": "b" }, "spec": {} })).unwrap();
+        let mut bare = Object::read(r#"{"metadata":{"name":"b"},"spec":{}}"#).unwrap();
         bare.keep(&BINDING);
-        assert_eq!(bare.object.unwrap().data, json!({}));
+        assert_eq!(bare.data, json!({}));
     }
 
     #[test]

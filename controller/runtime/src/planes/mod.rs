@@ -11,7 +11,7 @@ mod engaged;
 mod follow;
 mod interest;
 mod items;
-mod raw;
+mod list_watch;
 mod stats;
 mod store;
 mod token;
@@ -29,13 +29,13 @@ pub use change::Change;
 pub use discovery::{Discovery, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
+pub use list_watch::Broken;
 pub use stats::Stats;
 pub use store::Store;
 pub use token::Tokens;
 pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 
 pub(crate) use items::uids;
-pub(crate) use raw::Raw;
 
 use crate::error::Error;
 use follow::Streams;

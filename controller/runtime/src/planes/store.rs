@@ -1,6 +1,7 @@
 //! What is known of one kind on one plane.
 //!
-//! Invariants: `known` from the end of a full list until the watch breaks, not longer; what is told as changed is in the
+//! Invariants: what is kept is text, and whoever reads it gets a view of its own, decoded as far as that is looked at;
+//! `known` from the end of a full list until the watch breaks, not longer; what is told as changed is in the
 //! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
 //! older than our own last write ([`Ahead`]).
 
@@ -18,9 +19,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::ahead::Ahead;
+pub(super) use super::ahead::number;
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
-use super::raw::Raw;
+use popcell_core::object::Raw;
 
 #[derive(Debug, Default)]
 struct State {
@@ -130,13 +132,13 @@ impl Store {
         }
         match (state.at(namespace, name), state.items.get(namespace, name)) {
             (None, Some(Err(_))) => Observed::Unknown,
-            (object, _) => Observed::Known(object.cloned()),
+            (object, _) => Observed::Known(object.map(view)),
         }
     }
 
     /// An object that was read from the server, unless a later answer to a write of ours says otherwise.
     pub fn newer(&self, read: &Arc<Object>) -> Option<Arc<Object>> {
-        self.read().ahead.newer(read).cloned()
+        self.read().ahead.newer(read).map(view)
     }
 
     /// Readable objects of a namespace, by name.
@@ -146,7 +148,7 @@ impl Store {
 
     /// Those of them whose names begin so. Its time goes by how many those are, not by how many there are.
     pub fn starting(&self, namespace: &str, prefix: &str) -> Observed<Vec<Arc<Object>>> {
-        self.select(|state| state.within(namespace, prefix).cloned().collect())
+        self.select(|state| state.within(namespace, prefix).map(view).collect())
     }
 
     /// The same in all namespaces. Its time goes by how many those are, and the namespaces.
@@ -155,7 +157,7 @@ impl Store {
             let namespaces = state.namespaces().into_iter();
             namespaces
                 .flat_map(|namespace| state.within(namespace, prefix))
-                .cloned()
+                .map(view)
                 .collect()
         })
     }
@@ -165,7 +167,7 @@ impl Store {
         self.select(|state| {
             let namespaces = state.namespaces().into_iter();
             namespaces
-                .filter_map(|namespace| state.at(namespace, name).cloned())
+                .filter_map(|namespace| state.at(namespace, name).map(view))
                 .collect()
         })
     }
@@ -173,7 +175,7 @@ impl Store {
     /// Readable objects that are of the owner with this uid, or say that they are; WorkloadDeployments: the one that has it.
     /// Its time goes by how many those are. Only WorkloadDeployments and Instances are found so.
     pub fn saying(&self, uid: &str) -> Observed<Vec<Arc<Object>>> {
-        self.select(|state| state.saying(uid).cloned().collect())
+        self.select(|state| state.saying(uid).map(view).collect())
     }
 
     /// Whether the watch has brought no object that is there, readable or not.
@@ -210,9 +212,9 @@ impl Store {
     }
 
     /// A server answered to a write of ours that an object is so; `seen` where the watch does not filter it out.
-    pub(crate) fn wrote(&self, object: Arc<Object>, seen: bool) {
+    pub(crate) fn wrote(&self, object: &Object, seen: bool) {
         let mut state = self.write();
-        state.ahead.is(object, seen);
+        state.ahead.is(Arc::new(object.as_text()), seen);
         self.set_due(&state);
     }
 
@@ -259,7 +261,7 @@ impl Store {
     }
 
     /// Takes in what a watch yields, and says what it changed.
-    pub(crate) fn take<const METADATA: bool>(&self, event: Event<Raw<METADATA>>) -> Vec<Change> {
+    pub(crate) fn take(&self, event: Event<Raw>) -> Vec<Change> {
         let mut state = self.write();
         state.heard = Some(Instant::now());
         let changes = match event {
@@ -348,12 +350,17 @@ impl Store {
     }
 }
 
+/// What is given away of what is kept: it shares the text, and nothing that is decoded from it.
+pub(super) fn view(kept: &Arc<Object>) -> Arc<Object> {
+    Arc::new(Object::clone(kept))
+}
+
 fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
     matches!(items.get(namespace, name), Some(Ok(object)) if object.uid() == uid)
 }
 
 /// What is without a name has no place: servers do not send such objects.
-fn insert<const METADATA: bool>(items: &mut Items, raw: Raw<METADATA>) -> Option<Item> {
+fn insert(items: &mut Items, raw: Raw) -> Option<Item> {
     let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
     if name.is_empty() {
         return None;
@@ -361,12 +368,12 @@ fn insert<const METADATA: bool>(items: &mut Items, raw: Raw<METADATA>) -> Option
     items.insert(&namespace, &name, raw.object.map(Arc::from))
 }
 
-fn remove<const METADATA: bool>(items: &mut Items, raw: Raw<METADATA>) -> Option<Change> {
+fn remove(items: &mut Items, raw: Raw) -> Option<Change> {
     let before = items.remove(raw.namespace(), raw.name())?;
     Some(Change::Gone {
         namespace: raw.namespace().to_owned(),
         name: raw.name().to_owned(),
         // The event carries the object as it was last, finalizers gone and all.
-        last: raw.object.map(Arc::from).or(before).ok(),
+        last: raw.object.map(Arc::from).or(before).ok().as_ref().map(view),
     })
 }

@@ -10,9 +10,9 @@ use popcell_api::kind::{INSTANCE, Kind, RESOURCE_CLAIM};
 use popcell_core::plan::Plane;
 use serde_json::Value;
 
-use super::raw::Raw;
 use super::{CELL, CELL_NETWORKS, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
 use crate::error::Error;
+use popcell_core::object::Raw;
 
 /// What a server is asked.
 pub(crate) struct Asked {
@@ -122,11 +122,11 @@ pub(crate) fn list_nothing(store: &Store) {
 
 /// A full list, and what it changes.
 pub(crate) fn list(store: &Store, objects: Vec<Value>) -> Vec<Change> {
-    store.take::<false>(Event::Init);
+    store.take(Event::Init);
     for object in objects {
         store.take(Event::InitApply(raw(object)));
     }
-    store.take::<false>(Event::InitDone)
+    store.take(Event::InitDone)
 }
 
 /// An object comes or changes, and what that changes.
@@ -139,6 +139,6 @@ pub(crate) fn remove(store: &Store, object: Value) -> Vec<Change> {
     store.take(Event::Delete(raw(object)))
 }
 
-fn raw(object: Value) -> Raw<false> {
+fn raw(object: Value) -> Raw {
     serde_json::from_value(object).unwrap()
 }

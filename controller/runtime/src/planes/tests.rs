@@ -10,23 +10,23 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use serde_json::{Value, json};
 
-use super::raw::Raw;
 use super::{Change, Store};
+use popcell_core::object::Raw;
 
-fn raw(value: Value) -> Raw<false> {
+fn raw(value: Value) -> Raw {
     serde_json::from_value(value).unwrap()
 }
 
-fn version(name: &str, version: u32) -> Raw<false> {
+fn version(name: &str, version: u32) -> Raw {
     raw(json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": version.to_string() } }))
 }
 
-fn unreadable(name: &str) -> Raw<false> {
+fn unreadable(name: &str) -> Raw {
     raw(json!({ "metadata": { "namespace": "n", "name": name, "labels": 3 } }))
 }
 
 /// A full list.
-fn list(store: &Store, objects: impl IntoIterator<Item = Raw<false>>) -> Vec<String> {
+fn list(store: &Store, objects: impl IntoIterator<Item = Raw>) -> Vec<String> {
     let mut told = take(store, Event::Init);
     for object in objects {
         told.extend(take(store, Event::InitApply(object)));
@@ -35,7 +35,7 @@ fn list(store: &Store, objects: impl IntoIterator<Item = Raw<false>>) -> Vec<Str
     told
 }
 
-fn take(store: &Store, event: Event<Raw<false>>) -> Vec<String> {
+fn take(store: &Store, event: Event<Raw>) -> Vec<String> {
     store.take(event).iter().map(show).collect()
 }
 

@@ -75,7 +75,10 @@ async fn what_has_a_uid_is_answered_with_it() {
             ours(|request| request["operation"] = json!("UPDATE")),
             "request.oldObject of UPDATE is not there",
         ),
-        (nested, "failed to read request.object: recursion limit exceeded"),
+        (
+            nested,
+            "failed to read request.object: it nests 202 levels deep, the limit is 64",
+        ),
     ] {
         let (code, reason, message) = served.refused(&request).await;
         assert_eq!((code, reason.as_str()), (400, "BadRequest"), "{message}");

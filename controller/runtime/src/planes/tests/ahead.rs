@@ -13,7 +13,7 @@ fn object(uid: &str, version: u64) -> Arc<Object> {
     Arc::new(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
 }
 
-fn seen(object: &Object) -> Raw<false> {
+fn seen(object: &Object) -> Raw {
     raw(serde_json::to_value(object).unwrap())
 }
 
@@ -38,7 +38,7 @@ fn listed(objects: &[&Object]) -> Store {
 async fn an_answer_counts_until_the_watch_has_passed_it() {
     let old = object("u", 9);
     let store = listed(&[&old]);
-    store.wrote(object("u", 12), true);
+    store.wrote(&object("u", 12), true);
     for late in [1, 3600] {
         advance(std::time::Duration::from_secs(late)).await;
         assert_eq!(read(&store), "u@12", "after {late} s more");
@@ -55,15 +55,15 @@ async fn what_comes_first_counts_whichever_it_is() {
     let store = listed(&[&object("u", 9)]);
     take(&store, Event::Apply(seen(&object("u", 12))));
     for answered in [9, 11, 12] {
-        store.wrote(object("u", answered), true);
+        store.wrote(&object("u", answered), true);
         assert_eq!((read(&store), store.ahead()), ("u@12".to_owned(), 0), "{answered}");
     }
-    store.wrote(object("u", 14), true);
-    store.wrote(object("u", 13), true);
+    store.wrote(&object("u", 14), true);
+    store.wrote(&object("u", 13), true);
     assert_eq!(read(&store), "u@14", "answers may overtake each other");
     // Versions that are no numbers are not compared: what the watch brings counts.
     let odd = json!({ "metadata": { "namespace": "n", "name": "c", "uid": "c", "resourceVersion": "x" } });
-    store.wrote(Arc::new(serde_json::from_value(odd).unwrap()), true);
+    store.wrote(&serde_json::from_value(odd).unwrap(), true);
     assert_eq!(store.get("n", "c"), Observed::Known(None));
 }
 
@@ -72,12 +72,12 @@ async fn what_was_deleted_is_gone_and_its_successor_is_not() {
     let store = listed(&[&object("u", 9)]);
     store.deleted("n", "a", "u", "9");
     assert_eq!(read(&store), "");
-    store.wrote(object("u", 8), true);
+    store.wrote(&object("u", 8), true);
     assert_eq!(read(&store), "", "an answer that was overtaken");
     // The watch shows what the object was before it went: this is one object, and it is gone.
     take(&store, Event::Apply(seen(&object("u", 11))));
     assert_eq!(read(&store), "");
-    store.wrote(object("v", 14), true);
+    store.wrote(&object("v", 14), true);
     take(&store, Event::Delete(seen(&object("u", 12))));
     assert_eq!((read(&store), store.ahead()), ("v@14".to_owned(), 1));
     store.deleted("n", "a", "v", "14");
@@ -93,11 +93,11 @@ async fn what_was_deleted_is_gone_and_its_successor_is_not() {
 #[tokio::test]
 async fn what_a_filter_hides_is_not_there() {
     let store = listed(&[&object("u", 9)]);
-    store.wrote(object("u", 12), false);
+    store.wrote(&object("u", 12), false);
     assert_eq!(read(&store), "");
     take(&store, Event::Apply(seen(&object("u", 10))));
     assert_eq!(read(&store), "", "as it was before");
-    store.wrote(object("u", 13), true);
+    store.wrote(&object("u", 13), true);
     assert_eq!(read(&store), "u@13", "and back");
     take(&store, Event::Delete(seen(&object("u", 12))));
     assert_eq!(read(&store), "u@13");
@@ -110,16 +110,16 @@ async fn a_list_that_began_after_an_answer_decides() {
     // The object was deleted by somebody while the watch was broken, or the server was restored and counts anew.
     for now in [Vec::new(), vec![object("u", 3)]] {
         let store = listed(&[]);
-        store.wrote(object("u", 12), true);
+        store.wrote(&object("u", 12), true);
         store.lose("away".to_owned());
-        store.wrote(object("u", 13), true);
+        store.wrote(&object("u", 13), true);
         list(&store, now.iter().map(|one| seen(one)));
         let expected = now.first().map_or("", |_| "u@3");
         assert_eq!((read(&store), store.ahead()), (expected.to_owned(), 0));
     }
     // Also where nobody said that the watch had broken.
     let store = listed(&[]);
-    store.wrote(object("u", 12), true);
+    store.wrote(&object("u", 12), true);
     list(&store, []);
     assert_eq!((read(&store), store.ahead()), (String::new(), 0));
     // One that began before does not.
@@ -127,7 +127,7 @@ async fn a_list_that_began_after_an_answer_decides() {
     store.lose("away".to_owned());
     take(&store, Event::Init);
     take(&store, Event::InitApply(version("b", 11)));
-    store.wrote(object("u", 12), true);
+    store.wrote(&object("u", 12), true);
     take(&store, Event::InitDone);
     assert_eq!((read(&store), store.ahead()), ("u@12".to_owned(), 1));
 }
@@ -137,7 +137,7 @@ async fn a_read_that_was_before_our_write_is_not_what_is() {
     let store = listed(&[&object("u", 9)]);
     let read = object("u", 10);
     assert_eq!(store.newer(&read), Some(Arc::clone(&read)));
-    store.wrote(object("u", 11), true);
+    store.wrote(&object("u", 11), true);
     assert_eq!(store.newer(&read), Some(object("u", 11)));
     assert_eq!(store.newer(&object("u", 12)), Some(object("u", 12)));
     store.deleted("n", "a", "u", "11");
@@ -147,17 +147,17 @@ async fn a_read_that_was_before_our_write_is_not_what_is() {
 #[tokio::test]
 async fn nothing_is_kept_of_what_nobody_watches() {
     let store = Store::default();
-    store.wrote(object("u", 9), true);
+    store.wrote(&object("u", 9), true);
     store.deleted("n", "a", "v", "8");
     assert_eq!(store.ahead(), 0);
     list(&store, []);
-    store.wrote(object("u", 8), true);
+    store.wrote(&object("u", 8), true);
     assert_eq!(
         store.ahead(),
         0,
         "an answer that is later than the list, to a write that is not"
     );
-    store.wrote(object("u", 10), true);
+    store.wrote(&object("u", 10), true);
     assert_eq!(store.ahead(), 1);
     store.clear();
     assert_eq!(store.ahead(), 0);
@@ -173,22 +173,22 @@ async fn a_watch_that_does_not_bring_what_we_wrote_is_overdue() {
     };
     assert!(!is_overdue().await);
     advance(2 * PATIENCE).await;
-    store.wrote(object("u", 12), true);
+    store.wrote(&object("u", 12), true);
     advance(PATIENCE / 2).await;
     assert!(!is_overdue().await);
     // A second write does not begin the time anew, but what the watch brings does.
-    store.wrote(object("u", 20), true);
+    store.wrote(&object("u", 20), true);
     take(&store, Event::Apply(seen(&object("u", 12))));
     advance(PATIENCE / 2).await;
     assert!(!is_overdue().await);
-    store.wrote(object("u", 30), true);
+    store.wrote(&object("u", 30), true);
     advance(PATIENCE / 2).await;
     assert!(is_overdue().await);
     // Of what was answered during a list nobody knows whether it was in it.
     store.lose("behind".to_owned());
     assert!(!is_overdue().await);
     take(&store, Event::Init);
-    store.wrote(object("u", 31), true);
+    store.wrote(&object("u", 31), true);
     take(&store, Event::InitDone);
     advance(DOUBT).await;
     assert!(is_overdue().await);

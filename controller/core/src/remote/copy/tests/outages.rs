@@ -107,7 +107,9 @@ fn c15_a_spec_or_status_that_cannot_be_read_harms_nobody() {
         json!({ "spec": "x", "status": [] }),
         json!({ "spec": {}, "status": { "conditions": [7, {}, { "type": null, "observedGeneration": "x" }] } }),
     ] {
-        world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| one.data = data);
+        world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+            one.data = data.into()
+        });
         settle(&mut world, "web-0");
         world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
             one.data["status"] = json!("x")

@@ -79,7 +79,7 @@ struct Model {
     store: Store,
     version: u64,
     objects: BTreeMap<usize, Stored>,
-    events: Vec<Event<Raw<false>>>,
+    events: Vec<Event<Raw>>,
     /// Since which version an object of a name is in sight, or not.
     history: BTreeMap<usize, Vec<(u64, bool)>>,
     answers: Vec<(usize, u64, Answered)>,
@@ -158,7 +158,7 @@ impl Model {
                 match answered {
                     Answered::Is(stored) => {
                         let object = serde_json::from_value(Self::raw(name, &stored)).unwrap();
-                        self.store.wrote(Arc::new(object), !stored.hidden);
+                        self.store.wrote(&object, !stored.hidden);
                     }
                     Answered::Gone(uid, on) => self.store.deleted("n", NAMES[name], &uid, &on.to_string()),
                 }

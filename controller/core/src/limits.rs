@@ -1,0 +1,131 @@
+//! How large an object may be that is carried, and how large all objects of a project may be together.
+//!
+//! What exceeds a limit is not carried further; what runs of it goes on. The depth is that of the modules' host
+//! (`popcell_protocol`), so that what is carried can be interpreted.
+
+use std::fmt;
+
+/// Levels of objects and lists within each other, the object itself included.
+pub const DEPTH: usize = 64;
+
+/// Sizes, in bytes of JSON text without `managedFields`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// One object.
+    pub object_bytes: usize,
+    /// Workloads and WorkloadDeployments of one project.
+    pub project_objects: usize,
+    /// Their bytes together.
+    pub project_bytes: usize,
+}
+
+impl Limits {
+    /// The defaults: a hundred projects at their limits fit the memory that the manifests allow beside what is idle.
+    pub const DEFAULT: Self = Self {
+        object_bytes: 256 * 1024,
+        project_objects: 10_000,
+        project_bytes: 32 * 1024 * 1024,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What an object has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excess {
+    /// It nests deeper than [`DEPTH`].
+    Depth {
+        /// How deep.
+        levels: usize,
+    },
+    /// It is larger than one object may be.
+    Bytes {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Its project has more objects.
+    ProjectObjects {
+        /// The limit.
+        limit: usize,
+    },
+    /// Its project's objects are larger together.
+    ProjectBytes {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth { levels } => write!(f, "nests {levels} levels deep, the limit is {DEPTH}"),
+            Self::Bytes { bytes, limit } => write!(f, "has {bytes} bytes, the limit is {limit}"),
+            Self::ProjectObjects { limit } => {
+                write!(
+                    f,
+                    "is one more than the {limit} Workloads and WorkloadDeployments a project may have"
+                )
+            }
+            Self::ProjectBytes { limit } => {
+                write!(
+                    f,
+                    "makes the objects of its project larger than the limit of {limit} bytes"
+                )
+            }
+        }
+    }
+}
+
+/// How deeply a JSON text nests: 0 for a string, number, bool or null. The text has to be valid.
+pub fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Skips the rest of a string, its closing quote included.
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_counted_outside_of_strings() {
+        for (text, levels) in [
+            ("null", 0),
+            ("\"[[{\"", 0),
+            (r#""\"[""#, 0),
+            ("{}", 1),
+            (r#"{"a":[1,{"b":"}"}],"c":[]}"#, 3),
+            (&format!("{}{}", "[".repeat(200), "]".repeat(200)), 200),
+        ] {
+            assert_eq!(depth(text), levels, "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! All of an object but its types and metadata: text until somebody looks, a value from then on.
+//!
+//! Invariants: a clone shares the text and nothing that was decoded from it, so what a store keeps stays text; a value that
+//! is changed has no text any more; what nests too deeply is absent, and the fields beside it are there.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::read;
+
+/// What an absent value reads as.
+static NULL: Value = Value::Null;
+
+/// The fields of an object beside `apiVersion`, `kind` and `metadata`. Without either form it is null.
+#[derive(Default)]
+pub struct Data {
+    value: Option<Value>,
+    text: Option<Text>,
+}
+
+struct Text {
+    whole: Arc<str>,
+    /// Fields that are looked at far more often than the rest, by their place in the whole.
+    picked: Option<Arc<Value>>,
+    decoded: OnceLock<Value>,
+}
+
+impl Text {
+    fn new(text: String) -> Self {
+        Self {
+            whole: Arc::from(text),
+            picked: None,
+            decoded: OnceLock::new(),
+        }
+    }
+}
+
+impl Data {
+    /// Text that is decoded when somebody looks: a JSON object.
+    pub(super) fn text(text: String) -> Self {
+        Self {
+            value: None,
+            text: Some(Text::new(text)),
+        }
+    }
+
+    /// Decodes these fields now, by JSON pointer, so that looking at them decodes nothing.
+    pub(super) fn pick(&mut self, pointers: &[&str]) {
+        if let Some(text) = &mut self.text {
+            text.picked = (!pointers.is_empty()).then(|| Arc::new(read::pick(&text.whole, pointers)));
+        }
+    }
+
+    /// Keeps these fields only.
+    pub(super) fn keep(&mut self, pointers: &[&str]) {
+        let kept = match &self.text {
+            Some(text) => read::pick(&text.whole, pointers),
+            None => read::pick(&self.to_string(), pointers),
+        };
+        *self = Self::text(kept.to_string());
+    }
+
+    /// The bytes of its text.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.text {
+            Some(text) => text.whole.len(),
+            None => self.to_string().len(),
+        }
+    }
+
+    /// A value by JSON pointer, without decoding the rest where it is one of those picked.
+    pub(super) fn at(&self, pointer: &str) -> Option<&Value> {
+        let picked = self.text.as_ref().and_then(|text| text.picked.as_ref());
+        let found = picked.and_then(|picked| picked.pointer(pointer));
+        // A parent of a picked field is there in part only.
+        found
+            .filter(|found| !found.is_object())
+            .or_else(|| self.pointer(pointer))
+    }
+
+    /// The same as text, whatever it was before.
+    pub(super) fn as_text(&self) -> Self {
+        match &self.text {
+            Some(_) => self.clone(),
+            None => Self::text(self.to_string()),
+        }
+    }
+}
+
+impl Deref for Data {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        match (&self.value, &self.text) {
+            (Some(value), _) => value,
+            (None, Some(text)) => text.decoded.get_or_init(|| read::value(&text.whole)),
+            (None, None) => &NULL,
+        }
+    }
+}
+
+impl DerefMut for Data {
+    fn deref_mut(&mut self) -> &mut Value {
+        let Self { value, text } = self;
+        let decoded = text.take().map(|text| match text.decoded.into_inner() {
+            Some(decoded) => decoded,
+            None => read::value(&text.whole),
+        });
+        value.get_or_insert_with(|| decoded.unwrap_or_default())
+    }
+}
+
+impl Clone for Data {
+    fn clone(&self) -> Self {
+        let text = self.text.as_ref().map(|text| Text {
+            whole: Arc::clone(&text.whole),
+            picked: text.picked.clone(),
+            decoded: OnceLock::new(),
+        });
+        Self {
+            value: self.value.clone(),
+            text,
+        }
+    }
+}
+
+impl From<Value> for Data {
+    fn from(value: Value) -> Self {
+        Self {
+            value: Some(value),
+            text: None,
+        }
+    }
+}
+
+impl Serialize for Data {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}
+
+impl PartialEq<Value> for Data {
+    fn eq(&self, other: &Value) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq for Data {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
