@@ -13,18 +13,18 @@ pub const DEPTH: usize = 64;
 pub struct Limits {
     /// One object.
     pub object_bytes: usize,
-    /// Workloads and WorkloadDeployments of one project.
+    /// Objects of one project that are watched, of all kinds.
     pub project_objects: usize,
     /// Their bytes together.
     pub project_bytes: usize,
 }
 
 impl Limits {
-    /// The defaults: a hundred projects at their limits fit the memory that the manifests allow beside what is idle.
+    /// The defaults: several projects at their limits fit the memory that the manifests allow, beside a thousand idle ones.
     pub const DEFAULT: Self = Self {
         object_bytes: 256 * 1024,
-        project_objects: 10_000,
-        project_bytes: 32 * 1024 * 1024,
+        project_objects: 20_000,
+        project_bytes: 64 * 1024 * 1024,
     };
 }
 
@@ -67,10 +67,7 @@ impl fmt::Display for Excess {
             Self::Depth { levels } => write!(f, "nests {levels} levels deep, the limit is {DEPTH}"),
             Self::Bytes { bytes, limit } => write!(f, "has {bytes} bytes, the limit is {limit}"),
             Self::ProjectObjects { limit } => {
-                write!(
-                    f,
-                    "is one more than the {limit} Workloads and WorkloadDeployments a project may have"
-                )
+                write!(f, "is one more than the {limit} objects of its project that are kept")
             }
             Self::ProjectBytes { limit } => {
                 write!(

@@ -191,6 +191,12 @@ pub const UNDECODABLE: Metric = gauge(
     &["plane_kind", "kind"],
     "Objects with a field that is needed and cannot be read.",
 );
+/// Objects that have too much of something.
+pub const OVER_LIMIT: Metric = gauge(
+    "popcell_objects_over_limit",
+    &["plane"],
+    "Objects of a project that exceed a limit of depth, size or number, and are not carried.",
+);
 /// CRDs of other versions.
 pub const SKEW: Metric = gauge(
     "popcell_crd_skew",
@@ -327,6 +333,7 @@ pub const ALL: &[Metric] = &[
     SUPPRESSED,
     BRAKE,
     UNDECODABLE,
+    OVER_LIMIT,
     SKEW,
     STATUS_AGE,
     CITY_CLUSTERS,

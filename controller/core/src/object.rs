@@ -101,7 +101,7 @@ impl Object {
     }
 
     /// Decodes these fields now, by JSON pointers: looking at them later decodes nothing.
-    pub fn pick(&mut self, pointers: &[&str]) {
+    pub fn pick(&mut self, pointers: &'static [&'static str]) {
         self.data.pick(pointers);
     }
 
@@ -115,6 +115,11 @@ impl Object {
     pub fn exceeds(&mut self, excess: Excess, pointers: &[&str]) {
         self.excess.get_or_insert(excess);
         self.data.keep(pointers);
+    }
+
+    /// The bytes that its data takes as text.
+    pub fn data_bytes(&self) -> usize {
+        self.data.bytes()
     }
 
     /// Its size in bytes of text without `managedFields`, as it was read; 0 for one that was made here.

@@ -60,6 +60,12 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
     },
+    /// Nothing is wrong with the server: some objects were kept in part only, and there may be room for them now.
+    #[error("failed to keep all {kind}: they are listed again")]
+    Again {
+        /// The kind.
+        kind: &'static str,
+    },
     /// The watch goes on, and does not bring what we wrote.
     #[error("failed to watch {kind}: what was written is not brought")]
     Behind {

@@ -12,6 +12,8 @@ use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
+use popcell_core::limits::Limits;
+use popcell_core::quantity;
 
 use crate::config::Listen;
 
@@ -87,6 +89,19 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub reclaim_orphans: bool,
 
+    /// Size of the largest Workload, WorkloadDeployment or Instance that is carried, in bytes of JSON, such as 256Ki
+    #[arg(long, env = "MAX_OBJECT_SIZE", value_name = "QUANTITY", default_value = "256Ki", value_parser = bytes)]
+    pub max_object_size: usize,
+
+    /// How many objects of one project are kept whole, of all kinds that are watched there, 1 to 1000000
+    #[arg(long, env = "MAX_PROJECT_OBJECTS", value_name = "NUMBER", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub max_project_objects: u32,
+
+    /// Size of these objects together, such as 64Mi
+    #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
+    pub max_project_size: usize,
+
     /// Let Instances of a cell wait for their networks. With =false they get no gate Network, and nothing of
     /// networking.datumapis.com is read or written
     #[arg(long, env = "NETWORKING", num_args = 0..=1, require_equals = true, default_value_t = true,
@@ -122,6 +137,15 @@ pub enum LogFormat {
 }
 
 impl Flags {
+    /// How large objects and projects may be that are carried.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            object_bytes: self.max_object_size,
+            project_objects: usize::try_from(self.max_project_objects).unwrap_or(usize::MAX),
+            project_bytes: self.max_project_size,
+        }
+    }
+
     /// From the command line and the environment of the process. Ends it where they are wrong, and for `--help`.
     pub fn read() -> Self {
         Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
@@ -170,6 +194,13 @@ fn is_empty_flag(command: &Command, argument: &OsStr) -> bool {
             .get_arguments()
             .any(|one| one.get_long() == Some(name) || one.get_all_aliases().is_some_and(|all| all.contains(&name)))
     })
+}
+
+/// A size of at least 4 KiB, below which no object fits, and at most 1 GiB.
+fn bytes(text: &str) -> Result<usize, String> {
+    let read = quantity::parse(text).and_then(|parsed| usize::try_from(parsed / quantity::ONE).ok());
+    read.filter(|bytes| (4 << 10..=1 << 30).contains(bytes))
+        .ok_or_else(|| "not a size between 4Ki and 1Gi, such as 256Ki".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::read;
 
+/// A JSON pointer, and what is there; null where nothing is.
+type Picked = (&'static str, Value);
+
 /// What an absent value reads as.
 static NULL: Value = Value::Null;
 
@@ -24,8 +27,8 @@ pub struct Data {
 
 struct Text {
     whole: Arc<str>,
-    /// Fields that are looked at far more often than the rest, by their place in the whole.
-    picked: Option<Arc<Value>>,
+    /// Fields that are looked at far more often than the rest.
+    picked: Option<Arc<[Picked]>>,
     decoded: OnceLock<Value>,
 }
 
@@ -49,9 +52,13 @@ impl Data {
     }
 
     /// Decodes these fields now, by JSON pointer, so that looking at them decodes nothing.
-    pub(super) fn pick(&mut self, pointers: &[&str]) {
+    pub(super) fn pick(&mut self, pointers: &'static [&'static str]) {
         if let Some(text) = &mut self.text {
-            text.picked = (!pointers.is_empty()).then(|| Arc::new(read::pick(&text.whole, pointers)));
+            let found = read::pick(&text.whole, pointers);
+            let picked = pointers
+                .iter()
+                .map(|pointer| (*pointer, found.pointer(pointer).cloned().unwrap_or_default()));
+            text.picked = (!pointers.is_empty()).then(|| picked.collect());
         }
     }
 
@@ -74,12 +81,14 @@ impl Data {
 
     /// A value by JSON pointer, without decoding the rest where it is one of those picked.
     pub(super) fn at(&self, pointer: &str) -> Option<&Value> {
-        let picked = self.text.as_ref().and_then(|text| text.picked.as_ref());
-        let found = picked.and_then(|picked| picked.pointer(pointer));
-        // A parent of a picked field is there in part only.
-        found
-            .filter(|found| !found.is_object())
-            .or_else(|| self.pointer(pointer))
+        let mut picked = self
+            .text
+            .iter()
+            .flat_map(|text| text.picked.iter().flat_map(|all| all.iter()));
+        match picked.find(|(picked, _)| *picked == pointer) {
+            Some((_, found)) => Some(found),
+            None => self.pointer(pointer),
+        }
     }
 
     /// The same as text, whatever it was before.

@@ -16,6 +16,8 @@ use popcell_core::edit::Edit;
 use popcell_core::plan::{Action, Brake, Plan, Proof};
 use serde_json::json;
 
+use popcell_core::limits::Limits;
+
 use super::*;
 use crate::planes::Transport;
 use crate::planes::testing::Deaf;
@@ -109,7 +111,7 @@ impl Tried {
     async fn of(answers: &[(u16, Value)], set: impl FnOnce(&mut Options)) -> Self {
         let server = Server::answering(answers);
         let interests = Box::new(|_: &Plane| Arc::from([]));
-        let planes = Planes::new(Box::new(server.clone()), interests, Arc::new(Deaf));
+        let planes = Planes::new(Box::new(server.clone()), interests, Limits::DEFAULT, Arc::new(Deaf));
         planes.engage(&Plane::Hub, None).await.unwrap();
         let (permit, meter) = (Arc::new(AtomicBool::new(true)), Arc::<Counted>::default());
         let holds = Arc::clone(&permit);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::{LEASE, SINGLE};
+use popcell_core::limits::Limits;
 
 use super::credentials::Credentials;
 use super::error::ConfigError;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub reclaim_orphans: bool,
     /// How long a project must have been gone (design.md 7.5-14).
     pub project_grace: Duration,
+    /// How large objects and projects may be that are carried.
+    pub limits: Limits,
     /// Whether Instances of a cell wait for their networks.
     pub networking: bool,
     /// Passes at once, for each queue.
@@ -178,6 +181,7 @@ impl Settings {
             dry_run: flags.dry_run,
             reclaim_orphans: flags.reclaim_orphans,
             project_grace: flags.project_grace,
+            limits: flags.limits(),
             networking: flags.networking,
             workers: Workers {
                 total: workers,

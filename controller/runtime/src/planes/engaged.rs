@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use popcell_api::kind::Kind;
+use popcell_core::limits::Limits;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
@@ -12,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
 
 use super::Listener;
+use super::budget::Budget;
 use super::change::Change;
 use super::follow::{Follow, Renewal, Streams};
 use super::interest::{Interest, When};
@@ -36,13 +38,15 @@ impl Engaged {
         uid: Option<String>,
         connection: Connection,
         interests: Arc<[Interest]>,
+        limits: Limits,
         streams: &Streams,
         listener: &Arc<dyn Listener>,
     ) -> Self {
         let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
+        let budget = Budget::new(limits, &plane);
         let stores = interests
             .iter()
-            .map(|interest| (interest.kind, Arc::new(Store::of(interest.kind))));
+            .map(|interest| (interest.kind, Arc::new(Store::of(interest.kind, budget.clone()))));
         let engaged = Self {
             plane,
             uid,

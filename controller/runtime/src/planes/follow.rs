@@ -11,7 +11,7 @@ use kube::runtime::watcher::{DefaultBackoff, Event};
 use popcell_core::plan::Plane;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::change::Change;
 use super::interest::{Interest, View};
@@ -90,10 +90,14 @@ impl Follow<'_> {
                 broken = once(self.client, self.interest, self.store, self.tell) => broken,
                 () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
             };
-            let is_lost = matches!(broken, Error::Lost { .. });
+            let is_lost = matches!(broken, Error::Lost { .. } | Error::Again { .. });
             let anew = is_lost || matches!(broken, Error::Renewed { .. });
-            let broken = chain(&broken);
-            warn!(error = broken, "a watch broke");
+            let error = broken;
+            let broken = chain(&error);
+            match error {
+                Error::Again { .. } => debug!(error = broken, "a watch ends"),
+                _ => warn!(error = broken, "a watch broke"),
+            }
             let lasted = self.store.is_known() && began.elapsed() >= LASTED;
             let change = if is_lost {
                 self.store.begin_anew()
@@ -188,7 +192,11 @@ async fn once(client: &Client, interest: &Interest, store: &Store, tell: &(dyn F
         let next = tokio::select! {
             next = next => next,
             () = &mut overdue => {
-                return if store.is_distrusted() { Error::Lost { kind } } else { Error::Behind { kind } };
+                return match () {
+                    () if store.is_distrusted() => Error::Lost { kind },
+                    () if store.is_read_again() => Error::Again { kind },
+                    () => Error::Behind { kind },
+                };
             }
         };
         match next {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
-use popcell_core::object::{Fields, Object};
+use popcell_core::object::{Excess, Fields, Object};
+
+use super::budget::Usage;
 
 /// An object, or why it cannot be read.
 pub(super) type Item = Result<Arc<Object>, String>;
@@ -28,12 +30,31 @@ pub(crate) fn uids(kind: Option<Kind>, object: &Object) -> impl Iterator<Item = 
         .filter(|uid| !uid.is_empty())
 }
 
+fn is_excessive(item: Option<&Item>) -> bool {
+    matches!(item, Some(Ok(object)) if object.excess().is_some())
+}
+
+/// Objects and bytes that count against what may be kept.
+fn counted(item: Option<&Item>) -> (usize, usize) {
+    match item {
+        Some(Ok(object)) => match object.excess() {
+            Some(Excess::ProjectObjects { .. } | Excess::ProjectBytes { .. }) => (0, 0),
+            Some(Excess::Bytes { .. }) => (1, object.data_bytes()),
+            Some(Excess::Depth { .. }) | None => (1, object.bytes()),
+        },
+        Some(Err(_)) | None => (0, 0),
+    }
+}
+
 /// What a list and the watch after it have brought.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     kind: Option<Kind>,
     named: BTreeMap<String, Named>,
     by_uid: BTreeMap<String, BTreeSet<(String, String)>>,
+    usage: Usage,
+    /// How many have too much of something.
+    excessive: usize,
 }
 
 impl Items {
@@ -43,6 +64,31 @@ impl Items {
             kind,
             ..Self::default()
         }
+    }
+
+    /// What is kept whole of them, without the one of this address.
+    pub(super) fn usage_beside(&self, namespace: &str, name: &str) -> Usage {
+        let (objects, bytes) = counted(self.get(namespace, name));
+        Usage {
+            objects: self.usage.objects - objects,
+            bytes: self.usage.bytes - bytes,
+        }
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// How many have too much of something.
+    pub(super) fn excessive(&self) -> usize {
+        self.excessive
+    }
+
+    fn count(&mut self, before: Option<&Item>, now: Option<&Item>) {
+        let ((objects, bytes), (less, fewer)) = (counted(now), counted(before));
+        self.usage.objects = self.usage.objects + objects - less;
+        self.usage.bytes = self.usage.bytes + bytes - fewer;
+        self.excessive = self.excessive + usize::from(is_excessive(now)) - usize::from(is_excessive(before));
     }
 
     pub(super) fn kind(&self) -> Option<Kind> {
@@ -82,11 +128,13 @@ impl Items {
 
     pub(super) fn insert(&mut self, namespace: &str, name: &str, item: Item) -> Option<Item> {
         let now = item.as_ref().ok().cloned();
+        let counted = item.clone();
         let before = self
             .named
             .entry(namespace.to_owned())
             .or_default()
             .insert(name.to_owned(), item);
+        self.count(before.as_ref(), Some(&counted));
         self.forget(namespace, name, before.as_ref());
         for uid in now.iter().flat_map(|now| uids(self.kind, now)) {
             let address = (namespace.to_owned(), name.to_owned());
@@ -101,6 +149,7 @@ impl Items {
         if named.is_empty() {
             self.named.remove(namespace);
         }
+        self.count(Some(&before), None);
         self.forget(namespace, name, Some(&before));
         Some(before)
     }

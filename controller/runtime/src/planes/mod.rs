@@ -5,6 +5,7 @@
 
 mod address;
 mod ahead;
+mod budget;
 mod change;
 mod discovery;
 mod engaged;
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use popcell_api::kind::Kind;
+use popcell_core::limits::Limits;
 use popcell_core::plan::Plane;
 use tokio::sync::Mutex;
 
@@ -57,6 +59,7 @@ pub struct Planes {
 struct Inner {
     transport: Box<dyn Transport>,
     interests: Interests,
+    limits: Limits,
     listener: Arc<dyn Listener>,
     streams: Streams,
     engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
@@ -65,12 +68,18 @@ struct Inner {
 }
 
 impl Planes {
-    /// No plane yet. `interests` says what is watched on a plane.
-    pub fn new(transport: Box<dyn Transport>, interests: Interests, listener: Arc<dyn Listener>) -> Self {
+    /// No plane yet. `interests` says what is watched on a plane, `limits` how much of it is kept.
+    pub fn new(
+        transport: Box<dyn Transport>,
+        interests: Interests,
+        limits: Limits,
+        listener: Arc<dyn Listener>,
+    ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 transport,
                 interests,
+                limits,
                 listener,
                 streams: Streams::default(),
                 engaged: RwLock::default(),
@@ -95,6 +104,7 @@ impl Planes {
             uid.map(str::to_owned),
             self.inner.transport.connect(plane)?,
             (self.inner.interests)(plane),
+            self.inner.limits,
             &self.inner.streams,
             &self.inner.listener,
         );

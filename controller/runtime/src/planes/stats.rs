@@ -27,7 +27,9 @@ pub struct Stats {
     pub unknown_planes: BTreeMap<&'static str, usize>,
     /// Objects that cannot be read.
     pub unreadable: usize,
-    /// The same by sort.
+    /// Objects that have too much of something, by project; those that have none are not there.
+    pub excessive_by_project: BTreeMap<String, usize>,
+    /// Objects that cannot be read, by sort.
     pub unreadable_by_sort: BTreeMap<(&'static str, &'static str), usize>,
 }
 
@@ -46,6 +48,9 @@ impl Stats {
             for (kind, store) in plane.stores() {
                 let sort = (plane_kind, kind.kind);
                 let unreadable = store.unreadable().len();
+                if let (Plane::Project(id), excessive @ 1..) = (plane.plane(), store.excessive()) {
+                    *stats.excessive_by_project.entry(id.clone()).or_default() += excessive;
+                }
                 stats.unknown += usize::from(!store.is_known());
                 stats.unreadable += unreadable;
                 stats.streams_by_sort.entry(sort).or_default();

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::ahead::Ahead;
 pub(super) use super::ahead::number;
+use super::budget::{AGAIN, Budget};
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
 use popcell_core::object::Raw;
@@ -37,6 +38,8 @@ struct State {
     distrusted: bool,
     /// It begins anew, and nobody was told of trouble: there was none yet.
     untold: bool,
+    /// When objects that have too much of something are listed again.
+    again: Option<Instant>,
 }
 
 impl State {
@@ -98,19 +101,32 @@ impl State {
 }
 
 /// Objects of one kind on one plane, as a watch brings them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
     state: RwLock<State>,
+    budget: Budget,
     occupied: watch::Sender<bool>,
     due: watch::Sender<Option<Instant>>,
 }
 
+impl Default for Store {
+    fn default() -> Self {
+        Self::with(None, Budget::unbounded())
+    }
+}
+
 impl Store {
-    /// Nothing is known yet of objects of a kind.
-    pub(crate) fn of(kind: Kind) -> Self {
+    /// Nothing is known yet of objects of a kind, of which so much is kept.
+    pub(crate) fn of(kind: Kind, budget: Budget) -> Self {
+        Self::with(Some(kind), budget)
+    }
+
+    fn with(kind: Option<Kind>, budget: Budget) -> Self {
         Self {
-            state: RwLock::new(State::of(Some(kind))),
-            ..Self::default()
+            state: RwLock::new(State::of(kind)),
+            budget,
+            occupied: watch::Sender::default(),
+            due: watch::Sender::default(),
         }
     }
 
@@ -188,6 +204,16 @@ impl Store {
         self.starting_anywhere("")
     }
 
+    /// How many objects have too much of something.
+    pub fn excessive(&self) -> usize {
+        self.read().items.excessive()
+    }
+
+    /// Whether the watch begins anew because objects had too much of something, and may have no more.
+    pub(crate) fn is_read_again(&self) -> bool {
+        self.read().again.is_some_and(|again| again <= Instant::now())
+    }
+
     /// Namespace, name and error of what cannot be read.
     pub fn unreadable(&self) -> Vec<(String, String, String)> {
         let state = self.read();
@@ -255,7 +281,7 @@ impl Store {
         let due = if state.distrusted {
             state.heard
         } else {
-            state.ahead.due()
+            state.ahead.due().into_iter().chain(state.again).min()
         };
         self.due.send_if_modified(|was| std::mem::replace(was, due) != due);
     }
@@ -272,7 +298,7 @@ impl Store {
             }
             Event::InitApply(raw) => {
                 state.ahead.list(raw.version());
-                insert(&mut state.listing, raw);
+                insert(&self.budget, &mut state.listing, raw);
                 Vec::new()
             }
             Event::InitDone => {
@@ -281,7 +307,7 @@ impl Store {
                 let before = std::mem::replace(&mut state.items, listed);
                 let State { items, ahead, .. } = &mut *state;
                 ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
-                (state.known, state.trouble, state.untold) = (true, None, false);
+                (state.known, state.trouble, state.untold, state.again) = (true, None, false, None);
                 let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
                 changes
@@ -289,7 +315,7 @@ impl Store {
             Event::Apply(raw) => {
                 let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
                 let version = raw.version().to_owned();
-                let before = insert(&mut state.items, raw);
+                let before = insert(&self.budget, &mut state.items, raw);
                 state.pass(&version);
                 let now = state.items.get(&namespace, &name);
                 now.and_then(|now| change(&namespace, &name, before, now))
@@ -304,6 +330,12 @@ impl Store {
             }
         };
         let occupied = !state.items.is_empty();
+        if state.known && state.items.excessive() > 0 {
+            state.again.get_or_insert_with(|| Instant::now() + AGAIN);
+        } else {
+            state.again = None;
+        }
+        self.budget.set(state.items.kind(), state.items.usage());
         self.set_due(&state);
         drop(state);
         self.occupy(occupied);
@@ -319,7 +351,7 @@ impl Store {
         let mut state = self.write();
         let is_told = state.known || state.untold;
         state.untold = is_told && trouble.is_none();
-        (state.known, state.trouble, state.distrusted) = (false, trouble, false);
+        (state.known, state.trouble, state.distrusted, state.again) = (false, trouble, false, None);
         state.ahead.lose();
         self.set_due(&state);
         is_told.then_some(Change::Lost)
@@ -329,6 +361,7 @@ impl Store {
     pub(crate) fn clear(&self) -> Change {
         let mut state = self.write();
         *state = State::of(state.items.kind());
+        self.budget.set(state.items.kind(), state.items.usage());
         self.set_due(&state);
         drop(state);
         self.occupy(false);
@@ -360,10 +393,13 @@ fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
 }
 
 /// What is without a name has no place: servers do not send such objects.
-fn insert(items: &mut Items, raw: Raw) -> Option<Item> {
+fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
     let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
     if name.is_empty() {
         return None;
+    }
+    if let Ok(object) = &mut raw.object {
+        budget.fit(items.kind(), items.usage_beside(&namespace, &name), object);
     }
     items.insert(&namespace, &name, raw.object.map(Arc::from))
 }

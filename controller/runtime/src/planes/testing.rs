@@ -7,6 +7,7 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::Event;
 use popcell_api::kind::{INSTANCE, Kind, RESOURCE_CLAIM};
+use popcell_core::limits::Limits;
 use popcell_core::plan::Plane;
 use serde_json::Value;
 
@@ -84,7 +85,7 @@ pub(crate) fn answering(listener: Arc<dyn Listener>, answer: Arc<Answer>) -> Pla
 
 /// The same with what is watched.
 pub(crate) fn watching(listener: Arc<dyn Listener>, answer: Arc<Answer>, interests: Watched) -> Planes {
-    Planes::new(Box::new(Told(answer)), Box::new(interests), listener)
+    Planes::new(Box::new(Told(answer)), Box::new(interests), Limits::DEFAULT, listener)
 }
 
 /// What is watched on a plane.

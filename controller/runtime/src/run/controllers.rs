@@ -44,7 +44,12 @@ impl Controllers {
         let cell = settings.controllers.cell.then(|| Arc::new(Cell::new(settings)));
         let lanes = lanes(settings, cell.as_ref());
         let dispatch = Arc::new(Dispatch::new(lanes));
-        let planes = Planes::new(Box::new(transport), interests(settings), dispatch.clone());
+        let planes = Planes::new(
+            Box::new(transport),
+            interests(settings),
+            settings.limits,
+            dispatch.clone(),
+        );
         let discovery = discovery(settings, connections)?;
         let options = Options {
             dry_run: settings.dry_run,

@@ -108,6 +108,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::planes::budget::Budget;
     use crate::planes::testing::{list, put, remove};
 
     fn claim(name: &str, version: u64) -> Value {
@@ -121,7 +122,7 @@ mod tests {
 
     /// A watch that has brought `a` and `b`.
     fn store() -> Store {
-        let store = Store::of(RESOURCE_CLAIM);
+        let store = Store::of(RESOURCE_CLAIM, Budget::unbounded());
         list(&store, vec![claim("a", 1), claim("b", 2)]);
         store
     }

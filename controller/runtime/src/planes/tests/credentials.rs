@@ -94,7 +94,12 @@ async fn c34_a_good_token_is_used_at_once_and_what_was_refused_begins_anew() {
         claims: None,
         tokens: Tokens::default(),
     };
-    let planes = Planes::new(Box::new(transport), Box::new(of_cell), Arc::new(Deaf));
+    let planes = Planes::new(
+        Box::new(transport),
+        Box::new(of_cell),
+        popcell_core::limits::Limits::DEFAULT,
+        Arc::new(Deaf),
+    );
     planes.engage(&Plane::Cell, None).await.unwrap();
     let engaged = planes.get(&Plane::Cell).unwrap();
     until("it is refused", async || server.refused.load(Ordering::SeqCst) > 0).await;

@@ -13,6 +13,8 @@ use popcell_api::kind::RESOURCE_CLAIM;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use popcell_core::limits::Limits;
+
 use super::*;
 use crate::apply::{Applier, Options};
 use crate::cell::engage;
@@ -145,7 +147,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
         Plane::Hub => Arc::from([]),
     });
-    let planes = Planes::new(Box::new(servers.clone()), interests, dispatch.clone());
+    let planes = Planes::new(Box::new(servers.clone()), interests, Limits::DEFAULT, dispatch.clone());
     let options = Options {
         dry_run: false,
         may_write: Arc::new(|| true),
