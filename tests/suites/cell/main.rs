@@ -10,6 +10,7 @@ mod identity;
 mod karmada;
 mod odd;
 mod outages;
+mod oversized;
 mod quota;
 mod replaced;
 mod rollout;
@@ -95,6 +96,7 @@ fn oddities(suite: Suite<World>) -> Suite<World> {
         .test("starved::c27_a_project_that_refuses_claims_holds_up_no_other", Alone, starved::refused)
         .test("coming::c34_nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
         .test("definitions::c37_what_is_taken_away_and_given_back_is_served_on", Alone, definitions::taken_away)
+        .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
         .test("odd::a_provider_that_flaps_makes_no_storm", Alone, odd::flapping)
         .test("odd::d7_stamps_that_are_taken_off_come_back", Beside, odd::stamps_taken_off)
         .test("odd::fm11_a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)

@@ -65,7 +65,8 @@ pub(crate) fn planes(world: &World, listener: Arc<dyn Listener>) -> Result<Plane
         claims: None,
         tokens: Tokens::default(),
     };
-    Ok(Planes::new(Box::new(transport), Box::new(management), listener))
+    let limits = popcell_core::limits::Limits::DEFAULT;
+    Ok(Planes::new(Box::new(transport), Box::new(management), limits, listener))
 }
 
 /// The planes of all Projects of the world, as discovery keeps them.

@@ -12,21 +12,23 @@ type Address = (Plane, String, String);
 /// Answers of servers to writes of projections, by plane, namespace and name.
 #[derive(Debug, Default)]
 pub(super) struct Projections {
-    known: Mutex<BTreeMap<Address, Arc<Object>>>,
+    /// As text: what a pass decodes is its own.
+    known: Mutex<BTreeMap<Address, Object>>,
 }
 
 impl Projections {
     /// The whole object, where this resourceVersion of it is known.
     pub(super) fn get(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
-        let found = self.known().get(&address(target)?).cloned()?;
-        (found.resource_version() == version).then_some(found)
+        let known = self.known();
+        let found = known.get(&address(target)?)?;
+        (found.resource_version() == version).then(|| Arc::new(found.clone()))
     }
 
     /// Takes in what a server answered to a write.
-    pub(super) fn put(&self, target: &Target, answer: &Arc<Object>) {
+    pub(super) fn put(&self, target: &Target, answer: &Object) {
         let is_one = target.kind == INSTANCE && matches!(target.plane, Plane::Project(_));
         if let (true, Some(address)) = (is_one, address(target)) {
-            self.known().insert(address, Arc::clone(answer));
+            self.known().insert(address, answer.as_text());
         }
     }
 
@@ -46,7 +48,7 @@ impl Projections {
         self.known().retain(|(one, ..), _| one != plane);
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<Address, Arc<Object>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Address, Object>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
