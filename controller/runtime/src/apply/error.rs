@@ -23,13 +23,26 @@ pub enum Refusal {
     /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
     #[error("it has changed: {0}")]
     Changed(String),
-    /// 429 or 5xx: the server cannot now.
+    /// 429 or 5xx: the server cannot now, or not for this object; see [`super::answer`] for what is told so and is not.
     #[error("the server cannot now ({code}): {message}")]
     Busy {
         /// HTTP status.
         code: u16,
         /// What the server says.
         message: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// What stands between server and object refuses, or cannot be asked: a webhook, an admission policy, a quota. The
+    /// server works.
+    #[error("refused at admission ({code}): {message}")]
+    Admission {
+        /// HTTP status, which a webhook chooses.
+        code: u16,
+        /// What the server says.
+        message: String,
+        /// How long to wait with this object.
+        retry_after: Option<Duration>,
     },
     /// Any other refusal: somebody must change something first.
     #[error("refused ({code}): {message}")]
@@ -39,9 +52,12 @@ pub enum Refusal {
         /// What the server says.
         message: String,
     },
-    /// No answer: no connection, or not in time.
+    /// No connection, or one that broke.
     #[error("no answer: {0}")]
     Silent(String),
+    /// No answer in time. Server, webhook or network: it does not say which is slow.
+    #[error("no answer: {0}")]
+    TimedOut(String),
     /// The request itself cannot be made.
     #[error("no request can be made of it: {0}")]
     Unsendable(String),
@@ -56,8 +72,8 @@ impl Refusal {
         match self {
             Self::NotFound { .. } => 404,
             Self::Changed(_) => 409,
-            Self::Busy { code, .. } | Self::Refused { code, .. } => *code,
-            Self::Silent(_) | Self::Unreadable(_) | Self::Unsendable(_) => 0,
+            Self::Busy { code, .. } | Self::Admission { code, .. } | Self::Refused { code, .. } => *code,
+            Self::Silent(_) | Self::TimedOut(_) | Self::Unreadable(_) | Self::Unsendable(_) => 0,
         }
     }
 
@@ -82,9 +98,35 @@ impl Refusal {
         *what == (NAMESPACE.plural.to_owned(), namespace.to_owned())
     }
 
-    /// Whether the server is in trouble, rather than the request.
-    pub fn is_of_the_server(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Silent(_) | Self::Unreadable(_))
+    /// Whether the server may be in trouble, rather than the request: a probe has to say
+    /// ([`crate::breaker::Breaker::failed`]).
+    pub fn may_be_the_server(&self) -> bool {
+        match self {
+            Self::Busy { .. } | Self::Silent(_) | Self::TimedOut(_) | Self::Unreadable(_) => true,
+            Self::NotFound { .. } | Self::Changed(_) | Self::Admission { .. } => false,
+            Self::Refused { .. } | Self::Unsendable(_) => false,
+        }
+    }
+
+    /// How long the server itself wants to be left alone: it has refused before it looked at the object, so the wish is for
+    /// every request.
+    pub fn server_rest(&self) -> Option<Duration> {
+        match self {
+            Self::Busy {
+                code: 429 | 503,
+                retry_after,
+                ..
+            } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// How long to wait with the object of the request.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } | Self::Admission { retry_after, .. } => *retry_after,
+            _ => None,
+        }
     }
 }
 
@@ -112,8 +154,9 @@ pub enum ApplyError {
     /// The server is away, and the next probe is not due yet.
     #[error("failed to reach the {0}: it is away")]
     Away(Server, Duration),
-    /// A namespace has lately taken no object of the kind, as this one says, and the next probe is not due yet.
-    #[error("not tried again yet, after others: {0}")]
+    /// The object was refused with a time to wait, or its namespace has accepted none of the kind, as this one says, and the
+    /// next attempt is not due yet.
+    #[error("not retried yet: {0}")]
     Shut(Box<Failed>, Duration),
     /// The plane was disengaged meanwhile.
     #[error("failed to reach the {0}: it is not engaged")]
@@ -140,7 +183,7 @@ impl ApplyError {
     /// Whether it passes by itself: the server is away or busy, or its plane is not engaged yet.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Failed(failed) => failed.refusal.is_of_the_server(),
+            Self::Failed(failed) => failed.refusal.may_be_the_server(),
             Self::Away(..) | Self::Disengaged(_) => true,
             _ => false,
         }
@@ -175,7 +218,8 @@ impl ApplyError {
         match self {
             Self::NotAllowed => 5,
             Self::Failed(_) if self.stale().is_some() => 4,
-            Self::Failed(failed) if failed.refusal.is_of_the_server() => 3,
+            Self::Failed(failed) if failed.refusal.may_be_the_server() => 3,
+            Self::Failed(failed) if matches!(failed.refusal, Refusal::Admission { .. }) => 3,
             Self::Unproven(_) => 3,
             Self::Failed(_) => 2,
             Self::Away(..) | Self::Shut(..) => 1,
@@ -190,8 +234,11 @@ impl ApplyError {
             // Engaging tells of everything anew; and who does not hold the Lease ends soon.
             Self::Disengaged(_) | Self::NotAllowed => Verdict::Done,
             Self::Unproven(_) => Verdict::Failed(Backoff::TRANSIENT),
-            Self::Failed(failed) if failed.refusal.is_of_the_server() || self.stale().is_some() => {
+            Self::Failed(failed) if failed.refusal.may_be_the_server() || self.stale().is_some() => {
                 Verdict::Failed(Backoff::TRANSIENT)
+            }
+            Self::Failed(failed) if matches!(failed.refusal, Refusal::Admission { .. }) => {
+                Verdict::Failed(Backoff::ADMISSION)
             }
             Self::Failed(_) => Verdict::Failed(Backoff::REFUSED),
         }

@@ -1,10 +1,11 @@
 //! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
 //!
 //! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
-//! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is asked once in
-//! [`crate::breaker::PROBE`].
+//! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
+//! [`crate::breaker::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
 mod absence;
+mod answer;
 mod carry;
 mod doors;
 mod error;
@@ -30,7 +31,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 pub use absence::absent;
-use doors::{Doors, Place};
+use doors::{Doors, Place, Write};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 use memory::Projections;
@@ -180,26 +181,24 @@ impl Applier {
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let request = request::create(target, object);
-        let place = Place::of(target);
-        if let Some((like, delay)) = lock(&self.doors).ask(&place, Instant::now()) {
-            return Err(ApplyError::Shut(Box::new(like), delay));
-        }
-        let answer = self.send(target, "create", request).await;
-        lock(&self.doors).answered(&place, &answer, Instant::now());
-        let answer = answer?;
+        let answer = self.attempt(target, Write::Create, request).await?;
         self.record(target, object.data.get("spec"), answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
-        let answer = self.send(&patch.target, "patch", request::patch(patch)).await?;
+        let write = if patch.status { Write::Status } else { Write::Patch };
+        let answer = self.attempt(&patch.target, write, request::patch(patch)).await?;
         self.record(&patch.target, request::spec_of(patch), answer);
         Ok(())
     }
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let uid = &delete.on.uid;
-        let answer = match self.send(&delete.target, "delete", request::delete(delete)).await {
+        let answer = match self
+            .attempt(&delete.target, Write::Delete, request::delete(delete))
+            .await
+        {
             // Somebody else was faster (domain.md G37).
             Err(error) if error.is_absence() => None,
             answer => request::object(answer?),
@@ -257,6 +256,22 @@ impl Applier {
         }
     }
 
+    /// One write of an object, unless it or its place is not to be tried yet.
+    async fn attempt(
+        &self,
+        target: &Target,
+        write: Write,
+        request: Result<http::Request<Vec<u8>>, Refusal>,
+    ) -> Result<Value, ApplyError> {
+        let place = Place::of(target, write);
+        if let Some((like, delay)) = lock(&self.doors).ask(&place, &target.name, Instant::now()) {
+            return Err(ApplyError::Shut(Box::new(like), delay));
+        }
+        let answer = self.send(target, write.verb(), request).await;
+        lock(&self.doors).answered(&place, &answer, Instant::now());
+        answer
+    }
+
     /// One request that changes something.
     async fn send(
         &self,
@@ -265,18 +280,18 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Value, ApplyError> {
         let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
-        let client = self.client(&target.plane)?;
+        let client = self.client(&target.plane).await?;
         let answer = request::send(&client, request).await;
         let code = match &answer {
             Ok(_) => 200,
             Err(refusal) => refusal.code(),
         };
         self.meter.wrote(target, verb, code);
-        self.settle(&Server::Of(target.plane.clone()), answer)
-            .map_err(|refusal| {
-                debug!(%target, verb, %refusal, "a write was not taken");
-                ApplyError::of(target, verb, refusal)
-            })
+        let settled = self.settle(&Server::Of(target.plane.clone()), answer).await;
+        settled.map_err(|refusal| {
+            debug!(%target, verb, %refusal, "a write was not taken");
+            ApplyError::of(target, verb, refusal)
+        })
     }
 
     /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.

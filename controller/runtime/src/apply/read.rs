@@ -6,12 +6,13 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::{info, warn};
 
-use super::doors::Place;
+use super::doors::{Place, Write};
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
 use super::{Applier, absence, lock, request};
-use crate::breaker::{Permit, Server};
+use crate::breaker::{PROBE, Permit, Server};
 
 impl Applier {
     /// Servers whose circuit is open, for metrics.
@@ -21,9 +22,9 @@ impl Applier {
 
     /// The client of a plane, unless its circuit is open. Who may not write need not ask either: what passes read is read
     /// for a write.
-    pub(super) fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
+    pub(super) async fn client(&self, plane: &Plane) -> Result<Client, ApplyError> {
         self.may_go_on()?;
-        self.client_of(plane)
+        self.client_of(plane).await
     }
 
     /// Whether an object of the kind may be tried in the namespace now: for a pass that would read something else before.
@@ -35,7 +36,7 @@ impl Applier {
         if let Some(delay) = lock(&self.breaker).wait(&server, now) {
             return Err(ApplyError::Away(server, delay));
         }
-        match lock(&self.doors).wait(&Place::of(target), now) {
+        match lock(&self.doors).wait(&Place::of(target, Write::Create), &target.name, now) {
             Some((like, delay)) => Err(ApplyError::Shut(Box::new(like), delay)),
             None => Ok(()),
         }
@@ -49,35 +50,84 @@ impl Applier {
         }
     }
 
-    fn client_of(&self, plane: &Plane) -> Result<Client, ApplyError> {
-        self.may_ask(&Server::Of(plane.clone()))?;
+    async fn client_of(&self, plane: &Plane) -> Result<Client, ApplyError> {
+        self.may_ask(&Server::Of(plane.clone())).await?;
         let engaged = self.planes.get(plane);
         engaged
             .map(|engaged| engaged.client().clone())
             .ok_or_else(|| ApplyError::Disengaged(plane.clone()))
     }
 
-    fn may_ask(&self, server: &Server) -> Result<(), ApplyError> {
-        match lock(&self.breaker).ask(server, Instant::now()) {
+    async fn may_ask(&self, server: &Server) -> Result<(), ApplyError> {
+        let permit = lock(&self.breaker).ask(server, Instant::now());
+        match permit {
             Permit::Go => Ok(()),
+            Permit::Probe => {
+                self.probe(server).await;
+                match lock(&self.breaker).wait(server, Instant::now()) {
+                    None => Ok(()),
+                    Some(delay) => Err(ApplyError::Away(server.clone(), delay)),
+                }
+            }
             Permit::Wait(delay) => Err(ApplyError::Away(server.clone(), delay)),
         }
     }
 
-    /// Tells the breaker what a server answered.
-    pub(super) fn settle<T>(&self, server: &Server, answer: Result<T, Refusal>) -> Result<T, Refusal> {
-        let mut breaker = lock(&self.breaker);
-        match &answer {
-            // A request may outlive its plane, whose circuit nobody would take away any more. Under the lock: a plane is
-            // retired after it has left.
-            Err(refusal) if refusal.is_of_the_server() => {
-                if self.is_there(server) {
-                    breaker.failed(server, Instant::now());
-                }
-            }
-            _ => breaker.answered(server),
+    /// Reports to the breaker what a server answered, and probes it where that leaves a doubt.
+    pub(super) async fn settle<T>(&self, server: &Server, answer: Result<T, Refusal>) -> Result<T, Refusal> {
+        if self.doubts(server, answer.as_ref().err()) {
+            self.probe(server).await;
         }
         answer
+    }
+
+    fn doubts(&self, server: &Server, refusal: Option<&Refusal>) -> bool {
+        let (mut breaker, now) = (lock(&self.breaker), Instant::now());
+        match refusal {
+            // A request may outlive its plane, whose circuit nobody would take away any more. Under the lock: a plane is
+            // retired after it has left.
+            Some(refusal) if refusal.may_be_the_server() => {
+                self.is_there(server) && breaker.failed(server, refusal.server_rest(), now)
+            }
+            _ => {
+                breaker.answered(server, now);
+                false
+            }
+        }
+    }
+
+    /// Asks a server for something that no object and no webhook can spoil: this alone opens and closes its circuit.
+    async fn probe(&self, server: &Server) {
+        let target = match server {
+            Server::Of(plane) => self.planes.get(plane).map(|engaged| {
+                let kind = engaged.stores().next().map(|(kind, _)| kind);
+                (engaged.client().clone(), kind)
+            }),
+            Server::Discovery => {
+                let discovery = self.options.discovery.as_ref();
+                discovery.map(|(client, kind)| (client.clone(), Some(*kind)))
+            }
+        };
+        let Some((client, kind)) = target else { return };
+        let answer = match request::probe(kind) {
+            Ok(request) => request::send(&client, request).await,
+            Err(refusal) => Err(refusal),
+        };
+        let refusal = answer.err().filter(Refusal::may_be_the_server);
+        let (mut breaker, now) = (lock(&self.breaker), Instant::now());
+        if !self.is_there(server) {
+            return;
+        }
+        if let Some(rest) = refusal.as_ref().and_then(Refusal::server_rest) {
+            breaker.failed(server, Some(rest), now);
+        }
+        if breaker.probed(server, refusal.is_none(), now) {
+            match refusal {
+                Some(refusal) => warn!(%server, %refusal, "circuit breaker opened: the server is unreachable; it is \
+                    probed every {} s", PROBE.as_secs()),
+                None => info!(%server, "circuit breaker closed: the server is reachable"),
+            }
+        }
     }
 
     fn is_there(&self, server: &Server) -> bool {
@@ -92,7 +142,7 @@ impl Applier {
     /// # Errors
     /// The server is away, or refuses.
     pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let client = self.client(&target.plane)?;
+        let client = self.client(&target.plane).await?;
         self.read_with(&client, &Server::Of(target.plane.clone()), target).await
     }
 
@@ -101,14 +151,14 @@ impl Applier {
     /// # Errors
     /// The server is away, or refuses.
     pub async fn look(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let client = self.client_of(&target.plane)?;
+        let client = self.client_of(&target.plane).await?;
         self.read_with(&client, &Server::Of(target.plane.clone()), target).await
     }
 
     async fn read_with(&self, client: &Client, server: &Server, target: &Target) -> Result<Option<Object>, ApplyError> {
         let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
         let answer = request::send(client, request).await;
-        match self.settle(server, answer) {
+        match self.settle(server, answer).await {
             Ok(value) => match serde_json::from_value(value) {
                 Ok(object) => Ok(Some(object)),
                 Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
@@ -150,10 +200,10 @@ impl Applier {
             namespace: namespace.map(str::to_owned),
             name: String::new(),
         };
-        let client = self.client(plane)?;
+        let client = self.client(plane).await?;
         let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
         let answer = request::send(&client, request).await;
-        let answer = self.settle(&Server::Of(plane.clone()), answer);
+        let answer = self.settle(&Server::Of(plane.clone()), answer).await;
         let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
         let items = list.get("items").cloned().unwrap_or(Value::Null);
         let read: Result<Vec<Object>, _> = serde_json::from_value(items);
@@ -183,11 +233,11 @@ impl Applier {
 
     async fn discover(&self, plane: &Plane, kind: Kind, of: Option<(&str, &str)>) -> Result<Value, ApplyError> {
         let target = Target::cluster(plane, kind, "");
-        let client = self.client(plane)?;
+        let client = self.client(plane).await?;
         let request = request::discover(of).map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
         let answer = request::send(&client, request).await;
-        self.settle(&Server::Of(plane.clone()), answer)
-            .map_err(|refusal| ApplyError::of(&target, "discover", refusal))
+        let answer = self.settle(&Server::Of(plane.clone()), answer).await;
+        answer.map_err(|refusal| ApplyError::of(&target, "discover", refusal))
     }
 
     /// Asks the discovery server, live, whether there is such a Project.
@@ -201,7 +251,7 @@ impl Applier {
         let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
         target.kind = *kind;
         self.may_go_on()?;
-        self.may_ask(&Server::Discovery)?;
+        self.may_ask(&Server::Discovery).await?;
         let found = self.read_with(client, &Server::Discovery, &target).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
     }

@@ -4,16 +4,17 @@
 
 use http::Request;
 use kube::api::{DeleteParams, ListParams, Patch as Patching, PatchParams, PostParams, Preconditions, Request as Url};
-use kube::core::{DynamicObject, Status};
+use kube::client::Body;
+use kube::core::DynamicObject;
 use kube::{Client, Error, Resource};
+use popcell_api::kind::Kind;
 use popcell_core::object::Object;
 use popcell_core::plan::{Delete, Patch, Target};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::REQUEST_TIMEOUT;
-use super::absence::absent;
 use super::error::Refusal;
+use super::{REQUEST_TIMEOUT, answer};
 use crate::error::chain;
 
 /// Who writes, in `managedFields`.
@@ -105,84 +106,37 @@ pub(super) fn object(mut answer: Value) -> Option<Object> {
     object.metadata.uid.is_some().then_some(object)
 }
 
-/// Sends a request and reads the answer.
-pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, Refusal> {
-    match timeout(REQUEST_TIMEOUT, client.request::<Value>(request)).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(refusal(&error)),
-        Err(_) => Err(Refusal::Silent(format!("not within {} s", REQUEST_TIMEOUT.as_secs()))),
-    }
+/// A read that shows whether a server works: the first object of a kind that is watched there, without its content. It
+/// takes the way of every request, through authentication and flow control to the store, but not through admission.
+pub(super) fn probe(kind: Option<Kind>) -> Result<Request<Vec<u8>>, Refusal> {
+    let Some(kind) = kind else {
+        return made(Request::get("/version").body(Vec::new()));
+    };
+    let all = Url::new(DynamicObject::url_path(&kind.resource(), None));
+    made(all.list_metadata(&ListParams::default().limit(1)))
 }
 
-fn refusal(error: &Error) -> Refusal {
+/// Sends a request and reads the answer.
+pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, Refusal> {
+    let answered = async {
+        let response = client
+            .send(request.map(Body::from))
+            .await
+            .map_err(|error| unsent(&error))?;
+        let (head, body) = response.into_parts();
+        let body = body.collect_bytes().await.map_err(|error| unsent(&error))?;
+        answer::read(head.status, &head.headers, &body)
+    };
+    let late = |_| Refusal::TimedOut(format!("not within {} s", REQUEST_TIMEOUT.as_secs()));
+    timeout(REQUEST_TIMEOUT, answered).await.map_err(late)?
+}
+
+fn unsent(error: &Error) -> Refusal {
     match error {
-        Error::Api(status) => refused(status),
-        Error::SerdeError(error) => Refusal::Unreadable(error.to_string()),
-        Error::FromUtf8(error) => Refusal::Unreadable(error.to_string()),
         Error::Auth(_) => Refusal::Refused {
             code: 401,
             message: chain(error),
         },
         other => Refusal::Silent(chain(other)),
-    }
-}
-
-fn refused(status: &Status) -> Refusal {
-    let message = status.message.clone();
-    match status.code {
-        404 => Refusal::NotFound {
-            message,
-            what: absent(status).map(|(plural, name)| (plural.to_owned(), name.to_owned())),
-        },
-        409 => Refusal::Changed(message),
-        // How API servers answer a JSON patch whose `test` fails; what is invalid names its causes.
-        422 if is_failed_test(status) => Refusal::Changed(message),
-        429 | 500..=599 => Refusal::Busy {
-            code: status.code,
-            message,
-        },
-        code => Refusal::Refused { code, message },
-    }
-}
-
-/// A patch that does not fit what is stored is told without details; an object that is invalid names its causes
-/// (apiserver/pkg/endpoints/handlers/patch.go, `applyJSPatch`).
-fn is_failed_test(status: &Status) -> bool {
-    let causes = status
-        .details
-        .as_ref()
-        .is_some_and(|details| !details.causes.is_empty());
-    !causes
-        && status
-            .message
-            .contains("the server rejected our request due to an error in our request")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(code: u16, message: &str) -> Status {
-        let mut status = Status::failure(message, "");
-        status.code = code;
-        status
-    }
-
-    #[test]
-    fn c36_each_answer_has_its_meaning() {
-        let failed = "the server rejected our request due to an error in our request";
-        assert!(matches!(refused(&status(422, failed)), Refusal::Changed(_)));
-        assert!(matches!(refused(&status(409, "exists")), Refusal::Changed(_)));
-        assert!(matches!(refused(&status(404, "")), Refusal::NotFound { .. }));
-        for code in [429, 500, 503, 504] {
-            assert!(refused(&status(code, "")).is_of_the_server(), "{code}");
-        }
-        for code in [400, 401, 403, 405, 422] {
-            let refusal = refused(&status(code, "invalid"));
-            assert!(
-                matches!(refusal, Refusal::Refused { .. }) && !refusal.is_of_the_server(),
-                "{code}"
-            );
-        }
     }
 }

@@ -33,8 +33,12 @@ struct Server {
 impl Server {
     fn answering(answers: &[(u16, Value)]) -> Self {
         let server = Self::default();
-        server.answers.lock().unwrap().extend(answers.iter().cloned());
+        server.answer(answers);
         server
+    }
+
+    fn answer(&self, answers: &[(u16, Value)]) {
+        self.answers.lock().unwrap().extend(answers.iter().cloned());
     }
 
     fn asked(&self) -> Vec<String> {

@@ -26,6 +26,13 @@ impl Backoff {
         cap: Duration::from_mins(15),
     };
 
+    /// What a webhook, an admission policy or a quota refuses. Its end brings no event, and users wait for it; what this
+    /// costs where many are refused is bounded by the circuit breaker of their namespace and kind.
+    pub const ADMISSION: Self = Self {
+        first: Duration::from_millis(500),
+        cap: Duration::from_secs(8),
+    };
+
     /// The delay after this many failures in a row, the last one counted; at least 1.
     pub(super) fn delay(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::time::advance;
 
 use super::*;
-use crate::apply::doors::REFUSED;
+use crate::apply::doors::{AGAIN, REFUSED};
 use crate::breaker::{FAILURES, PROBE, Server as Circuit};
 
 #[tokio::test(start_paused = true)]
@@ -17,14 +17,23 @@ async fn a_server_that_is_away_is_asked_once_in_a_while() {
             Err(ApplyError::Failed(_))
         ));
     }
-    tried.server.asked();
+    // The fifth failure asks for a probe, which fails too.
+    let asked = tried.server.asked();
+    assert_eq!(asked.len(), FAILURES as usize + 1);
+    assert_eq!(asked.last().unwrap(), "GET /version");
     let away = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
     assert_eq!(away.verdict(), Verdict::Postponed(PROBE));
     assert!(tried.server.asked().is_empty());
     assert_eq!(tried.applier.open_circuits(), 1);
     advance(PROBE).await;
-    tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
+    // A probe that fails sends no write after it.
+    let still = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    assert_eq!(still.verdict(), Verdict::Postponed(PROBE));
+    assert_eq!(tried.server.asked(), ["GET /version"]);
+    advance(PROBE).await;
+    tried.server.answer(&[(200, json!({})), (201, stored("a", "u"))]);
     assert_eq!(tried.carry_out(&plan(vec![create("a")])).await, Ok(Done::Written));
+    assert_eq!(tried.server.asked(), ["GET /version".to_owned(), format!("POST {ALL}")]);
     assert_eq!(tried.applier.open_circuits(), 0);
 }
 
@@ -39,15 +48,15 @@ async fn discovery_that_is_away_is_no_fault_of_the_projects() {
         let failed = tried.applier.project("p").await;
         assert!(matches!(failed, Err(ApplyError::Failed(_))));
     }
-    assert!(tried.applier.client(&project).is_ok());
-    assert_eq!(discovery.asked().len(), FAILURES as usize);
+    assert!(tried.applier.client(&project).await.is_ok());
+    assert_eq!(discovery.asked().len(), FAILURES as usize + 1);
     let away = tried.applier.project("q").await.unwrap_err();
     assert_eq!(away.to_string(), "failed to reach the discovery server: it is away");
     assert_eq!(away.verdict(), Verdict::Postponed(PROBE));
     assert!(discovery.asked().is_empty());
     advance(PROBE).await;
     let answer = (200, json!({ "metadata": { "name": "p", "uid": "u" } }));
-    discovery.answers.lock().unwrap().push_back(answer);
+    discovery.answer(&[(200, json!({ "items": [] })), answer]);
     assert_eq!(tried.applier.project("p").await, Ok(ProjectAnswer::Is("u".to_owned())));
     assert_eq!(tried.applier.open_circuits(), 0);
 }
@@ -60,11 +69,11 @@ async fn a_plane_that_has_left_leaves_no_circuit() {
     for _ in 0..FAILURES {
         // The answer to a request that was under way.
         let late = Err::<(), _>(Refusal::Silent("not within 4 s".to_owned()));
-        tried.applier.settle(&Circuit::Of(Plane::Hub), late).unwrap_err();
+        tried.applier.settle(&Circuit::Of(Plane::Hub), late).await.unwrap_err();
     }
     assert_eq!(tried.applier.open_circuits(), 0);
     tried.applier.planes.engage(&Plane::Hub, None).await.unwrap();
-    assert!(tried.applier.client(&Plane::Hub).is_ok());
+    assert!(tried.applier.client(&Plane::Hub).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +85,7 @@ async fn c27_what_a_namespace_does_not_take_is_tried_once_in_a_while() {
         let expected = if number < REFUSED {
             Verdict::Failed(crate::queue::Backoff::REFUSED)
         } else {
-            Verdict::Postponed(PROBE)
+            Verdict::Postponed(AGAIN)
         };
         assert_eq!(verdict, expected, "{number}");
     }
@@ -86,11 +95,105 @@ async fn c27_what_a_namespace_does_not_take_is_tried_once_in_a_while() {
     };
     let shut = tried.applier.may_create(&target).unwrap_err();
     assert!(matches!(&shut, ApplyError::Shut(..)) && shut.to_string().contains("being terminated"));
-    advance(PROBE).await;
+    advance(AGAIN).await;
     assert_eq!(tried.applier.may_create(&target), Ok(()));
     // A plane that is listed anew may take it now, whatever it said.
     tried.carry_out(&plan(vec![create("c-7")])).await.unwrap_err();
     assert!(tried.applier.may_create(&target).is_err());
     tried.applier.relisted(&Plane::Hub, kind::INSTANCE);
     assert_eq!(tried.applier.may_create(&target), Ok(()));
+}
+
+/// A webhook that answers 500 to what is written, as an API server tells it.
+fn webhook_fails() -> (u16, Value) {
+    status(
+        500,
+        "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: the server is currently unable",
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_webhook_or_the_store_refuses_of_one_namespace_holds_up_no_other() {
+    let too_large = status(500, "etcdserver: request is too large");
+    let quota = status(
+        403,
+        "x is forbidden: exceeded quota: q, requested: 1, used: 5, limited: 5",
+    );
+    for refusal in [webhook_fails(), too_large, quota] {
+        let tried = Tried::new(&vec![refusal; 300]).await;
+        for number in 0..300 {
+            tried
+                .carry_out(&plan(vec![create(&format!("a-{number}"))]))
+                .await
+                .unwrap_err();
+        }
+        assert_eq!(tried.applier.open_circuits(), 0);
+        assert!(
+            tried.server.asked().iter().all(|line| line.starts_with("POST")),
+            "no probe"
+        );
+        tried.server.answers.lock().unwrap().clear();
+        tried.server.answer(&[(201, stored("b", "u"))]);
+        let other = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment",
+            "metadata": { "name": "b", "namespace": "ns-2" } });
+        let other = Action::create(
+            &Plane::Hub,
+            kind::WORKLOAD_DEPLOYMENT,
+            serde_json::from_value(other).unwrap(),
+        );
+        assert_eq!(tried.carry_out(&plan(vec![other])).await, Ok(Done::Written));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_webhook_is_told_from_a_slow_server_by_a_probe() {
+    // A webhook that does not answer in time: the server says so, with words that leave open what was slow.
+    let late = status(504, "Timeout: request did not complete within requested timeout");
+    let mut answers = vec![late.clone(); FAILURES as usize];
+    answers.push((200, json!({ "major": "1" })));
+    let tried = Tried::new(&answers).await;
+    for number in 0..FAILURES {
+        tried
+            .carry_out(&plan(vec![create(&format!("a-{number}"))]))
+            .await
+            .unwrap_err();
+    }
+    assert_eq!(tried.applier.open_circuits(), 0);
+    assert_eq!(tried.server.asked().last().unwrap(), "GET /version");
+    // It is not probed again at once, and each object backs off by itself.
+    tried.server.answer(&vec![late; FAILURES as usize + 1]);
+    for number in 0..FAILURES {
+        let failed = tried.carry_out(&plan(vec![create(&format!("b-{number}"))])).await;
+        let verdict = failed.unwrap_err().verdict();
+        assert_eq!(verdict, Verdict::Failed(crate::queue::Backoff::TRANSIENT));
+    }
+    assert!(tried.server.asked().iter().all(|line| line.starts_with("POST")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_rest_is_left_alone_so_long() {
+    let resting =
+        json!({ "kind": "Status", "code": 503, "message": "starting", "details": { "retryAfterSeconds": 5 } });
+    let tried = Tried::new(&[(503, resting), (201, stored("b", "u"))]).await;
+    tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    let seconds = std::time::Duration::from_secs;
+    let waits = tried.carry_out(&plan(vec![create("b")])).await.unwrap_err();
+    assert_eq!(waits.verdict(), Verdict::Postponed(seconds(5)));
+    assert_eq!(tried.server.asked().len(), 1);
+    advance(seconds(5)).await;
+    assert_eq!(tried.carry_out(&plan(vec![create("b")])).await, Ok(Done::Written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_to_rest_rests_alone_whatever_wakes_it() {
+    let denied = json!({ "kind": "Status", "code": 429, "message": "admission webhook \"a.b.c\" denied the request: slowly",
+        "details": { "retryAfterSeconds": 30 } });
+    let tried = Tried::new(&[(429, denied), (201, stored("b", "u")), (201, stored("a", "u"))]).await;
+    tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    let seconds = std::time::Duration::from_secs;
+    let waits = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+    assert_eq!(waits.verdict(), Verdict::Postponed(seconds(30)));
+    assert_eq!(tried.carry_out(&plan(vec![create("b")])).await, Ok(Done::Written));
+    advance(seconds(30)).await;
+    assert_eq!(tried.carry_out(&plan(vec![create("a")])).await, Ok(Done::Written));
 }

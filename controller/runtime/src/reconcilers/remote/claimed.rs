@@ -205,7 +205,11 @@ mod tests {
             target: Target::namespaced(&Plane::Project("p".to_owned()), kind, "n", "instance-a"),
             verb: "create",
             refusal: if code == 429 {
-                Refusal::Busy { code, message }
+                Refusal::Busy {
+                    code,
+                    message,
+                    retry_after: None,
+                }
             } else {
                 Refusal::Refused { code, message }
             },
