@@ -125,7 +125,8 @@ pub(crate) fn is_label_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text is a DNS-1123 subdomain.
+pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
 }
 
