@@ -144,7 +144,7 @@ impl Faults {
         let path = path.into();
         if value.is_empty() {
             self.required(path, "");
-        } else if !crate::names::is_subdomain(value) {
+        } else if !crate::names::is_dns_subdomain(value) {
             self.invalid(path, value, RULE);
         }
     }
