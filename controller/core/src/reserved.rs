@@ -120,7 +120,11 @@ mod tests {
                 "spec": { "volumes": [{ "secret": {} }, disk(json!({ "labels": { "app": "a" } })), 3], "of": "later" } })
         );
         // What is no template is left to whoever reads it.
-        for mut odd in [json!(null), json!([]), json!({ "metadata": 3, "spec": { "volumes": {} } })] {
+        for mut odd in [
+            json!(null),
+            json!([]),
+            json!({ "metadata": 3, "spec": { "volumes": {} } }),
+        ] {
             let before = odd.clone();
             strip(&mut odd);
             assert_eq!(odd, before);

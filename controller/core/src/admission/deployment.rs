@@ -10,7 +10,7 @@ use popcell_api::{WorkloadDeploymentSpec, labels};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::field::{FieldError, Faults};
+use super::field::{Faults, FieldError};
 use super::{check_template, is_deployment_reviewed, keys, placements, unknown};
 use crate::derived;
 use crate::names;

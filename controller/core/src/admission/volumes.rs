@@ -82,7 +82,10 @@ fn check_source(path: &str, volume: &Volume, faults: &mut Faults) {
     }
     if let Some(source) = &volume.secret {
         let path = format!("{path}.secret");
-        faults.object_name(format!("{path}.secretName"), source.secret_name.as_deref().unwrap_or_default());
+        faults.object_name(
+            format!("{path}.secretName"),
+            source.secret_name.as_deref().unwrap_or_default(),
+        );
         check_files(&path, source.default_mode, source.items.is_some(), faults);
     }
 }

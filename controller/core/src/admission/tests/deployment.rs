@@ -45,9 +45,21 @@ fn one_made_directly_has_the_rules_of_a_workload() {
             json!("LHR"),
             r#"spec.cityCode: Unsupported value: "LHR": supported values: "DFW""#,
         ),
-        ("/spec/cityCode".to_owned(), json!("nyc_1"), "spec.cityCode: Invalid value: \"nyc_1\""),
-        ("/spec/placementName".to_owned(), json!("A_b"), "spec.placementName: Invalid value"),
-        ("/metadata/name".to_owned(), json!("a".repeat(60)), "metadata.name: Invalid value"),
+        (
+            "/spec/cityCode".to_owned(),
+            json!("nyc_1"),
+            "spec.cityCode: Invalid value: \"nyc_1\"",
+        ),
+        (
+            "/spec/placementName".to_owned(),
+            json!("A_b"),
+            "spec.placementName: Invalid value",
+        ),
+        (
+            "/metadata/name".to_owned(),
+            json!("a".repeat(60)),
+            "metadata.name: Invalid value",
+        ),
         (
             "/spec/scaleSettings/minReplicas".to_owned(),
             json!(1001),
@@ -75,7 +87,11 @@ fn one_made_directly_has_the_rules_of_a_workload() {
             "spec.template.metadata.labels[work.karmada.io/name]: Forbidden: the key is reserved",
         ),
         // A Workload's schema has no place for these.
-        (at("/hostNetwork"), json!(true), "spec.template.spec.hostNetwork: Forbidden: unknown field"),
+        (
+            at("/hostNetwork"),
+            json!(true),
+            "spec.template.spec.hostNetwork: Forbidden: unknown field",
+        ),
         (
             at("/runtime/sandbox/containers/0/securityContext"),
             json!({ "privileged": true }),
@@ -86,7 +102,11 @@ fn one_made_directly_has_the_rules_of_a_workload() {
             json!([{ "name": "A", "value": "b", "of": 1 }]),
             "containers[0].env[0].of: Forbidden: unknown field",
         ),
-        ("/spec/template".to_owned(), json!("x"), "spec: Invalid value: \"...\": cannot be read"),
+        (
+            "/spec/template".to_owned(),
+            json!("x"),
+            "spec: Invalid value: \"...\": cannot be read",
+        ),
     ] {
         let mut whole = direct();
         set(&mut whole, &pointer, value.clone());
@@ -121,8 +141,14 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     asked["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(5000);
     let made = of(&asked);
     assert_eq!(told(None, &made, Some(&asked), &[]), Vec::<String>::new());
-    assert_eq!(city_to_review(None, &object(made.clone()), Some(&object(asked.clone()))), None);
-    assert_eq!(networks_to_review(None, &object(made.clone()), Some(&object(asked.clone()))), []);
+    assert_eq!(
+        city_to_review(None, &object(made.clone()), Some(&object(asked.clone()))),
+        None
+    );
+    assert_eq!(
+        networks_to_review(None, &object(made.clone()), Some(&object(asked.clone()))),
+        []
+    );
     // The claim alone is worth nothing, nor is a Workload that asks for something else.
     let mut other = asked.clone();
     other["metadata"]["uid"] = json!("u2");
@@ -130,8 +156,14 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     elsewhere["spec"]["placements"][0]["cityCodes"] = json!(["ORD"]);
     for workload in [None, Some(&other), Some(&elsewhere)] {
         let found = told(None, &made, workload, &[]);
-        assert!(found.iter().any(|one| one.starts_with("spec.cityCode: Unsupported")), "{found:?}");
-        assert!(found.iter().any(|one| one.contains("instanceType: Unsupported")), "{found:?}");
+        assert!(
+            found.iter().any(|one| one.starts_with("spec.cityCode: Unsupported")),
+            "{found:?}"
+        );
+        assert!(
+            found.iter().any(|one| one.contains("instanceType: Unsupported")),
+            "{found:?}"
+        );
         let uses = networks_to_review(None, &object(made.clone()), workload.cloned().map(object).as_ref());
         assert_eq!(uses.len(), 1);
     }
@@ -141,7 +173,10 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     changed["spec"]["scaleSettings"]["minReplicas"] = json!(6000);
     let found = told(Some(&made), &changed, Some(&asked), &[]);
     assert!(found.iter().any(|one| one.contains("instanceType")), "{found:?}");
-    assert!(found.iter().any(|one| one.contains("minReplicas: Invalid value: 6000")), "{found:?}");
+    assert!(
+        found.iter().any(|one| one.contains("minReplicas: Invalid value: 6000")),
+        "{found:?}"
+    );
     let uses = networks_to_review(Some(&object(made)), &object(changed), Some(&object(asked)));
     assert_eq!(uses.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["theirs"]);
 }
@@ -186,7 +221,10 @@ fn reserved_keys_are_refused_but_for_the_one_that_popcell_sets() {
     };
     assert_eq!(with(json!({ KEY: "none", "app": "a" })), Vec::<String>::new());
     let refused = "Forbidden: the key is reserved: use a domain of your own";
-    assert_eq!(with(json!({ KEY: "u" })), [format!("metadata.labels[{KEY}]: {refused}")]);
+    assert_eq!(
+        with(json!({ KEY: "u" })),
+        [format!("metadata.labels[{KEY}]: {refused}")]
+    );
     assert_eq!(
         with(json!({ "compute.datumapis.com/managed-by": "popcell" })),
         [format!("metadata.labels[compute.datumapis.com/managed-by]: {refused}")]

@@ -24,7 +24,9 @@ fn annotations_of_a_template_fit_together_as_kubernetes_counts() {
     set(&mut whole, disk, annotations(262_145));
     assert_eq!(
         faults(None, whole),
-        ["spec.template.spec.volumes[0].disk.template.metadata.annotations: Too long: may not be more than 262144 bytes"]
+        [
+            "spec.template.spec.volumes[0].disk.template.metadata.annotations: Too long: may not be more than 262144 bytes"
+        ]
     );
 }
 
@@ -90,7 +92,9 @@ fn a_workload_gets_no_reserved_keys() {
         ("labels", "compute.datumapis.com/paused"),
     ] {
         let marked = with(field, key, "x");
-        let expected = [format!("metadata.{field}[{key}]: Forbidden: the key is reserved: use a domain of your own")];
+        let expected = [format!(
+            "metadata.{field}[{key}]: Forbidden: the key is reserved: use a domain of your own"
+        )];
         assert_eq!(faults(None, marked.clone()), expected);
         // Also where nothing else changes; but what has it keeps it, and may be changed otherwise.
         assert!(is_reviewed(Some(&object(workload())), &object(marked.clone())));

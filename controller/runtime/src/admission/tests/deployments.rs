@@ -113,7 +113,10 @@ async fn who_only_says_that_it_is_of_a_workload_has_the_rules() {
         *forged.pointer_mut(pointer).unwrap() = value;
         let (code, message) = refused(&served, &of_deployment("CREATE", Value::Null, forged)).await;
         assert_eq!(code, 422, "{pointer}");
-        assert!(message.contains("permission to use the network was denied"), "{pointer}: {message}");
+        assert!(
+            message.contains("permission to use the network was denied"),
+            "{pointer}: {message}"
+        );
     }
     // A name that would lead to another path is looked for nowhere.
     let mut astray = ours();
@@ -138,9 +141,15 @@ async fn a_workload_that_is_not_there_grants_nothing_and_a_server_that_is_away_i
     let create = of_deployment("CREATE", Value::Null, ours());
     let (code, message) = refused(&gone, &create).await;
     assert_eq!(code, 422);
-    assert!(message.contains("spec.cityCode: Unsupported value: \"DFW\": no value is supported"), "{message}");
+    assert!(
+        message.contains("spec.cityCode: Unsupported value: \"DFW\": no value is supported"),
+        "{message}"
+    );
     let away = Served::new(Mode::Milo, Servers::new(|_| Reply::Away));
     let (code, message) = refused(&away, &create).await;
     assert_eq!(code, 500);
-    assert!(message.contains("spec.workloadRef: Internal error: failed to read Workload \"web\""), "{message}");
+    assert!(
+        message.contains("spec.workloadRef: Internal error: failed to read Workload \"web\""),
+        "{message}"
+    );
 }

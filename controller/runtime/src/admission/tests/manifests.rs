@@ -49,7 +49,10 @@ fn d3_1_the_configurations_are_those_of_the_webhooks() {
             "base/admission/validating.yaml",
             "ValidatingWebhookConfiguration",
             VALIDATING_CONFIGURATION,
-            json!([webhook(VALIDATING_WEBHOOK, VALIDATE_WORKLOAD_PATH, WORKLOAD), deployments]),
+            json!([
+                webhook(VALIDATING_WEBHOOK, VALIDATE_WORKLOAD_PATH, WORKLOAD),
+                deployments
+            ]),
         ),
     ] {
         assert_eq!(
