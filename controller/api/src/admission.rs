@@ -1,13 +1,20 @@
-//! Wire strings of the admission webhook for Workloads (domain.md 3.1).
+//! Wire strings of the admission webhooks for Workloads and WorkloadDeployments (domain.md 3.1).
 
 /// Path of the mutating webhook.
 pub const MUTATE_WORKLOAD_PATH: &str = "/mutate-compute-datumapis-com-v1alpha-workload";
 /// Path of the validating webhook.
 pub const VALIDATE_WORKLOAD_PATH: &str = "/validate-compute-datumapis-com-v1alpha-workload";
+/// Path of the validating webhook for WorkloadDeployments.
+pub const VALIDATE_DEPLOYMENT_PATH: &str = "/validate-compute-datumapis-com-v1alpha-workloaddeployment";
 /// Name of the webhook at [`MUTATE_WORKLOAD_PATH`].
 pub const MUTATING_WEBHOOK: &str = "mworkload.kb.io";
 /// Name of the webhook at [`VALIDATE_WORKLOAD_PATH`].
 pub const VALIDATING_WEBHOOK: &str = "vworkload.kb.io";
+/// Name of the webhook at [`VALIDATE_DEPLOYMENT_PATH`].
+pub const VALIDATING_DEPLOYMENT_WEBHOOK: &str = "vworkloaddeployment.kb.io";
+/// Which requests that webhook is called for: those that it has to read. While it cannot be reached, popcell still takes
+/// its finalizers away.
+pub const DEPLOYMENT_CONDITION: &str = "request.operation == 'CREATE' || object.spec != oldObject.spec";
 /// Name of the MutatingWebhookConfiguration.
 pub const MUTATING_CONFIGURATION: &str = "compute-mutating";
 /// Name of the ValidatingWebhookConfiguration.

@@ -91,7 +91,7 @@ pub fn project_of_label(label: &str) -> Option<&str> {
 
 /// Refuses a project before any URL or label is made from its id.
 pub fn check_project(id: &str) -> Result<(), NameError> {
-    if !is_subdomain(id) {
+    if !is_dns_subdomain(id) {
         return Err(NameError::ProjectId(id.to_owned()));
     }
     if project_label(id).len() > LABEL_LENGTH {
@@ -125,7 +125,8 @@ pub(crate) fn is_label_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-fn is_subdomain(text: &str) -> bool {
+/// Whether a text is a DNS-1123 subdomain.
+pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
 }
 

@@ -5,8 +5,12 @@ pub const ONE: i128 = 1_000_000_000;
 /// One GiB of bytes.
 pub const GIB: i128 = (1 << 30) * ONE;
 
+/// Significant digits that are kept: with the largest binary suffix they fit the number.
+const DIGITS: usize = 19;
+
 /// A quantity such as `500m`, `1.5`, `10Gi` or `1e3`, in thousand-millionths; finer parts are rounded up, as Kubernetes
-/// does. `None` where it is none, or too large for any use.
+/// does, and so is what comes after the first 19 digits. What is beyond range is the end of the range. `None` where it is no
+/// quantity.
 pub fn parse(text: &str) -> Option<i128> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -20,36 +24,61 @@ pub fn parse(text: &str) -> Option<i128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
-    let scale = scale(suffix)?;
-    let places = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    let scaled = digits.checked_mul(scale.0)?.checked_mul(ONE)?;
-    let divisor = places.checked_mul(scale.1)?;
-    let value = scaled.checked_add(divisor - 1)? / divisor;
+    let (multiplier, power) = scale(suffix)?;
+    let all = format!("{whole}{fraction}");
+    let significant = all.trim_start_matches('0');
+    let (kept, rest) = significant.split_at_checked(DIGITS).unwrap_or((significant, ""));
+    let kept: i128 = format!("0{kept}").parse().ok()?;
+    let rounded_up = rest.bytes().any(|digit| digit != b'0');
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let power = power + length(rest) - length(fraction);
+    let value = by_power_of_ten(
+        kept.saturating_add(i128::from(rounded_up)).saturating_mul(multiplier),
+        power,
+    );
     Some(if negative { -value } else { value })
 }
 
-/// Multiplier and divisor of a suffix.
-fn scale(suffix: &str) -> Option<(i128, i128)> {
-    const DECIMAL: [(&str, u32); 6] = [("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
+/// A number times a power of ten, rounded up.
+fn by_power_of_ten(number: i128, power: i64) -> i128 {
+    let ten = u32::try_from(power.unsigned_abs())
+        .ok()
+        .and_then(|power| 10_i128.checked_pow(power));
+    match (ten, power >= 0) {
+        _ if number == 0 => 0,
+        (Some(ten), true) => number.saturating_mul(ten),
+        (None, true) => i128::MAX,
+        (Some(ten), false) => number / ten + i128::from(number % ten > 0),
+        (None, false) => 1,
+    }
+}
+
+/// Multiplier of a suffix, and power of ten with that of [`ONE`].
+fn scale(suffix: &str) -> Option<(i128, i64)> {
+    const ONES: i64 = 9;
+    const DECIMAL: [(&str, i64); 9] = [
+        ("n", -9),
+        ("u", -6),
+        ("m", -3),
+        ("k", 3),
+        ("M", 6),
+        ("G", 9),
+        ("T", 12),
+        ("P", 15),
+        ("E", 18),
+    ];
     const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
-    const SMALL: [(&str, u32); 3] = [("m", 3), ("u", 6), ("n", 9)];
-    let find = |table: &[(&str, u32)]| table.iter().find(|(name, _)| *name == suffix).map(|(_, power)| *power);
     if suffix.is_empty() {
-        return Some((1, 1));
+        return Some((1, ONES));
     }
-    if let Some(power) = find(&BINARY) {
-        return Some((1 << power, 1));
+    if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
+        return Some((1 << power, ONES));
     }
-    if let Some(power) = find(&DECIMAL) {
-        return Some((10_i128.checked_pow(power)?, 1));
-    }
-    if let Some(power) = find(&SMALL) {
-        return Some((1, 10_i128.checked_pow(power)?));
+    if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
+        return Some((1, ONES + power));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    let power = 10_i128.checked_pow(exponent.unsigned_abs())?;
-    Some(if exponent < 0 { (1, power) } else { (power, 1) })
+    Some((1, ONES + i64::from(exponent)))
 }
 
 #[cfg(test)]
@@ -79,8 +108,19 @@ mod tests {
             ("1.2.3", None),
             ("1 Gi", None),
             ("lots", None),
-            ("1e99", None),
-            ("99999999999999999999999999999999999999999", None),
+            ("0.0", Some(0)),
+            ("0e99", Some(0)),
+            ("1e-99", Some(1)),
+            ("0.00000000000000000000000000000000000000000001", Some(1)),
+            ("1e99", Some(i128::MAX)),
+            ("-1e99", Some(-i128::MAX)),
+            ("1e2147483647", Some(i128::MAX)),
+            ("99999999999999999999999999999999999999999", Some(i128::MAX)),
+            ("9999999999999999999Ei", Some(i128::MAX)),
+            ("123456789012345678901n", Some(123_456_789_012_345_679_000)),
+            ("1e", None),
+            ("1e1.5", None),
+            ("1e99999999999", None),
         ] {
             assert_eq!(parse(text), value, "{text}");
         }

@@ -6,6 +6,7 @@ use popcell_api::{admission, networking};
 use serde_json::{Value, json};
 
 use super::field::{Fault, FieldError};
+use crate::derived;
 use crate::names::{self, NameError};
 use crate::object::{Fields, Object};
 use crate::workload;
@@ -21,12 +22,20 @@ pub struct NetworkUse {
     pub name: String,
 }
 
-/// Networks to ask for: those of the new Workload that the old one did not name, each once.
-pub fn networks_to_review(old: Option<&Object>, new: &Object) -> Vec<NetworkUse> {
-    if !super::is_reviewed(old, new) {
+/// Networks to ask for: those of the new object, a Workload or a WorkloadDeployment, that the old one did not name, each
+/// once. `workload` is the one that a WorkloadDeployment says it is made from, as it lives: what it names was reviewed with
+/// it.
+pub fn networks_to_review(old: Option<&Object>, new: &Object, workload: Option<&Object>) -> Vec<NetworkUse> {
+    if !super::is_spec_reviewed(old, new) {
         return Vec::new();
     }
     let mut asked: BTreeSet<(String, String)> = old.map(workload::networks).unwrap_or_default();
+    asked.extend(
+        workload
+            .filter(|workload| derived::is_of(new, workload))
+            .map(workload::networks)
+            .unwrap_or_default(),
+    );
     let mut uses = Vec::new();
     for (index, interface) in new.items("/spec/template/spec/networkInterfaces").iter().enumerate() {
         let text = |field: &str| {

@@ -27,6 +27,8 @@ pub enum Fault {
     NotFound(String),
     /// It is there twice.
     Duplicate(String),
+    /// It is larger than this, in bytes.
+    TooLong(usize),
     /// We could not tell.
     Internal(String),
 }
@@ -50,6 +52,7 @@ impl FieldError {
             Fault::Forbidden(_) => "FieldValueForbidden",
             Fault::NotFound(_) => "FieldValueNotFound",
             Fault::Duplicate(_) => "FieldValueDuplicate",
+            Fault::TooLong(_) => "FieldValueTooLong",
             Fault::Internal(_) => "InternalError",
         }
     }
@@ -76,6 +79,7 @@ impl fmt::Display for Fault {
             Self::Forbidden(rule) => write!(f, "Forbidden: {rule}"),
             Self::NotFound(value) => write!(f, "Not found: {value:?}"),
             Self::Duplicate(value) => write!(f, "Duplicate value: {value:?}"),
+            Self::TooLong(most) => write!(f, "Too long: may not be more than {most} bytes"),
             Self::Internal(what) => write!(f, "Internal error: {what}"),
         }
     }
@@ -126,6 +130,23 @@ impl Faults {
 
     pub(super) fn duplicate(&mut self, path: impl Into<String>, value: &str) {
         self.add(path, Fault::Duplicate(value.to_owned()));
+    }
+
+    pub(super) fn too_long(&mut self, path: impl Into<String>, most: usize) {
+        self.add(path, Fault::TooLong(most));
+    }
+
+    /// Required, then a DNS subdomain: the name of an object.
+    pub(super) fn object_name(&mut self, path: impl Into<String>, value: &str) {
+        const RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+             and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+        let path = path.into();
+        if value.is_empty() {
+            self.required(path, "");
+        } else if !crate::names::is_dns_subdomain(value) {
+            self.invalid(path, value, RULE);
+        }
     }
 
     /// Required, then a DNS label.

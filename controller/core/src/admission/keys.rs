@@ -1,32 +1,33 @@
-//! Labels and annotations of the template: readable for every server behind us, and none of ours.
+//! Labels and annotations: readable for every server behind us, small enough for all of them, and none of ours.
+
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use popcell_api::{InstanceTemplateSpec, annotations};
+use popcell_api::{InstanceTemplateSpec, TemplateMetadata, annotations};
 
 use super::field::Faults;
-use crate::names::{is_label_value, is_within};
+use crate::names::is_label_value;
+use crate::object::Object;
+use crate::reserved::{self, Place};
 
 const METADATA: &str = "spec.template.metadata";
-/// Domains of keys that this program, Karmada or the platform write. With sub-domains.
-const RESERVED: [&str; 2] = ["karmada.io", "compute.datumapis.com"];
-/// Domains of keys that the platform writes. Without sub-domains.
-const RESERVED_EXACTLY: [&str; 3] = ["meta.datumapis.com", "topology.datum.net", "quota.miloapis.com"];
-/// Keys of ours that are made for users.
-const FOR_USERS: [&str; 2] = [annotations::SSH_KEYS, annotations::RESTARTED_AT];
+/// What all annotations of an object may have together, keys and values, in bytes: Kubernetes' own limit
+/// (k8s.io/apimachinery, pkg/api/validation `TotalAnnotationSizeLimitB`).
+const ANNOTATIONS_SIZE: usize = 256 * 1024;
+const RESERVED: &str = "the key is reserved: use a domain of your own";
 
 pub(super) fn check(template: &InstanceTemplateSpec, faults: &mut Faults) {
     let metadata = template.metadata.as_ref();
-    for (key, value) in metadata.iter().flat_map(|metadata| &metadata.labels) {
-        let path = format!("{METADATA}.labels");
-        key_is_good(&path, key, &[], faults);
-        if !is_label_value(value) {
-            let rule = "must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit";
-            faults.invalid(format!("{path}[{key}]"), value.as_str(), rule);
-        }
+    if let Some(metadata) = metadata {
+        check_metadata(METADATA, metadata, faults);
     }
-    for key in metadata.iter().flat_map(|metadata| metadata.annotations.keys()) {
-        key_is_good(&format!("{METADATA}.annotations"), key, &FOR_USERS, faults);
+    for (index, volume) in template.spec.volumes.iter().enumerate() {
+        let disk = volume.disk.as_ref().and_then(|disk| disk.template.metadata.as_ref());
+        if let Some(metadata) = disk {
+            let path = format!("{}.volumes[{index}].disk.template.metadata", super::INSTANCE);
+            check_metadata(&path, metadata, faults);
+        }
     }
     let keys = metadata.and_then(|metadata| metadata.annotations.get(annotations::SSH_KEYS));
     let path = format!("{METADATA}.annotations[{}]", annotations::SSH_KEYS);
@@ -39,7 +40,84 @@ pub(super) fn check(template: &InstanceTemplateSpec, faults: &mut Faults) {
     }
 }
 
-fn key_is_good(path: &str, key: &str, exempt: &[&str], faults: &mut Faults) {
+/// Reserved keys on the object itself that it did not have before, or not with that value. `exempt` are labels that it may
+/// have.
+pub(super) fn check_object(old: Option<&Object>, new: &Object, exempt: &[(&str, &str)], faults: &mut Faults) {
+    for (field, key) in reserved_changes(old, new, exempt) {
+        faults.forbidden(format!("metadata.{field}[{key}]"), RESERVED);
+    }
+}
+
+/// Whether an update gives the object a reserved key, or another value of one.
+pub(super) fn adds_reserved(old: &Object, new: &Object) -> bool {
+    !reserved_changes(Some(old), new, &[]).is_empty()
+}
+
+type Texts = BTreeMap<String, String>;
+
+fn reserved_changes<'a>(
+    old: Option<&Object>,
+    new: &'a Object,
+    exempt: &[(&str, &str)],
+) -> Vec<(&'static str, &'a str)> {
+    let old = old.map(|old| &old.metadata);
+    let labels = |key: &str, value: &str| exempt.contains(&(key, value));
+    let none = |_: &str, _: &str| false;
+    let mut found = changes(
+        old.and_then(|old| old.labels.as_ref()),
+        new.metadata.labels.as_ref(),
+        Place::Label,
+        labels,
+    );
+    found.extend(changes(
+        old.and_then(|old| old.annotations.as_ref()),
+        new.metadata.annotations.as_ref(),
+        Place::Annotation,
+        none,
+    ));
+    found
+}
+
+fn changes<'a>(
+    old: Option<&Texts>,
+    new: Option<&'a Texts>,
+    place: Place,
+    is_exempt: impl Fn(&str, &str) -> bool,
+) -> Vec<(&'static str, &'a str)> {
+    let field = match place {
+        Place::Label => "labels",
+        Place::Annotation => "annotations",
+    };
+    let kept = |key: &str, value: &String| old.and_then(|old| old.get(key)) == Some(value);
+    new.into_iter()
+        .flatten()
+        .filter(|(key, value)| reserved::on_object(place, key) && !kept(key, value) && !is_exempt(key, value))
+        .map(|(key, _)| (field, key.as_str()))
+        .collect()
+}
+
+/// Labels and annotations of what is made from a template.
+fn check_metadata(path: &str, metadata: &TemplateMetadata, faults: &mut Faults) {
+    for (key, value) in &metadata.labels {
+        let path = format!("{path}.labels");
+        key_is_good(&path, key, Place::Label, faults);
+        if !is_label_value(value) {
+            let rule = "must be at most 63 letters, digits, '-', '_' and '.', and begin and end with a letter or digit";
+            faults.invalid(format!("{path}[{key}]"), value.as_str(), rule);
+        }
+    }
+    let path = format!("{path}.annotations");
+    for key in metadata.annotations.keys() {
+        key_is_good(&path, key, Place::Annotation, faults);
+    }
+    let size = |(key, value): (&String, &String)| key.len().saturating_add(value.len());
+    let total = metadata.annotations.iter().map(size).fold(0, usize::saturating_add);
+    if total > ANNOTATIONS_SIZE {
+        faults.too_long(path, ANNOTATIONS_SIZE);
+    }
+}
+
+fn key_is_good(path: &str, key: &str, place: Place, faults: &mut Faults) {
     let (domain, name) = key
         .split_once('/')
         .map_or((None, key), |(domain, name)| (Some(domain), name));
@@ -48,16 +126,9 @@ fn key_is_good(path: &str, key: &str, exempt: &[&str], faults: &mut Faults) {
         faults.invalid(path, key, "is not a qualified name");
         return;
     }
-    if domain.is_some_and(is_reserved) && !exempt.contains(&key) {
-        faults.forbidden(
-            format!("{path}[{key}]"),
-            "the key is reserved: use a domain of your own",
-        );
+    if reserved::in_template(place, key) {
+        faults.forbidden(format!("{path}[{key}]"), RESERVED);
     }
-}
-
-fn is_reserved(domain: &str) -> bool {
-    RESERVED.into_iter().any(|parent| is_within(domain, parent)) || RESERVED_EXACTLY.contains(&domain)
 }
 
 fn is_domain(domain: &str) -> bool {

@@ -1,67 +1,95 @@
-//! Rules for Workloads at admission (domain.md 3.1; design.md 7.5-2, -17).
+//! Rules for Workloads, and for WorkloadDeployments that are made directly, at admission (domain.md 3.1; design.md 7.5-2,
+//! -17).
 //!
 //! Creates and updates keep the same rules (domain.md G1). An update that changes no spec, and one of an object that is
 //! being deleted, are admitted unread: our own finalizer writes pass through here. Of an update, only cities and networks
-//! that are new are checked against what exists.
+//! that are new are checked against what exists, and a template that stays as it is does not hold up an update that lets
+//! no more run.
 
 mod access;
+mod deployment;
 mod field;
 mod keys;
 mod placements;
 mod runtime;
 #[cfg(test)]
 mod tests;
+mod unknown;
 mod volumes;
 
 use std::collections::BTreeSet;
 
-use popcell_api::WorkloadSpec;
+use popcell_api::kind::Kind;
+use popcell_api::{InstanceTemplateSpec, WorkloadSpec};
 use serde::Deserialize;
 
 pub use access::{NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of};
+pub use deployment::{city_to_review, validate_deployment};
 pub use field::{Fault, FieldError};
 
 use crate::object::{Fields, Object};
 use crate::workload;
 use field::Faults;
 
-/// Whether there is anything to look at.
+/// Whether there is anything of a Workload to look at.
 pub fn is_reviewed(old: Option<&Object>, new: &Object) -> bool {
+    is_spec_reviewed(old, new) || (!new.deleting() && old.is_some_and(|old| keys::adds_reserved(old, new)))
+}
+
+/// Whether there is anything of a WorkloadDeployment to look at. Its metadata is also written by the controllers of a cell,
+/// where that is the project's own server.
+pub fn is_deployment_reviewed(old: Option<&Object>, new: &Object) -> bool {
+    is_spec_reviewed(old, new)
+}
+
+fn is_spec_reviewed(old: Option<&Object>, new: &Object) -> bool {
     let unchanged = old.is_some_and(|old| old.at("/spec") == new.at("/spec"));
     !new.deleting() && !unchanged
 }
 
-/// All faults of a create (`old` is `None`) or an update. `cities` are the codes of usable LocationBindings
+/// All faults of a create (`old` is `None`) or an update of a Workload. `cities` are the codes of usable LocationBindings
 /// ([`crate::bindings::usable_cities`]).
 pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> Vec<FieldError> {
     if !is_reviewed(old, new) {
         return Vec::new();
     }
     let mut faults = Faults::default();
+    keys::check_object(old, new, &[], &mut faults);
+    if !is_spec_reviewed(old, new) {
+        return faults.into_errors();
+    }
     let null = serde_json::Value::Null;
     match WorkloadSpec::deserialize(new.at("/spec").unwrap_or(&null)) {
         Err(error) => faults.invalid("spec", "...", &format!("cannot be read: {error}")),
         Ok(spec) => {
             let known = old.map(workload::cities).unwrap_or_default();
             placements::check(new.name(), &spec.placements, cities, &known, &mut faults);
-            keys::check(&spec.template, &mut faults);
-            let instance = &spec.template.spec;
-            runtime::check(&instance.runtime, &instance.volumes, &mut faults);
-            volumes::check(instance, &mut faults);
-            runtime::check_interfaces(&instance.network_interfaces, &mut faults);
+            let is_kept = |old: &Object| old.at("/spec/template") == new.at("/spec/template");
+            if !old.is_some_and(|old| is_kept(old) && !placements::grow(old, new)) {
+                check_template(&spec.template, &mut faults);
+            }
         }
     }
     faults.into_errors()
 }
 
+/// The rules for a template, whatever it is the template of.
+fn check_template(template: &InstanceTemplateSpec, faults: &mut Faults) {
+    keys::check(template, faults);
+    let instance = &template.spec;
+    runtime::check(&instance.runtime, &instance.volumes, faults);
+    volumes::check(instance, faults);
+    runtime::check_interfaces(&instance.network_interfaces, faults);
+}
+
 /// The message of a refusal, as API servers write it.
-pub fn refusal(workload: &str, errors: &[FieldError]) -> String {
+pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
     let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let told = match told.as_slice() {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
     };
-    format!("Workload.compute.datumapis.com \"{workload}\" is invalid: {told}")
+    format!("{}.{} \"{name}\" is invalid: {told}", kind.kind, kind.group)
 }
 
 /// Path of the instance in the template.

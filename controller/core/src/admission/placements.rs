@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{HorizontalScaleSettings, MetricTarget, WorkloadPlacement};
 
+use serde_json::Value;
+
 use super::field::Faults;
+use crate::object::{Fields, Object};
 use crate::{names, quantity};
 
 /// Most instances that a placement may ask for in one city.
@@ -55,7 +58,27 @@ pub(super) fn check(
     }
 }
 
-fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut Faults) {
+/// Whether more is to run anywhere: in a city that is new, or more in one of a placement.
+pub(super) fn grow(old: &Object, new: &Object) -> bool {
+    let counts = |workload: &Object| -> BTreeMap<(String, String), i64> {
+        let mut counts = BTreeMap::new();
+        for placement in workload.items("/spec/placements") {
+            let name = placement.get("name").and_then(Value::as_str).unwrap_or_default();
+            let count = placement.pointer("/scaleSettings/minReplicas").and_then(Value::as_i64);
+            let cities = placement.get("cityCodes").and_then(Value::as_array);
+            for city in cities.into_iter().flatten().filter_map(Value::as_str) {
+                counts.insert((name.to_owned(), city.to_owned()), count.unwrap_or_default());
+            }
+        }
+        counts
+    };
+    let before = counts(old);
+    counts(new)
+        .into_iter()
+        .any(|(place, count)| before.get(&place).is_none_or(|before| count > *before))
+}
+
+pub(super) fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut Faults) {
     let replicas = settings.min_replicas;
     if replicas < 1 {
         faults.invalid(format!("{path}.minReplicas"), replicas, "must be greater than 0");

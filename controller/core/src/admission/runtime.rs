@@ -56,9 +56,7 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &[Volume], fault
         ports(&path, &container.ports, faults);
     }
     for (index, secret) in sandbox.image_pull_secrets.iter().enumerate() {
-        if secret.name.is_empty() {
-            faults.required(format!("{path}.imagePullSecrets[{index}].name"), "");
-        }
+        faults.object_name(format!("{path}.imagePullSecrets[{index}].name"), &secret.name);
     }
 }
 

@@ -1,5 +1,7 @@
 mod access;
+mod deployment;
 mod instance;
+mod metadata;
 
 use super::*;
 use crate::testing::object;
@@ -298,11 +300,11 @@ fn refusals_read_as_those_of_api_servers() {
         fault: Fault::Required(String::new()),
     };
     assert_eq!(
-        refusal("web", &[error("spec.a")]),
+        refusal(popcell_api::kind::WORKLOAD, "web", &[error("spec.a")]),
         r#"Workload.compute.datumapis.com "web" is invalid: spec.a: Required value"#
     );
     assert_eq!(
-        refusal("web", &[error("a"), error("b")]),
+        refusal(popcell_api::kind::WORKLOAD, "web", &[error("a"), error("b")]),
         r#"Workload.compute.datumapis.com "web" is invalid: [a: Required value, b: Required value]"#
     );
 }

@@ -77,16 +77,15 @@ fn check_source(path: &str, volume: &Volume, faults: &mut Faults) {
     }
     if let Some(source) = &volume.config_map {
         let path = format!("{path}.configMap");
-        if source.name.is_empty() {
-            faults.required(format!("{path}.name"), "");
-        }
+        faults.object_name(format!("{path}.name"), &source.name);
         check_files(&path, source.default_mode, source.items.is_some(), faults);
     }
     if let Some(source) = &volume.secret {
         let path = format!("{path}.secret");
-        if source.secret_name.as_deref().unwrap_or_default().is_empty() {
-            faults.required(format!("{path}.secretName"), "");
-        }
+        faults.object_name(
+            format!("{path}.secretName"),
+            source.secret_name.as_deref().unwrap_or_default(),
+        );
         check_files(&path, source.default_mode, source.items.is_some(), faults);
     }
 }

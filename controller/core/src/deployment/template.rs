@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::names::is_label_value;
 use crate::object::{Fields, Object};
+use crate::reserved::{self, Place};
 use crate::slots;
 use crate::workload::owner;
 
@@ -112,11 +113,13 @@ impl<'a> Template<'a> {
         })
     }
 
-    fn texts(&self, pointer: &str) -> BTreeMap<String, String> {
+    /// Labels or annotations of the template; those that only we and Karmada set are none of a template's.
+    fn texts(&self, pointer: &str, place: Place) -> BTreeMap<String, String> {
         let found = self.value.pointer(pointer).and_then(Value::as_object);
         found
             .into_iter()
             .flatten()
+            .filter(|(key, _)| !reserved::in_template(place, key))
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
             .collect()
     }
@@ -138,10 +141,11 @@ impl<'a> Template<'a> {
         let mut instance = Object::new(&name, &kind::INSTANCE.resource())
             .within(self.deployment.namespace())
             .data(json!({ "spec": spec }));
-        let mut own = self.texts("/metadata/labels");
+        let mut own = self.texts("/metadata/labels", Place::Label);
         own.extend(self.labels(ordinal));
         instance.metadata.labels = Some(own);
-        instance.metadata.annotations = Some(self.texts("/metadata/annotations")).filter(|texts| !texts.is_empty());
+        instance.metadata.annotations =
+            Some(self.texts("/metadata/annotations", Place::Annotation)).filter(|texts| !texts.is_empty());
         instance.metadata.owner_references = Some(vec![owner(kind::WORKLOAD_DEPLOYMENT, self.deployment, true)]);
         instance
     }
@@ -172,12 +176,12 @@ impl<'a> Template<'a> {
             return Likeness::Same;
         }
         let (spec, wanted) = (shared(instance.at("/spec")), shared(self.value.get("spec")));
-        let mut own = self.texts("/metadata/labels");
+        let mut own = self.texts("/metadata/labels", Place::Label);
         own.extend(self.labels(ordinal));
         let keys = [
             (own, instance.metadata.labels.as_ref()),
             (
-                self.texts("/metadata/annotations"),
+                self.texts("/metadata/annotations", Place::Annotation),
                 instance.metadata.annotations.as_ref(),
             ),
         ];

@@ -8,6 +8,7 @@ use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Brake, NAMESPACE, Note, Plane, Proof, Target};
+use crate::{reserved, workload};
 
 /// Fields that the API lets nobody change.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
@@ -188,8 +189,25 @@ impl<'a> Pass<'a> {
         ]
     }
 
+    /// The spec as it leaves the project.
     fn spec(&self) -> Value {
-        self.seen.deployment.at("/spec").cloned().unwrap_or_else(|| json!({}))
+        let mut spec = self.seen.deployment.at("/spec").cloned().unwrap_or_else(|| json!({}));
+        if let Some(template) = spec.get_mut("template") {
+            reserved::strip(template);
+        }
+        spec
+    }
+
+    /// For a city that has no usable binding: nothing but fewer replicas.
+    pub(super) fn lowered(&self, existing: &Object) -> Option<Action> {
+        if existing.deleting() {
+            return None;
+        }
+        let stored = existing.at("/spec")?;
+        let lowered = workload::lowered(stored, &self.spec());
+        Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing)
+            .spec(&lowered)
+            .action()
     }
 
     /// The hub's object says another city, placement or Workload: no patch can mend it.

@@ -107,6 +107,21 @@ pub(super) fn overlay(project: &Object, condition: &Condition, now: Timestamp) -
     Value::Object(status)
 }
 
+/// What the city reports, with one condition of ours in the place of its own; where it reports nothing, the project's own
+/// status with it.
+pub(super) fn beside(project: &Object, hub: Option<&Object>, condition: &Condition, now: Timestamp) -> Value {
+    let Some(mut status) = hub.and_then(|hub| translated(project, hub)) else {
+        return overlay(project, condition, now);
+    };
+    let mut list = conditions::all(&status).to_vec();
+    let observed = status.get("observedGeneration").and_then(Value::as_i64);
+    conditions::put(&mut list, condition.render(project.at("/status"), observed, now));
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("conditions".to_owned(), json!(list));
+    }
+    status
+}
+
 /// Nothing runs: zero counts, and no condition but this one.
 fn zeros(project: &Object, condition: &Condition, now: Timestamp) -> Value {
     let mut status = Map::new();

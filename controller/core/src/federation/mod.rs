@@ -5,21 +5,29 @@
 //! - A hub WorkloadDeployment is changed only when its `upstream-uid` is this one's, or when it has none and was made for
 //!   the same Workload. One of another uid goes only on proof that this one is the living one.
 //! - A WorkloadDeployment that is finalising deletes what was made for its own uid and nothing else.
+//! - One that no Workload asks for is carried only to a city that the project has a usable LocationBinding of. Without
+//!   one, what runs goes on, and may become less.
+//! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
 //! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
-//! the hub Namespace, of the ResourceBinding, and of siblings with another spelling of the city.
+//! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
+//! the city.
 
 mod hub;
 mod mirror;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use popcell_api::conditions::reasons;
+use popcell_api::conditions::{messages, reasons};
 use popcell_api::{finalizers, kind, labels};
 use serde_json::Value;
 
+use crate::bindings::usable_cities;
 use crate::conditions::Condition;
+use crate::derived;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::ledger::Ledger;
@@ -39,8 +47,12 @@ pub struct Observation<'a> {
     pub project: Project<'a>,
     /// The WorkloadDeployment in the project.
     pub deployment: &'a Object,
-    /// All WorkloadDeployments of its namespace in the project, itself included.
+    /// All WorkloadDeployments of its namespace in the project that may hold the city, itself included: see [`is_served`].
     pub siblings: &'a [&'a Object],
+    /// The Workload that it says it is made from ([`derived::claimed`]); `Known(None)` = there is none.
+    pub workload: Observed<Option<&'a Object>>,
+    /// All LocationBindings of the project.
+    pub bindings: Observed<&'a [&'a Object]>,
     /// The project's Namespace, read live; `Known(None)` = NotFound.
     pub namespace: Observed<Option<&'a Object>>,
     /// What the hub holds of it.
@@ -75,6 +87,22 @@ pub fn decide(observation: &Observation<'_>) -> Plan {
         plan: Plan::default(),
     };
     pass.decide()
+}
+
+/// Whether a WorkloadDeployment may be carried to its city: its Workload asks for it, or the project has a usable binding.
+/// Unknown as long as what could say so is.
+pub fn is_served(
+    deployment: &Object,
+    workload: Observed<Option<&Object>>,
+    usable: Observed<&BTreeSet<&str>>,
+) -> Observed<bool> {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    match (workload, usable) {
+        (Observed::Known(Some(workload)), _) if derived::is_of(deployment, workload) => Observed::Known(true),
+        (_, Observed::Known(usable)) if usable.contains(city) => Observed::Known(true),
+        (Observed::Known(_), Observed::Known(_)) => Observed::Known(false),
+        _ => Observed::Unknown,
+    }
 }
 
 struct Pass<'a> {
@@ -113,14 +141,32 @@ impl<'a> Pass<'a> {
                 return self.plan;
             }
         };
+        let usable = self.seen.bindings.map(usable_cities);
+        let served = is_served(deployment, self.seen.workload, usable.as_ref());
         let Observed::Known(hub) = self.seen.hub else {
             self.plan.notes.push(Note::Unknown(Plane::Hub));
+            if served == Observed::Known(false) {
+                return self.unserved(city, None);
+            }
             return match mirror::first(deployment, self.seen.now) {
                 Some(status) => self.with_status(status),
                 None => self.plan,
             };
         };
         let hub_namespace = names::hub_namespace(namespace.uid());
+        match served {
+            Observed::Known(true) => {}
+            Observed::Known(false) => {
+                let made = self.mine(&hub, &hub_namespace);
+                self.plan.actions.extend(made.and_then(|made| self.lowered(made)));
+                return self.unserved(city, made);
+            }
+            Observed::Unknown => {
+                self.plan.notes.push(Note::Unknown(self.plane.clone()));
+                let made = self.mine(&hub, &hub_namespace);
+                return self.mirrored(&hub, made);
+            }
+        }
         if let Some(other) = self.other_spelling(&hub, &hub_namespace, city) {
             let message = format!("City code {city} is in use as {other} in this namespace: use one spelling");
             let status = mirror::overlay(
@@ -131,25 +177,38 @@ impl<'a> Pass<'a> {
             return self.with_status(status);
         }
         let foreign = self.carry(&hub, namespace, &hub_namespace);
-        let made = self.mine(&hub, &hub_namespace);
-        let status = if foreign {
+        if foreign {
             let message = format!("WorkloadDeployment {} is held by another owner", deployment.name());
-            Some(mirror::overlay(
-                deployment,
-                &unavailable(reasons::NAME_CONFLICT, message),
-                self.seen.now,
-            ))
-        } else {
-            let (status, requeue) = mirror::status(deployment, made, hub.binding, self.seen.now);
-            if let Some(delay) = requeue {
-                self.plan.requeue_within(delay);
-            }
-            status
-        };
+            let told = unavailable(reasons::NAME_CONFLICT, message);
+            let status = mirror::overlay(deployment, &told, self.seen.now);
+            return self.with_status(status);
+        }
+        let made = self.mine(&hub, &hub_namespace);
+        self.mirrored(&hub, made)
+    }
+
+    /// The plan with what the hub says.
+    fn mirrored(mut self, hub: &Hub<'a>, made: Option<&Object>) -> Plan {
+        let (status, requeue) = mirror::status(self.seen.deployment, made, hub.binding, self.seen.now);
+        if let Some(delay) = requeue {
+            self.plan.requeue_within(delay);
+        }
         match status {
             Some(status) => self.with_status(status),
             None => self.plan,
         }
+    }
+
+    /// The city has no usable binding: shown beside what the city reports of `made`.
+    fn unserved(mut self, city: &str, made: Option<&Object>) -> Plan {
+        let message = messages::no_matching_location(city);
+        self.plan.terminal = Some(Terminal {
+            reason: reasons::NO_MATCHING_LOCATION.to_owned(),
+            message: message.clone(),
+        });
+        let told = unavailable(reasons::NO_MATCHING_LOCATION, message);
+        let status = mirror::beside(self.seen.deployment, made, &told, self.seen.now);
+        self.with_status(status)
     }
 
     /// The hub WorkloadDeployment that was made for this one.

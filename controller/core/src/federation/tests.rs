@@ -1,3 +1,4 @@
+mod cities;
 mod identity;
 mod status;
 
@@ -26,13 +27,20 @@ fn wd(name: &str, city: &str) -> Object {
     }))
 }
 
-/// A world with the Namespace `default` of uid `n1` and these WorkloadDeployments.
+fn location_binding(city: &str) -> Object {
+    object(json!({ "metadata": { "name": format!("binding-{city}") },
+        "spec": { "topology": { "topology.datum.net/city-code": city } } }))
+}
+
+/// A world with the Namespace `default` of uid `n1` and these WorkloadDeployments, made directly, in cities that the project
+/// has bindings of.
 pub(crate) fn world(deployments: &[(&str, &str)]) -> World {
     let mut world = World::default();
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     world.put(&plane(), NAMESPACE, object(namespace));
     for (name, city) in deployments {
         world.put(&plane(), kind::WORKLOAD_DEPLOYMENT, wd(name, city));
+        world.put(&plane(), kind::LOCATION_BINDING, location_binding(city));
     }
     world
 }
@@ -50,6 +58,8 @@ fn pass_of(world: &World, name: &str, project: Project<'_>) -> Plan {
         project,
         deployment,
         siblings: &world.list(&plane(), kind::WORKLOAD_DEPLOYMENT),
+        workload: Observed::Known(world.get(&plane(), kind::WORKLOAD, "default", "web")),
+        bindings: Observed::Known(&world.list(&plane(), kind::LOCATION_BINDING)),
         namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
         hub: Observed::Known(Hub {
             namespaces: &world.list(&Plane::Hub, NAMESPACE),
@@ -206,6 +216,8 @@ fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
             project: P,
             deployment,
             siblings: &[],
+            workload: Observed::Unknown,
+            bindings: Observed::Unknown,
             namespace: Observed::Unknown,
             hub: Observed::Unknown,
             ledger: &Ledger::default(),
@@ -290,6 +302,8 @@ fn a_server_that_prunes_is_written_to_once() {
         project: P,
         deployment: in_project(&world, "web"),
         siblings: &[],
+        workload: Observed::Known(None),
+        bindings: Observed::Known(&world.list(&plane(), kind::LOCATION_BINDING)),
         namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
         hub: Observed::Known(Hub {
             namespaces: &world.list(&Plane::Hub, NAMESPACE),

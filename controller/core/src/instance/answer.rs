@@ -145,6 +145,9 @@ fn denial(instance: &Object, claim: &Object, said: &str) -> String {
     let asked: Vec<String> = sizing::requests(spec(instance))
         .into_iter()
         .map(|(type_, amount)| match type_ {
+            api::VCPUS | api::MEMORY if amount == sizing::UNCOUNTED => {
+                format!("an amount of {type_} that cannot be read or is beyond any range")
+            }
             api::VCPUS => format!("{amount} millicores"),
             api::MEMORY => format!("{amount} MiB"),
             _ => format!("{amount} instance"),

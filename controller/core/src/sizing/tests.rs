@@ -22,6 +22,9 @@ fn sized(millicores: i64, mebibytes: i64) -> Vec<(&'static str, i64)> {
     ]
 }
 
+/// No budget has so much.
+const NONE: i64 = i64::MAX;
+
 fn counted() -> Vec<(&'static str, i64)> {
     vec![("compute.datumapis.com/instances", 1)]
 }
@@ -38,7 +41,7 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
         (spec(D1, asked.clone(), [json!(null)]), sized(3000, 3072)),
         (spec(D1, asked, []), sized(3000, 3072)),
         (spec(D1, cpu.clone(), [cpu.clone()]), sized(1000, 2048)),
-        (spec("other", cpu.clone(), [cpu]), counted()),
+        (spec("other", cpu.clone(), [cpu]), sized(NONE, NONE)),
         (spec("other", json!(null), [both]), sized(500, 256)),
         (
             json!({ "runtime": { "virtualMachine": {}, "resources": { "instanceType": D1 } } }),
@@ -46,10 +49,11 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
         ),
         (json!({}), counted()),
         (json!(null), counted()),
-        (json!([1]), counted()),
+        (json!({ "runtime": { "resources": { "instanceType": "" } } }), counted()),
+        (json!([1]), sized(NONE, NONE)),
         (
             json!({ "runtime": { "sandbox": { "containers": {} }, "resources": [] } }),
-            counted(),
+            sized(NONE, NONE),
         ),
     ] {
         assert_eq!(requests(&spec), expected, "{spec}");
@@ -57,18 +61,21 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
 }
 
 #[test]
-fn c68_amounts_are_rounded_up_and_what_cannot_be_read_says_nothing() {
+fn c68_amounts_are_rounded_up_and_what_cannot_be_read_is_more_than_any_budget() {
     for (cpu, memory, expected) in [
         (json!("0.0001"), json!("1"), sized(1, 1)),
         (json!("1500u"), json!("1025Ki"), sized(2, 2)),
         (json!(2), json!(2_097_152), sized(2000, 2)),
         (json!("1"), json!("1G"), sized(1000, 954)),
         (json!("1"), json!("1024Ki"), sized(1000, 1)),
-        (json!("0"), json!("1Gi"), counted()),
-        (json!("-1"), json!("1Gi"), counted()),
-        (json!("lots"), json!("1Gi"), counted()),
-        (json!("1"), json!(true), counted()),
-        (json!("1e17"), json!("1Ei"), sized(i64::MAX, 1 << 40)),
+        (json!("0"), json!("0"), sized(NONE, NONE)),
+        (json!("0"), json!("1Gi"), sized(NONE, NONE)),
+        (json!("-1"), json!("1Gi"), sized(NONE, 1024)),
+        (json!("lots"), json!("1Gi"), sized(NONE, 1024)),
+        (json!("1"), json!(true), sized(1000, NONE)),
+        (json!("1e17"), json!("1Ei"), sized(NONE, 1 << 40)),
+        (json!("1e99"), json!("1e999"), sized(NONE, NONE)),
+        (json!("1"), json!("1e-99"), sized(1000, 1)),
     ] {
         let limits = json!({ "cpu": cpu, "memory": memory });
         assert_eq!(
@@ -80,6 +87,93 @@ fn c68_amounts_are_rounded_up_and_what_cannot_be_read_says_nothing() {
     // The sum is rounded, not each part.
     let half = json!({ "cpu": "500u", "memory": "512Ki" });
     assert_eq!(requests(&spec("other", json!(null), [half.clone(), half])), sized(1, 1));
+}
+
+#[test]
+fn a_size_that_is_said_in_part_is_never_less_than_that_part() {
+    let large = json!({ "cpu": "100", "memory": "100Gi" });
+    let (cpu, memory) = (json!({ "cpu": "100" }), json!({ "memory": "100Gi" }));
+    let none = json!(null);
+    for (what, spec, expected) in [
+        (
+            "limits in some containers",
+            spec(D1, none.clone(), [large.clone(), none.clone()]),
+            sized(100_000, 102_400),
+        ),
+        (
+            "limits of one resource",
+            spec(D1, none.clone(), [cpu.clone()]),
+            sized(100_000, 2048),
+        ),
+        (
+            "limits of different resources",
+            spec(D1, none.clone(), [cpu.clone(), memory]),
+            sized(100_000, 102_400),
+        ),
+        (
+            "requests of one resource",
+            spec(D1, cpu.clone(), []),
+            sized(100_000, 2048),
+        ),
+        (
+            "limits above requests, in part",
+            spec(D1, json!({ "cpu": "2", "memory": "1Gi" }), [cpu.clone()]),
+            sized(100_000, 1024),
+        ),
+        ("an unknown type", spec("huge", none.clone(), []), sized(NONE, NONE)),
+        (
+            "an unknown type with limits in part",
+            spec("huge", none.clone(), [cpu.clone()]),
+            sized(NONE, NONE),
+        ),
+        (
+            "an unknown type whose limits say all",
+            spec("huge", none.clone(), [large.clone()]),
+            sized(100_000, 102_400),
+        ),
+        (
+            "beyond range",
+            spec(D1, none.clone(), [json!({ "cpu": "1e40", "memory": "1Gi" })]),
+            sized(NONE, 1024),
+        ),
+        (
+            "beyond range in part",
+            spec(D1, none.clone(), [json!({ "cpu": "1e40" })]),
+            sized(NONE, 2048),
+        ),
+        (
+            "a sum beyond range",
+            spec(D1, none.clone(), vec![json!({ "cpu": "9e15", "memory": "7Ei" }); 9]),
+            { sized(NONE, 9 * 7 * (1 << 40)) },
+        ),
+        (
+            "requests that cannot be read",
+            spec(D1, json!("2"), []),
+            sized(NONE, NONE),
+        ),
+        (
+            "limits that cannot be read",
+            spec(D1, none.clone(), [json!([])]),
+            sized(NONE, NONE),
+        ),
+        (
+            "a type that is no text",
+            json!({ "runtime": { "resources": { "instanceType": 7 } } }),
+            sized(NONE, NONE),
+        ),
+        (
+            "resources that cannot be read",
+            json!({ "runtime": { "resources": "x" } }),
+            sized(NONE, NONE),
+        ),
+        (
+            "a container that cannot be read",
+            json!({ "runtime": { "resources": { "instanceType": D1 }, "sandbox": { "containers": [{ "resources": 1 }] } } }),
+            sized(NONE, NONE),
+        ),
+    ] {
+        assert_eq!(requests(&spec), expected, "{what}: {spec}");
+    }
 }
 
 #[test]

@@ -128,7 +128,7 @@ pub(crate) fn owner(kind: Kind, owner: &Object, controller: bool) -> OwnerRefere
 }
 
 /// The spec of a city whose binding is lost (design.md 7.5-11): as it is, but for fewer replicas.
-pub(super) fn lowered(stored: &Value, desired: &Value) -> Value {
+pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
     const PATH: &str = "/scaleSettings/minReplicas";
     let count = |spec: &Value| spec.pointer(PATH).and_then(Value::as_i64);
     let mut spec = stored.clone();

@@ -28,9 +28,9 @@ use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::priority;
 use crate::transitions;
-pub(crate) use desired::owner;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
+pub(crate) use desired::{lowered, owner};
 
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]

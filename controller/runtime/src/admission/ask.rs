@@ -7,7 +7,7 @@ use futures::future::join_all;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
-use popcell_api::kind::LOCATION_BINDING;
+use popcell_api::kind::{LOCATION_BINDING, WORKLOAD};
 use popcell_core::admission::{self, NetworkUse};
 use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
@@ -83,6 +83,20 @@ impl<'a> Asker<'a> {
             }
         });
         Ok(read.collect())
+    }
+
+    /// The Workload of that name as it lives now; `None` where there is none.
+    pub(super) async fn workload(&self, namespace: &str, name: &str) -> Result<Option<Object>, AskError> {
+        let kind = WORKLOAD;
+        let path = format!(
+            "/apis/{}/{}/namespaces/{namespace}/{}/{name}",
+            kind.group, kind.version, kind.plural
+        );
+        match self.ask(Request::get(path), Vec::new()).await {
+            Ok(workload) => Ok(Some(workload)),
+            Err(AskError::Refused(StatusCode::NOT_FOUND)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether the user may use each of the networks, in their order.

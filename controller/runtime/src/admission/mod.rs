@@ -1,10 +1,11 @@
-//! The admission webhook for Workloads (domain.md 3.1; design.md 7.5-2, -17).
+//! The admission webhooks for Workloads and WorkloadDeployments (domain.md 3.1; design.md 7.5-2, -17).
 //!
 //! Invariants
 //! - What cannot be looked at is never allowed: an outage of a project's server is a refusal that says so.
 //! - A review that has nothing to look at (a spec that did not change, an object that is being deleted, a delete) asks no
 //!   server for anything.
 //! - Every request that can be read has an answer with its uid before its client gives up.
+//! - A WorkloadDeployment says itself that it is made from a Workload: the project's server is asked for that Workload.
 //! - It needs no Lease and no engaged project: clients are made on demand, on every replica (domain.md G21).
 //!
 //! The rules themselves are popcell-core's.
@@ -48,7 +49,7 @@ pub enum Mode {
 /// Told the outcome of each review ([`popcell_core::metrics::ADMISSION`]) and how long it took.
 pub type Record = Arc<dyn Fn(&'static str, Duration) + Send + Sync>;
 
-/// Reviews Workloads.
+/// Reviews Workloads and WorkloadDeployments.
 pub struct Admission {
     mode: Mode,
     clients: Clients,
@@ -76,7 +77,7 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// Limits of the port. A review carries two Workloads of at most 3 MiB each, which is what an API server takes.
+/// Limits of the port. A review carries two objects of at most 3 MiB each, which is what an API server takes.
 fn limits() -> Limits {
     Limits {
         drain: LONGEST + MARGIN,

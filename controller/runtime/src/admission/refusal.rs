@@ -1,7 +1,7 @@
 //! A refusal, as the user of the API server finds it (metav1.Status).
 
 use http::StatusCode;
-use popcell_api::kind::WORKLOAD;
+use popcell_api::kind::Kind;
 use popcell_core::admission::{Fault, FieldError, refusal};
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ impl Reason {
 impl Refusal {
     /// Fields are at fault. Invalid as soon as one of them certainly is, since then no repetition can help; where nobody
     /// could tell about any of them it is an internal error, which clients may repeat.
-    pub(super) fn fields(name: &str, errors: &[FieldError]) -> Self {
+    pub(super) fn fields(kind: Kind, name: &str, errors: &[FieldError]) -> Self {
         let causes = errors
             .iter()
             .map(|error| json!({ "reason": error.reason(), "message": error.fault.to_string(), "field": error.path }));
@@ -57,14 +57,14 @@ impl Refusal {
         let unsure = errors.iter().all(|error| matches!(error.fault, Fault::Internal(_)));
         Self {
             reason: if unsure { Reason::InternalError } else { Reason::Invalid },
-            message: refusal(name, errors),
-            details: json!({ "name": name, "group": WORKLOAD.group, "kind": WORKLOAD.kind, "causes": causes }),
+            message: refusal(kind, name, errors),
+            details: json!({ "name": name, "group": kind.group, "kind": kind.kind, "causes": causes }),
         }
     }
 
     /// The request may not be made.
-    pub(super) fn forbidden(name: &str, why: &str) -> Self {
-        let (plural, group) = (WORKLOAD.plural, WORKLOAD.group);
+    pub(super) fn forbidden(kind: Kind, name: &str, why: &str) -> Self {
+        let (plural, group) = (kind.plural, kind.group);
         Self {
             reason: Reason::Forbidden,
             message: format!("{plural}.{group} \"{name}\" is forbidden: {why}"),

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 
 use futures::future::join;
-use popcell_api::kind::WORKLOAD;
+use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_core::admission::{
-    Fault, FieldError, NetworkUse, access_denied, access_failed, is_reviewed, networks_to_review, project_of, validate,
+    Fault, FieldError, NetworkUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
+    networks_to_review, project_of, validate, validate_deployment,
 };
 use popcell_core::bindings::usable_cities;
+use popcell_core::names::is_dns_subdomain;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::Plane;
-use popcell_core::workload;
+use popcell_core::{derived, workload};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -22,22 +24,139 @@ use super::{Admission, Mode, Outcome};
 use crate::error::Error;
 use crate::planes::SINGLE;
 
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Workload,
+    Deployment,
+}
+
+impl Subject {
+    fn of(request: &Request<'_>) -> Result<Self, Refusal> {
+        let asked = &request.kind;
+        let is = |kind: Kind| {
+            (asked.group.as_str(), asked.version.as_str(), asked.kind.as_str()) == (kind.group, kind.version, kind.kind)
+        };
+        if is(WORKLOAD) {
+            return Ok(Self::Workload);
+        }
+        if is(WORKLOAD_DEPLOYMENT) {
+            return Ok(Self::Deployment);
+        }
+        let (one, other) = (WORKLOAD.kind, WORKLOAD_DEPLOYMENT.kind);
+        let ours = format!("{one} and {other} of {}", WORKLOAD.api_version());
+        Err(Refusal::bad(format!(
+            "this webhook reviews {ours} and was sent a {asked}: correct the rules of its configuration"
+        )))
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Workload => WORKLOAD,
+            Self::Deployment => WORKLOAD_DEPLOYMENT,
+        }
+    }
+}
+
+/// An object before and after.
+struct Changed {
+    subject: Subject,
+    old: Option<Object>,
+    new: Object,
+    /// The Workload that a WorkloadDeployment says it is made from, as it lives.
+    workload: Option<Object>,
+}
+
+impl Changed {
+    fn is_reviewed(&self) -> bool {
+        match self.subject {
+            Subject::Workload => is_reviewed(self.old.as_ref(), &self.new),
+            Subject::Deployment => is_deployment_reviewed(self.old.as_ref(), &self.new),
+        }
+    }
+
+    /// The Workload to look for: a name that can be one.
+    fn claims(&self) -> Option<&str> {
+        let (name, _) = match self.subject {
+            Subject::Workload => return None,
+            Subject::Deployment => derived::claimed(&self.new)?,
+        };
+        is_dns_subdomain(name).then_some(name)
+    }
+
+    fn networks(&self) -> Vec<NetworkUse> {
+        networks_to_review(self.old.as_ref(), &self.new, self.workload.as_ref())
+    }
+
+    /// Whether a city is named that needs a binding: only then bindings matter (domain.md G1).
+    fn adds_city(&self) -> bool {
+        match self.subject {
+            Subject::Workload => {
+                let known = self.old.as_ref().map(workload::cities).unwrap_or_default();
+                !workload::cities(&self.new).is_subset(&known)
+            }
+            Subject::Deployment => city_to_review(self.old.as_ref(), &self.new, self.workload.as_ref()).is_some(),
+        }
+    }
+
+    fn cities(&self) -> BTreeSet<&str> {
+        match self.subject {
+            Subject::Workload => workload::cities(&self.new),
+            Subject::Deployment => self.new.text("/spec/cityCode").into_iter().collect(),
+        }
+    }
+
+    fn validate(&self, cities: &BTreeSet<&str>) -> Vec<FieldError> {
+        let (old, new) = (self.old.as_ref(), &self.new);
+        match self.subject {
+            Subject::Workload => validate(old, new, cities),
+            Subject::Deployment => validate_deployment(old, new, self.workload.as_ref(), cities),
+        }
+    }
+
+    /// The rules, with the bindings if they were asked for. Without an answer about cities all other rules still hold.
+    fn checked(&self, bindings: Option<Result<Vec<Object>, AskError>>) -> Vec<FieldError> {
+        match bindings {
+            None => self.validate(&BTreeSet::new()),
+            Some(Ok(bindings)) => {
+                let bindings: Vec<&Object> = bindings.iter().collect();
+                self.validate(&usable_cities(&bindings))
+            }
+            Some(Err(error)) => {
+                let mut faults = self.validate(&self.cities());
+                let path = match self.subject {
+                    Subject::Workload => "spec.placements",
+                    Subject::Deployment => "spec.cityCode",
+                };
+                faults.push(FieldError {
+                    path: path.to_owned(),
+                    fault: Fault::Internal(format!("failed to list LocationBindings: {error}")),
+                });
+                faults
+            }
+        }
+    }
+}
+
 impl Admission {
     /// Allowed or unread; it ends by `by`.
     pub(super) async fn review(&self, request: &Request<'_>, by: Instant) -> Result<Outcome, Refusal> {
-        let Some((old, new)) = change(request)? else {
+        let Some(mut changed) = change(request)? else {
             return Ok(Outcome::Unread);
         };
-        if !is_reviewed(old.as_ref(), &new) {
+        if !changed.is_reviewed() {
             return Ok(Outcome::Unread);
         }
         let user = user(request)?;
-        let plane = self.plane(&user).map_err(|why| Refusal::forbidden(new.name(), &why))?;
-        let faults = self.faults(&plane, &user, old.as_ref(), &new, by).await?;
+        let kind = changed.subject.kind();
+        let plane = self
+            .plane(&user)
+            .map_err(|why| Refusal::forbidden(kind, changed.new.name(), &why))?;
+        let faults = self.faults(&plane, &user, &mut changed, by).await?;
         if faults.is_empty() {
             Ok(Outcome::Allowed)
         } else {
-            Err(Refusal::fields(new.name(), &faults))
+            Err(Refusal::fields(kind, changed.new.name(), &faults))
         }
     }
 
@@ -54,25 +173,31 @@ impl Admission {
         &self,
         plane: &Plane,
         user: &Value,
-        old: Option<&Object>,
-        new: &Object,
+        changed: &mut Changed,
         by: Instant,
     ) -> Result<Vec<FieldError>, Refusal> {
-        let networks = networks_to_review(old, new);
-        let adds_city = adds_city(old, new);
-        if !adds_city && networks.is_empty() {
-            return Ok(validate(old, new, &BTreeSet::new()));
+        if changed.claims().is_none() && !changed.adds_city() && changed.networks().is_empty() {
+            return Ok(changed.checked(None));
         }
         let client = match self.clients.get(plane) {
             Err(error @ (Error::Name(_) | Error::NoService(_) | Error::Url { .. })) => {
-                return Err(Refusal::forbidden(new.name(), &error.to_string()));
+                let kind = changed.subject.kind();
+                return Err(Refusal::forbidden(kind, changed.new.name(), &error.to_string()));
             }
             client => client,
         };
         let asker = Asker::new(plane, client, by);
+        if let Some(name) = changed.claims() {
+            match asker.workload(changed.new.namespace(), name).await {
+                Ok(workload) => changed.workload = workload,
+                // Neither that it is made from it nor that it is not: nobody could tell.
+                Err(error) => return Ok(vec![unread_workload(name, error)]),
+            }
+        }
+        let (networks, adds_city) = (changed.networks(), changed.adds_city());
         let bindings = async { if adds_city { Some(asker.bindings().await) } else { None } };
         let (bindings, accesses) = join(bindings, asker.accesses(user, &networks)).await;
-        let mut faults = checked(old, new, bindings);
+        let mut faults = changed.checked(bindings);
         faults.extend(
             networks
                 .iter()
@@ -83,22 +208,10 @@ impl Admission {
     }
 }
 
-/// The rules, with the bindings if they were asked for. Without an answer about cities all other rules still hold.
-fn checked(old: Option<&Object>, new: &Object, bindings: Option<Result<Vec<Object>, AskError>>) -> Vec<FieldError> {
-    match bindings {
-        None => validate(old, new, &BTreeSet::new()),
-        Some(Ok(bindings)) => {
-            let bindings: Vec<&Object> = bindings.iter().collect();
-            validate(old, new, &usable_cities(&bindings))
-        }
-        Some(Err(error)) => {
-            let mut faults = validate(old, new, &workload::cities(new));
-            faults.push(FieldError {
-                path: "spec.placements".to_owned(),
-                fault: Fault::Internal(format!("failed to list LocationBindings: {error}")),
-            });
-            faults
-        }
+fn unread_workload(name: &str, error: AskError) -> FieldError {
+    FieldError {
+        path: "spec.workloadRef".to_owned(),
+        fault: Fault::Internal(format!("failed to read Workload \"{name}\": {error}")),
     }
 }
 
@@ -113,23 +226,9 @@ fn denied(network: &NetworkUse, access: Result<bool, AskError>) -> Option<FieldE
     }
 }
 
-/// Whether a city is named that the old Workload did not name: only then bindings matter (domain.md G1).
-fn adds_city(old: Option<&Object>, new: &Object) -> bool {
-    let known = old.map(workload::cities).unwrap_or_default();
-    !workload::cities(new).is_subset(&known)
-}
-
-/// The Workload before and after; `None` where the operation changes none.
-fn change(request: &Request<'_>) -> Result<Option<(Option<Object>, Object)>, Refusal> {
-    let kind = &request.kind;
-    if (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str())
-        != (WORKLOAD.group, WORKLOAD.version, WORKLOAD.kind)
-    {
-        let ours = format!("{} of {}", WORKLOAD.kind, WORKLOAD.api_version());
-        return Err(Refusal::bad(format!(
-            "this webhook reviews {ours} and was sent a {kind}: correct the rules of its configuration"
-        )));
-    }
+/// The object before and after; `None` where the operation changes none.
+fn change(request: &Request<'_>) -> Result<Option<Changed>, Refusal> {
+    let subject = Subject::of(request)?;
     let old = match request.operation.as_ref() {
         "CREATE" => None,
         "UPDATE" => Some(object(request, request.old_object, "oldObject")?),
@@ -146,7 +245,12 @@ fn change(request: &Request<'_>) -> Result<Option<(Option<Object>, Object)>, Ref
             "failed to read request.object: it {excess}: make it smaller"
         )));
     }
-    Ok(Some((old, new)))
+    Ok(Some(Changed {
+        subject,
+        old,
+        new,
+        workload: None,
+    }))
 }
 
 /// An object of the request. What it does not say itself, the request does.

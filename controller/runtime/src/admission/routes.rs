@@ -1,4 +1,4 @@
-//! The two webhooks over HTTP.
+//! The webhooks over HTTP.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, Head
 use axum::http::{Request as HttpRequest, Response, StatusCode};
 use axum::routing::post;
 use futures::FutureExt;
-use popcell_api::admission::{MUTATE_WORKLOAD_PATH, VALIDATE_WORKLOAD_PATH};
+use popcell_api::admission::{MUTATE_WORKLOAD_PATH, VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH};
 use popcell_https::body::{self, BodyError, Received};
 use popcell_https::{Limits, timeout};
 use tokio::time::Instant;
@@ -32,7 +32,15 @@ pub fn router(admission: Admission) -> Router {
         async move { admission.mutate(request).await }
     };
     Router::new()
-        .route(VALIDATE_WORKLOAD_PATH, post(validate).fallback(async || wrong_method()))
+        .route(
+            VALIDATE_WORKLOAD_PATH,
+            post(validate.clone()).fallback(async || wrong_method()),
+        )
+        // What is reviewed is said by the request.
+        .route(
+            VALIDATE_DEPLOYMENT_PATH,
+            post(validate).fallback(async || wrong_method()),
+        )
         .route(MUTATE_WORKLOAD_PATH, post(mutate).fallback(async || wrong_method()))
         .fallback(async || text(StatusCode::NOT_FOUND, "not found: no webhook has this path"))
 }

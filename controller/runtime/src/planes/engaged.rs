@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use futures::future::select_all;
 use kube::Client;
 use popcell_api::kind::Kind;
 use popcell_core::limits::Limits;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
@@ -29,6 +31,30 @@ pub struct Engaged {
     stores: Vec<(Kind, Arc<Store>)>,
     stop: CancellationToken,
     tasks: TaskTracker,
+}
+
+/// Whether any of some stores has an object.
+#[derive(Clone)]
+struct Occupied(Vec<watch::Receiver<bool>>);
+
+impl Occupied {
+    /// Returns when any of them has one, or none has; `None` when nothing can change any more.
+    async fn becomes(&mut self, wanted: bool) -> Option<()> {
+        loop {
+            let any = self
+                .0
+                .iter_mut()
+                .fold(false, |any, each| *each.borrow_and_update() || any);
+            if any == wanted {
+                return Some(());
+            }
+            let changes: Vec<_> = self.0.iter_mut().map(|each| Box::pin(each.changed())).collect();
+            if changes.is_empty() {
+                return None;
+            }
+            select_all(changes).await.0.ok()?;
+        }
+    }
 }
 
 impl Engaged {
@@ -68,7 +94,13 @@ impl Engaged {
         };
         let occupied = match interest.when {
             When::Engaged => None,
-            When::Any(trigger) => self.store(trigger).map(|store| store.occupied()),
+            When::Any(triggers) => Some(Occupied(
+                triggers
+                    .iter()
+                    .filter_map(|trigger| self.store(*trigger))
+                    .map(|store| store.occupied())
+                    .collect(),
+            )),
         };
         let (client, plane) = (self.client.clone(), self.plane.clone());
         let kind = interest.kind;
@@ -85,11 +117,12 @@ impl Engaged {
             let Some(mut occupied) = occupied else {
                 return follow.run(&streams).await;
             };
-            // The trigger's store lives as long as this plane: its end is the end of both.
-            while occupied.wait_for(|is| *is).await.is_ok() {
+            let mut vacant = occupied.clone();
+            // The triggers' stores live as long as this plane: their end is the end of all.
+            while occupied.becomes(true).await.is_some() {
                 tokio::select! {
                     () = follow.run(&streams) => {}
-                    _ = occupied.wait_for(|is| !*is) => {}
+                    _ = vacant.becomes(false) => {}
                 }
                 tell(store.clear());
             }
@@ -146,7 +179,10 @@ impl Engaged {
     fn is_due(&self, when: When) -> bool {
         match when {
             When::Engaged => true,
-            When::Any(trigger) => self.store(trigger).is_some_and(|store| *store.occupied().borrow()),
+            When::Any(triggers) => {
+                let mut stores = triggers.iter().filter_map(|trigger| self.store(*trigger));
+                stores.any(|store| *store.occupied().borrow())
+            }
         }
     }
 
@@ -158,5 +194,33 @@ impl Engaged {
         for (_, store) in &self.stores {
             store.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kind_is_watched_while_any_of_its_triggers_has_an_object() {
+        let (one, other) = (watch::channel(false).0, watch::channel(false).0);
+        let mut occupied = Occupied(vec![one.subscribe(), other.subscribe()]);
+        let mut waits = Box::pin(occupied.becomes(true));
+        assert!(futures::poll!(&mut waits).is_pending());
+        other.send_replace(true);
+        assert_eq!(waits.await, Some(()));
+        let mut waits = Box::pin(occupied.becomes(false));
+        assert!(futures::poll!(&mut waits).is_pending());
+        one.send_replace(true);
+        other.send_replace(false);
+        assert!(
+            futures::poll!(&mut waits).is_pending(),
+            "one of them has an object still"
+        );
+        one.send_replace(false);
+        assert_eq!(waits.await, Some(()));
+        drop((one, other));
+        assert_eq!(occupied.becomes(true).await, None);
+        assert_eq!(Occupied(Vec::new()).becomes(true).await, None);
     }
 }

@@ -27,8 +27,8 @@ pub enum View {
 pub enum When {
     /// While the plane is engaged.
     Engaged,
-    /// While the plane has any object of this kind, which is itself watched.
-    Any(Kind),
+    /// While the plane has any object of these kinds, which are themselves watched.
+    Any(&'static [Kind]),
 }
 
 /// One watch of a plane, over all namespaces.
@@ -77,9 +77,18 @@ impl Interest {
 pub const PROJECT: [Interest; 5] = [
     Interest::new(kind::WORKLOAD, When::Engaged),
     Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
-    Interest::new(kind::NETWORK, When::Any(kind::WORKLOAD)),
-    Interest::new(kind::LOCATION_BINDING, When::Any(kind::WORKLOAD)),
-    Interest::of(kind::INSTANCE, When::Any(kind::WORKLOAD_DEPLOYMENT), "", View::Metadata),
+    Interest::new(kind::NETWORK, When::Any(&[kind::WORKLOAD])),
+    // A WorkloadDeployment that is made directly needs one too.
+    Interest::new(
+        kind::LOCATION_BINDING,
+        When::Any(&[kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT]),
+    ),
+    Interest::of(
+        kind::INSTANCE,
+        When::Any(&[kind::WORKLOAD_DEPLOYMENT]),
+        "",
+        View::Metadata,
+    ),
 ];
 
 /// What is read of a ResourceBinding. The rest, such as requirements and the status of every member, is most of it.
@@ -217,9 +226,12 @@ mod tests {
         assert_eq!(idle.count(), 2);
         for table in [PROJECT.as_slice(), &HUB, &CELL, &CELL_NETWORKS] {
             for interest in table {
-                let When::Any(trigger) = interest.when else { continue };
-                let found = table.iter().find(|each| each.kind == trigger).unwrap();
-                assert_eq!(found.when, When::Engaged);
+                let When::Any(triggers) = interest.when else { continue };
+                assert!(!triggers.is_empty());
+                for trigger in triggers {
+                    let found = table.iter().find(|each| each.kind == *trigger).unwrap();
+                    assert_eq!(found.when, When::Engaged);
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `federation`: see [`popcell_core::federation`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -10,7 +11,7 @@ use popcell_core::federation::{self, Hub};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
-use popcell_core::{identity, names};
+use popcell_core::{bindings, derived, identity, names};
 
 use super::events;
 use crate::apply::ApplyError;
@@ -133,6 +134,13 @@ impl Reconciler for Federation {
             .known()?;
         let deployment = siblings.iter().find(|one| one.name() == key.name)?;
         let namespace = sight.project_namespace(plane, &key.namespace);
+        let bindings = sight.all(plane, kind::LOCATION_BINDING);
+        let workload = claimed(sight, plane, deployment);
+        let others: Vec<Arc<Object>> = siblings
+            .iter()
+            .filter(|one| one.name() == key.name || is_served(sight, plane, one, &bindings) == Observed::Known(true))
+            .cloned()
+            .collect();
         sight.project(plane, |project| {
             let current = namespace.as_ref().known().and_then(Option::as_deref);
             let holding = if sight.has_missed(&Plane::Hub) {
@@ -148,7 +156,9 @@ impl Reconciler for Federation {
             federation::decide(&federation::Observation {
                 project,
                 deployment,
-                siblings: &refs(&siblings),
+                siblings: &refs(&others),
+                workload: workload.as_ref().map(Option::as_deref),
+                bindings: bindings.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 namespace: namespace.as_ref().map(Option::as_deref),
                 hub: holding.map(|holding| Hub {
                     namespaces: &namespaces,
@@ -167,6 +177,16 @@ impl Reconciler for Federation {
             (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(world, plane, change),
             (Plane::Project(id), NAMESPACE) => events::address(change)
                 .map(|(_, name)| deployments(world, id, name))
+                .unwrap_or_default(),
+            (Plane::Project(_), kind::LOCATION_BINDING | kind::WORKLOAD) if events::is_listed(change) => {
+                self.keys(world, plane)
+            }
+            (Plane::Project(_), kind::LOCATION_BINDING) => in_cities(world, plane, change)
+                .iter()
+                .map(|one| Key::new(plane, one.namespace(), one.name()))
+                .collect(),
+            (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => events::address(change)
+                .map(|(namespace, name)| claiming(world, plane, namespace, name))
                 .unwrap_or_default(),
             (Plane::Hub, _) if events::is_listed(change) => {
                 let all = events::projects(world).into_iter();
@@ -210,6 +230,44 @@ impl Reconciler for Federation {
         // They are those of all projects.
         self.keys(world, &Plane::Hub)
     }
+}
+
+/// The Workload that a WorkloadDeployment says it is made from.
+fn claimed(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Option<Arc<Object>>> {
+    match derived::claimed(deployment) {
+        Some((name, _)) => sight.get(plane, kind::WORKLOAD, deployment.namespace(), name),
+        None => Observed::Known(None),
+    }
+}
+
+/// Whether a WorkloadDeployment of a project may be carried to its city: only then it counts among those that name it.
+pub(super) fn is_served(
+    sight: &Sight<'_>,
+    plane: &Plane,
+    deployment: &Object,
+    bindings: &Observed<Vec<Arc<Object>>>,
+) -> Observed<bool> {
+    let workload = claimed(sight, plane, deployment);
+    let bindings = bindings.as_ref().map(|all| refs(all));
+    let usable: Observed<BTreeSet<&str>> = bindings.as_ref().map(|all| bindings::usable_cities(all));
+    federation::is_served(deployment, workload.as_ref().map(Option::as_deref), usable.as_ref())
+}
+
+/// WorkloadDeployments whose city a LocationBinding names, or named before.
+pub(super) fn in_cities(world: &World, plane: &Plane, change: &Change) -> Vec<Arc<Object>> {
+    let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
+    let mut all = events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, None);
+    all.retain(|one| one.text("/spec/cityCode").is_some_and(|city| cities.contains(&city)));
+    all
+}
+
+/// WorkloadDeployments that say they are made from a Workload.
+fn claiming(world: &World, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
+    let all = events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    all.iter()
+        .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))
+        .map(|one| Key::new(plane, namespace, one.name()))
+        .collect()
 }
 
 fn in_project(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {

@@ -57,7 +57,7 @@ impl Reconciler for Policy {
         let deployments = sight
             .in_namespace(hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
             .known()?;
-        let in_project = in_project(sight, namespace.as_deref());
+        let in_project = in_project(sight, namespace.as_deref(), &key.name);
         Some(policy::decide(&policy::Observation {
             namespace: namespace.as_deref(),
             namespace_name: &key.namespace,
@@ -98,6 +98,18 @@ impl Reconciler for Policy {
                     keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
                 })
                 .collect(),
+            (Plane::Project(id), kind::LOCATION_BINDING) if events::is_listed(change) => {
+                let all = world.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(world, &name)).collect()
+            }
+            (Plane::Project(id), kind::LOCATION_BINDING) => federation::in_cities(world, plane, change)
+                .iter()
+                .filter_map(|one| Some((world.hub_index.of(id, one.namespace()), city_policy(one)?)))
+                .flat_map(|(all, name)| {
+                    let keys = all.into_iter();
+                    keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
+                })
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -126,8 +138,10 @@ impl Reconciler for Policy {
     }
 }
 
-/// WorkloadDeployments of the project's namespace; none where the hub namespace is not its current one.
-fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>) -> Observed<Vec<Arc<Object>>> {
+/// WorkloadDeployments of the project's namespace that may be carried to their city; none where the hub namespace is not
+/// its current one. So there are policies for cities that the project has bindings of, and for those that its objects on
+/// the hub name. Unknown while one that names the policy is neither.
+fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>, policy: &str) -> Observed<Vec<Arc<Object>>> {
     let Some(hub_namespace) = hub_namespace else {
         return Observed::Unknown;
     };
@@ -137,9 +151,27 @@ fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>) -> Observed<Vec
     let plane = Plane::Project(project.to_owned());
     let deployments = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace);
     match sight.project_namespace(&plane, namespace) {
-        Observed::Known(one) if !identity::is_current(hub_namespace, one.as_deref()) => Observed::Known(Vec::new()),
-        _ => deployments,
+        Observed::Known(one) if !identity::is_current(hub_namespace, one.as_deref()) => {
+            return Observed::Known(Vec::new());
+        }
+        _ => {}
     }
+    let Observed::Known(all) = deployments else {
+        return Observed::Unknown;
+    };
+    let bindings = sight.all(&plane, kind::LOCATION_BINDING);
+    let mut served = Vec::new();
+    for one in all {
+        if city_policy(&one).as_deref() != Some(policy) {
+            continue;
+        }
+        match federation::is_served(sight, &plane, &one, &bindings) {
+            Observed::Known(true) => served.push(one),
+            Observed::Known(false) => {}
+            Observed::Unknown => return Observed::Unknown,
+        }
+    }
+    Observed::Known(served)
 }
 
 fn city_policy(deployment: &Object) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Reconcilers against servers that answer as they are told.
 
 mod broken;
+mod cities;
 mod claims;
 mod deletion;
 mod granted;
@@ -17,7 +18,8 @@ mod wakes;
 use std::sync::{Arc, Mutex};
 
 use popcell_api::kind::{
-    CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, RESOURCE_CLAIM, WORKLOAD, WORKLOAD_DEPLOYMENT,
+    CLUSTER, INSTANCE, LOCATION_BINDING, PROPAGATION_POLICY, RESOURCE_BINDING, RESOURCE_CLAIM, WORKLOAD,
+    WORKLOAD_DEPLOYMENT,
 };
 use popcell_core::plan::{NAMESPACE, Plane};
 use serde_json::{Value, json};
@@ -115,6 +117,7 @@ fn list_all(told: &Told, projects: &[&str]) {
         for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
             told.list(&project(id), kind, Vec::new());
         }
+        told.list(&project(id), LOCATION_BINDING, vec![location_binding()]);
     }
 }
 
@@ -123,6 +126,13 @@ fn hub_namespace(name: &str, project: &str) -> Value {
         "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {
         "compute.datumapis.com/managed-by": "popcell", "meta.datumapis.com/upstream-cluster-name":
         format!("cluster-{project}"), "meta.datumapis.com/upstream-namespace": "default" } } })
+}
+
+/// The only city that a project may use.
+fn location_binding() -> Value {
+    json!({ "apiVersion": "networking.datumapis.com/v1alpha", "kind": "LocationBinding",
+        "metadata": { "name": "dfw", "uid": "binding", "resourceVersion": "1" },
+        "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } })
 }
 
 /// A WorkloadDeployment for DFW.

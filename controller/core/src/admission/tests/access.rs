@@ -23,7 +23,7 @@ fn b15_every_extra_goes_along() {
         "example.com/many": ["a", "b"],
     });
     let user = json!({ "username": "me", "uid": "1", "groups": ["g1", "g2"], "extra": extra });
-    let network = networks_to_review(None, &with_networks(json!([{ "name": "n" }]))).remove(0);
+    let network = networks_to_review(None, &with_networks(json!([{ "name": "n" }])), None).remove(0);
     assert_eq!(
         access_review(&user, &network),
         json!({
@@ -52,7 +52,7 @@ fn g18_each_network_is_asked_for_once_in_its_own_namespace_and_only_when_it_is_n
     let new =
         with_networks(json!([{ "name": "a" }, { "name": "a" }, { "name": "a", "namespace": "net" }, { "name": "b" }]));
     let asked = |old: Option<&Object>| -> Vec<String> {
-        let uses = networks_to_review(old, &new);
+        let uses = networks_to_review(old, &new, None);
         uses.iter()
             .map(|one| format!("{}/{} {}", one.namespace, one.name, one.path))
             .collect()

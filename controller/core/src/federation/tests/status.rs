@@ -245,6 +245,8 @@ fn d12_a_new_deployment_waits_in_sight_while_the_hub_is_away_and_an_old_one_keep
             project: P,
             deployment,
             siblings: &[],
+            workload: Observed::Known(None),
+            bindings: Observed::Known(&[&location_binding("DFW")]),
             namespace: Observed::Known(Some(&namespace)),
             hub: Observed::Unknown,
             ledger: &Ledger::default(),

@@ -86,6 +86,8 @@ impl Driver {
                         project: P,
                         deployment: one,
                         siblings: &deployments,
+                        workload: Observed::Known(world.get(&project, kind::WORKLOAD, "default", "web")),
+                        bindings: Observed::Known(&world.list(&project, kind::LOCATION_BINDING)),
                         namespace: Observed::Known(namespace),
                         hub: if self.hub_away {
                             Observed::Unknown

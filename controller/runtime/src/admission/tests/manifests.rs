@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use popcell_api::admission::{
-    MUTATE_WORKLOAD_PATH, MUTATING_CONFIGURATION, MUTATING_WEBHOOK, PORT, SERVICE, VALIDATE_WORKLOAD_PATH,
-    VALIDATING_CONFIGURATION, VALIDATING_WEBHOOK,
+    DEPLOYMENT_CONDITION, MUTATE_WORKLOAD_PATH, MUTATING_CONFIGURATION, MUTATING_WEBHOOK, PORT, SERVICE,
+    VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH, VALIDATING_CONFIGURATION, VALIDATING_DEPLOYMENT_WEBHOOK,
+    VALIDATING_WEBHOOK,
 };
-use popcell_api::kind::WORKLOAD;
+use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
 use crate::admission::LONGEST;
@@ -18,22 +19,40 @@ fn shipped(file: &str) -> Value {
     serde_saphyr::from_str(&text).unwrap()
 }
 
+fn webhook(name: &str, path: &str, kind: Kind) -> Value {
+    json!({
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": { "service": { "name": SERVICE, "namespace": "compute-system", "path": path, "port": PORT } },
+        "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": LONGEST.as_secs() + 1,
+        "rules": [{ "apiGroups": [kind.group], "apiVersions": [kind.version],
+            "operations": ["CREATE", "UPDATE"], "resources": [kind.plural], "scope": "Namespaced" }],
+    })
+}
+
 #[test]
 fn d3_1_the_configurations_are_those_of_the_webhooks() {
-    for (file, kind, configuration, webhook, path) in [
+    let mut deployments = webhook(
+        VALIDATING_DEPLOYMENT_WEBHOOK,
+        VALIDATE_DEPLOYMENT_PATH,
+        WORKLOAD_DEPLOYMENT,
+    );
+    deployments["matchConditions"] = json!([{ "name": "spec-changes", "expression": DEPLOYMENT_CONDITION }]);
+    for (file, kind, configuration, webhooks) in [
         (
             "base/admission/mutating.yaml",
             "MutatingWebhookConfiguration",
             MUTATING_CONFIGURATION,
-            MUTATING_WEBHOOK,
-            MUTATE_WORKLOAD_PATH,
+            json!([webhook(MUTATING_WEBHOOK, MUTATE_WORKLOAD_PATH, WORKLOAD)]),
         ),
         (
             "base/admission/validating.yaml",
             "ValidatingWebhookConfiguration",
             VALIDATING_CONFIGURATION,
-            VALIDATING_WEBHOOK,
-            VALIDATE_WORKLOAD_PATH,
+            json!([
+                webhook(VALIDATING_WEBHOOK, VALIDATE_WORKLOAD_PATH, WORKLOAD),
+                deployments
+            ]),
         ),
     ] {
         assert_eq!(
@@ -41,14 +60,7 @@ fn d3_1_the_configurations_are_those_of_the_webhooks() {
             json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
                 "metadata": { "name": configuration },
-                "webhooks": [{
-                    "name": webhook,
-                    "admissionReviewVersions": ["v1"],
-                    "clientConfig": { "service": { "name": SERVICE, "namespace": "compute-system", "path": path, "port": PORT } },
-                    "failurePolicy": "Fail", "sideEffects": "None", "timeoutSeconds": LONGEST.as_secs() + 1,
-                    "rules": [{ "apiGroups": [WORKLOAD.group], "apiVersions": [WORKLOAD.version],
-                        "operations": ["CREATE", "UPDATE"], "resources": [WORKLOAD.plural], "scope": "Namespaced" }],
-                }],
+                "webhooks": webhooks,
             })
         );
     }
@@ -66,7 +78,7 @@ fn d3_1_the_configurations_are_those_of_the_webhooks() {
 #[test]
 fn the_dev_overlay_calls_the_same_paths() {
     let overlay = shipped("overlays/dev/kustomization.yaml").to_string();
-    for path in [MUTATE_WORKLOAD_PATH, VALIDATE_WORKLOAD_PATH] {
+    for path in [MUTATE_WORKLOAD_PATH, VALIDATE_WORKLOAD_PATH, VALIDATE_DEPLOYMENT_PATH] {
         assert!(
             overlay.contains(&format!("https://host.docker.internal:{PORT}{path}")),
             "{path}"

@@ -1,6 +1,7 @@
 //! The routes over a stand-in for the servers of projects that notes what it is asked.
 #![allow(clippy::needless_pass_by_value, reason = "builders take json!(..) as it is written")]
 
+mod deployments;
 mod manifests;
 mod outage;
 mod projects;

@@ -1,0 +1,89 @@
+//! WorkloadDeployments: whoever makes one directly gets the rules of a Workload.
+//!
+//! What a living Workload asks for was reviewed with that Workload, so popcell's own writes keep passing: its template,
+//! networks and cities are not reviewed again. The Workload is read by the caller; what the WorkloadDeployment says of it
+//! is only a claim.
+
+use std::collections::BTreeSet;
+
+use popcell_api::{WorkloadDeploymentSpec, labels};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::field::{Faults, FieldError};
+use super::{check_template, is_deployment_reviewed, keys, placements, unknown};
+use crate::derived;
+use crate::names;
+use crate::object::{Fields, Object};
+
+/// The city of a WorkloadDeployment where it has to have a usable binding: it is new, and no Workload asks for it.
+/// `workload` is the one that it says it is made from, as it lives.
+pub fn city_to_review<'a>(old: Option<&Object>, new: &'a Object, workload: Option<&Object>) -> Option<&'a str> {
+    let city = new.text("/spec/cityCode")?;
+    let known = old.is_some_and(|old| old.text("/spec/cityCode") == Some(city))
+        || workload.is_some_and(|workload| derived::is_of(new, workload));
+    (is_deployment_reviewed(old, new) && !known).then_some(city)
+}
+
+/// All faults of a create (`old` is `None`) or an update. `cities` are the codes of usable LocationBindings, which are
+/// looked at where [`city_to_review`] says so.
+pub fn validate_deployment(
+    old: Option<&Object>,
+    new: &Object,
+    workload: Option<&Object>,
+    cities: &BTreeSet<&str>,
+) -> Vec<FieldError> {
+    if !is_deployment_reviewed(old, new) {
+        return Vec::new();
+    }
+    let mut faults = Faults::default();
+    let null = Value::Null;
+    let value = new.at("/spec").unwrap_or(&null);
+    let spec = match WorkloadDeploymentSpec::deserialize(value) {
+        Ok(spec) => spec,
+        Err(error) => {
+            faults.invalid("spec", "...", &format!("cannot be read: {error}"));
+            return faults.into_errors();
+        }
+    };
+    let exempt = (labels::WORKLOAD_UID, spec.workload_ref.uid.as_str());
+    keys::check_object(old, new, &[exempt], &mut faults);
+    // The API lets nobody change these.
+    if old.is_none() {
+        if let Err(error) = names::check_deployment(new.name()) {
+            faults.invalid("metadata.name", new.name(), &error.to_string());
+        }
+        faults.dns_label("spec.placementName", &spec.placement_name);
+    }
+    let city = spec.city_code.as_str();
+    if let Err(error) = names::check_city(city) {
+        faults.invalid("spec.cityCode", city, &error.to_string());
+    } else if city_to_review(old, new, workload).is_some_and(|city| !cities.contains(city)) {
+        let supported: Vec<&str> = cities.iter().copied().collect();
+        faults.not_supported("spec.cityCode", city, &supported);
+    }
+    let asked = workload.filter(|workload| derived::is_of(new, workload));
+    let settings = asked
+        .and_then(|workload| derived::placement(new, workload))
+        .and_then(|placement| placement.get("scaleSettings"));
+    if settings.is_none() || settings != new.at("/spec/scaleSettings") {
+        placements::scale("spec.scaleSettings", &spec.scale_settings, &mut faults);
+    }
+    let template = new.at("/spec/template");
+    let was_reviewed = asked.is_some_and(|workload| workload.at("/spec/template") == template);
+    let is_kept = old.is_some_and(|old| old.at("/spec/template") == template && !grows(old, new));
+    if !was_reviewed && !is_kept {
+        check_template(&spec.template, &mut faults);
+        if let Some(template) = template {
+            // The schema of a Workload refuses these; that of a WorkloadDeployment keeps them for later releases.
+            unknown::check(template, &spec.template, &mut faults);
+        }
+    }
+    faults.into_errors()
+}
+
+/// Whether more is to run.
+fn grows(old: &Object, new: &Object) -> bool {
+    const COUNT: &str = "/spec/scaleSettings/minReplicas";
+    new.int(COUNT) > old.int(COUNT)
+}

@@ -1,0 +1,135 @@
+//! WorkloadDeployments that tenants make directly, in cities that their project may use and in others.
+
+use super::*;
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+
+fn binding(city: &str) -> Value {
+    let mut binding = location_binding();
+    binding["metadata"]["name"] = json!(city.to_lowercase());
+    binding["spec"]["topology"]["topology.datum.net/city-code"] = json!(city);
+    binding
+}
+
+/// One of a tenant's, that has its finalizer already.
+fn direct(name: &str, city: &str) -> Value {
+    let mut one = deployment("default", name, name);
+    one["metadata"]["finalizers"] = json!(["compute.datumapis.com/federator"]);
+    one["spec"]["cityCode"] = json!(city);
+    one
+}
+
+async fn bench(script: &Arc<Script>) -> Told {
+    script.say(
+        &format!("project single GET {NAMESPACES}/default"),
+        200,
+        json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } }),
+    );
+    let told = told(script, &["single"]).await;
+    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
+    told
+}
+
+fn of(kind: &str, name: &str) -> String {
+    match kind {
+        "policy" => format!("hub POST /apis/policy.karmada.io/v1alpha1/namespaces/{name}/propagationpolicies"),
+        _ => format!("hub POST {DEPLOYMENTS}/{name}/workloaddeployments"),
+    }
+}
+
+#[tokio::test]
+async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one() {
+    let script = Arc::<Script>::default();
+    let told = bench(&script).await;
+    for (name, city) in [("served", "DFW"), ("mine", "LHR")] {
+        told.put(&project("single"), WORKLOAD_DEPLOYMENT, direct(name, city));
+    }
+    let federation = |name: &str| Key::new(&project("single"), "default", name);
+    let policy = |name: &str| Key::new(&Plane::Hub, "ns-n1", name);
+    let status = |name: &str| format!("project single PATCH {DEPLOYMENTS}/default/workloaddeployments/{name}/status");
+    told.pass("federation", &federation("mine")).await;
+    told.pass("policy", &policy("city-lhr")).await;
+    assert_eq!(
+        script.writes(),
+        [
+            status("mine"),
+            "project single POST /apis/events.k8s.io/v1/namespaces/default/events".to_owned()
+        ]
+    );
+    told.pass("federation", &federation("served")).await;
+    told.pass("policy", &policy("city-dfw")).await;
+    let writes = script.writes();
+    assert!(
+        writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
+        "{writes:?}"
+    );
+    // The binding comes: whom it concerns is woken, and nobody else.
+    told.dispatch.lead();
+    let woken = |change: &Change| {
+        let lanes = told.dispatch.lanes().iter();
+        let mut all: Vec<String> = lanes
+            .filter(|lane| ["federation", "policy"].contains(&lane.reconciler.name()))
+            .flat_map(|lane| {
+                lane.reconciler
+                    .wake(&told.world, &project("single"), LOCATION_BINDING, change)
+            })
+            .map(|key| key.name)
+            .collect();
+        all.sort();
+        all
+    };
+    let came = Change::Applied {
+        before: None,
+        now: Arc::new(serde_json::from_value(binding("LHR")).unwrap()),
+    };
+    assert_eq!(woken(&came), ["city-lhr", "mine"]);
+    assert_eq!(woken(&Change::Listed), ["city-dfw", "city-lhr", "mine", "served"]);
+    told.put(&project("single"), LOCATION_BINDING, binding("LHR"));
+    told.pass("federation", &federation("mine")).await;
+    told.pass("policy", &policy("city-lhr")).await;
+    let writes = script.writes();
+    assert!(
+        writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
+        "{writes:?}"
+    );
+}
+
+#[tokio::test]
+async fn before_the_bindings_are_listed_nothing_is_made_of_what_a_tenant_made() {
+    let script = Arc::<Script>::default();
+    script.say(
+        &format!("project single GET {NAMESPACES}/default"),
+        200,
+        json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } }),
+    );
+    let told = Told::answering(management(true), &["single"], script.answer()).await;
+    for kind in [
+        NAMESPACE,
+        WORKLOAD_DEPLOYMENT,
+        PROPAGATION_POLICY,
+        RESOURCE_BINDING,
+        CLUSTER,
+        INSTANCE,
+    ] {
+        told.list(&Plane::Hub, kind, Vec::new());
+    }
+    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
+    for kind in [WORKLOAD, INSTANCE] {
+        told.list(&project("single"), kind, Vec::new());
+    }
+    told.list(&project("single"), WORKLOAD_DEPLOYMENT, vec![direct("mine", "DFW")]);
+    told.pass("federation", &Key::new(&project("single"), "default", "mine"))
+        .await;
+    told.pass("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw")).await;
+    let writes = script.writes();
+    assert!(writes.iter().all(|line| !line.starts_with("hub ")), "{writes:?}");
+    told.list(&project("single"), LOCATION_BINDING, vec![binding("DFW")]);
+    told.pass("federation", &Key::new(&project("single"), "default", "mine"))
+        .await;
+    told.pass("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw")).await;
+    let writes = script.writes();
+    assert!(
+        writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
+        "{writes:?}"
+    );
+}
