@@ -65,6 +65,7 @@ impl Controllers {
         let applier = Applier::new(planes.clone(), options, meters.clone());
         let rules = Rules {
             project_grace: settings.project_grace,
+            cell_grace: settings.cell_grace,
             reclaim_orphans: settings.reclaim_orphans,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
