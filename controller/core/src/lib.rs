@@ -38,6 +38,8 @@ pub mod priority;
 pub mod projection;
 pub mod quantity;
 pub mod remote;
+pub mod rewind;
+pub mod roster;
 pub mod sizing;
 pub mod slots;
 pub mod sources;
