@@ -17,15 +17,17 @@ use super::{ListFormat, cluster::Cluster, source::duration};
 #[command(after_help = "\
 An orphan is an object of ours on the hub whose project, whose Namespace or whose WorkloadDeployment is gone, by a live answer
 of the server that would have it. What belongs to a project that is away is listed as unknown and never deleted. Before each
-delete the server is asked again, and an object that has changed since is left alone.
+delete the server is asked again, and an object that has changed since is left alone. In mode single each hub namespace says on
+which server its project is; what another server does not have is no orphan.
 
-Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 4 a server or a project could not be asked.
+Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 2 --yes has another number than there are orphans, or
+--project-kubeconfig leads to another server than the project's; 4 a server or a project could not be asked.
 
 Examples:
   popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config
   popcell orphans --kubeconfig karmada.config --mode milo --project-kubeconfig milo.config -o json
   popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --delete --dry-run
-  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --namespace ns-1d2e --delete --yes")]
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --namespace ns-1d2e --delete --yes=28")]
 pub struct Orphans {
     /// Look at this namespace of the hub only
     #[arg(long, value_name = "NAME")]
@@ -33,9 +35,9 @@ pub struct Orphans {
     /// Delete what is found; asks before on a terminal
     #[arg(long)]
     pub delete: bool,
-    /// Delete without asking
-    #[arg(long, requires = "delete")]
-    pub yes: bool,
+    /// Delete without asking, if exactly so many objects are orphans: the number that the list says
+    #[arg(long, value_name = "COUNT", requires = "delete")]
+    pub yes: Option<usize>,
     /// Say what --delete would do, and do nothing
     #[arg(long, requires = "delete")]
     pub dry_run: bool,

@@ -3,10 +3,10 @@
 use popcell_api::annotations;
 use popcell_core::{
     object::{Fields as _, Object},
-    plan::{Action, Delete, Patch, Proof, Target},
+    plan::{Action, Delete, Patch, Plane, Proof, Target},
 };
 
-use super::look::Planes;
+use super::look::{Planes, identity_of};
 use crate::planes::{Answer, PlaneError};
 
 /// What became of one object.
@@ -76,6 +76,12 @@ impl Planes {
                 let server = self.of(plane)?;
                 let left = server.metadata(&kind.resource(), Some(namespace), selector).await?;
                 Ok((!left.is_empty()).then(|| format!("{} {} left in it", left.len(), kind.plural)))
+            }
+            Proof::Server { project, uid } => {
+                let found = identity_of(&self.of(&Plane::Project(project.clone()))?).await?;
+                let other = found != *uid;
+                Ok(other
+                    .then(|| format!("the project's server is another: its kube-system has uid {found}, not {uid}")))
             }
             Proof::ProjectGone { project, uid } => {
                 let found = self.discovered(project).await?;

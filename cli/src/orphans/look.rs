@@ -10,7 +10,7 @@ use popcell_api::{
 use popcell_controller_runtime::planes::SINGLE;
 use popcell_core::{
     conditions::says,
-    identity,
+    identity::{self, SYSTEM_NAMESPACE},
     object::{Fields as _, Object},
     plan::{NAMESPACE, Plane},
 };
@@ -132,12 +132,19 @@ impl Planes {
         let Some((_, name)) = identity::of_namespace(hub_namespace) else {
             return Ok(Project::Unknown("its labels do not say whose it is".to_owned()));
         };
-        let (server, uid) = match &self.projects {
+        let (server, uid, server_uid) = match &self.projects {
             Projects::Single(server) if id == SINGLE => {
-                if identity_of(server).await? == self.identity {
+                let found = identity_of(server).await?;
+                if found == self.identity {
                     return Ok(Project::Unknown(is_the_hub(server)));
                 }
-                (server.clone(), None)
+                if found.is_empty() {
+                    return Ok(Project::Unknown(format!(
+                        "{} has no namespace {SYSTEM_NAMESPACE}, which says which server it is",
+                        server.name()
+                    )));
+                }
+                (server.clone(), None, Some(found))
             }
             Projects::Single(_) => {
                 return Ok(Project::Unknown(format!(
@@ -148,14 +155,18 @@ impl Planes {
                 let Some((uid, ready)) = self.living(id).await? else {
                     return Ok(Project::Gone);
                 };
-                let of_project = identity::Project { id, uid: Some(&uid) };
+                let of_project = identity::Project {
+                    id,
+                    uid: Some(&uid),
+                    server: None,
+                };
                 if !identity::same_project(hub_namespace, of_project) {
                     return Ok(Project::Gone);
                 }
                 if !ready {
                     return Ok(Project::Unknown("the project is not Ready".to_owned()));
                 }
-                (self.projects.of(id)?, Some(uid))
+                (self.projects.of(id)?, Some(uid), None)
             }
         };
         // The list first: a server that does not serve the kind, or a gateway that answers 404 to everything, proves nothing.
@@ -165,6 +176,7 @@ impl Planes {
         let namespace = server.get(&NAMESPACE.resource(), None, name).await?;
         Ok(Project::Engaged {
             uid,
+            server: server_uid,
             namespace: namespace.map(Box::new),
             deployments,
         })
@@ -204,8 +216,8 @@ impl Planes {
 }
 
 /// Tells servers apart, whatever they are called.
-async fn identity_of(server: &Server) -> Result<String, PlaneError> {
-    let system = server.get(&NAMESPACE.resource(), None, "kube-system").await?;
+pub(super) async fn identity_of(server: &Server) -> Result<String, PlaneError> {
+    let system = server.get(&NAMESPACE.resource(), None, SYSTEM_NAMESPACE).await?;
     Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
 }
 

@@ -36,9 +36,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub fn run(args: &Orphans, console: &mut Console) -> Ended {
-    let asks = args.delete && !args.yes && !args.dry_run;
+    let asks = args.delete && args.yes.is_none() && !args.dry_run;
     if asks && !std::io::stdin().is_terminal() {
-        let text = "nobody can be asked here: give --yes with --delete, or look first with --dry-run";
+        let text =
+            "stdin is not a terminal: confirm with --yes=COUNT, the number of orphans in the list; --dry-run prints it";
         return Err(Failure::Usage(text.to_owned()));
     }
     crate::runtime()?.block_on(orphans(args, asks, console))
@@ -55,10 +56,20 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
         print::table(&found, Timestamp::now(), &mut console.out)?;
         writeln!(console.err, "{}", print::summary(&found))?;
     }
-    let anything = found.iter().any(|row| row.verdict == Verdict::Orphan);
-    let deletes = args.delete && anything;
+    if let Some(wrong) = wrong_server(&subjects) {
+        if args.delete {
+            return Err(Failure::Usage(wrong));
+        }
+        writeln!(console.err, "warning: {wrong}")?;
+    }
+    let agreed = orphaned(&found);
+    let deletes = args.delete && !agreed.is_empty();
     if deletes && args.dry_run {
         would(args, &subjects, console)?;
+        writeln!(console.err, "to delete all {0} orphans: --yes={0}", agreed.len())?;
+    }
+    if deletes && !args.dry_run {
+        check_count(args.yes, agreed.len())?;
     }
     if !deletes || args.dry_run || (asks && !confirmed(&found, planes.hub.name(), console)?) {
         if args.output == ListFormat::Json {
@@ -66,12 +77,46 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
         }
         return Ok(verdict(&found));
     }
-    let (done, left) = clean(args, &planes, subjects, console).await?;
+    let (done, left) = clean(args, &planes, subjects, &agreed, console).await?;
     match args.output {
         ListFormat::Json => writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, Some(&done)))?,
         ListFormat::Text => writeln!(console.err, "left: {}", print::summary(&left))?,
     }
     Ok(verdict(&left))
+}
+
+/// What is deleted: nothing that the list does not name.
+fn orphaned(rows: &[Row]) -> Vec<Target> {
+    let orphans = rows.iter().filter(|row| row.verdict == Verdict::Orphan);
+    orphans.map(|row| row.target.clone()).collect()
+}
+
+/// Who says how many they expect is refused where there are more or fewer: a script was written for another state.
+fn check_count(expected: Option<usize>, found: usize) -> Result<(), Failure> {
+    match expected {
+        Some(expected) if expected != found => Err(Failure::Usage(format!(
+            "--yes={expected} was given, and {found} objects are orphans: nothing was deleted; read the list, then confirm with \
+             --yes={found}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Why the kubeconfig of the project cannot be the right one: nothing on the hub is of its server.
+fn wrong_server(subjects: &[Subject]) -> Option<String> {
+    let is_of_it = |one: &Subject| matches!(one.standing(), Standing::Current | Standing::Outlived);
+    if subjects.iter().any(is_of_it) {
+        return None;
+    }
+    let doubtful = |one: &&Subject| matches!(one.standing(), Standing::Elsewhere | Standing::Unproven);
+    let first = subjects.iter().find(doubtful)?;
+    let why = row::why(first);
+    Some(format!(
+        "--project-kubeconfig leads to a server that nothing on the hub is of, so nothing can be deleted on its word. Namespace \
+         {}: {why}. Give the kubeconfig of the project; if its old server is lost for good, set the annotation to the uid of \
+         kube-system of this server",
+        first.namespace.name()
+    ))
 }
 
 fn all_rows(subjects: &[Subject]) -> Vec<Row> {
@@ -126,12 +171,13 @@ fn confirmed(rows: &[Row], server: &str, console: &mut Console) -> Result<bool, 
     Ok(yes)
 }
 
-/// Deletes what can be deleted, looks again, and goes on while that changes something. Gives what was done, and what is
+/// Deletes what was agreed to and can be deleted, looks again, and goes on while that changes something. Gives what was done, and what is
 /// left.
 async fn clean(
     args: &Orphans,
     planes: &Planes,
     mut subjects: Vec<Subject>,
+    agreed: &[Target],
     console: &mut Console,
 ) -> Result<(Vec<(Target, Outcome)>, Vec<Row>), Failure> {
     let end = Instant::now().checked_add(args.wait);
@@ -139,7 +185,8 @@ async fn clean(
     loop {
         let mut again = false;
         for subject in &subjects {
-            for action in wanted(args, subject) {
+            let of_list = |action: &Action| !matches!(action, Action::Delete(_)) || agreed.contains(action.target());
+            for action in wanted(args, subject).into_iter().filter(of_list) {
                 let outcome = planes.carry_out(&action).await;
                 let outcome = outcome.unwrap_or_else(|error| Outcome::Left(error.to_string()));
                 let is_over = matches!(outcome, Outcome::Left(_));

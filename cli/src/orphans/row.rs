@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use popcell_api::{annotations, kind};
 use popcell_core::{
+    identity,
     object::Fields as _,
     plan::{NAMESPACE, Plane, Target},
 };
@@ -67,6 +68,12 @@ pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
             .collect();
     }
     let why = why(subject);
+    if subject.standing() == Standing::Elsewhere {
+        let marked = subject.deployments.iter().filter(|one| one.marked());
+        let marked = marked.map(|one| Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one));
+        let all = std::iter::once(own).chain(marked);
+        return all.map(|target| row(&target, Verdict::Kept, why.clone())).collect();
+    }
     let foreseen = subject.foresee(now);
     let mut rows: Vec<Row> = foreseen
         .doomed
@@ -75,14 +82,16 @@ pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
         .collect();
     let is_there = |rows: &[Row], target: &Target| rows.iter().any(|row| row.target == *target);
     for target in &foreseen.stays {
-        let why = if target.kind == NAMESPACE {
+        let why = if subject.standing() == Standing::Unproven {
+            why.clone()
+        } else if target.kind == NAMESPACE {
             format!("{why}; it does not say which Project it was for")
         } else {
             format!("{why}; it is not marked as ours")
         };
         rows.push(row(target, Verdict::Kept, why));
     }
-    if subject.standing() != Standing::Current && !is_there(&rows, &own) {
+    if !matches!(subject.standing(), Standing::Current | Standing::Unproven) && !is_there(&rows, &own) {
         rows.push(row(
             &own,
             Verdict::Kept,
@@ -94,7 +103,8 @@ pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
     rows
 }
 
-fn why(subject: &Subject) -> String {
+/// Why the objects of a hub namespace are what they are, for people.
+pub(super) fn why(subject: &Subject) -> String {
     let (project, namespace) = subject.owner();
     match (subject.standing(), &subject.project) {
         (Standing::Current, _) => format!("no such WorkloadDeployment in {namespace} of the project"),
@@ -102,6 +112,16 @@ fn why(subject: &Subject) -> String {
             format!("namespace {namespace} of the project was made anew")
         }
         (Standing::Outlived, _) => format!("namespace {namespace} of the project is gone"),
+        (Standing::Unproven, _) => format!(
+            "namespace {namespace} is not on the project's server, and no annotation {} says that this server had it",
+            annotations::UPSTREAM_SERVER_UID
+        ),
+        (Standing::Elsewhere, _) => format!(
+            "its project is on another server: its annotation {} is {}, the server of --project-kubeconfig has {}",
+            annotations::UPSTREAM_SERVER_UID,
+            identity::server_of(&subject.namespace).unwrap_or_default(),
+            subject.server()
+        ),
         (Standing::Gone, state) => {
             let what = match state {
                 Project::Engaged { .. } => "was made anew",

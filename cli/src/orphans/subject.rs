@@ -38,6 +38,8 @@ pub(super) enum Project {
     Engaged {
         /// Uid of the Project; only in mode `milo`.
         uid: Option<String>,
+        /// Uid of its `kube-system`; only in mode `single`.
+        server: Option<String>,
         /// Its Namespace; `None` = NotFound.
         namespace: Option<Box<Object>>,
         /// All WorkloadDeployments in that Namespace.
@@ -56,6 +58,10 @@ pub(super) enum Standing {
     Current,
     /// The project's Namespace is gone, or was made anew.
     Outlived,
+    /// The project's Namespace is not there, and nothing says that this server is the one that had it.
+    Unproven,
+    /// The hub namespace says that its project is on another server than the one that was given.
+    Elsewhere,
     /// The project is gone, or was made anew.
     Gone,
     /// See [`Project::Unknown`].
@@ -81,22 +87,45 @@ impl Subject {
         match &self.project {
             Project::Unknown(_) => Standing::Unknown,
             Project::Gone => Standing::Gone,
-            Project::Engaged { uid, .. } if !self.is_of(uid.as_deref()) => Standing::Gone,
-            Project::Engaged { namespace, .. } if identity::is_current(&self.namespace, namespace.as_deref()) => {
-                Standing::Current
-            }
-            Project::Engaged { .. } => Standing::Outlived,
+            Project::Engaged {
+                uid, server, namespace, ..
+            } => self.standing_in(uid.as_deref(), server.as_deref(), namespace.as_deref()),
         }
     }
 
-    fn is_of(&self, uid: Option<&str>) -> bool {
-        let id = self.owner().0;
-        identity::same_project(&self.namespace, identity::Project { id, uid })
+    fn standing_in(&self, uid: Option<&str>, server: Option<&str>, namespace: Option<&Object>) -> Standing {
+        let of = |uid, server| identity::Project {
+            id: self.owner().0,
+            uid,
+            server,
+        };
+        if identity::is_of_another_server(&self.namespace, of(None, server)) {
+            Standing::Elsewhere
+        } else if !identity::same_project(&self.namespace, of(uid, None)) {
+            Standing::Gone
+        } else if identity::is_current(&self.namespace, namespace) {
+            Standing::Current
+        } else if uid.is_none() && identity::server_of(&self.namespace).is_none() {
+            Standing::Unproven
+        } else {
+            Standing::Outlived
+        }
     }
 
-    /// The controller's decision, with `--reclaim-orphans`; and that on the policies of a namespace that nothing can fill
+    /// Uid of the server that was given; empty where it is not asked for.
+    pub(super) fn server(&self) -> &str {
+        match &self.project {
+            Project::Engaged { server, .. } => server.as_deref().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
+    /// The controller's decision, with `--reclaim-orphans`; nothing where another server would have to be asked; and that on the policies of a namespace that nothing can fill
     /// again.
     pub(super) fn plan(&self, grace: Duration, now: Timestamp) -> Plan {
+        if self.standing() == Standing::Elsewhere {
+            return Plan::default();
+        }
         let in_project: Vec<&Object> = match &self.project {
             Project::Engaged { deployments, .. } => deployments.iter().collect(),
             _ => Vec::new(),
@@ -104,8 +133,11 @@ impl Subject {
         let project = match &self.project {
             Project::Unknown(_) => ProjectState::Away,
             Project::Gone => ProjectState::Gone,
-            Project::Engaged { uid, namespace, .. } => ProjectState::Engaged {
+            Project::Engaged {
+                uid, server, namespace, ..
+            } => ProjectState::Engaged {
                 uid: uid.as_deref(),
+                server: server.as_deref(),
                 namespace: Observed::Known(namespace.as_deref()),
                 deployments: Observed::Known(&in_project),
             },

@@ -46,6 +46,29 @@ fn nothing_but_a_yes_is_one() {
 }
 
 #[test]
+fn a_script_says_how_many_it_expects() {
+    assert!(check_count(Some(28), 28).is_ok() && check_count(None, 28).is_ok());
+    for (given, found) in [(0, 28), (27, 28), (29, 28)] {
+        let Err(failure) = check_count(Some(given), found) else {
+            panic!("{given}");
+        };
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(failure.to_string().ends_with("--yes=28"), "{failure}");
+    }
+}
+
+#[test]
+fn a_server_that_nothing_is_of_is_the_wrong_one() {
+    use subject::tests::single;
+    let wrong = |subjects: &[Subject]| wrong_server(subjects).is_some();
+    assert!(!wrong(&[]));
+    assert!(wrong(&[single(Some("s1"), "s2")]) && wrong(&[single(None, "s2")]));
+    assert!(wrong(&[single(Some("s1"), "s2"), single(None, "s2")]));
+    // A project that has moved has namespaces of both.
+    assert!(!wrong(&[single(Some("s1"), "s2"), single(Some("s2"), "s2")]));
+}
+
+#[test]
 fn an_outcome_is_told_once_until_it_changes() {
     let target = row(Verdict::Orphan).target;
     let mut done = Vec::new();

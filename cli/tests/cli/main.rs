@@ -16,6 +16,7 @@ mod hello;
 mod interpret;
 mod interrupt;
 mod karmada;
+mod orphans;
 mod plane;
 mod program;
 mod server;

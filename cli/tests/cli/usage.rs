@@ -41,6 +41,9 @@ fn nonsense_is_a_usage_error() {
         &["check", "--url", "https://127.0.0.1:1/"],
         &["orphans"],
         &["orphans", "--project-kubeconfig", "a", "--yes"],
+        &["orphans", "--project-kubeconfig", "a", "--yes=1"],
+        &["orphans", "--project-kubeconfig", "a", "--delete", "--yes"],
+        &["orphans", "--project-kubeconfig", "a", "--delete", "--yes=some"],
         &["orphans", "--project-kubeconfig", "a", "--dry-run"],
         &["orphans", "--project-kubeconfig", "a", "--mode", "kind"],
         &[

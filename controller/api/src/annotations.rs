@@ -22,6 +22,9 @@ pub const UPSTREAM_GENERATION: &str = "compute.datumapis.com/upstream-generation
 pub const UPSTREAM_UID: &str = "compute.datumapis.com/upstream-uid";
 /// On the hub Namespace: uid of the Project; in milo mode only.
 pub const UPSTREAM_PROJECT_UID: &str = "compute.datumapis.com/upstream-project-uid";
+/// On the hub Namespace: uid of the `kube-system` Namespace of the project's API server; in single mode only. Set it by hand to
+/// say that another server has become, or was, the project.
+pub const UPSTREAM_SERVER_UID: &str = "compute.datumapis.com/upstream-server-uid";
 /// On the hub Namespace: RFC 3339 time at which its project was found to be gone.
 pub const PROJECT_GONE_SINCE: &str = "compute.datumapis.com/project-gone-since";
 

@@ -25,6 +25,10 @@ pub const UPSTREAM_INTERPRETER: &str = "workloaddeployment";
 pub const LEASE: &str = "e98b06c6.datumapis.com";
 /// ConfigMap in a cell, in the program's namespace: projects that may hold claims of the cell.
 pub const CLAIM_PROJECTS: &str = "popcell-claim-projects";
+/// ConfigMap in the program's namespace that a person makes to release the deletion guard of a program without a Lease.
+pub const DELETION_GUARD: &str = "popcell-deletion-guard";
+/// ConfigMap in the hub, in the program's namespace: cells whose Cluster is absent or another one's, and since when.
+pub const ABSENT_CELLS: &str = "popcell-absent-cells";
 /// ConfigMap in the hub, in the program's namespace: cells that `popcell cell remove` has declared gone.
 pub const REMOVED_CELLS: &str = "popcell-removed-cells";
 

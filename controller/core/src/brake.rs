@@ -1,16 +1,23 @@
-//! The brake on mass deletion (design.md 7.4): a wrong first look after a start or a relist must not delete the world.
+//! The deletion guard: a wrong first look after a start or a relist, or a plane that was restored from an old backup, must not
+//! delete the world.
 //!
-//! The runtime tells when a (plane, kind) was listed anew. Before the first delete there that the brake counts, it tallies
-//! the plans of all keys and asks. Deletes that are [`crate::plan::Brake::Exempt`] are never asked about.
+//! Every difference counts, not only the first after a list: before a delete that the guard counts, the runtime tallies the
+//! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
+//! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::Brake::Unless`]) and never asked
+//! about, and neither is [`crate::plan::Brake::Exempt`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use popcell_api::kind::Kind;
+use popcell_api::kind::{Kind, PROJECT};
 
-use crate::plan::{Action, Brake, Plan, Plane};
+use crate::plan::{Action, Brake, Delete, Plan, Plane, Proof};
 
 /// More than so many deletes, and more than half of ours, are held.
 pub const FREE_DELETES: usize = 20;
+/// The same for projects: the end of one is the end of all that it has.
+pub const FREE_PROJECTS: usize = 3;
+/// In place of a kind, where all of a plane is held ([`Brakes::rewound`]).
+pub const ALL_KINDS: &str = "*";
 
 /// What is to be done with the deletes of one (plane, kind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,94 +26,154 @@ pub enum Verdict {
     Go,
     /// Send none; `first` when this is news, to be told once by event and metric.
     Hold {
-        /// Whether the brake came on with this question.
+        /// Whether the guard came on with this question.
         first: bool,
     },
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    #[default]
-    Fresh,
+    /// So many deletes of the last difference may still go without a question.
+    Watching(usize),
     Held,
-    Free,
+    /// Until the difference that was released is small.
+    Released,
 }
 
-/// The brakes of all planes and kinds.
+impl Default for State {
+    fn default() -> Self {
+        Self::Watching(0)
+    }
+}
+
+/// The guards of all planes and kinds.
 #[derive(Clone, Debug, Default)]
 pub struct Brakes {
     states: HashMap<(Plane, &'static str), State>,
+    rewound: BTreeSet<Plane>,
 }
 
 impl Brakes {
-    /// The store of a plane and kind was listed anew: its first difference counts again.
+    /// The store of a plane and kind was listed anew: what was let go or released was of the list before.
     pub fn relisted(&mut self, plane: &Plane, kind: Kind) {
-        self.states.insert((plane.clone(), kind.kind), State::Fresh);
+        self.states.insert((plane.clone(), kind.kind), State::default());
     }
 
-    /// A plane that left takes its brakes along.
+    /// The versions of a plane went back, as after the restore of a backup: nothing is deleted there, and nothing because of
+    /// what it does not have, until that is released. Says whether this is news.
+    pub fn rewound(&mut self, plane: &Plane) -> bool {
+        self.rewound.insert(plane.clone())
+    }
+
+    /// Whether a delete rests on a plane whose versions went back.
+    pub fn is_rewound(&self, delete: &Delete) -> bool {
+        let unless = match &delete.brake {
+            Brake::Unless(proof) => Some(proof.as_ref()),
+            _ => None,
+        };
+        let planes = delete.proofs.iter().chain(unless).filter_map(Proof::plane);
+        !self.rewound.is_empty()
+            && planes
+                .chain([&delete.target.plane])
+                .any(|plane| self.rewound.contains(plane))
+    }
+
+    /// A plane that left takes its guards along.
     pub fn forget(&mut self, plane: &Plane) {
         self.states.retain(|(one, _), _| one != plane);
+        self.rewound.remove(plane);
     }
 
-    /// Whether deletes of a plane and kind need no question: their first difference was small, or was released.
-    pub fn is_free(&self, plane: &Plane, kind: Kind) -> bool {
-        self.states.get(&(plane.clone(), kind.kind)) == Some(&State::Free)
+    /// Whether a delete of a plane and kind needs no question, and is counted so: it is one of a difference that was small,
+    /// or that was released.
+    pub fn passes(&mut self, plane: &Plane, kind: Kind) -> bool {
+        match self.states.get_mut(&(plane.clone(), kind.kind)) {
+            Some(State::Watching(left)) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            Some(State::Released) => true,
+            _ => false,
+        }
     }
 
     /// Whether deletes of a plane and kind are held.
     pub fn is_held(&self, plane: &Plane, kind: Kind) -> bool {
-        self.states.get(&(plane.clone(), kind.kind)) == Some(&State::Held)
+        self.is(plane, kind, State::Held)
+    }
+
+    /// Whether deletes of a plane and kind were released, and are not done yet.
+    pub fn is_released(&self, plane: &Plane, kind: Kind) -> bool {
+        self.is(plane, kind, State::Released)
+    }
+
+    fn is(&self, plane: &Plane, kind: Kind, state: State) -> bool {
+        self.states.get(&(plane.clone(), kind.kind)) == Some(&state)
     }
 
     /// Asks with the whole difference: how many objects of ours there are, and how many of them would be deleted.
     ///
-    /// A brake that holds is asked again at each difference, and opens when the world has recovered.
+    /// A guard that holds is asked again at each difference, and opens when the planes have recovered.
     pub fn judge(&mut self, plane: &Plane, kind: Kind, ours: usize, doomed: usize) -> Verdict {
         let state = self.states.entry((plane.clone(), kind.kind)).or_default();
-        match (*state, is_mass(ours, doomed)) {
-            (State::Free, _) => Verdict::Go,
-            (State::Fresh, true) => {
+        match (*state, is_mass(kind, ours, doomed)) {
+            (State::Watching(_), true) => {
                 *state = State::Held;
                 Verdict::Hold { first: true }
             }
             (State::Held, true) => Verdict::Hold { first: false },
-            // No delete at all is no difference yet: the next one is still the first.
-            (State::Fresh, false) if doomed == 0 => Verdict::Go,
-            (State::Fresh | State::Held, false) => {
-                *state = State::Free;
+            (State::Released, true) => Verdict::Go,
+            (_, false) => {
+                // The one that is asked about goes beside them. More than a few may be of another difference by then.
+                *state = State::Watching(doomed.saturating_sub(1).min(free(kind)));
                 Verdict::Go
             }
         }
     }
 
-    /// Opens every brake that holds, once: annotation `mass-delete: allow` on our Lease. The caller takes the annotation
+    /// Opens every guard that holds, once: annotation `mass-delete: allow` on our Lease. The caller takes the annotation
     /// away. Says which were held.
     pub fn release(&mut self) -> Vec<(Plane, &'static str)> {
         let held = self.states.iter_mut().filter(|(_, state)| **state == State::Held);
-        held.map(|((plane, kind), state)| {
-            *state = State::Free;
-            (plane.clone(), *kind)
-        })
-        .collect()
+        let mut released: Vec<_> = held
+            .map(|((plane, kind), state)| {
+                *state = State::Released;
+                (plane.clone(), *kind)
+            })
+            .collect();
+        released.extend(
+            std::mem::take(&mut self.rewound)
+                .into_iter()
+                .map(|plane| (plane, ALL_KINDS)),
+        );
+        released
     }
 
-    /// Planes and kinds whose brake holds.
+    /// Planes and kinds whose guard holds.
     pub fn held(&self) -> impl Iterator<Item = (&Plane, &'static str)> {
         let held = |(_, state): &(_, &State)| **state == State::Held;
-        self.states.iter().filter(held).map(|((plane, kind), _)| (plane, *kind))
+        let held = self.states.iter().filter(held).map(|((plane, kind), _)| (plane, *kind));
+        held.chain(self.rewound.iter().map(|plane| (plane, ALL_KINDS)))
     }
 }
 
 /// More than half of ours, and more than a few.
-pub fn is_mass(ours: usize, doomed: usize) -> bool {
-    doomed > FREE_DELETES && doomed.saturating_mul(2) > ours
+pub fn is_mass(kind: Kind, ours: usize, doomed: usize) -> bool {
+    doomed > free(kind) && doomed.saturating_mul(2) > ours
 }
 
-/// Deletes in a plan that the brake counts, by plane and kind.
+fn free(kind: Kind) -> usize {
+    if kind.kind == PROJECT.kind {
+        FREE_PROJECTS
+    } else {
+        FREE_DELETES
+    }
+}
+
+/// Deletes in a plan that the guard counts, by plane and kind.
 pub fn counted(plan: &Plan) -> impl Iterator<Item = (&Plane, &'static str)> {
     plan.actions.iter().filter_map(|action| match action {
-        Action::Delete(delete) if delete.brake == Brake::Applies => {
+        Action::Delete(delete) if matches!(delete.brake, Brake::Applies | Brake::Unless(_)) => {
             Some((&delete.target.plane, delete.target.kind.kind))
         }
         _ => None,
@@ -142,16 +209,80 @@ mod tests {
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(false));
         assert_eq!(brakes.held().count(), 1);
         assert!(brakes.is_held(&Plane::Hub, INSTANCE) && !brakes.is_held(&Plane::Cell, INSTANCE));
-        // Another kind and another plane have brakes of their own.
+        // Another kind and another plane have guards of their own.
         assert_eq!(brakes.judge(&Plane::Hub, WORKLOAD_DEPLOYMENT, 100, 1), Verdict::Go);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 1), Verdict::Go);
-        assert!(brakes.is_free(&Plane::Hub, INSTANCE) && !brakes.is_free(&Plane::Cell, INSTANCE));
-        // After the first difference a user may delete as much as he likes, until the next list.
-        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
-        brakes.relisted(&Plane::Hub, INSTANCE);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(true));
         assert_eq!(brakes.release(), [(Plane::Hub, INSTANCE.kind)]);
         assert_eq!(brakes.release(), []);
+        assert!(brakes.is_released(&Plane::Hub, INSTANCE));
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
+        assert!(brakes.passes(&Plane::Hub, INSTANCE));
+        // What was released is done: the next one is another.
+        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 30, 0), Verdict::Go);
+        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 30, 30), hold(true));
+        brakes.relisted(&Plane::Hub, INSTANCE);
+        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 30, 30), hold(true));
+    }
+
+    #[test]
+    fn a_small_difference_frees_its_own_deletes_and_no_others() {
+        let mut brakes = Brakes::default();
+        assert!(!brakes.passes(&Plane::Hub, INSTANCE), "nobody has asked yet");
+        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 3), Verdict::Go);
+        let passed = (0..5).filter(|_| brakes.passes(&Plane::Hub, INSTANCE)).count();
+        assert_eq!(passed, 2, "the third is the one that was asked about");
+        assert!(!brakes.passes(&Plane::Cell, INSTANCE));
+        // Many that are no more than half go in steps.
+        assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 1000, 400), Verdict::Go);
+        let passed = (0..400).filter(|_| brakes.passes(&Plane::Hub, INSTANCE)).count();
+        assert_eq!(passed, FREE_DELETES);
+        assert_eq!(
+            brakes.judge(&Plane::Hub, INSTANCE, 100, 100),
+            Verdict::Hold { first: true }
+        );
+        assert!(!brakes.passes(&Plane::Hub, INSTANCE));
+    }
+
+    #[test]
+    fn of_projects_few_are_many() {
+        for (ours, gone, held) in [
+            (4, 4, true),
+            (3, 3, false),
+            (7, 4, true),
+            (8, 4, false),
+            (100, 50, false),
+        ] {
+            let verdict = Brakes::default().judge(&Plane::Hub, PROJECT, ours, gone);
+            assert_eq!(verdict != Verdict::Go, held, "{gone} of {ours}");
+        }
+    }
+
+    #[test]
+    fn a_plane_that_went_back_holds_all_that_rests_on_it_until_it_is_released() {
+        let object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a", "uid": "u" } })).unwrap();
+        let gone = |plane| Proof::Gone {
+            source: crate::plan::Target::cluster(&plane, INSTANCE, "a"),
+            uid: None,
+        };
+        let delete = |proofs, brake| match Action::delete(&Plane::Hub, INSTANCE, &object, proofs, brake) {
+            Action::Delete(delete) => delete,
+            other => panic!("{other}"),
+        };
+        let (of_cell, unproven) = (
+            delete(vec![gone(Plane::Cell)], Brake::Applies),
+            delete(Vec::new(), Brake::Applies),
+        );
+        let unless = delete(Vec::new(), Brake::Unless(Box::new(gone(Plane::Cell))));
+        let mut brakes = Brakes::default();
+        assert!(!brakes.is_rewound(&of_cell));
+        assert!(brakes.rewound(&Plane::Cell) && !brakes.rewound(&Plane::Cell));
+        assert!(brakes.is_rewound(&of_cell) && brakes.is_rewound(&unless) && !brakes.is_rewound(&unproven));
+        assert_eq!(brakes.held().collect::<Vec<_>>(), [(&Plane::Cell, ALL_KINDS)]);
+        assert_eq!(brakes.release(), [(Plane::Cell, ALL_KINDS)]);
+        assert!(!brakes.is_rewound(&of_cell));
+        assert!(brakes.rewound(&Plane::Hub) && brakes.is_rewound(&unproven));
+        brakes.forget(&Plane::Hub);
+        assert!(!brakes.is_rewound(&unproven));
     }
 }

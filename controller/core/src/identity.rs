@@ -14,7 +14,12 @@ pub struct Project<'a> {
     pub id: &'a str,
     /// The uid of the Project object; only in mode `milo`.
     pub uid: Option<&'a str>,
+    /// The uid of [`SYSTEM_NAMESPACE`] on its API server; only in mode `single`, and `None` until it was read.
+    pub server: Option<&'a str>,
 }
+
+/// The Namespace whose uid tells API servers apart, whatever they are called: each has its own.
+pub const SYSTEM_NAMESPACE: &str = "kube-system";
 
 /// The object of a project that a hub object stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +72,25 @@ pub(crate) fn contradicts(hub_namespace: &Object, project: Project<'_>, namespac
         || !same_project(hub_namespace, project)
 }
 
-/// Whether a hub Namespace is not another Project's by uid.
+/// Whether a hub Namespace is not another Project's, by the uid of the Project or of its server.
 pub fn same_project(hub_namespace: &Object, project: Project<'_>) -> bool {
-    match (hub_namespace.annotation(annotations::UPSTREAM_PROJECT_UID), project.uid) {
+    let stamped = hub_namespace.annotation(annotations::UPSTREAM_PROJECT_UID);
+    agrees(stamped, project.uid) && !is_of_another_server(hub_namespace, project)
+}
+
+/// Whether a hub Namespace says that its project is on another API server than this one: then what this server does not
+/// have proves nothing.
+pub fn is_of_another_server(hub_namespace: &Object, project: Project<'_>) -> bool {
+    !agrees(server_of(hub_namespace), project.server)
+}
+
+/// The API server that a hub Namespace says its project is on; `None` where it does not say.
+pub fn server_of(hub_namespace: &Object) -> Option<&str> {
+    hub_namespace.annotation(annotations::UPSTREAM_SERVER_UID)
+}
+
+fn agrees(stamped: Option<&str>, uid: Option<&str>) -> bool {
+    match (stamped, uid) {
         (Some(stamped), Some(uid)) => stamped == uid,
         _ => true,
     }
@@ -78,6 +99,13 @@ pub fn same_project(hub_namespace: &Object, project: Project<'_>) -> bool {
 /// Whether a hub Namespace is the one of the project's Namespace as it lives now.
 pub fn is_current(hub_namespace: &Object, project_namespace: Option<&Object>) -> bool {
     project_namespace.is_some_and(|one| hub_namespace.name() == names::hub_namespace(one.uid()))
+}
+
+/// Annotations of a hub Namespace that say which Project or server its project is.
+pub(crate) fn namespace_annotations(project: Project<'_>) -> impl Iterator<Item = (&'static str, &str)> {
+    let project_uid = project.uid.map(|uid| (annotations::UPSTREAM_PROJECT_UID, uid));
+    let server_uid = project.server.map(|uid| (annotations::UPSTREAM_SERVER_UID, uid));
+    project_uid.into_iter().chain(server_uid)
 }
 
 /// Labels of a hub Namespace.
@@ -152,8 +180,31 @@ mod tests {
             "meta.datumapis.com/upstream-namespace": "default" }));
         ns.metadata.annotations =
             Some([("compute.datumapis.com/upstream-project-uid".to_owned(), "u1".to_owned())].into());
-        let project = |uid| Project { id: "p", uid };
+        let project = |uid| Project {
+            id: "p",
+            uid,
+            server: None,
+        };
         assert!(belongs(&ns, project(Some("u1")), "default") && belongs(&ns, project(None), "default"));
         assert!(!belongs(&ns, project(Some("u2")), "default") && !belongs(&ns, project(Some("u1")), "other"));
+    }
+
+    #[test]
+    fn a_namespace_of_another_server_is_not_this_projects() {
+        let mut ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-single",
+            "meta.datumapis.com/upstream-namespace": "default" }));
+        let on = |server| Project {
+            id: "single",
+            uid: None,
+            server,
+        };
+        // Stamped by no version yet: it contradicts nothing.
+        assert!(belongs(&ns, on(Some("s1")), "default") && !is_of_another_server(&ns, on(Some("s1"))));
+        ns.metadata.annotations =
+            Some([("compute.datumapis.com/upstream-server-uid".to_owned(), "s1".to_owned())].into());
+        assert_eq!(server_of(&ns), Some("s1"));
+        assert!(belongs(&ns, on(Some("s1")), "default") && belongs(&ns, on(None), "default"));
+        assert!(!belongs(&ns, on(Some("s2")), "default") && contradicts(&ns, on(Some("s2")), "default"));
+        assert!(is_of_another_server(&ns, on(Some("s2"))) && !is_of_another_server(&ns, on(None)));
     }
 }

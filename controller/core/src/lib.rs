@@ -40,6 +40,8 @@ pub mod projection;
 pub mod quantity;
 pub mod remote;
 mod reserved;
+pub mod rewind;
+pub mod roster;
 pub mod sizing;
 pub mod slots;
 pub mod sources;

@@ -183,7 +183,7 @@ pub const SUPPRESSED: Metric = counter(
 pub const BRAKE: Metric = gauge(
     "popcell_brake_held",
     &["plane", "kind"],
-    "1 while the brake on mass deletion holds.",
+    "1 while the deletion guard holds; kind=\"*\": all deletes that rest on the plane.",
 );
 /// Objects that cannot be read.
 pub const UNDECODABLE: Metric = gauge(
@@ -214,6 +214,12 @@ pub const CITY_CLUSTERS: Metric = gauge(
     "popcell_cities_with_several_clusters",
     &[],
     "Cities that more than one Cluster carries: each object goes to one of them.",
+);
+/// Clusters of one cell.
+pub const CELL_TWINS: Metric = gauge(
+    "popcell_clusters_of_one_uid",
+    &[],
+    "Clusters that carry the uid of another: one cell that is joined twice, or was cloned with its etcd.",
 );
 /// Deletions that do not end.
 pub const OLDEST_DELETION: Metric = gauge(
@@ -337,6 +343,7 @@ pub const ALL: &[Metric] = &[
     SKEW,
     STATUS_AGE,
     CITY_CLUSTERS,
+    CELL_TWINS,
     OLDEST_DELETION,
     LEADER,
     ADMISSION,

@@ -2,7 +2,12 @@
 //!
 //! A project is *gone* only by a live answer of the discovery server, never because it is away, and never in mode
 //! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only when told to.
+//!
+//! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
+//! everything. So a hub namespace says it itself ([`annotations::UPSTREAM_SERVER_UID`]), and what it holds is deleted only
+//! on the word of that server. One that does not say is stamped while its Namespace lives there.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -30,12 +35,19 @@ pub enum ProjectState<'a> {
     Engaged {
         /// Uid of the Project; only in mode `milo`.
         uid: Option<&'a str>,
+        /// Uid of its server's `kube-system`; only in mode `single`, and `None` until it was read.
+        server: Option<&'a str>,
         /// The project's Namespace, read live; `Known(None)` = NotFound.
         namespace: Observed<Option<&'a Object>>,
         /// All WorkloadDeployments of that namespace.
         deployments: Observed<&'a [&'a Object]>,
     },
-    /// It exists, or nobody knows.
+    /// It exists in whatever state, and is not engaged.
+    Listed {
+        /// Uid of the Project.
+        uid: &'a str,
+    },
+    /// Nobody knows.
     Away,
     /// The discovery server answered NotFound, or another uid than the namespace carries.
     Gone,
@@ -76,16 +88,44 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         namespace_name,
         plan: Plan::independent(),
     };
+    let of = |uid, server| Project {
+        id: project,
+        uid,
+        server,
+    };
     match seen.project {
         ProjectState::Away => pass.plan,
         ProjectState::Gone => pass.gone(),
-        ProjectState::Engaged { uid, .. } if !identity::same_project(seen.namespace, Project { id: project, uid }) => {
-            pass.gone()
+        ProjectState::Listed { uid } if !identity::same_project(seen.namespace, of(Some(uid), None)) => pass.gone(),
+        ProjectState::Listed { .. } => pass.back(),
+        ProjectState::Engaged { server, .. } if identity::is_of_another_server(seen.namespace, of(None, server)) => {
+            pass.of_another_server(server.unwrap_or_default())
         }
+        ProjectState::Engaged { uid, .. } if !identity::same_project(seen.namespace, of(uid, None)) => pass.gone(),
         ProjectState::Engaged {
-            namespace, deployments, ..
-        } => pass.engaged(namespace, deployments),
+            uid,
+            server,
+            namespace,
+            deployments,
+        } => pass.engaged(of(uid, server), namespace, deployments),
     }
+}
+
+/// How many projects hub namespaces name, and how many of them are noted as gone: the deletion guard counts these where a
+/// project's end is the reason of a delete.
+pub fn count_projects<'a>(hub_namespaces: impl Iterator<Item = &'a Object>) -> (usize, usize) {
+    let (mut all, mut gone) = (BTreeSet::new(), BTreeSet::new());
+    for namespace in hub_namespaces.filter(|one| one.marked()) {
+        let Some((project, _)) = identity::of_namespace(namespace) else {
+            continue;
+        };
+        let uid = namespace.annotation(annotations::UPSTREAM_PROJECT_UID);
+        all.insert((project, uid));
+        if namespace.annotation(annotations::PROJECT_GONE_SINCE).is_some() {
+            gone.insert((project, uid));
+        }
+    }
+    (all.len(), gone.len())
 }
 
 struct Pass<'a> {
@@ -132,20 +172,79 @@ impl Pass<'_> {
             self.delete_all(kind::PROPAGATION_POLICY, self.seen.policies, &gone);
         }
         if self.is_empty() {
-            self.delete_namespace(gone);
+            self.delete_namespace(vec![gone], Brake::With(kind::PROJECT));
         }
         self.plan
     }
 
-    fn engaged(mut self, namespace: Observed<Option<&Object>>, deployments: Observed<&[&Object]>) -> Plan {
+    /// The project is there: a note of its end would count against it when it really ends.
+    fn back(mut self) -> Plan {
         let edit =
             Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace).annotation(annotations::PROJECT_GONE_SINCE, None);
         self.plan.actions.extend(edit.action());
-        let (Observed::Known(namespace), Observed::Known(deployments)) = (namespace, deployments) else {
+        self.plan
+    }
+
+    /// What the server that was given does not have proves nothing. Where orphans are to be deleted, that they are not is
+    /// said by the proof that fails, and by the deletion guard where there are many.
+    fn of_another_server(mut self, server: &str) -> Plan {
+        let namespace = self.seen.namespace;
+        let stamped = identity::server_of(namespace).unwrap_or_default().to_owned();
+        self.plan.notes.push(Note::AnotherServer {
+            target: Target::of(&Plane::Hub, NAMESPACE, namespace),
+            stamped: stamped.clone(),
+            server: server.to_owned(),
+        });
+        let proof = Proof::Server {
+            project: self.project.to_owned(),
+            uid: stamped,
+        };
+        let ours = |one: &&&Object| self.seen.reclaim && one.marked() && !one.deleting();
+        for one in self.seen.deployments.iter().filter(ours) {
+            let proofs = vec![proof.clone()];
+            let delete = delete(kind::WORKLOAD_DEPLOYMENT, one, proofs, Brake::Applies);
+            self.plan.actions.push(delete);
+        }
+        self.plan
+    }
+
+    /// What must be proven beside the absence itself; `None` where nothing says that this is the project's server.
+    fn of_server(&self, project: Project<'_>, is_current: bool) -> Option<Vec<Proof>> {
+        if project.uid.is_some() {
+            // Below its Project's path there is no other.
+            return Some(Vec::new());
+        }
+        let server = project.server?;
+        let is_its = is_current || identity::server_of(self.seen.namespace) == Some(server);
+        let proof = Proof::Server {
+            project: self.project.to_owned(),
+            uid: server.to_owned(),
+        };
+        is_its.then(|| vec![proof])
+    }
+
+    fn engaged(
+        mut self,
+        project: Project<'_>,
+        namespace: Observed<Option<&Object>>,
+        deployments: Observed<&[&Object]>,
+    ) -> Plan {
+        let is_current = namespace
+            .known()
+            .is_some_and(|found| identity::is_current(self.seen.namespace, found));
+        let mut edit =
+            Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace).annotation(annotations::PROJECT_GONE_SINCE, None);
+        if let Some(server) = project.server.filter(|_| is_current) {
+            edit = edit.annotation(annotations::UPSTREAM_SERVER_UID, Some(server));
+        }
+        self.plan.actions.extend(edit.action());
+        let plane = Plane::Project(self.project.to_owned());
+        let (Observed::Known(_), Observed::Known(deployments)) = (namespace, deployments) else {
+            self.plan.notes.push(Note::Unknown(plane));
             return self.plan;
         };
-        let plane = Plane::Project(self.project.to_owned());
-        if identity::is_current(self.seen.namespace, namespace) {
+        let server = self.of_server(project, is_current);
+        if is_current {
             for orphan in self
                 .seen
                 .deployments
@@ -157,7 +256,8 @@ impl Pass<'_> {
                     let source =
                         Target::namespaced(&plane, kind::WORKLOAD_DEPLOYMENT, self.namespace_name, orphan.name());
                     let uid = orphan.annotation(annotations::UPSTREAM_UID).map(str::to_owned);
-                    self.orphan(kind::WORKLOAD_DEPLOYMENT, orphan, Proof::Gone { source, uid });
+                    let gone = Proof::Gone { source, uid };
+                    self.orphan(kind::WORKLOAD_DEPLOYMENT, orphan, server.as_ref(), gone);
                 }
             }
             return self.plan;
@@ -168,7 +268,13 @@ impl Pass<'_> {
             uid: uid.map(str::to_owned),
         };
         if self.is_empty() {
-            self.delete_namespace(gone);
+            if let Some(mut proofs) = server {
+                proofs.push(gone);
+                self.delete_namespace(proofs, Brake::Exempt);
+            } else {
+                let target = Target::of(&Plane::Hub, NAMESPACE, self.seen.namespace);
+                self.plan.notes.push(Note::Orphan(target));
+            }
             return self.plan;
         }
         for orphan in self
@@ -177,29 +283,34 @@ impl Pass<'_> {
             .iter()
             .filter(|one| one.marked() && !one.deleting())
         {
-            self.orphan(kind::WORKLOAD_DEPLOYMENT, orphan, gone.clone());
+            self.orphan(kind::WORKLOAD_DEPLOYMENT, orphan, server.as_ref(), gone.clone());
         }
         if self.seen.deployments.is_empty() {
             for orphan in self.seen.copies.iter().filter(|one| one.marked() && !one.deleting()) {
-                self.orphan(kind::INSTANCE, orphan, gone.clone());
+                self.orphan(kind::INSTANCE, orphan, server.as_ref(), gone.clone());
             }
         }
         self.plan
     }
 
-    fn orphan(&mut self, kind: Kind, orphan: &Object, proof: Proof) {
+    fn orphan(&mut self, kind: Kind, orphan: &Object, server: Option<&Vec<Proof>>, gone: Proof) {
         self.plan
             .notes
             .push(Note::Orphan(Target::of(&Plane::Hub, kind, orphan)));
-        if self.seen.reclaim {
-            self.plan.actions.push(delete(kind, orphan, vec![proof]));
+        if let Some(server) = server.filter(|_| self.seen.reclaim) {
+            let proofs = server.iter().cloned().chain([gone]).collect();
+            // A flag that stands is no command: it was meant for other orphans.
+            self.plan.actions.push(delete(kind, orphan, proofs, Brake::Applies));
         }
     }
 
     fn delete_all(&mut self, kind: Kind, objects: &[&Object], proof: &Proof) {
         for object in objects.iter().filter(|one| !one.deleting()) {
             if object.marked() {
-                self.plan.actions.push(delete(kind, object, vec![proof.clone()]));
+                let proofs = vec![proof.clone()];
+                self.plan
+                    .actions
+                    .push(delete(kind, object, proofs, Brake::With(kind::PROJECT)));
             } else {
                 let target = Target::of(&Plane::Hub, kind, object);
                 self.plan.notes.push(Note::Orphan(target));
@@ -211,9 +322,8 @@ impl Pass<'_> {
         self.seen.deployments.is_empty() && self.seen.copies.is_empty() && self.seen.policies.is_empty()
     }
 
-    fn delete_namespace(&mut self, proof: Proof) {
+    fn delete_namespace(&mut self, mut proofs: Vec<Proof>, brake: Brake) {
         let namespace = self.seen.namespace;
-        let mut proofs = vec![proof];
         for kind in [kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE, kind::PROPAGATION_POLICY] {
             proofs.push(Proof::NoneLeft {
                 plane: Plane::Hub,
@@ -222,10 +332,10 @@ impl Pass<'_> {
                 selector: String::new(),
             });
         }
-        self.plan.actions.push(delete(NAMESPACE, namespace, proofs));
+        self.plan.actions.push(delete(NAMESPACE, namespace, proofs, brake));
     }
 }
 
-fn delete(kind: Kind, object: &Object, proofs: Vec<Proof>) -> Action {
-    Action::delete(&Plane::Hub, kind, object, proofs, Brake::Exempt)
+fn delete(kind: Kind, object: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
+    Action::delete(&Plane::Hub, kind, object, proofs, brake)
 }

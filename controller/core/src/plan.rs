@@ -144,12 +144,16 @@ pub struct Patch {
     pub patch: JsonPatch,
 }
 
-/// Whether the brake on mass deletion (design.md 7.4) counts a delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether the deletion guard ([`crate::brake`]) counts a delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Brake {
     /// It counts.
     Applies,
-    /// Project gone, source gone, explicit command, or an owner's own deletion: it does not.
+    /// It is held while the guard of another kind on the same plane holds: its reason is counted there.
+    With(Kind),
+    /// It counts, unless this is proven live: then a user did it, and it is never held.
+    Unless(Box<Proof>),
+    /// An explicit command, the record of a removed cell, or an owner's own deletion: it does not count.
     Exempt,
 }
 
@@ -274,6 +278,23 @@ pub enum Note {
     WaitsFor(Target),
     /// An orphan was found and not deleted (design.md 7.5-14).
     Orphan(Target),
+    /// A hub namespace says that its project is on another API server than the one that was given: nothing is written to it
+    /// and nothing of it is deleted.
+    AnotherServer {
+        /// The hub namespace.
+        target: Target,
+        /// Uid of `kube-system` of the server that it names.
+        stamped: String,
+        /// That of the server that was given.
+        server: String,
+    },
+    /// Several Clusters carry the uid of one cell.
+    Twins {
+        /// The uid.
+        id: String,
+        /// Names of the Clusters, with commas.
+        clusters: String,
+    },
     /// Quota of an Instance got to a failure: the value of the label `reason` of
     /// [`crate::metrics::QUOTA_FAILURES`]. Given at the transition only, like the event beside it; counted once the plan
     /// was carried out.

@@ -23,6 +23,7 @@ use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Brake, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
+use crate::slots;
 use crate::workload::owner;
 
 #[cfg(test)]
@@ -112,10 +113,44 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
             },
             Some(_) => continue,
         };
-        let delete = Action::delete(&plane, kind::INSTANCE, projection, vec![proof], Brake::Applies);
+        let guard = match copy {
+            Some(copy) if !copy.deleting() => Brake::Applies,
+            _ => guarded(seen, &plane, projection),
+        };
+        let delete = Action::delete(&plane, kind::INSTANCE, projection, vec![proof], guard);
         plan.actions.push(delete);
     }
     plan
+}
+
+/// A user did it where the project's WorkloadDeployment is gone, or asks for fewer. Otherwise the hub has lost copies.
+fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Brake {
+    let Observed::Known(deployments) = seen.deployments else {
+        return Brake::Applies;
+    };
+    let owners = projection.metadata.owner_references.iter().flatten();
+    let owner = owners
+        .into_iter()
+        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind);
+    let name = owner
+        .map(|one| one.name.as_str())
+        .or_else(|| projection.label(labels::WORKLOAD_DEPLOYMENT_NAME));
+    let Some(name) = name else { return Brake::Applies };
+    let source = Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, projection.namespace(), name);
+    let proof = match deployments.iter().find(|one| one.name() == name && !one.deleting()) {
+        Some(living) => match slots::ordinal_of(name, projection.name()) {
+            Some(ordinal) if ordinal >= slots::desired(living) => Proof::Lives {
+                source,
+                uid: living.uid().to_owned(),
+            },
+            _ => return Brake::Applies,
+        },
+        None => Proof::Gone {
+            source,
+            uid: owner.map(|one| one.uid.clone()),
+        },
+    };
+    Brake::Unless(Box::new(proof))
 }
 
 fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> Verdict<'a> {

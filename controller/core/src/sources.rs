@@ -2,7 +2,8 @@
 //!
 //! A source is (name of the Karmada Cluster, uid of the cell's kube-system). It is *gone* when its Cluster is absent or
 //! has another id, or when `popcell cell remove` recorded it. Unreachable is not gone, and neither is a Cluster whose id
-//! Karmada has not read yet.
+//! Karmada has not read yet. What was recorded is released at once. What is only absent may come back: it is noted, and
+//! released after a grace ([`Absences`]), under the deletion guard.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,6 +17,10 @@ use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+
+mod absence;
+
+pub use absence::{Absences, CELL_GRACE};
 
 /// How soon claims that were just deleted are looked for again: they are not watched here.
 const DELETED: Duration = Duration::from_secs(1);
@@ -40,6 +45,8 @@ pub struct Observation<'a> {
     pub clusters: Observed<&'a [&'a Object]>,
     /// Whether the record of removed cells has it.
     pub removed: bool,
+    /// What is left of its grace, where it is only absent; `None` where that is not noted yet.
+    pub left: Option<Duration>,
     /// ResourceClaims of the projects that the copies are for, with the project id.
     pub claims: &'a [(&'a str, &'a Object)],
     /// Instances in the hub that are to wait for these claims.
@@ -101,6 +108,15 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
         Some(false) => return plan,
         Some(true) => {}
     }
+    let brake = match (seen.removed, seen.left) {
+        (true, _) => Brake::Exempt,
+        (false, Some(left)) if left.is_zero() => Brake::Applies,
+        (false, Some(left)) => {
+            plan.requeue_within(left);
+            return plan;
+        }
+        (false, None) => return plan,
+    };
     let proof = Proof::SourceGone {
         cluster: seen.source.name.to_owned(),
         id: seen.source.id.to_owned(),
@@ -115,7 +131,8 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
             plan.notes.push(Note::WaitsFor(target));
         } else {
             plan.requeue_within(DELETED);
-            plan.actions.push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof));
+            plan.actions
+                .push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof, brake.clone()));
         }
     }
     if claims > 0 {
@@ -123,7 +140,8 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
     }
     let ours = |copy: &&&Object| copy.marked() && !copy.deleting() && of(copy) == Some(seen.source);
     for copy in seen.copies.iter().filter(ours) {
-        plan.actions.push(delete(&Plane::Hub, kind::INSTANCE, copy, &proof));
+        plan.actions
+            .push(delete(&Plane::Hub, kind::INSTANCE, copy, &proof, brake.clone()));
     }
     plan
 }
@@ -139,6 +157,8 @@ pub struct Claims<'a> {
     pub clusters: Observed<&'a [&'a Object]>,
     /// Sources in the record of removed cells.
     pub removed: &'a BTreeSet<Source<'a>>,
+    /// What is left of the grace of those that are only absent, as far as that is noted.
+    pub left: &'a BTreeMap<Source<'a>, Duration>,
     /// Hub Namespaces that the claims name.
     pub namespaces: &'a [&'a Object],
 }
@@ -162,7 +182,14 @@ pub fn clean_claims(seen: &Claims<'_>) -> Plan {
                     cluster: source.name.to_owned(),
                     id: source.id.to_owned(),
                 };
-                plan.actions.push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof));
+                let brake = if removed { Brake::Exempt } else { Brake::Applies };
+                match seen.left.get(&source).filter(|_| !removed) {
+                    Some(left) if !left.is_zero() => plan.requeue_within(*left),
+                    None if !removed => {}
+                    _ => plan
+                        .actions
+                        .push(delete(&project, kind::RESOURCE_CLAIM, claim, &proof, brake)),
+                }
             }
             Some(true) => {
                 let target = Target::of(&project, kind::RESOURCE_CLAIM, claim);
@@ -173,7 +200,17 @@ pub fn clean_claims(seen: &Claims<'_>) -> Plan {
     plan
 }
 
-impl Claims<'_> {
+impl<'a> Claims<'a> {
+    /// Sources of claims that are to be released, but for the grace of their absence: these are to be noted.
+    pub fn absent(&self) -> BTreeSet<Source<'a>> {
+        let claims = self.claims.iter().filter(|claim| self.carried(claim));
+        let sources = claims.filter_map(|claim| of(claim));
+        sources
+            .filter(|source| !self.removed.contains(source))
+            .filter(|source| is_gone(*source, self.clusters, false) == Some(true))
+            .collect()
+    }
+
     /// Whether the hub carried the namespace that a claim was made for, for this project, before it was made.
     fn carried(&self, claim: &Object) -> bool {
         let Some(name) = claim.label(labels::INSTANCE_NAMESPACE) else {
@@ -190,8 +227,21 @@ impl Claims<'_> {
     }
 }
 
-fn delete(plane: &Plane, kind: Kind, object: &Object, proof: &Proof) -> Action {
-    Action::delete(plane, kind, object, vec![proof.clone()], Brake::Exempt)
+fn delete(plane: &Plane, kind: Kind, object: &Object, proof: &Proof, brake: Brake) -> Action {
+    Action::delete(plane, kind, object, vec![proof.clone()], brake)
+}
+
+/// Clusters that carry the same id: two names of one cell, which is joined twice, or a cell that was cloned with its etcd. By
+/// id, the names.
+pub fn twins<'a>(clusters: &[&'a Object]) -> BTreeMap<&'a str, Vec<&'a str>> {
+    let mut by_id: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for cluster in clusters.iter().filter(|one| !one.deleting()) {
+        if let Some(id) = cluster.text("/spec/id").filter(|id| !id.is_empty()) {
+            by_id.entry(id).or_default().push(cluster.name());
+        }
+    }
+    by_id.retain(|_, names| names.len() > 1);
+    by_id
 }
 
 /// Cities that more than one Cluster carries: each object goes to one of them, and operators are told.

@@ -8,7 +8,7 @@ use popcell_api::kind::Kind;
 use serde_json::Value;
 
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Delete, Order, Patch, Plan, Plane, Proof, Target};
+use crate::plan::{Action, Delete, NAMESPACE, Order, Patch, Plan, Plane, Proof, Target};
 
 pub(crate) type Key = (Plane, &'static str, String, String);
 
@@ -219,6 +219,11 @@ impl World {
                 let live = self.get(&Plane::Hub, popcell_api::kind::CLUSTER, "", cluster);
                 let other = |live: &Object| live.text("/spec/id").is_some_and(|one| !one.is_empty() && one != id);
                 live.is_none_or(other) || self.removed_cells.contains(&(cluster.clone(), id.clone()))
+            }
+            Proof::Server { project, uid } => {
+                let plane = Plane::Project(project.clone());
+                let found = self.get(&plane, NAMESPACE, "", crate::identity::SYSTEM_NAMESPACE);
+                found.is_some_and(|one| one.uid() == uid)
             }
             Proof::ProjectGone { project, .. } => self.gone_projects.contains(project),
         }

@@ -84,6 +84,11 @@ pub struct Flags {
     #[arg(long, env = "PROJECT_GRACE", value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub project_grace: Duration,
 
+    /// How long the Cluster of a cell must have been absent from the hub before the cell's claims and copies are deleted; those
+    /// of a cell that `popcell cell remove` has recorded go at once
+    #[arg(long, env = "CELL_GRACE", value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub cell_grace: Duration,
+
     /// Delete from the hub what nobody stands behind, instead of only counting it (see popcell orphans)
     #[arg(long, env = "RECLAIM_ORPHANS", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]

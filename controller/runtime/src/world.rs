@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
+use popcell_core::identity::SYSTEM_NAMESPACE;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
@@ -27,6 +28,8 @@ use crate::planes::{Change, Planes, SINGLE, Store};
 pub struct Rules {
     /// How long nothing is cleaned after a project was found to be gone.
     pub project_grace: Duration,
+    /// How long nothing of a cell is released after its Cluster was found to be absent.
+    pub cell_grace: Duration,
     /// Whether orphans are deleted.
     pub reclaim_orphans: bool,
 }
@@ -89,6 +92,22 @@ impl World {
             None => id == SINGLE,
             Some(projects) => !matches!(projects.get("", id), Observed::Known(None)),
         }
+    }
+
+    /// Whether a plane is the one project of mode `single`.
+    pub fn is_single(&self, plane: &Plane) -> bool {
+        self.projects.is_none() && matches!(plane, Plane::Project(id) if id == SINGLE)
+    }
+
+    /// Reads which server a project is, in mode `single`, unless an earlier pass has.
+    ///
+    /// # Errors
+    /// The server is away, or refuses.
+    pub async fn read_server(&self, live: &mut Live, plane: &Plane) -> Result<(), ApplyError> {
+        if self.is_single(plane) {
+            self.read_namespace(live, plane, SYSTEM_NAMESPACE).await?;
+        }
+        Ok(())
     }
 
     /// Reads a Namespace of a project, unless an earlier pass has.

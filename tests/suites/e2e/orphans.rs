@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use popcell_api::{API_VERSION, annotations, labels, names};
 use popcell_suites::read;
-use popcell_suites::world::{SOON, SPARE, World};
+use popcell_suites::world::{DFW, SOON, SPARE, World};
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, artifacts, eventually, objects, workspace};
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ impl<'a> Setting<'a> {
     /// A hub namespace as the controller makes it.
     async fn hub_namespace(&self, name: &str) -> Result<()> {
         let mut object = objects::namespace(name);
+        let system = self.project.expect(NAMESPACE, None, "kube-system").await?;
+        object["metadata"]["annotations"] = json!({ annotations::UPSTREAM_SERVER_UID: read::uid(&system) });
         object["metadata"]["labels"] = json!({
             labels::MANAGED_BY: labels::MANAGED_BY_POPCELL,
             labels::UPSTREAM_CLUSTER_NAME: format!("{}{}", names::PROJECT_LABEL_PREFIX, names::SINGLE),
@@ -129,17 +131,27 @@ pub(crate) async fn lost_deployment(world: &World, test: &str) -> Result<()> {
     let (code, _, err) = setting.orphans(&["--namespace", current, "--delete"])?;
     ensure!(code == 2 && err.contains("--yes"), "{code}: {err}");
     let dead = workspace::root().join("cli/tests/fixtures/kubeconfig-dead.yaml");
-    let (code, out, err) = setting.run(&dead, &["--namespace", current, "--delete", "--yes", "-o=json"])?;
+    let (code, out, err) = setting.run(&dead, &["--namespace", current, "--delete", "--yes=1", "-o=json"])?;
     let unknown = listed(&out)?;
     let both = unknown.contains(&of("WorkloadDeployment", "lost", "unknown"))
         && unknown.contains(&of("Namespace", current, "unknown"));
     ensure!(code == 4 && both, "{code}: {out}{err}");
     let hub = setting.hub.kubeconfig();
-    let (code, _, err) = setting.run(hub, &["--namespace", current, "--delete", "--yes"])?;
+    let (code, _, err) = setting.run(hub, &["--namespace", current, "--delete", "--yes=1"])?;
     ensure!(code == 2 && err.contains("the hub itself"), "{code}: {err}");
     ensure!(setting.has(current, "lost").await?, "it is gone already");
 
-    let (code, out, err) = setting.orphans(&["--namespace", current, "--delete", "--yes"])?;
+    let other = setting.world.lab.kubeconfig(DFW)?;
+    let (code, _, err) = setting.run(other, &["--namespace", current, "--delete", "--yes=1"])?;
+    ensure!(
+        code == 2 && err.contains(annotations::UPSTREAM_SERVER_UID),
+        "{code}: {err}"
+    );
+    let (code, _, err) = setting.orphans(&["--namespace", current, "--delete", "--yes=2"])?;
+    ensure!(code == 2 && err.contains("--yes=1"), "{code}: {err}");
+    ensure!(setting.has(current, "lost").await?, "it is gone already");
+
+    let (code, out, err) = setting.orphans(&["--namespace", current, "--delete", "--yes=1"])?;
     ensure!(
         code == 0 && out.contains(&format!("WorkloadDeployment {current}/lost: deleted")),
         "{code}: {out}{err}"
@@ -182,7 +194,7 @@ pub(crate) async fn outlived_namespace(world: &World, test: &str) -> Result<()> 
     ];
     ensure!(code == 1 && found == expected, "{code}: {found:?}");
 
-    let (code, out, err) = setting.orphans(&["--namespace", &old, "--delete", "--yes", "--wait=2m"])?;
+    let (code, out, err) = setting.orphans(&["--namespace", &old, "--delete", "--yes=4", "--wait=2m"])?;
     ensure!(code == 0, "{code}: {out}{err}");
     for kind in ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"] {
         ensure!(

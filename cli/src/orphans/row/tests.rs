@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::subject::tests::{engaged, noon, object, subject};
+use super::super::subject::tests::{engaged, noon, object, single, subject};
 use super::*;
 
 fn shown(subject: &Subject) -> Vec<(&'static str, String, &'static str)> {
@@ -57,6 +57,24 @@ fn a_project_that_is_away_is_unknown_and_no_orphan() {
         ]
     );
     assert_eq!(why(&away), "unknown: project not reachable: 503");
+}
+
+#[test]
+fn what_another_server_does_not_have_is_kept_and_said() {
+    let elsewhere = single(Some("s1"), "s2");
+    let kept = |kind, name: &str| (kind, name.to_owned(), "kept");
+    assert_eq!(
+        shown(&elsewhere),
+        [kept("Namespace", "ns-n1"), kept("WorkloadDeployment", "web")]
+    );
+    let said = why(&elsewhere);
+    assert!(
+        said.contains("upstream-server-uid is s1") && said.ends_with("has s2"),
+        "{said}"
+    );
+    let unproven = single(None, "s2");
+    assert_eq!(shown(&unproven), [kept("WorkloadDeployment", "web")]);
+    assert!(why(&unproven).contains("no annotation"), "{}", why(&unproven));
 }
 
 #[test]

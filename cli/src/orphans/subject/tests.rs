@@ -44,12 +44,26 @@ pub(in crate::orphans) fn subject(project: Project) -> Subject {
 pub(in crate::orphans) fn engaged(namespace: Option<&str>, deployments: &[&str]) -> Project {
     Project::Engaged {
         uid: Some("u1".to_owned()),
+        server: None,
         namespace: namespace.map(|uid| Box::new(object(&json!({ "name": "default", "uid": uid })))),
         deployments: deployments
             .iter()
             .map(|name| object(&json!({ "name": name })))
             .collect(),
     }
+}
+
+/// The same in mode `single`: what the hub namespace is stamped with, and which server answers, without any Namespace.
+pub(in crate::orphans) fn single(stamped: Option<&str>, server: &str) -> Subject {
+    let mut one = subject(Project::Engaged {
+        uid: None,
+        server: Some(server.to_owned()),
+        namespace: None,
+        deployments: Vec::new(),
+    });
+    let stamp = |uid: &str| [("compute.datumapis.com/upstream-server-uid".to_owned(), uid.to_owned())].into();
+    one.namespace.metadata.annotations = stamped.map(stamp);
+    one
 }
 
 fn kinds(targets: &[Target]) -> Vec<&'static str> {
@@ -69,6 +83,31 @@ fn what_stands_behind_a_namespace_is_told_apart() {
         *uid = Some("u2".to_owned());
     }
     assert_eq!(standing(other), Standing::Gone);
+}
+
+#[test]
+fn in_mode_single_only_the_server_that_had_it_makes_an_orphan() {
+    for (stamped, standing, doomed) in [
+        (Some("s1"), Standing::Outlived, 4),
+        (Some("s2"), Standing::Elsewhere, 0),
+        (None, Standing::Unproven, 0),
+    ] {
+        let one = single(stamped, "s1");
+        assert_eq!(one.standing(), standing, "{stamped:?}");
+        assert_eq!(one.foresee(noon()).doomed.len(), doomed, "{stamped:?}");
+        assert_eq!(
+            one.plan(Duration::ZERO, noon()).actions.is_empty(),
+            doomed == 0,
+            "{stamped:?}"
+        );
+    }
+    // It lives there, whatever was stamped or not.
+    let mut current = single(None, "s1");
+    if let Project::Engaged { namespace, .. } = &mut current.project {
+        *namespace = Some(Box::new(object(&json!({ "name": "default", "uid": "n1" }))));
+    }
+    assert_eq!(current.standing(), Standing::Current);
+    assert_eq!(kinds(&current.foresee(noon()).doomed), ["WorkloadDeployment"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Writes to the hub: Namespace and WorkloadDeployment, and their removal.
 
+use std::collections::BTreeMap;
+
 use popcell_api::{annotations, kind, labels};
 use serde_json::{Value, json};
 
@@ -88,11 +90,16 @@ impl<'a> Pass<'a> {
                 continue;
             }
             if one.marked() && one.annotation(annotations::UPSTREAM_UID).is_some() {
+                let server = self.seen.project.server.map(|uid| Proof::Server {
+                    project: self.seen.project.id.to_owned(),
+                    uid: uid.to_owned(),
+                });
                 let gone = Proof::Gone {
                     source: self.target(),
                     uid: Some(deployment.uid().to_owned()),
                 };
-                self.plan.actions.push(delete(one, vec![gone], Brake::Exempt));
+                let proofs = server.into_iter().chain([gone]).collect();
+                self.plan.actions.push(delete(one, proofs, Brake::Exempt));
             } else {
                 // Only what carries our marker is deleted: take it over first.
                 held = true;
@@ -106,11 +113,10 @@ impl<'a> Pass<'a> {
         let mut object = Object::new(name, &NAMESPACE.resource()).data(json!({}));
         let labels = identity::namespace_labels(self.seen.project, self.seen.deployment.namespace());
         object.metadata.labels = Some(labels);
-        object.metadata.annotations = self
-            .seen
-            .project
-            .uid
-            .map(|uid| [(annotations::UPSTREAM_PROJECT_UID.to_owned(), uid.to_owned())].into());
+        let stamps: BTreeMap<String, String> = identity::namespace_annotations(self.seen.project)
+            .map(|(key, uid)| (key.to_owned(), uid.to_owned()))
+            .collect();
+        object.metadata.annotations = Some(stamps).filter(|stamps| !stamps.is_empty());
         self.plan.actions.push(Action::create(&Plane::Hub, NAMESPACE, object));
     }
 
@@ -123,8 +129,8 @@ impl<'a> Pass<'a> {
             return false;
         }
         let mut edit = Edit::of(&Plane::Hub, NAMESPACE, existing).annotation(annotations::PROJECT_GONE_SINCE, None);
-        if let Some(uid) = self.seen.project.uid {
-            edit = edit.annotation(annotations::UPSTREAM_PROJECT_UID, Some(uid));
+        for (key, uid) in identity::namespace_annotations(self.seen.project) {
+            edit = edit.annotation(key, Some(uid));
         }
         for (key, value) in &wanted {
             // `cluster-org_p` means the same project as `cluster-p`: what upstream wrote stays.

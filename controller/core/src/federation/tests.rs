@@ -11,6 +11,7 @@ use serde_json::json;
 const P: Project<'static> = Project {
     id: "p",
     uid: Some("project-1"),
+    server: None,
 };
 
 fn plane() -> Plane {
@@ -101,7 +102,15 @@ fn available(object: &Object) -> (String, String) {
 #[test]
 fn b4_no_project_means_no_work() {
     let world = world(&[("web", "DFW")]);
-    let plan = pass_of(&world, "web", Project { id: "", uid: None });
+    let plan = pass_of(
+        &world,
+        "web",
+        Project {
+            id: "",
+            uid: None,
+            server: None,
+        },
+    );
     assert!(plan.is_quiet() && plan.requeue.is_none());
 }
 

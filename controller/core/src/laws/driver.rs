@@ -22,6 +22,7 @@ const HUB_NAMESPACE: &str = "ns-n1";
 const P: Project<'static> = Project {
     id: "p",
     uid: Some("project-1"),
+    server: None,
 };
 
 /// What happens around the reconcilers.

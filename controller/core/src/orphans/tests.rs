@@ -50,6 +50,7 @@ const LATER: &str = "2026-01-01T13:00:00Z";
 fn engaged<'a>(namespace: Option<&'a Object>, deployments: &'a [&'a Object]) -> ProjectState<'a> {
     ProjectState::Engaged {
         uid: Some("u1"),
+        server: None,
         namespace: Observed::Known(namespace),
         deployments: Observed::Known(deployments),
     }
@@ -70,7 +71,7 @@ fn c22_a_project_that_is_gone_is_cleaned_after_the_grace() {
     assert_eq!(due.actions.len(), 1);
     assert_eq!(due.actions[0].target().kind, kind::WORKLOAD_DEPLOYMENT);
     assert!(due.actions.iter().all(|action| matches!(action, Action::Delete(one)
-        if one.brake == Brake::Exempt && matches!(one.proofs[0], Proof::ProjectGone { .. }))));
+        if one.brake == Brake::With(kind::PROJECT) && matches!(one.proofs[0], Proof::ProjectGone { .. }))));
     world.settle(|world| pass(world, ProjectState::Gone, false, LATER));
     assert!(world.list(&Plane::Hub, NAMESPACE).is_empty());
     assert!(world.list(&Plane::Hub, kind::INSTANCE).is_empty());
@@ -98,6 +99,7 @@ fn c22_another_project_of_the_same_name_is_not_the_one() {
     let world = world();
     let state = ProjectState::Engaged {
         uid: Some("u2"),
+        server: None,
         namespace: Observed::Unknown,
         deployments: Observed::Unknown,
     };
@@ -166,4 +168,157 @@ fn d4_an_empty_namespace_that_is_not_current_is_deleted() {
     assert!(pass(&world, engaged(Some(&current), &[]), false, NOON).is_quiet());
     world.settle(|world| pass(world, engaged(Some(&next), &[]), false, NOON));
     assert!(world.list(&Plane::Hub, NAMESPACE).is_empty());
+}
+
+const SERVER: &str = "compute.datumapis.com/upstream-server-uid";
+
+/// The same on a hub of mode `single`, whose hub namespace says that it is of this server.
+fn of_server(stamped: Option<&str>) -> World {
+    let mut world = world();
+    world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", |one| {
+        one.metadata.annotations = stamped.map(|uid| [(SERVER.to_owned(), uid.to_owned())].into());
+    });
+    world
+}
+
+fn single<'a>(server: Option<&'a str>, namespace: Option<&'a Object>) -> ProjectState<'a> {
+    ProjectState::Engaged {
+        uid: None,
+        server,
+        namespace: Observed::Known(namespace),
+        deployments: Observed::Known(&[]),
+    }
+}
+
+/// As `kubectl get namespace kube-system` on the project's server.
+fn answers(world: &mut World, uid: &str) {
+    let system = object(json!({ "metadata": { "name": "kube-system", "uid": uid } }));
+    world.put(&Plane::Project("p".to_owned()), NAMESPACE, system);
+}
+
+fn left(world: &World) -> usize {
+    let kinds = [kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE, NAMESPACE];
+    kinds.iter().map(|kind| world.list(&Plane::Hub, *kind).len()).sum()
+}
+
+#[test]
+fn a_wrong_kubeconfig_in_mode_single_deletes_nothing_and_says_why() {
+    let mut world = of_server(Some("s1"));
+    answers(&mut world, "s2");
+    // As another cluster answers: neither the Namespace nor the WorkloadDeployment is there.
+    let plan = pass(&world, single(Some("s2"), None), true, LATER);
+    assert!(
+        matches!(&plan.notes[..], [Note::AnotherServer { stamped, server, .. }] if stamped == "s1" && server == "s2")
+    );
+    // Those that it was told to delete are counted by the guard, and have no proof.
+    assert!(plan.actions.iter().all(|action| matches!(action, Action::Delete(one)
+        if one.brake == Brake::Applies && matches!(&one.proofs[..], [Proof::Server { uid, .. }] if uid == "s1"))));
+    assert_eq!(plan.actions.len(), 1);
+    world.apply(&plan);
+    assert_eq!(left(&world), 3);
+    assert!(pass(&world, single(Some("s2"), None), false, LATER).is_quiet());
+    // An empty one is no better.
+    for (kind, name) in [
+        (kind::WORKLOAD_DEPLOYMENT, "web"),
+        (kind::INSTANCE, "web-0"),
+        (kind::PROPAGATION_POLICY, "city-dfw"),
+    ] {
+        world.remove(&Plane::Hub, kind, "ns-n1", name);
+    }
+    assert!(pass(&world, single(Some("s2"), None), true, LATER).is_quiet());
+}
+
+#[test]
+fn in_mode_single_only_the_named_server_proves_that_something_is_gone() {
+    for (stamped, server, goes) in [
+        (Some("s1"), Some("s1"), true),
+        // No version has said yet whose it is, or the server has not said who it is.
+        (None, Some("s1"), false),
+        (Some("s1"), None, false),
+        (None, None, false),
+    ] {
+        let mut world = of_server(stamped);
+        answers(&mut world, "s1");
+        let plan = pass(&world, single(server, None), true, NOON);
+        assert!(
+            plan.notes.iter().all(|note| matches!(note, Note::Orphan(_))),
+            "{:?}",
+            plan.notes
+        );
+        world.apply(&plan);
+        assert_eq!(left(&world) < 3, goes, "{stamped:?} {server:?}");
+        // Another server behind the same address, from one moment to the next.
+        let mut moved = of_server(stamped);
+        answers(&mut moved, "s2");
+        moved.apply(&plan);
+        assert_eq!(left(&moved), 3);
+    }
+}
+
+#[test]
+fn a_hub_namespace_is_stamped_once_where_its_namespace_lives() {
+    let lives = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));
+    let next = object(json!({ "metadata": { "name": "default", "uid": "n2" } }));
+    let mut world = of_server(None);
+    assert!(pass(&world, single(Some("s1"), Some(&next)), false, NOON).is_quiet());
+    assert!(pass(&world, single(None, Some(&lives)), false, NOON).is_quiet());
+    let plan = pass(&world, single(Some("s1"), Some(&lives)), false, NOON);
+    assert!(matches!(plan.actions[..], [Action::Patch(_)]));
+    world.settle(|world| pass(world, single(Some("s1"), Some(&lives)), false, NOON));
+    let stamped = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+    assert_eq!(stamped.annotation(SERVER), Some("s1"));
+    // What lives there proves whose it is, so what is lost in it may go in the same pass.
+    let plan = pass(&of_server(None), single(Some("s1"), Some(&lives)), true, NOON);
+    assert!(plan.actions.iter().any(|action| matches!(action, Action::Delete(_))));
+}
+
+#[test]
+fn a_project_that_is_back_in_whatever_state_has_its_whole_grace_again() {
+    let mut world = world();
+    world.settle(|world| pass(world, ProjectState::Gone, false, NOON));
+    let noted = |world: &World| {
+        let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+        namespace.annotation(annotations::PROJECT_GONE_SINCE).is_some()
+    };
+    assert!(noted(&world));
+    // It is in the list, and not Ready yet.
+    world.settle(|world| pass(world, ProjectState::Listed { uid: "u1" }, false, LATER));
+    assert!(!noted(&world));
+    // Another of its name is not it.
+    world.settle(|world| pass(world, ProjectState::Listed { uid: "u2" }, false, NOON));
+    assert!(noted(&world));
+    assert_eq!(left(&world), 3);
+}
+
+#[test]
+fn projects_are_counted_once_and_gone_by_their_notes() {
+    let namespace = |name: &str, project: &str, gone: bool| {
+        let mut one = world().get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap().clone();
+        one.metadata.name = Some(name.to_owned());
+        let labels = one.metadata.labels.as_mut().unwrap();
+        labels.insert(
+            popcell_api::labels::UPSTREAM_CLUSTER_NAME.to_owned(),
+            format!("cluster-{project}"),
+        );
+        if gone {
+            let annotations = one.metadata.annotations.as_mut().unwrap();
+            annotations.insert(annotations::PROJECT_GONE_SINCE.to_owned(), NOON.to_owned());
+        }
+        one
+    };
+    let mut foreign = namespace("e", "s", true);
+    foreign
+        .metadata
+        .labels
+        .as_mut()
+        .unwrap()
+        .remove(popcell_api::labels::MANAGED_BY);
+    let all = [
+        namespace("a", "p", false),
+        namespace("b", "p", false),
+        namespace("c", "q", true),
+        namespace("d", "r", false),
+        foreign,
+    ];
+    assert_eq!(count_projects(all.iter()), (3, 1));
 }

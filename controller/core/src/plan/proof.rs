@@ -45,6 +45,14 @@ pub enum Proof {
         /// Uid of the kube-system namespace of the cell.
         id: String,
     },
+    /// A live GET of `kube-system` on the project's API server answers this uid: it is the server that the doomed object's
+    /// project is on, so that what it does not have is gone (mode `single`).
+    Server {
+        /// The project id.
+        project: String,
+        /// The uid.
+        uid: String,
+    },
     /// The discovery server answers NotFound for the Project, or another uid. Never true in mode `single`.
     ProjectGone {
         /// The project id.
@@ -55,6 +63,16 @@ pub enum Proof {
 }
 
 impl Proof {
+    /// The server that is asked; `None` for the one that lists the projects.
+    pub fn plane(&self) -> Option<&Plane> {
+        match self {
+            Self::Gone { source, .. } | Self::Lives { source, .. } => Some(&source.plane),
+            Self::NoneLeft { plane, .. } => Some(plane),
+            Self::SourceGone { .. } => Some(&Plane::Hub),
+            Self::Server { .. } | Self::ProjectGone { .. } => None,
+        }
+    }
+
     /// Whether what a live GET found (`None` = NotFound) proves [`Proof::Gone`].
     pub fn is_gone(found: Option<&Object>, uid: Option<&str>) -> bool {
         match (found, uid) {

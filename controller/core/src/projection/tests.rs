@@ -62,7 +62,11 @@ fn world(copies: &[&str]) -> World {
 
 fn with<T>(world: &World, use_it: impl FnOnce(&Observation<'_>) -> T) -> T {
     use_it(&Observation {
-        project: Project { id: "p", uid: None },
+        project: Project {
+            id: "p",
+            uid: None,
+            server: None,
+        },
         namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
         hub_namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
         deployments: Observed::Known(&world.list(&plane(), kind::WORKLOAD_DEPLOYMENT)),
@@ -173,6 +177,42 @@ fn g7_a_projection_without_copy_goes_and_others_stay() {
     // c24: an unknown hub sweeps nothing.
     let mine = world.list(&plane(), kind::INSTANCE);
     assert!(with(&world, |seen| sweep(seen, Observed::Unknown, &mine)).is_quiet());
+}
+
+/// How the deletion guard takes the only delete of a sweep.
+fn guard_of(world: &World) -> Brake {
+    match sweeping(world).actions.as_slice() {
+        [Action::Delete(delete)] => delete.brake.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_guard_lets_go_what_a_user_did_and_holds_what_the_hub_has_lost() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    let slots = |world: &mut World, replicas: i64| {
+        world.change(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web", |one| {
+            one.data["spec"]["scaleSettings"] = json!({ "minReplicas": replicas });
+        });
+    };
+    slots(&mut world, 1);
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(guard_of(&world), Brake::Applies, "its slot is asked for");
+    let source = Target::namespaced(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let uid = "wd".to_owned();
+    let unless = |proof| Brake::Unless(Box::new(proof));
+    let mut scaled = world.clone();
+    slots(&mut scaled, 0);
+    let lives = Proof::Lives {
+        source: source.clone(),
+        uid: uid.clone(),
+    };
+    assert_eq!(guard_of(&scaled), unless(lives));
+    let mut deleted = world.clone();
+    deleted.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let gone = Proof::Gone { source, uid: Some(uid) };
+    assert_eq!(guard_of(&deleted), unless(gone));
 }
 
 #[test]

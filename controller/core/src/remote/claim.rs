@@ -13,13 +13,13 @@ use popcell_api::{annotations, events, gates, kind, labels, names::RESOURCE_CLAI
 use serde_json::json;
 
 use super::cell::Identity;
-use super::{Behind, Bond, Stamp, done, foreign, noted, projects};
+use super::{Behind, Bond, Stamp, done, foreign, guarded, noted, projects};
 use crate::edit::Edit;
 use crate::identity;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
+use crate::plan::{Action, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
 use crate::sizing;
 use crate::sources::Source;
 
@@ -337,7 +337,15 @@ fn astray(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>, plan: &mut
 }
 
 fn delete(seen: &Observation<'_>, claim: &Object, proof: Proof) -> Action {
-    Action::delete(&seen.plane(), kind::RESOURCE_CLAIM, claim, vec![proof], Brake::Applies)
+    // In single-cluster mode the cell is the project.
+    let origin = if seen.single.is_some() { Plane::Cell } else { Plane::Hub };
+    let found = seen.deployments.iter().copied().find(|one| one.deleting());
+    let uid = match origin {
+        Plane::Cell => found.map(Fields::uid),
+        _ => found.and_then(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)),
+    };
+    let guard = guarded(seen.name, seen.namespace, seen.deployments, &origin, uid);
+    Action::delete(&seen.plane(), kind::RESOURCE_CLAIM, claim, vec![proof], guard)
 }
 
 fn stamped(seen: &Observation<'_>, claim: &Object) -> Option<Action> {

@@ -14,7 +14,7 @@ use popcell_api::{API_VERSION, annotations, kind, labels};
 use serde_json::{Value, json};
 
 use super::cell::Identity;
-use super::{Behind, Bond, Stamp, done, foreign, noted};
+use super::{Behind, Bond, Stamp, done, foreign, guarded, noted};
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
 use crate::identity;
@@ -22,7 +22,7 @@ use crate::ledger::Ledger;
 use crate::names::LABEL_LENGTH;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+use crate::plan::{Action, Note, Plan, Plane, Proof, Target};
 use crate::sources::Source;
 
 #[cfg(test)]
@@ -238,7 +238,13 @@ fn delete(seen: &Observation<'_>, copy: &Object) -> Plan {
         source: Target::namespaced(&Plane::Cell, kind::INSTANCE, seen.namespace, seen.name),
         uid: None,
     };
-    let delete = Action::delete(&Plane::Hub, kind::INSTANCE, copy, vec![gone], Brake::Applies);
+    let owners = copy.metadata.owner_references.iter().flatten();
+    let owner = owners
+        .into_iter()
+        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
+        .map(|one| one.uid.as_str());
+    let guard = guarded(seen.name, seen.namespace, seen.deployments, &Plane::Hub, owner);
+    let delete = Action::delete(&Plane::Hub, kind::INSTANCE, copy, vec![gone], guard);
     done(Some(delete))
 }
 

@@ -14,10 +14,10 @@ mod laws;
 
 use std::time::Duration;
 
-use popcell_api::{annotations, labels};
+use popcell_api::{annotations, kind, labels};
 
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Note, Plan, Target};
+use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
 use crate::slots;
 use crate::sources::Source;
 
@@ -87,6 +87,27 @@ pub(crate) enum Bond {
     Agrees,
     /// Anybody else's: never changed.
     Foreign,
+}
+
+/// How the deletion guard takes the delete of what a name has left that nothing stands behind. A user did it where the cell's
+/// WorkloadDeployment lives and asks for fewer, or where the one that it came from, on `origin`, is gone too. What is left is
+/// a cell that has lost what it had.
+fn guarded(name: &str, namespace: &str, deployments: &[&Object], origin: &Plane, uid: Option<&str>) -> Brake {
+    let Some(of) = slots::deployment_of(name) else {
+        return Brake::Applies;
+    };
+    let at = |plane: &Plane| Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, namespace, of);
+    let proof = match deployments.iter().find(|one| one.name() == of && !one.deleting()) {
+        Some(living) => Proof::Lives {
+            source: at(&Plane::Cell),
+            uid: living.uid().to_owned(),
+        },
+        None => Proof::Gone {
+            source: at(origin),
+            uid: uid.map(str::to_owned),
+        },
+    };
+    Brake::Unless(Box::new(proof))
 }
 
 /// A plan that says who holds the name.

@@ -45,7 +45,14 @@ fn world() -> World {
     world
 }
 
+/// Its absence was noted long ago.
+const OVER: Option<Duration> = Some(Duration::ZERO);
+
 fn pass(world: &World, removed: bool) -> Plan {
+    pass_with(world, removed, OVER)
+}
+
+fn pass_with(world: &World, removed: bool, left: Option<Duration>) -> Plan {
     let claims: Vec<_> = world
         .list(&project(), kind::RESOURCE_CLAIM)
         .into_iter()
@@ -55,6 +62,7 @@ fn pass(world: &World, removed: bool) -> Plan {
         source: DFW,
         clusters: Observed::Known(&world.list(&Plane::Hub, kind::CLUSTER)),
         removed,
+        left,
         claims: &claims,
         copies: &world.list(&Plane::Hub, kind::INSTANCE),
     })
@@ -112,10 +120,87 @@ fn c32_a_cluster_that_is_there_keeps_everything_until_it_is_removed() {
         source: DFW,
         clusters: Observed::Unknown,
         removed: false,
+        left: OVER,
         claims: &[],
         copies: &world.list(&Plane::Hub, kind::INSTANCE),
     });
     assert!(unknown.is_quiet());
+}
+
+#[test]
+fn an_absent_cluster_is_not_a_removed_one() {
+    let world = world();
+    let brakes = |plan: &Plan| -> Vec<Brake> {
+        let deletes = plan.actions.iter().map(|action| match action {
+            Action::Delete(delete) => delete.brake.clone(),
+            other => panic!("{other}"),
+        });
+        deletes.collect()
+    };
+    // Not noted yet; noted, and within the grace; after it, but counted; recorded.
+    let minute = Duration::from_mins(1);
+    let unnoted = pass_with(&world, false, None);
+    assert!(unnoted.is_quiet() && unnoted.requeue.is_none());
+    let within = pass_with(&world, false, Some(minute));
+    assert!(within.is_quiet());
+    assert_eq!(within.requeue, Some(minute));
+    assert_eq!(brakes(&pass_with(&world, false, OVER)), [Brake::Applies]);
+    for left in [None, Some(minute), OVER] {
+        assert_eq!(brakes(&pass_with(&world, true, left)), [Brake::Exempt]);
+    }
+    // Another cell under its name is no word of its removal either.
+    let mut replaced = world.clone();
+    replaced.put(&Plane::Hub, kind::CLUSTER, cluster("dfw-01", "k9", "DFW"));
+    assert!(pass_with(&replaced, false, Some(minute)).is_quiet());
+}
+
+#[test]
+fn claims_of_an_absent_cell_wait_for_its_grace_and_those_of_a_removed_one_do_not() {
+    let mut claim = left("instance-a-0", "default", DFW);
+    let labels = claim.metadata.labels.as_mut().unwrap();
+    labels.insert(labels::INSTANCE_NAMESPACE.to_owned(), "ns-n1".to_owned());
+    claim.metadata.creation_timestamp = Some(Time("2026-01-02T00:00:00Z".parse().unwrap()));
+    let mut namespace = object(json!({ "metadata": { "name": "ns-n1", "labels": {
+        "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace": "default" } } }));
+    namespace.metadata.creation_timestamp = Some(Time("2026-01-01T00:00:00Z".parse().unwrap()));
+    let (none, recorded) = (BTreeSet::new(), BTreeSet::from([DFW]));
+    let minute = Duration::from_mins(1);
+    for (removed, left, deletes, requeue) in [
+        (&none, None, 0, None),
+        (&none, Some(minute), 0, Some(minute)),
+        (&none, OVER, 1, None),
+        (&recorded, None, 1, None),
+        (&recorded, Some(minute), 1, None),
+    ] {
+        let seen = Claims {
+            project: "p",
+            claims: &[&claim],
+            clusters: Observed::Known(&[]),
+            removed,
+            left: &left.map(|left| (DFW, left)).into_iter().collect(),
+            namespaces: &[&namespace],
+        };
+        let plan = clean_claims(&seen);
+        assert_eq!(
+            (plan.actions.len(), plan.requeue),
+            (deletes, requeue),
+            "{removed:?} {left:?}"
+        );
+        assert_eq!(seen.absent().is_empty(), !removed.is_empty());
+    }
+}
+
+#[test]
+fn two_clusters_of_one_cell_are_seen() {
+    let clusters = [
+        cluster("a", "1", "DFW"),
+        cluster("b", "2", "ORD"),
+        cluster("c", "1", "LHR"),
+        cluster("d", "", "LHR"),
+        cluster("e", "", "LHR"),
+    ];
+    let twins = twins(&clusters.iter().collect::<Vec<_>>());
+    assert_eq!(twins, [("1", vec!["a", "c"])].into());
 }
 
 #[test]
@@ -154,6 +239,7 @@ fn d7_5_8_claims_speak_for_themselves_where_this_hub_carried_their_namespace() {
             claims: &[claim],
             clusters,
             removed,
+            left: &BTreeMap::from([(DFW, Duration::ZERO)]),
             namespaces,
         });
         assert!(

@@ -194,7 +194,7 @@ impl<'a> Pass<'a> {
         let wanted: BTreeSet<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
         for deployment in &self.ours {
             if !deployment.deleting() && !wanted.contains(deployment.name()) {
-                let delete = self.delete(deployment, Vec::new(), Brake::Applies);
+                let delete = self.delete(deployment, Vec::new(), self.by_user());
                 self.plan.actions.push(delete);
             }
         }
@@ -215,11 +215,8 @@ impl<'a> Pass<'a> {
                 self.update(holder, slot, usable)
             }
             Some(holder) if self.is_predecessor(holder) => {
-                let lives = Proof::Lives {
-                    source: Target::of(&self.plane, kind::WORKLOAD, self.seen.workload),
-                    uid: self.seen.workload.uid().to_owned(),
-                };
-                let delete = self.delete(holder, vec![lives], Brake::Applies);
+                let lives = self.lives();
+                let delete = self.delete(holder, vec![lives], self.by_user());
                 self.plan.actions.push(delete);
                 Settled::not_yet()
             }
@@ -255,7 +252,7 @@ impl<'a> Pass<'a> {
         if holder.text("/spec/cityCode") != Some(slot.city)
             || holder.text("/spec/placementName") != Some(slot.placement)
         {
-            let delete = self.delete(holder, Vec::new(), Brake::Applies);
+            let delete = self.delete(holder, Vec::new(), self.by_user());
             self.plan.actions.push(delete);
             return Settled::not_yet();
         }
@@ -297,6 +294,18 @@ impl<'a> Pass<'a> {
             .iter()
             .copied()
             .find(|deployment| deployment.name() == slot.name)
+    }
+
+    fn lives(&self) -> Proof {
+        Proof::Lives {
+            source: Target::of(&self.plane, kind::WORKLOAD, self.seen.workload),
+            uid: self.seen.workload.uid().to_owned(),
+        }
+    }
+
+    /// The user's own Workload says so, as long as it is there.
+    fn by_user(&self) -> Brake {
+        Brake::Unless(Box::new(self.lives()))
     }
 
     fn delete(&self, deployment: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {

@@ -1,19 +1,33 @@
-//! What an action that fails means for the rest of its plan, and which deletes the brake holds.
+//! What an action that fails means for the rest of its plan, and which deletes the deletion guard holds.
+
+use std::time::Duration;
 
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::kind::Kind;
-use popcell_api::names::LEASE;
-use popcell_core::brake;
-use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane};
+use popcell_api::names::{DELETION_GUARD, LEASE};
+use popcell_core::brake::{self, ALL_KINDS};
+use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane, Proof};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::{Applier, ApplyError, Braking, Differ, Difference, Done, event};
+use super::{Applier, ApplyError, Braking, Differ, Difference, Done, event, lock};
 use crate::error::chain;
+
+/// How long a proof that a user did something counts for the deletion guard.
+const EXCUSED: Duration = Duration::from_secs(2);
+
+/// For people: the one thing to do, with and without a Lease.
+fn how_to_release() -> String {
+    format!(
+        "annotate Lease {LEASE} in the program's namespace with {MASS_DELETE}={MASS_DELETE_ALLOW}; with --leader-elect=false, \
+         create ConfigMap {DELETION_GUARD} with that annotation there"
+    )
+}
 
 /// What became of the actions of a plan.
 #[derive(Default)]
 struct Course {
-    /// Deletes were left out because the brake holds.
+    /// Deletes were left out because the deletion guard holds.
     held: bool,
     /// What failed, and on which plane.
     failures: Vec<(Plane, ApplyError)>,
@@ -42,7 +56,7 @@ impl Course {
 }
 
 impl Applier {
-    /// Carries out a plan. `difference` is asked for at the first delete that a brake counts.
+    /// Carries out a plan. `difference` is asked for at deletes that the deletion guard counts.
     ///
     /// # Errors
     /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
@@ -96,7 +110,7 @@ impl Applier {
         let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
         for action in &plan.actions {
             if let Action::Delete(delete) = action
-                && self.holds(delete, difference)
+                && self.holds(delete, difference).await
             {
                 course.held = true;
                 held.push(action);
@@ -116,9 +130,9 @@ impl Applier {
         for action in held {
             // A pass that writes nothing comes again each minute.
             if wrote {
-                info!(%action, "held by the brake");
+                info!(%action, "held by the deletion guard");
             } else {
-                debug!(%action, "held by the brake");
+                debug!(%action, "held by the deletion guard");
             }
         }
         course
@@ -140,26 +154,74 @@ impl Applier {
         }
     }
 
-    fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
+    async fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
         if delete.brake == Brake::Exempt {
             return false;
         }
-        let (plane, kind) = (&delete.target.plane, delete.target.kind);
-        if self.brakes().is_free(plane, kind) {
-            return false;
-        }
-        // Without the lock: it decides all keys anew, and deciding takes the ledger.
-        let holds = self.judge(plane, kind, difference(plane, kind));
+        let holds = self.brakes().is_rewound(delete) || self.is_mass(delete, difference).await;
         if holds {
             self.meter.suppressed(&delete.target, "brake");
         }
         holds
     }
 
-    /// Whether the brake of a plane and kind holds, given the whole difference.
+    async fn is_mass(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
+        let plane = &delete.target.plane;
+        let kind = match &delete.brake {
+            Brake::With(kind) => *kind,
+            _ => delete.target.kind,
+        };
+        if self.brakes().passes(plane, kind) {
+            return false;
+        }
+        if let Brake::Unless(proof) = &delete.brake
+            && self.excuses(proof).await
+        {
+            return false;
+        }
+        // Without the lock: it decides all keys anew, and deciding takes the ledger.
+        self.judge(plane, kind, difference(plane, kind))
+    }
+
+    /// Whether a live answer says that a user did what a delete follows from. Many deletes follow from one deed: what was
+    /// proven is not asked about again for a moment. What a delete itself rests on is proven each time.
+    async fn excuses(&self, proof: &Proof) -> bool {
+        let now = Instant::now();
+        let proven = {
+            let mut excuses = lock(&self.excuses);
+            excuses.retain(|(_, at)| now.duration_since(*at) < EXCUSED);
+            excuses.iter().any(|(known, _)| known == proof)
+        };
+        if proven {
+            return true;
+        }
+        match self.prove(proof).await {
+            Ok(()) => {
+                lock(&self.excuses).push((proof.clone(), now));
+                true
+            }
+            Err(error) => {
+                debug!(%error, "the deletion guard counts a delete");
+                false
+            }
+        }
+    }
+
+    /// The versions of a plane went back, as after the restore of a backup: nothing is deleted there, nor because of what it
+    /// does not have, until the deletion guard is released.
+    pub fn rewound(&self, plane: &Plane) {
+        if self.brakes().rewound(plane) {
+            warn!(%plane, "the resourceVersions of this server went back: it was restored from a backup, or is another one. \
+                It is listed anew, and nothing is deleted there or because of what it does not have. Once it has what it \
+                should have, release the deletion guard: {}", how_to_release());
+            self.meter.braked(plane, ALL_KINDS, Braking::Rewound);
+        }
+    }
+
+    /// Whether the deletion guard of a plane and kind holds, given the whole difference.
     pub fn judge(&self, plane: &Plane, kind: Kind, difference: Difference) -> bool {
         let Difference { ours, doomed, partial } = difference;
-        if partial && !brake::is_mass(ours, doomed) {
+        if partial && !brake::is_mass(kind, ours, doomed) {
             // A small part of a difference neither opens the brake for the rest nor lets go what it holds.
             return self.brakes().is_held(plane, kind);
         }
@@ -169,14 +231,13 @@ impl Applier {
         };
         match verdict {
             brake::Verdict::Hold { first: true } => {
-                warn!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion holds: none of these is deleted. \
-                    Look for a list that is wrong first (a restored backup, credentials of another installation); only if \
-                    the deletes are meant, annotate Lease {LEASE} in the program's namespace with \
-                    {MASS_DELETE}={MASS_DELETE_ALLOW}");
+                warn!(%plane, kind = kind.kind, ours, doomed, "the deletion guard holds: none of these is deleted. Look for a \
+                    list that is wrong first (a restored backup, credentials of another installation); only if the deletes \
+                    are meant, release it: {}", how_to_release());
                 self.meter.braked(plane, kind.kind, Braking::Held(difference));
             }
             brake::Verdict::Go if was_held => {
-                info!(%plane, kind = kind.kind, ours, doomed, "the brake on mass deletion opens: the world has recovered");
+                info!(%plane, kind = kind.kind, ours, doomed, "the deletion guard opens: all planes are consistent again");
                 self.meter.braked(plane, kind.kind, Braking::Recovered);
             }
             _ => {}
@@ -184,11 +245,11 @@ impl Applier {
         verdict != brake::Verdict::Go
     }
 
-    /// Opens every brake that holds, and says whether one did.
+    /// Opens every guard that holds, and says whether one did.
     pub fn release_brakes(&self) -> bool {
         let released = self.brakes().release();
         for (plane, kind) in &released {
-            warn!(%plane, kind, "the brake on mass deletion is released");
+            warn!(%plane, kind, "the deletion guard is released");
             self.meter.braked(plane, kind, Braking::Released);
         }
         !released.is_empty()

@@ -25,7 +25,7 @@ use popcell_api::kind::Kind;
 use popcell_core::brake::Brakes;
 use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{Delete, Event, Patch, Plane, Target};
+use popcell_core::plan::{Delete, Event, Patch, Plane, Proof, Target};
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -71,6 +71,8 @@ pub enum Braking {
     Recovered,
     /// It was opened by the annotation on our Lease.
     Released,
+    /// The versions of the plane went back: all its deletes are held.
+    Rewound,
 }
 
 /// How many deletes the brake would count (design.md 7.4), over all keys of a reconciler.
@@ -118,6 +120,8 @@ pub struct Applier {
     ledger: Mutex<Ledger>,
     projections: Projections,
     brakes: Mutex<Brakes>,
+    /// Proofs of what users did, and when they held.
+    excuses: Mutex<Vec<(Proof, Instant)>>,
     breaker: Mutex<Breaker>,
     doors: Mutex<Doors>,
 }
@@ -132,6 +136,7 @@ impl Applier {
             ledger: Mutex::default(),
             projections: Projections::default(),
             brakes: Mutex::default(),
+            excuses: Mutex::default(),
             breaker: Mutex::default(),
             doors: Mutex::default(),
         }

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use popcell_api::kind::CLUSTER;
-use popcell_api::names::REMOVED_CELLS;
+use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{CONFIG_MAP, Plane, Proof, Target};
-use popcell_core::sources;
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Proof, Target};
+use popcell_core::{identity, sources};
 
 use super::{Applier, ApplyError};
 
@@ -34,6 +34,11 @@ impl fmt::Display for Unproven {
             ),
             Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
             Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
+            Proof::Server { project, uid } => write!(
+                f,
+                "the API server of project {project} should be the one whose kube-system has uid {uid}, but {found}: correct \
+                 its kubeconfig; if the project has moved to another server, see \"orphans\" in docs/operations.md"
+            ),
         }
     }
 }
@@ -57,6 +62,11 @@ impl Applier {
                 (!left.is_empty()).then(|| format!("{} are", left.len()))
             }
             Proof::SourceGone { cluster, id } => self.source_not_gone(cluster, id).await?,
+            Proof::Server { project, uid } => {
+                let plane = Plane::Project(project.clone());
+                let system = Target::cluster(&plane, NAMESPACE, identity::SYSTEM_NAMESPACE);
+                not_server(self.read(&system).await?.as_ref(), uid)
+            }
             Proof::ProjectGone { project, uid } => self.project_not_gone(project, uid).await?,
         };
         match against {
@@ -105,6 +115,21 @@ impl Applier {
             .await
     }
 
+    /// The notes of cells that are absent, read live; `None` while there are none.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub async fn absent_cells(&self) -> Result<Option<Object>, ApplyError> {
+        let namespace = &self.options.namespace;
+        self.read(&Target::namespaced(&Plane::Hub, CONFIG_MAP, namespace, ABSENT_CELLS))
+            .await
+    }
+
+    /// The program's namespace, which is that of its records on the hub.
+    pub fn namespace(&self) -> &str {
+        &self.options.namespace
+    }
+
     async fn project_not_gone(&self, project: &str, uid: &str) -> Result<Option<String>, ApplyError> {
         match self.project(project).await? {
             ProjectAnswer::Unasked => Ok(Some("no server knows which projects there are".to_owned())),
@@ -124,6 +149,14 @@ pub enum ProjectAnswer {
     Gone,
     /// It is there, with this uid.
     Is(String),
+}
+
+fn not_server(system: Option<&Object>, uid: &str) -> Option<String> {
+    match system {
+        Some(found) if found.uid() == uid => None,
+        Some(found) => Some(format!("it has uid {}", found.uid())),
+        None => Some("it is not there".to_owned()),
+    }
 }
 
 fn not_alive(found: Option<&Object>, uid: &str) -> Option<String> {

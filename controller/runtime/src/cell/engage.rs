@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use popcell_core::identity::SYSTEM_NAMESPACE;
 use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
@@ -15,8 +16,6 @@ use crate::error::chain;
 use crate::planes::SINGLE;
 use crate::world::World;
 
-/// The namespace whose uid tells clusters apart.
-const KUBE_SYSTEM: &str = "kube-system";
 /// How soon the own API server is asked again for who it is.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -45,7 +44,7 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
 }
 
 async fn learn(cell: &Cell, world: &World) {
-    let target = Target::cluster(&Plane::Cell, NAMESPACE, KUBE_SYSTEM);
+    let target = Target::cluster(&Plane::Cell, NAMESPACE, SYSTEM_NAMESPACE);
     loop {
         match world.applier.look(&target).await {
             Ok(Some(found)) if !found.uid().is_empty() => {

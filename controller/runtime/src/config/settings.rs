@@ -33,6 +33,8 @@ pub struct Settings {
     pub project_grace: Duration,
     /// How large objects and projects may be that are carried.
     pub limits: Limits,
+    /// How long nothing of a cell is released after its Cluster was found to be absent.
+    pub cell_grace: Duration,
     /// Whether Instances of a cell wait for their networks.
     pub networking: bool,
     /// Passes at once, for each queue.
@@ -182,6 +184,7 @@ impl Settings {
             reclaim_orphans: flags.reclaim_orphans,
             project_grace: flags.project_grace,
             limits: flags.limits(),
+            cell_grace: flags.cell_grace,
             networking: flags.networking,
             workers: Workers {
                 total: workers,

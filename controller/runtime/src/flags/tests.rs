@@ -47,6 +47,7 @@ fn c78_nothing_runs_by_default() {
     assert!(!flags.dry_run && !flags.reclaim_orphans && flags.leader_elect);
     assert_eq!(flags.health_probe_bind_address, ":8081".parse().unwrap());
     assert_eq!(flags.project_grace, Duration::from_hours(1));
+    assert_eq!(flags.cell_grace, Duration::from_hours(1));
     assert_eq!((flags.workers, flags.log_format), (16, LogFormat::Text));
 }
 

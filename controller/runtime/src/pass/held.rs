@@ -1,4 +1,4 @@
-//! Differences that make the brake hold (design.md 7.4): decided once for all keys, not anew for each key and each delete.
+//! Differences that make the deletion guard hold: decided once for all keys, not anew for each key and each delete.
 //!
 //! Invariant: what is remembered only ever holds deletes back. A difference that lets them go is decided for the delete that
 //! asks.
@@ -52,13 +52,13 @@ impl Held {
         let seen = self.seen(world, plane);
         let known = self.lock().get(&(plane.clone(), kind.kind)).copied();
         if let Some(known) = known
-            && is_mass(known.difference)
+            && is_mass(kind, known.difference)
             && (known.at.elapsed() < LEAST || known.seen == seen && known.at.elapsed() < MOST)
         {
             return known.difference;
         }
         let difference = decide();
-        if known.is_some() || is_mass(difference) {
+        if known.is_some() || is_mass(kind, difference) {
             let remembered = Remembered {
                 difference,
                 kind,
@@ -68,6 +68,11 @@ impl Held {
             self.lock().insert((plane.clone(), kind.kind), remembered);
         }
         difference
+    }
+
+    /// Whether a difference of this reconciler was a mass deletion, and may be held or released.
+    pub(super) fn knows(&self, plane: &Plane, kind: Kind) -> bool {
+        self.lock().contains_key(&(plane.clone(), kind.kind))
     }
 
     /// A pass of this reconciler wrote.
@@ -100,8 +105,8 @@ impl Held {
     }
 }
 
-fn is_mass(difference: Difference) -> bool {
-    brake::is_mass(difference.ours, difference.doomed)
+fn is_mass(kind: Kind, difference: Difference) -> bool {
+    brake::is_mass(kind, difference.ours, difference.doomed)
 }
 
 #[cfg(test)]

@@ -80,8 +80,14 @@ pub trait Reconciler: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// All keys whose plans may delete on a plane what the brake counts.
+    /// All keys whose plans may delete on a plane what the deletion guard counts.
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key>;
+
+    /// How many objects of ours there are on a plane, and how many deletes the deletion guard counts, where that is not said
+    /// by the plans of all keys: they rest on what is read live.
+    fn count(&self, _sight: &Sight<'_>, _plane: &Plane, _kind: Kind) -> Option<Difference> {
+        None
+    }
 
     /// All keys that there is anything to decide about, as far as stores are listed: what the events of a first list would
     /// have woken. A key may be there more than once.
@@ -191,20 +197,27 @@ impl Runner {
         Ok(ended(&plan, done))
     }
 
-    /// The whole difference of this reconciler on a plane and kind, as the brake asks for it.
+    /// The whole difference of this reconciler on a plane and kind, as the deletion guard asks for it. While another
+    /// reconciler's is held, it is a part only.
     fn difference(&self, plane: &Plane, kind: Kind) -> Difference {
-        self.held
-            .difference(&self.world, plane, kind, || self.decide_all(plane, kind))
+        let mut difference = self
+            .held
+            .difference(&self.world, plane, kind, || self.decide_all(plane, kind));
+        difference.partial |= !self.held.knows(plane, kind) && self.world.applier.brakes().is_held(plane, kind);
+        difference
     }
 
-    /// Looks every minute whether the world has recovered from what the brake holds, until `stop`: where it has, no plan
-    /// deletes anything, and nobody asks.
+    /// Looks every minute whether the planes have recovered from what the deletion guard holds, and whether what was
+    /// released is done, until `stop`: where it is so, no plan deletes anything, and nobody asks.
     pub async fn review(&self, stop: &CancellationToken) {
         while stop.run_until_cancelled(sleep(HELD_AGAIN)).await.is_some() {
             for (plane, kind) in self.held.all() {
                 let applier = &self.world.applier;
-                let is_held = applier.brakes().is_held(&plane, kind);
-                if !is_held || !applier.judge(&plane, kind, self.difference(&plane, kind)) {
+                let is_set = || applier.brakes().is_held(&plane, kind) || applier.brakes().is_released(&plane, kind);
+                if is_set() {
+                    applier.judge(&plane, kind, self.difference(&plane, kind));
+                }
+                if !is_set() {
                     self.held.forget(&plane, kind);
                 }
             }
@@ -214,6 +227,9 @@ impl Runner {
     fn decide_all(&self, plane: &Plane, kind: Kind) -> Difference {
         let (live, now) = (Live::default(), Timestamp::now());
         let sight = Sight::new(&self.world, &live);
+        if let Some(counted) = self.reconciler.count(&sight, plane, kind) {
+            return counted;
+        }
         // In a project every WorkloadDeployment is a Workload's, and of claims a cell sees its own only; elsewhere ours carry
         // the marker.
         let whole = matches!(plane, Plane::Project(_)) && [WORKLOAD_DEPLOYMENT, RESOURCE_CLAIM].contains(&kind);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use popcell_api::kind::Kind;
-use popcell_core::identity::Project;
+use popcell_core::identity::{Project, SYSTEM_NAMESPACE};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
@@ -170,7 +170,21 @@ impl<'a> Sight<'a> {
     pub fn project<R>(&self, plane: &Plane, view: impl FnOnce(Project<'_>) -> R) -> Option<R> {
         let Plane::Project(id) = plane else { return None };
         let engaged = self.world.planes.get(plane)?;
-        Some(view(Project { id, uid: engaged.uid() }))
+        let server = self.server(plane);
+        Some(view(Project {
+            id,
+            uid: engaged.uid(),
+            server: server.as_deref().map(Fields::uid),
+        }))
+    }
+
+    /// The Namespace that tells the server of a project from others, in mode `single`; `None` until it was read.
+    pub fn server(&self, plane: &Plane) -> Option<Arc<Object>> {
+        if !self.world.is_single(plane) {
+            return None;
+        }
+        let system = self.project_namespace(plane, SYSTEM_NAMESPACE).known()?;
+        system.filter(|one| !one.uid().is_empty())
     }
 
     /// Hub Namespaces that are labelled with a project and namespace.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use popcell_core::metrics::plane_kind;
 use popcell_core::plan::{Note, Plan, Plane};
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::queue::Key;
 
@@ -62,7 +62,7 @@ impl Tally {
         for note in self.notes().values().flatten() {
             let (counts, target) = match note {
                 Note::Foreign(target) => (&mut tallied.foreign, target),
-                Note::Orphan(target) => (&mut tallied.orphans, target),
+                Note::Orphan(target) | Note::AnotherServer { target, .. } => (&mut tallied.orphans, target),
                 Note::Skew(target) => (&mut tallied.skews, target),
                 Note::Undecodable { target, .. } => (&mut tallied.undecodable, target),
                 _ => continue,
@@ -102,6 +102,23 @@ fn tell(note: &Note) {
         Note::Orphan(target) => {
             warn!(%target, "nobody stands behind this object, and it is left: see `popcell orphans`");
         }
+        Note::Twins { id, clusters } => {
+            error!(
+                id,
+                clusters,
+                "these Clusters are one cell by the uid of its kube-system: it is joined twice, or was cloned with \
+                its etcd; `popcell cell remove` all but one of the names"
+            );
+        }
+        Note::AnotherServer {
+            target,
+            stamped,
+            server,
+        } => {
+            error!(%target, stamped, server, "this hub namespace is of a project on another API server than the one of the \
+                project's kubeconfig (uids of kube-system): nothing is deleted in it; correct the kubeconfig, or, where the \
+                project has moved, see \"orphans\" in docs/operations.md");
+        }
         _ => {}
     }
 }
@@ -109,6 +126,11 @@ fn tell(note: &Note) {
 fn is_counted(note: &Note) -> bool {
     matches!(
         note,
-        Note::Foreign(_) | Note::Orphan(_) | Note::Skew(_) | Note::Undecodable { .. }
+        Note::Foreign(_)
+            | Note::Orphan(_)
+            | Note::AnotherServer { .. }
+            | Note::Twins { .. }
+            | Note::Skew(_)
+            | Note::Undecodable { .. }
     )
 }

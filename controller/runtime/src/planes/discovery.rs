@@ -1,7 +1,7 @@
 //! Which projects there are, in mode `milo` (domain.md 7.3).
 //!
 //! Invariant: engaged are those Projects that were Ready when the list of Projects was last known. While it is unknown,
-//! nothing is engaged or disengaged.
+//! nothing is engaged or disengaged; and while the deletion guard holds, nothing is disengaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,9 @@ use popcell_core::names::check_project;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
+use popcell_core::roster::Roster;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
@@ -21,6 +23,7 @@ use super::change::Change;
 use super::follow::{Follow, Streams};
 use super::interest::{Interest, View, When};
 use super::store::Store;
+use crate::apply::Difference;
 use crate::error::{Error, chain};
 
 /// The id of the one project of mode `single`.
@@ -73,7 +76,12 @@ pub struct Discovery {
     condition: &'static str,
     store: Arc<Store>,
     progress: Arc<Progress>,
+    guard: Option<Arc<Guard>>,
+    changed: Arc<Notify>,
 }
+
+/// Whether projects that have left the list stay engaged, given how many there were and how many have left.
+pub type Guard = dyn Fn(Difference) -> bool + Send + Sync;
 
 impl Discovery {
     /// Finds projects by objects of this kind, which are named like them, whose condition is True.
@@ -90,7 +98,21 @@ impl Discovery {
             condition,
             store: Arc::default(),
             progress: Arc::default(),
+            guard: None,
+            changed: Arc::default(),
         }
+    }
+
+    /// Asks this before projects are disengaged.
+    #[must_use]
+    pub fn guarded(mut self, guard: Arc<Guard>) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
+    /// Tells it to ask again.
+    pub fn again(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
     /// The Projects. Known: they were listed, which is all that readiness waits for.
@@ -105,8 +127,8 @@ impl Discovery {
 
     /// Runs for ever: drop the future to end it. Planes that are engaged stay so.
     pub async fn run(self, planes: Planes) {
-        let (changed, streams) = (Notify::new(), Streams::default());
-        let tell = |_: Change| changed.notify_one();
+        let streams = Streams::default();
+        let tell = |_: Change| self.changed.notify_one();
         let mut follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
@@ -117,14 +139,14 @@ impl Discovery {
         };
         let watch = follow.run(&streams);
         let keep = async {
-            let mut refused = BTreeSet::new();
+            let (mut refused, mut leaving) = (BTreeSet::new(), Leaving::new(self.guard.clone()));
             loop {
-                changed.notified().await;
+                self.changed.notified().await;
                 // What cannot be read is not gone.
                 let doubtful = self.store.unreadable().into_iter().map(|(_, id, _)| id).collect();
                 if let Observed::Known(projects) = self.store.all() {
                     let wanted = ready(&projects, self.condition, &mut refused);
-                    let failed = level(&planes, &wanted, &doubtful).await;
+                    let failed = level(&planes, &wanted, &doubtful, &mut leaving).await;
                     self.progress.settle(refused.len(), failed);
                 }
             }
@@ -150,10 +172,26 @@ fn ready(projects: &[Arc<Object>], condition: &str, refused: &mut BTreeSet<Strin
 
 /// Makes the engaged projects those that are wanted, but leaves those in doubt as they are. Says for each that could not
 /// be engaged why.
-async fn level(planes: &Planes, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) -> Vec<&'static str> {
-    for plane in surplus(planes.planes(), wanted, doubtful) {
-        info!(%plane, "disengaged");
-        planes.disengage(&plane).await;
+async fn level(
+    planes: &Planes,
+    wanted: &BTreeMap<String, String>,
+    doubtful: &BTreeSet<String>,
+    leaving: &mut Leaving,
+) -> Vec<&'static str> {
+    leaving.roster.there(wanted.keys());
+    let engaged = planes.planes();
+    let count = engaged
+        .iter()
+        .filter(|plane| matches!(plane, Plane::Project(_)))
+        .count();
+    let surplus = surplus(engaged, wanted, doubtful);
+    if !leaving.is_held(count, surplus.len()) {
+        for plane in surplus {
+            info!(%plane, "disengaged");
+            planes.disengage(&plane).await;
+            leaving.has_left(&plane);
+        }
+        leaving.is_done(planes);
     }
     let mut failed = Vec::new();
     for (id, uid) in wanted {
@@ -164,6 +202,60 @@ async fn level(planes: &Planes, wanted: &BTreeMap<String, String>, doubtful: &BT
         }
     }
     failed
+}
+
+/// Projects that are to be disengaged, and those that were lately.
+struct Leaving {
+    guard: Option<Arc<Guard>>,
+    roster: Roster,
+    since: Instant,
+    /// Whether the guard was asked, and has not been told since that nothing is to leave.
+    asked: bool,
+}
+
+impl Leaving {
+    fn new(guard: Option<Arc<Guard>>) -> Self {
+        Self {
+            guard,
+            roster: Roster::default(),
+            since: Instant::now(),
+            asked: false,
+        }
+    }
+
+    /// Whether the guard holds them.
+    fn is_held(&mut self, engaged: usize, leaving: usize) -> bool {
+        let Some(guard) = self.guard.as_ref().filter(|_| leaving > 0 || self.asked) else {
+            return false;
+        };
+        self.asked = true;
+        let (ours, doomed) = match leaving {
+            0 => (engaged, 0),
+            _ => self.roster.difference(engaged, leaving, self.since.elapsed()),
+        };
+        guard(Difference {
+            ours,
+            doomed,
+            partial: false,
+        })
+    }
+
+    fn has_left(&mut self, plane: &Plane) {
+        if let Plane::Project(id) = plane {
+            self.roster.left(id, self.since.elapsed());
+        }
+    }
+
+    /// What was to leave has left: the next that is to is another difference.
+    fn is_done(&mut self, planes: &Planes) {
+        if let Some(guard) = self.guard.as_ref().filter(|_| self.asked) {
+            guard(Difference {
+                ours: planes.planes().len(),
+                ..Difference::default()
+            });
+            self.asked = false;
+        }
+    }
 }
 
 fn reason(error: &Error) -> &'static str {
@@ -233,6 +325,46 @@ mod tests {
         let wanted = [("good".to_owned(), "u".to_owned())].into();
         let gone = surplus(engaged, &wanted, &["odd".to_owned()].into());
         assert_eq!(gone, [Plane::Project("gone".to_owned())]);
+    }
+
+    /// Which ids are wanted.
+    fn wanted(ids: std::ops::Range<usize>) -> BTreeMap<String, String> {
+        ids.map(|number| (format!("p-{number}"), "u".to_owned())).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn projects_that_vanish_all_at_once_stay_engaged_until_they_are_back_or_released() {
+        let planes = testing::silent();
+        let released = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let asked = Arc::<Mutex<Vec<(usize, usize)>>>::default();
+        let (by, log) = (Arc::clone(&released), Arc::clone(&asked));
+        let guard: Arc<Guard> = Arc::new(move |difference: Difference| {
+            let Difference { ours, doomed, .. } = difference;
+            log.lock().unwrap().push((ours, doomed));
+            let is_mass = popcell_core::brake::is_mass(popcell_api::kind::PROJECT, ours, doomed);
+            is_mass && !by.load(std::sync::atomic::Ordering::Relaxed)
+        });
+        let mut leaving = Leaving::new(Some(guard));
+        let none = BTreeSet::new();
+        let mut settle = async |ids: std::ops::Range<usize>| {
+            level(&planes, &wanted(ids), &none, &mut leaving).await;
+            let asked = std::mem::take(&mut *asked.lock().unwrap());
+            (planes.planes().len(), asked)
+        };
+        // As long as none is to leave nobody is asked.
+        assert_eq!(settle(0..10).await, (10, vec![]));
+        assert_eq!(settle(0..9).await, (9, vec![(10, 1), (9, 0)]));
+        // The list of another server, or of one that was restored: none of ours, and a new one.
+        assert_eq!(settle(0..0).await, (9, vec![(10, 10)]));
+        assert_eq!(settle(90..91).await, (10, vec![(10, 10)]));
+        // It has recovered.
+        let (engaged, asked) = settle(0..10).await;
+        assert_eq!((engaged, asked.last()), (10, Some(&(9, 0))));
+        // It is meant.
+        assert_eq!(settle(0..1).await.0, 10);
+        released.store(true, std::sync::atomic::Ordering::Relaxed);
+        let (engaged, asked) = settle(0..1).await;
+        assert_eq!((engaged, asked.last()), (1, Some(&(1, 0))));
     }
 
     #[tokio::test(start_paused = true)]

@@ -115,6 +115,7 @@ impl Reconciler for Federation {
             let Some(deployment) = lives.iter().find(|one| one.name() == key.name) else {
                 return Ok(());
             };
+            world.read_server(live, &key.plane).await?;
             world.read_namespace(live, &key.plane, &key.namespace).await?;
             if deployment.deleting()
                 && deployment.has_finalizer(finalizers::FEDERATOR)

@@ -15,7 +15,7 @@ use popcell_core::orphans::{self, ProjectState};
 use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
 
 use super::events;
-use crate::apply::{ApplyError, ProjectAnswer};
+use crate::apply::{ApplyError, Difference, ProjectAnswer};
 use crate::pass::{Live, Reconciler, Sight, refs, writes};
 use crate::planes::Change;
 use crate::queue::Key;
@@ -53,12 +53,20 @@ impl Orphans {
         let plane = Plane::Project(id.to_owned());
         if world.planes.get(&plane).is_none() {
             ask_for_project(world, live, id, &plane).await?;
-            if is_noted(&hub_namespace) {
-                self.noted().insert(key.name.clone());
+            match live_project(&Sight::new(world, live), &plane, id) {
+                // Its note is taken away, by us: it is made again when the project ends.
+                Some(Some(_)) => {
+                    self.noted().remove(&key.name);
+                }
+                _ if is_noted(&hub_namespace) => {
+                    self.noted().insert(key.name.clone());
+                }
+                _ => {}
             }
             return Ok(());
         }
         self.noted().remove(&key.name);
+        world.read_server(live, &plane).await?;
         world.read_namespace(live, &plane, namespace).await?;
         let known = Sight::new(world, live)
             .project_namespace(&plane, namespace)
@@ -102,7 +110,9 @@ impl Reconciler for Orphans {
         let in_project = in_project.as_ref().map(|all| refs(all));
         let project_namespace = sight.project_namespace(&plane, namespace_name);
         let engaged = sight.world.planes.get(&plane);
-        let gone = is_gone(sight, &plane, id);
+        let server = sight.server(&plane);
+        let project = live_project(sight, &plane, id);
+        let gone = matches!(project, Some(None));
         if engaged.is_none() && gone && self.is_contested(&namespace) {
             return Some(Plan {
                 notes: vec![Note::Orphan(Target::of(hub, NAMESPACE, &namespace))],
@@ -112,11 +122,15 @@ impl Reconciler for Orphans {
         let state = match &engaged {
             Some(engaged) => ProjectState::Engaged {
                 uid: engaged.uid(),
+                server: server.as_deref().map(Fields::uid),
                 namespace: project_namespace.as_ref().map(Option::as_deref),
                 deployments: in_project.as_ref().map(Vec::as_slice),
             },
-            None if gone => ProjectState::Gone,
-            None => ProjectState::Away,
+            None => match &project {
+                Some(None) => ProjectState::Gone,
+                Some(Some(project)) => ProjectState::Listed { uid: project.uid() },
+                None => ProjectState::Away,
+            },
         };
         let mut plan = orphans::decide(&orphans::Observation {
             namespace: &namespace,
@@ -181,6 +195,25 @@ impl Reconciler for Orphans {
         all.map(|name| Key::new(&Plane::Hub, &name, &name)).collect()
     }
 
+    fn count(&self, sight: &Sight<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
+        if kind != PROJECT {
+            return None;
+        }
+        // While it is unknown nothing is decided, and what was held stays so.
+        let Observed::Known(namespaces) = sight.all(plane, NAMESPACE) else {
+            return Some(Difference {
+                partial: true,
+                ..Difference::default()
+            });
+        };
+        let (ours, doomed) = orphans::count_projects(namespaces.iter().map(AsRef::as_ref));
+        Some(Difference {
+            ours,
+            doomed,
+            partial: false,
+        })
+    }
+
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
         let namespaces = events::stored(world, plane, NAMESPACE, None);
         namespaces
@@ -211,13 +244,19 @@ async fn ask_for_project(world: &World, live: &mut Live, id: &str, plane: &Plane
         live.insert(&target, Some(listed));
         return Ok(());
     }
-    if let ProjectAnswer::Gone = world.applier.project(id).await? {
-        live.put(&target, None);
+    match world.applier.project(id).await? {
+        ProjectAnswer::Gone => live.put(&target, None),
+        ProjectAnswer::Is(uid) => {
+            let mut found = Object::new(id, &PROJECT.resource());
+            found.metadata.uid = Some(uid);
+            live.put(&target, Some(found));
+        }
+        ProjectAnswer::Unasked => {}
     }
     Ok(())
 }
 
-/// Whether the project of a hub namespace is gone: it is not there, or another of its name is.
-fn is_gone(sight: &Sight<'_>, plane: &Plane, id: &str) -> bool {
-    matches!(sight.read_live(plane, PROJECT, "", id), Some(None))
+/// The Project of a hub namespace as discovery has it now; `None` where it does not say, `Some(None)` = NotFound.
+fn live_project(sight: &Sight<'_>, plane: &Plane, id: &str) -> Option<Option<std::sync::Arc<Object>>> {
+    sight.read_live(plane, PROJECT, "", id)
 }

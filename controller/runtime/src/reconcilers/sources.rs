@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
-use popcell_api::names::REMOVED_CELLS;
+use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
-use popcell_core::sources::{self, Claims, Observation, Source};
+use popcell_core::sources::{self, Absences, Claims, Observation, Source};
 
 use super::events;
-use crate::apply::ApplyError;
+use crate::apply::{ApplyError, Difference};
 use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;
@@ -29,6 +30,16 @@ use crate::world::World;
 pub struct Sources {
     /// Projects whose claims were looked at since they were engaged.
     seen: Mutex<BTreeSet<Plane>>,
+    /// What was read of planes that are not watched, for the deletion guard.
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    /// How many claims of which source a project had when it was read last.
+    claims: BTreeMap<Plane, BTreeMap<Named, usize>>,
+    /// Sources in the record of removed cells, when it was read last.
+    removed: BTreeSet<Named>,
 }
 
 const RECORDED: &str = "";
@@ -41,23 +52,70 @@ impl Sources {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The records of cells, read live. Without the notes of absent ones, nothing of these is released.
+    async fn read_records(&self, world: &World, live: &mut Live) -> Result<(), ApplyError> {
+        let record = world.applier.removed_cells().await?;
+        live.put(&record_target(REMOVED_CELLS), record);
+        self.counted().removed = removed(&Sight::new(world, live));
+        match world.applier.absent_cells().await {
+            Ok(notes) => live.put(&record_target(ABSENT_CELLS), notes),
+            Err(error) => live.miss(&Plane::Hub, error),
+        }
+        Ok(())
+    }
+
     /// Claims of sources that are gone, of projects that copies of theirs are for. A project that does not say holds up its
     /// own copies only.
-    async fn read(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+    async fn read(&self, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
         let found = found_sources(&Sight::new(world, live), key);
         if found.is_empty() && key.name != RECORDED {
             return Ok(());
         }
-        let record = world.applier.removed_cells().await?;
-        live.put(&record_target(), record);
-        for (project, cluster) in left(&Sight::new(world, live), key) {
-            let selector = format!("{}={cluster}", labels::SOURCE_CLUSTER);
-            match claims(world, &project, &selector).await {
-                Ok(claims) => put(live, &project, claims),
+        self.read_records(world, live).await?;
+        for project in left(&Sight::new(world, live), key) {
+            // Of all cells: the deletion guard asks how many there are.
+            match claims(world, &project, labels::SOURCE_CLUSTER).await {
+                Ok(claims) => {
+                    self.count_claims(&project, &claims);
+                    put(live, &project, claims);
+                }
                 Err(error) => live.miss(&project, error),
             }
         }
         Ok(())
+    }
+
+    fn count_claims(&self, project: &Plane, claims: &[Object]) {
+        let mut by_source: BTreeMap<Named, usize> = BTreeMap::new();
+        for source in claims.iter().filter_map(sources::of) {
+            *by_source.entry(named(source)).or_default() += 1;
+        }
+        self.counted().claims.insert(project.clone(), by_source);
+    }
+
+    /// Objects of cells, by source, and how many of these are of one that is only absent.
+    fn difference<'a>(&self, sight: &Sight<'_>, objects: impl Iterator<Item = (&'a Named, usize)>) -> Difference {
+        let Observed::Known(clusters) = sight.all(&Plane::Hub, kind::CLUSTER) else {
+            return Difference {
+                partial: true,
+                ..Difference::default()
+            };
+        };
+        let clusters = refs(&clusters);
+        let mut difference = Difference::default();
+        let counted = self.counted();
+        for ((name, id), count) in objects {
+            difference.ours += count;
+            let gone = sources::is_gone(Source { name, id }, Observed::Known(&clusters), false) == Some(true);
+            if gone && !counted.removed.contains(&(name.clone(), id.clone())) {
+                difference.doomed += count;
+            }
+        }
+        difference
     }
 
     /// Claims of a project whose source is gone, as far as stores say.
@@ -67,13 +125,13 @@ impl Sources {
         };
         let clusters = refs(&clusters);
         let mut found = claims(world, plane, labels::SOURCE_CLUSTER).await?;
+        self.count_claims(plane, &found);
         found.retain(|claim| {
             let gone = |source| sources::is_gone(source, Observed::Known(&clusters), false);
             sources::of(claim).and_then(gone) == Some(true)
         });
         if !found.is_empty() {
-            let record = world.applier.removed_cells().await?;
-            live.put(&record_target(), record);
+            self.read_records(world, live).await?;
         }
         put(live, plane, found);
         self.seen().insert(plane.clone());
@@ -105,8 +163,12 @@ fn put(live: &mut Live, project: &Plane, claims: Vec<Object>) {
     }
 }
 
-fn record_target() -> Target {
-    Target::namespaced(&Plane::Hub, CONFIG_MAP, "", REMOVED_CELLS)
+fn record_target(name: &str) -> Target {
+    Target::namespaced(&Plane::Hub, CONFIG_MAP, "", name)
+}
+
+fn named(source: Source<'_>) -> Named {
+    (source.name.to_owned(), source.id.to_owned())
 }
 
 fn of_project(plane: &Plane) -> Key {
@@ -126,14 +188,30 @@ impl Reconciler for Sources {
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         match &key.plane {
             Plane::Project(_) => Box::pin(self.read_project(world, live, &key.plane)),
-            Plane::Hub | Plane::Cell => Box::pin(Self::read(world, live, key)),
+            Plane::Hub | Plane::Cell => Box::pin(self.read(world, live, key)),
         }
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         match &key.plane {
-            Plane::Project(id) => decide_project(sight, &key.plane, id),
-            Plane::Hub | Plane::Cell => decide(sight, key),
+            Plane::Project(id) => decide_project(sight, &key.plane, id, now),
+            Plane::Hub | Plane::Cell => decide(sight, key, now),
+        }
+    }
+
+    fn count(&self, sight: &Sight<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
+        match (plane, kind) {
+            (Plane::Hub, kind::INSTANCE) => {
+                let copies = sight.all(plane, kind).known().unwrap_or_default();
+                let marked = copies.iter().filter(|copy| copy.marked());
+                let named: Vec<Named> = marked.filter_map(|copy| sources::of(copy).map(named)).collect();
+                Some(self.difference(sight, named.iter().map(|one| (one, 1))))
+            }
+            (Plane::Project(_), kind::RESOURCE_CLAIM) => {
+                let claims = self.counted().claims.get(plane).cloned().unwrap_or_default();
+                Some(self.difference(sight, claims.iter().map(|(source, count)| (source, *count))))
+            }
+            _ => None,
         }
     }
 
@@ -167,6 +245,7 @@ impl Reconciler for Sources {
 
     fn left(&self, _: &World, plane: &Plane) -> Vec<Key> {
         self.seen().remove(plane);
+        self.counted().claims.remove(plane);
         Vec::new()
     }
 
@@ -196,7 +275,28 @@ fn is_another(change: &Change) -> bool {
     }
 }
 
-fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
+/// The notes of absent cells, where they were read.
+fn with_absences<R>(sight: &Sight<'_>, now: Timestamp, view: impl FnOnce(Option<&Absences<'_>>) -> R) -> R {
+    let Some(record) = sight.read_live(&Plane::Hub, CONFIG_MAP, "", ABSENT_CELLS) else {
+        return view(None);
+    };
+    view(Some(&Absences {
+        record: record.as_deref(),
+        namespace: sight.world.applier.namespace(),
+        grace: sight.world.rules.cell_grace,
+        now,
+    }))
+}
+
+/// Notes what is absent, and looks again when its grace is over.
+fn note(plan: &mut Plan, seen: &Absences<'_>, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) {
+    plan.actions.extend(seen.note(absent, clusters));
+    if absent.iter().any(|source| seen.left(*source).is_none()) {
+        plan.requeue_within(seen.grace);
+    }
+}
+
+fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
     let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
     let clusters = clusters.as_ref().map(|all| refs(all));
     let copies = sight.all(&Plane::Hub, kind::INSTANCE).known()?;
@@ -206,7 +306,29 @@ fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
         by_project.entry(project_of(sight, copy)).or_default().push(copy);
     }
     let mut plan = Plan::independent();
-    for (name, id) in gone(sight, key) {
+    let (gone, removed) = (gone(sight, key), removed(sight));
+    let left: BTreeMap<&Named, Duration> = with_absences(sight, now, |seen| {
+        let Some(seen) = seen else { return BTreeMap::new() };
+        if let Observed::Known(clusters) = clusters.as_ref().map(Vec::as_slice) {
+            let absent = gone.iter().filter(|one| !removed.contains(*one));
+            let absent = absent.map(|(name, id)| Source { name, id }).collect();
+            note(&mut plan, seen, &absent, clusters);
+        }
+        let left = gone.iter().filter_map(|one| {
+            let (name, id) = one;
+            Some((one, seen.left(Source { name, id })?))
+        });
+        left.collect()
+    });
+    if let (RECORDED, Observed::Known(clusters)) = (key.name.as_str(), clusters.as_ref()) {
+        let twins = sources::twins(clusters).into_iter();
+        plan.notes.extend(twins.map(|(id, names)| Note::Twins {
+            id: id.to_owned(),
+            clusters: names.join(", "),
+        }));
+    }
+    for source in &gone {
+        let (name, id) = source;
         for (project, copies) in &by_project {
             if project.as_ref().is_some_and(|project| sight.has_missed(project)) {
                 continue;
@@ -216,9 +338,10 @@ fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
                 _ => None,
             });
             let cleaned = sources::clean(&Observation {
-                source: Source { name: &name, id: &id },
+                source: Source { name, id },
                 clusters: clusters.as_ref().map(Vec::as_slice),
-                removed: removed(sight).contains(&(name.clone(), id.clone())),
+                removed: removed.contains(source),
+                left: left.get(source).copied(),
                 claims: &theirs.collect::<Vec<_>>(),
                 copies,
             });
@@ -232,26 +355,43 @@ fn decide(sight: &Sight<'_>, key: &Key) -> Option<Plan> {
     Some(plan)
 }
 
-fn decide_project(sight: &Sight<'_>, plane: &Plane, id: &str) -> Option<Plan> {
+fn decide_project(sight: &Sight<'_>, plane: &Plane, id: &str, now: Timestamp) -> Option<Plan> {
     let mut claims = sight.live_of(kind::RESOURCE_CLAIM);
     claims.retain(|(of, _)| of == plane);
     let claims: Vec<Arc<Object>> = claims.into_iter().map(|(_, claim)| claim).collect();
     let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
-    let clusters = clusters.as_ref().map(|all| refs(all));
-    if clusters.as_ref().known().is_none() {
+    let Observed::Known(clusters) = clusters.as_ref().map(|all| refs(all)) else {
         return Some(Plan {
             notes: vec![Note::Unknown(Plane::Hub)],
             ..Plan::independent()
         });
-    }
+    };
     let namespaces = sight.all(&Plane::Hub, NAMESPACE).known()?;
     let removed = removed(sight);
-    Some(sources::clean_claims(&Claims {
+    let (claims, namespaces) = (refs(&claims), refs(&namespaces));
+    let removed: BTreeSet<Source<'_>> = removed.iter().map(|(name, id)| Source { name, id }).collect();
+    let unnoted = BTreeMap::new();
+    let seen = Claims {
         project: id,
-        claims: &refs(&claims),
-        clusters: clusters.as_ref().map(Vec::as_slice),
-        removed: &removed.iter().map(|(name, id)| Source { name, id }).collect(),
-        namespaces: &refs(&namespaces),
+        claims: &claims,
+        clusters: Observed::Known(&clusters),
+        removed: &removed,
+        left: &unnoted,
+        namespaces: &namespaces,
+    };
+    let absent = seen.absent();
+    Some(with_absences(sight, now, |absences| {
+        let left = absent
+            .iter()
+            .filter_map(|source| Some((*source, absences?.left(*source)?)));
+        let mut plan = sources::clean_claims(&Claims {
+            left: &left.collect(),
+            ..seen
+        });
+        if let Some(absences) = absences {
+            note(&mut plan, absences, &absent, &clusters);
+        }
+        plan
     }))
 }
 
@@ -263,14 +403,14 @@ fn project_of(sight: &Sight<'_>, copy: &Object) -> Option<Plane> {
     sight.world.planes.get(&plane).map(|_| plane)
 }
 
-/// Engaged projects that copies of a key's sources are for, each with the name of the Cluster.
-fn left(sight: &Sight<'_>, key: &Key) -> BTreeSet<(Plane, String)> {
+/// Engaged projects that copies of a key's sources are for.
+fn left(sight: &Sight<'_>, key: &Key) -> BTreeSet<Plane> {
     let sources = gone(sight, key);
     let copies = sight.all(&Plane::Hub, kind::INSTANCE).known().unwrap_or_default();
     let named = copies.iter().filter_map(|copy| {
         let source = sources::of(copy)?;
         let is_gone = sources.contains(&(source.name.to_owned(), source.id.to_owned()));
-        is_gone.then(|| Some((project_of(sight, copy)?, source.name.to_owned())))?
+        is_gone.then(|| project_of(sight, copy))?
     });
     named.collect()
 }

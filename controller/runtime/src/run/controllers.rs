@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use kube::Client;
-use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_api::kind::{INSTANCE, PROJECT, RESOURCE_CLAIM};
 use popcell_core::metrics as table;
 use popcell_core::plan::Plane;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,7 @@ use super::error::RunError;
 use super::gauges;
 use super::meters::Meters;
 use super::notices::{Notices, Teller};
+use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
@@ -29,6 +31,10 @@ pub(super) struct Controllers {
     dispatch: Arc<Dispatch>,
     tasks: JoinSet<()>,
     checks: Vec<Check>,
+    /// Who has the deletion guard released where there is no Lease.
+    release: Option<ByConfigMap>,
+    /// Has projects looked at again that were held.
+    projects_again: Option<Arc<Notify>>,
 }
 
 impl Controllers {
@@ -65,6 +71,7 @@ impl Controllers {
         let applier = Applier::new(planes.clone(), options, meters.clone());
         let rules = Rules {
             project_grace: settings.project_grace,
+            cell_grace: settings.cell_grace,
             reclaim_orphans: settings.reclaim_orphans,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
@@ -72,6 +79,8 @@ impl Controllers {
         dispatch.listen(&world);
         gauges::add(metrics, Arc::clone(&world), dispatch.lanes().to_vec(), may_write);
 
+        let release = release(settings, connections)?;
+        let projects_again = discovery.as_ref().map(|found| found.discovery.again());
         let mut checks = Vec::new();
         let mut tasks = JoinSet::new();
         if let Some(teller) = teller {
@@ -89,6 +98,8 @@ impl Controllers {
                 dispatch,
                 tasks,
                 checks,
+                release,
+                projects_again,
             });
         }
         if hub {
@@ -97,7 +108,9 @@ impl Controllers {
         }
         if let Some(found) = discovery {
             checks.extend(found.checks(metrics));
-            tasks.spawn(found.discovery.run(planes));
+            let guarding = Arc::clone(&world);
+            let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
+            tasks.spawn(found.discovery.guarded(guard).run(planes));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
             planes.engage(&project, None).await?;
@@ -108,6 +121,8 @@ impl Controllers {
             dispatch,
             tasks,
             checks,
+            release,
+            projects_again,
         })
     }
 
@@ -116,10 +131,25 @@ impl Controllers {
         std::mem::take(&mut self.checks)
     }
 
-    /// Opens the brakes that hold, and decides everything anew that they held.
+    /// Waits until a person releases the deletion guard by a ConfigMap; for ever where there is a Lease for it.
+    pub(super) async fn next_release(&self) {
+        match &self.release {
+            Some(release) => {
+                release
+                    .next(|| self.world.applier.brakes().held().next().is_some())
+                    .await
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Opens the deletion guards that hold, and decides everything anew that they held.
     pub(super) fn release_brakes(&self) {
         if !self.world.applier.release_brakes() {
             return;
+        }
+        if let Some(again) = &self.projects_again {
+            again.notify_one();
         }
         for Lane { reconciler, queue } in self.dispatch.lanes() {
             for plane in self.world.planes.planes() {
@@ -192,6 +222,20 @@ fn notices(settings: &Settings, connections: &Connections) -> Result<Option<(Not
     };
     let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
     Ok(Some(Notices::new(client, lease)))
+}
+
+/// Who looks for a release where no Lease can carry it. What writes nothing holds nothing.
+fn release(settings: &Settings, connections: &Connections) -> Result<Option<ByConfigMap>, RunError> {
+    if settings.lease.is_some() || settings.dry_run {
+        return Ok(None);
+    }
+    let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
+    Ok(Some(ByConfigMap::new(client, &settings.namespace)))
+}
+
+/// What the deletion guard of projects that leave the list is kept under: no project has this name.
+fn discovered() -> Plane {
+    Plane::Project("(discovery)".to_owned())
 }
 
 /// How projects are found.

@@ -64,6 +64,8 @@ fn observe_world(metrics: &Metrics, world: &World, mut unreadable: Counts) {
         let clusters = crate::pass::refs(&clusters);
         let crowded = sources::crowded_cities(&clusters).len();
         metrics.set(&table::CITY_CLUSTERS, &[], number(crowded));
+        let twins = sources::twins(&clusters).into_values().map(|names| names.len()).sum();
+        metrics.set(&table::CELL_TWINS, &[], number(twins));
         let silent = clusters.iter().filter_map(|cluster| {
             let since = sources::silent_since(cluster)?;
             Some((

@@ -53,15 +53,15 @@ async fn lead(
     };
     let running = controllers.run(stop);
     let releasing = async {
-        while let Some(releases) = releases {
-            releases.next().await;
+        loop {
+            match releases {
+                Some(releases) => releases.next().await,
+                None => controllers.next_release().await,
+            }
             controllers.release_brakes();
         }
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = releasing => stop.cancelled().await,
-    }
+    stop.run_until_cancelled(releasing).await;
     running.join_all().await;
 }
 

@@ -10,6 +10,7 @@ mod lead;
 mod meters;
 mod notices;
 mod ports;
+mod release;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
-//! Events on our Lease: what the brake on mass deletion does (design.md 7.4).
+//! Events on our Lease: what the deletion guard does.
 
 use kube::Client;
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::events;
-use popcell_api::kind::{Kind, Scope};
+use popcell_api::kind::{Kind, PROJECT, Scope};
 use popcell_core::plan::{Plane, Severity, Target};
 use tokio::sync::mpsc;
 use tracing::warn;
@@ -59,16 +59,30 @@ impl Teller {
 
 fn said(plane: &Plane, kind: &str, change: Braking) -> (Severity, &'static str, String) {
     match change {
+        Braking::Held(Difference { ours, doomed, .. }) if kind == PROJECT.kind => {
+            let note = format!(
+                "{doomed} of {ours} projects are gone from discovery, or not Ready: none of them is let go and nothing of \
+                 theirs is deleted, until they are back or this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+            );
+            (Severity::Warning, events::MASS_DELETE_HELD, note)
+        }
         Braking::Held(Difference { ours, doomed, .. }) => {
             let note = format!(
-                "{doomed} of {ours} objects of kind {kind} in {plane} would be deleted: none is, until the world has recovered \
-                 or this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+                "{doomed} of {ours} objects of kind {kind} in {plane} would be deleted: none is, until the planes have \
+                 recovered or this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
             );
             (Severity::Warning, events::MASS_DELETE_HELD, note)
         }
         Braking::Recovered => {
-            let note = format!("objects of kind {kind} in {plane} are deleted again: the world has recovered");
+            let note = format!("objects of kind {kind} in {plane} are deleted again: the planes have recovered");
             (Severity::Normal, events::MASS_DELETE_RECOVERED, note)
+        }
+        Braking::Rewound => {
+            let note = format!(
+                "resourceVersions of {plane} went back, as after the restore of a backup: nothing is deleted there, nor for what \
+                 it lacks, until this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+            );
+            (Severity::Warning, events::MASS_DELETE_HELD, note)
         }
         Braking::Released => {
             let note = format!("objects of kind {kind} in {plane} are deleted: the annotation on this Lease allows it");

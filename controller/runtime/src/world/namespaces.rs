@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use popcell_core::identity::SYSTEM_NAMESPACE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
@@ -49,6 +50,8 @@ impl Namespaces {
         let namespace = match change {
             Change::Applied { before: None, now } => now.namespace(),
             Change::Gone { namespace, .. } => namespace,
+            // It may be another server that answers now.
+            Change::Listed => SYSTEM_NAMESPACE,
             _ => return,
         };
         if let Some(entry) = self.lock().get_mut(&(plane.clone(), namespace.to_owned())) {

@@ -97,24 +97,33 @@ impl Told {
         projects: &[&str],
         answer: Arc<Answer>,
     ) -> Self {
-        Self::made(reconcilers, projects, answer, false, management).await
+        Self::made(reconcilers, projects, answer, false, false, management).await
+    }
+
+    /// The same with `--reclaim-orphans`.
+    pub(crate) async fn reclaiming(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+    ) -> Self {
+        Self::made(reconcilers, projects, answer, false, true, management).await
     }
 
     /// The same in mode `milo`, with no project in the list. The discovery server goes by the name of the plane `Cell`.
     pub(crate) async fn milo(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
-        Self::made(reconcilers, &[], answer, true, management).await
+        Self::made(reconcilers, &[], answer, true, false, management).await
     }
 
     /// The same for the controllers of a cell, which is engaged too.
     pub(crate) async fn in_cell(reconcilers: Vec<Arc<dyn Reconciler>>, projects: &[&str], answer: Arc<Answer>) -> Self {
-        let told = Self::made(reconcilers, projects, answer, false, testing::of_cell).await;
+        let told = Self::made(reconcilers, projects, answer, false, false, testing::of_cell).await;
         told.world.planes.engage(&Plane::Cell, None).await.unwrap();
         told
     }
 
     /// The same where Instances wait for networks.
     pub(crate) async fn in_networked_cell(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
-        let told = Self::made(reconcilers, &[], answer, false, testing::of_networked_cell).await;
+        let told = Self::made(reconcilers, &[], answer, false, false, testing::of_networked_cell).await;
         told.world.planes.engage(&Plane::Cell, None).await.unwrap();
         told
     }
@@ -124,6 +133,7 @@ impl Told {
         projects: &[&str],
         answer: Arc<Answer>,
         milo: bool,
+        reclaim_orphans: bool,
         interests: Watched,
     ) -> Self {
         let discovery = milo.then(|| (testing::client(&answer, &Plane::Cell), PROJECT));
@@ -147,7 +157,8 @@ impl Told {
         let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
         let rules = Rules {
             project_grace: Duration::from_hours(1),
-            reclaim_orphans: false,
+            cell_grace: Duration::from_hours(1),
+            reclaim_orphans,
         };
         let world = Arc::new(World::new(planes, applier, Arc::new(Blind), rules, listed));
         dispatch.listen(&world);

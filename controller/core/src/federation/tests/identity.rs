@@ -36,6 +36,7 @@ fn c22_a_namespace_of_the_same_name_and_a_project_of_the_same_name_inherit_nothi
     let second = Project {
         id: "p",
         uid: Some("project-2"),
+        server: None,
     };
     next.settle(|world| pass_of(world, "web", second));
     assert_eq!(next.list(&Plane::Hub, NAMESPACE), before.iter().collect::<Vec<_>>());
@@ -190,4 +191,65 @@ fn a_hub_namespace_that_says_it_is_for_another_is_never_changed() {
         assert_eq!(world.get(&Plane::Hub, NAMESPACE, "", "ns-n1"), Some(&object(namespace)));
         assert!(in_hub(&world, "web").is_none());
     }
+}
+
+const SINGLE: Project<'static> = Project {
+    id: "p",
+    uid: None,
+    server: Some("s1"),
+};
+
+fn server_of(world: &World) -> Option<&str> {
+    let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1")?;
+    namespace.annotation(annotations::UPSTREAM_SERVER_UID)
+}
+
+#[test]
+fn in_mode_single_a_hub_namespace_says_which_server_its_project_is() {
+    let mut world = world(&[("web", "DFW")]);
+    world.settle(|world| pass_of(world, "web", SINGLE));
+    assert_eq!(server_of(&world), Some("s1"));
+    // One of an earlier version is stamped once; what it says otherwise is nobody's to change.
+    world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", |one| {
+        one.metadata.annotations = None
+    });
+    let unread = Project { server: None, ..SINGLE };
+    assert!(pass_of(&world, "web", unread).is_quiet());
+    world.settle(|world| pass_of(world, "web", SINGLE));
+    assert_eq!(server_of(&world), Some("s1"));
+    let other = Project {
+        server: Some("s2"),
+        ..SINGLE
+    };
+    let plan = pass_of(&world, "web", other);
+    assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+    assert!(matches!(plan.notes[..], [Note::Foreign(_)]), "{:?}", plan.notes);
+}
+
+#[test]
+fn in_mode_single_a_deletion_is_proven_by_the_server_that_saw_it() {
+    let mut world = world(&[("web", "DFW")]);
+    let system = |uid: &str| object(json!({ "metadata": { "name": "kube-system", "uid": uid } }));
+    world.put(&plane(), NAMESPACE, system("s1"));
+    world.settle(|world| pass_of(world, "web", SINGLE));
+    world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let plan = pass_of(&world, "web", SINGLE);
+    // Another server behind the same address knows no such WorkloadDeployment either.
+    let mut moved = world.clone();
+    moved.put(&plane(), NAMESPACE, system("s2"));
+    moved.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    let deletes = Plan {
+        actions: plan
+            .actions
+            .iter()
+            .filter(|one| matches!(one, Action::Delete(_)))
+            .cloned()
+            .collect(),
+        ..Plan::default()
+    };
+    assert_eq!(deletes.actions.len(), 1);
+    moved.apply(&deletes);
+    assert!(in_hub(&moved, "web").is_some());
+    world.apply(&deletes);
+    assert!(in_hub(&world, "web").is_none());
 }

@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::plan::Brake;
 use crate::plan::CONFIG_MAP;
 use crate::testing::{World, object};
 
@@ -184,7 +185,21 @@ fn d1_c67_a_claim_of_nothing_is_deleted_by_level_with_proof() {
     };
     let source = Target::namespaced(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
     assert_eq!(delete.proofs, [Proof::Gone { source, uid: None }]);
-    assert_eq!(delete.brake, Brake::Applies);
+    // The WorkloadDeployment lives and asks for fewer: a user scaled it down.
+    let source = Target::namespaced(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+    let uid = deployment(0).uid().to_owned();
+    assert_eq!(delete.brake, Brake::Unless(Box::new(Proof::Lives { source, uid })));
+    // Gone from the cell, it has to be gone from the hub too; in single-cluster mode the cell is where it was made.
+    let mut lost = world.clone();
+    lost.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+    let Action::Delete(of_lost) = pass(&lost).actions.remove(0) else {
+        panic!("no delete");
+    };
+    let source = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+    assert_eq!(
+        of_lost.brake,
+        Brake::Unless(Box::new(Proof::Gone { source, uid: None }))
+    );
     // One of that name that came meanwhile keeps it.
     let mut anew = world.clone();
     anew.put(&Plane::Cell, kind::INSTANCE, instance(&["Quota"]));

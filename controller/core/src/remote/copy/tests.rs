@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::NAMESPACE;
+use crate::plan::{Brake, NAMESPACE};
 use crate::testing::{World, now, object};
 
 mod foreign;
@@ -325,7 +325,22 @@ fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
         };
         let source = Target::namespaced(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
         assert_eq!(delete.proofs, [Proof::Gone { source, uid: None }], "{what}");
-        assert_eq!(delete.brake, Brake::Applies);
+        let plane = if what == "scaled down" { Plane::Cell } else { Plane::Hub };
+        let source = Target::namespaced(&plane, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+        match &delete.brake {
+            // A user scaled it down.
+            Brake::Unless(proof) if plane == Plane::Cell => {
+                assert!(matches!(proof.as_ref(), Proof::Lives { source: found, .. } if found == &source));
+            }
+            // A user deleted it, if it is gone from the hub too.
+            Brake::Unless(proof) => {
+                assert!(
+                    matches!(proof.as_ref(), Proof::Gone { source: found, .. } if found == &source),
+                    "{what}"
+                );
+            }
+            other => panic!("{what}: {other:?}"),
+        }
 
         // g23: one of that name that came meanwhile wins.
         let mut anew = world.clone();

@@ -97,3 +97,95 @@ async fn d7_4_it_is_told_once_that_the_brake_holds_and_once_that_it_opens() {
     assert!(!tried.applier.release_brakes());
     assert_eq!(ask(&tried, 25).await, (Ok(Done::Written), Vec::new()));
 }
+
+fn held_by_all() -> impl Fn(&Plane, Kind) -> Difference + Send + Sync {
+    |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 25,
+        partial: false,
+    }
+}
+
+/// Whether the WorkloadDeployment in the project of which a hub object is made is gone.
+fn by_user() -> Brake {
+    Brake::Unless(Box::new(Proof::Gone {
+        source: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "source"),
+        uid: Some("s".to_owned()),
+    }))
+}
+
+#[tokio::test]
+async fn what_a_user_did_is_never_held_and_is_asked_for_once() {
+    let gone = json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound",
+        "details": { "kind": "workloaddeployments", "name": "source" } });
+    let tried = Tried::new(&[(404, gone), (200, json!({})), (200, json!({}))]).await;
+    let doomed = vec![delete("a", Vec::new(), by_user()), delete("b", Vec::new(), by_user())];
+    assert_eq!(
+        tried.applier.carry_out(&plan(doomed), &held_by_all()).await,
+        Ok(Done::Written)
+    );
+    let expected = [
+        format!("GET {ALL}/source"),
+        format!("DELETE {ALL}/a"),
+        format!("DELETE {ALL}/b"),
+    ];
+    assert_eq!(tried.server.asked(), expected);
+    assert!(!tried.applier.brakes().is_held(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT));
+}
+
+#[tokio::test]
+async fn what_is_not_proven_to_be_a_users_deed_is_counted() {
+    // It lives; the server refuses; the server is away.
+    for answer in [(200, stored("source", "s")), (403, json!({})), (503, json!({}))] {
+        let tried = Tried::new(&[answer]).await;
+        let doomed = plan(vec![delete("a", Vec::new(), by_user())]);
+        assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+        assert_eq!(tried.server.asked(), [format!("GET {ALL}/source")]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_deleted_for_the_end_of_a_project_is_counted_by_projects() {
+    let tried = Tried::new(&[(200, json!({}))]).await;
+    let doomed = plan(vec![delete("a", Vec::new(), Brake::With(kind::PROJECT))]);
+    let of_projects = |gone: usize| {
+        move |_: &Plane, kind: Kind| {
+            assert_eq!(kind, kind::PROJECT);
+            Difference {
+                ours: 9,
+                doomed: gone,
+                partial: false,
+            }
+        }
+    };
+    assert_eq!(tried.applier.carry_out(&doomed, &of_projects(5)).await, Ok(Done::Held));
+    assert!(tried.applier.brakes().is_held(&Plane::Hub, kind::PROJECT));
+    assert_eq!(
+        tried.applier.carry_out(&doomed, &of_projects(1)).await,
+        Ok(Done::Written)
+    );
+}
+
+#[tokio::test]
+async fn nothing_that_rests_on_a_server_that_went_back_is_deleted_until_it_is_released() {
+    let tried = Tried::new(&[(200, json!({})), (200, json!({}))]).await;
+    let few = |_: &Plane, _: Kind| Difference {
+        ours: 30,
+        doomed: 1,
+        partial: false,
+    };
+    let doomed = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
+    tried.applier.rewound(&Plane::Hub);
+    tried.applier.rewound(&Plane::Hub);
+    assert_eq!(braked(&tried), ["* in hub: Rewound"]);
+    assert_eq!(tried.applier.carry_out(&doomed, &few).await, Ok(Done::Held));
+    // What an owner's own deletion says is said by the server as it is now.
+    let own = plan(vec![delete("b", Vec::new(), Brake::Exempt)]);
+    assert_eq!(tried.applier.carry_out(&own, &few).await, Ok(Done::Written));
+    assert!(tried.applier.release_brakes());
+    assert_eq!(tried.applier.carry_out(&doomed, &few).await, Ok(Done::Written));
+    assert_eq!(
+        tried.server.asked(),
+        [format!("DELETE {ALL}/b"), format!("DELETE {ALL}/a")]
+    );
+}

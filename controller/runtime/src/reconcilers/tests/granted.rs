@@ -156,6 +156,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
     };
     let rules = Rules {
         project_grace: Duration::ZERO,
+        cell_grace: Duration::ZERO,
         reclaim_orphans: false,
     };
     let applier = Applier::new(planes.clone(), options, Arc::new(Blind));

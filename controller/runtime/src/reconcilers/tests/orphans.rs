@@ -43,3 +43,104 @@ async fn c22_d14_a_note_that_somebody_takes_away_is_not_made_again() {
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
     assert_eq!(looked(&script, &told).await, [deleted]);
 }
+
+const SYSTEM: &str = "project single GET /api/v1/namespaces/kube-system";
+const SERVER: &str = "compute.datumapis.com/upstream-server-uid";
+
+/// Mode `single` with `--reclaim-orphans`: the hub has many WorkloadDeployments in a namespace that is stamped so, and the
+/// project's server, which has this uid, has none of them.
+async fn reclaiming(script: &Arc<Script>, stamped: Option<&str>, server: &str, many: usize) -> Told {
+    let told = Told::reclaiming(management(true), &["single"], script.answer()).await;
+    list_all(&told, &["single"]);
+    let system = json!({ "metadata": { "name": "kube-system", "uid": server, "resourceVersion": "1" } });
+    script.say(SYSTEM, 200, system);
+    let mut namespace = hub_namespace("ns-n1", "single");
+    if let Some(uid) = stamped {
+        namespace["metadata"]["annotations"] = json!({ SERVER: uid });
+    }
+    told.put(&Plane::Hub, NAMESPACE, namespace);
+    for number in 0..many {
+        let name = format!("web-{number}");
+        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", &name, &name));
+    }
+    script.asked();
+    told
+}
+
+#[tokio::test]
+async fn reclaiming_at_a_wrong_server_deletes_nothing_and_says_why() {
+    for (stamped, many, held) in [(Some("s1"), 3, false), (Some("s1"), 25, true), (None, 25, false)] {
+        let script = Arc::<Script>::default();
+        let told = reclaiming(&script, stamped, "s2", many).await;
+        let log = crate::world::testing::Log::default();
+        {
+            use tracing::instrument::WithSubscriber;
+            let key = Key::new(&Plane::Hub, "ns-n1", "ns-n1");
+            told.pass("orphans", &key).with_subscriber(log.subscriber()).await;
+        }
+        assert_eq!(script.writes(), Vec::<String>::new(), "{stamped:?} {many}");
+        let is_held = told.world.applier.brakes().is_held(&Plane::Hub, WORKLOAD_DEPLOYMENT);
+        assert_eq!(is_held, held, "{stamped:?} {many}");
+        if stamped.is_some() {
+            let said = log.text();
+            assert!(
+                said.contains("stamped=\"s1\"") && said.contains("server=\"s2\""),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn reclaiming_is_no_command_so_the_guard_counts_it() {
+    for (many, deletes) in [(3, 3), (25, 0)] {
+        let script = Arc::<Script>::default();
+        let told = reclaiming(&script, Some("s1"), "s1", many).await;
+        assert_eq!(looked(&script, &told).await.len(), deletes, "{many}");
+    }
+}
+
+#[tokio::test]
+async fn a_project_that_is_listed_and_not_ready_loses_its_note() {
+    let script = Arc::<Script>::default();
+    let told = Told::milo(management(true), script.answer()).await;
+    list_all(&told, &[]);
+    told.put(&Plane::Hub, NAMESPACE, namespace("2", Some("2026-01-01T00:00:00Z")));
+    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+    // The list lags: the Project is there by a live answer.
+    let project = json!({ "metadata": { "name": "p", "uid": "u1", "resourceVersion": "1" } });
+    script.say(
+        "cell GET /apis/resourcemanager.miloapis.com/v1alpha1/projects/p",
+        200,
+        project,
+    );
+    assert_eq!(looked(&script, &told).await, ["hub PATCH /api/v1/namespaces/ns-n1"]);
+}
+
+#[tokio::test]
+async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
+    let script = Arc::<Script>::default();
+    let told = Told::milo(management(true), script.answer()).await;
+    list_all(&told, &[]);
+    for number in 0..5 {
+        let (name, id) = (format!("ns-n{number}"), format!("p{number}"));
+        let mut one = hub_namespace(&name, &id);
+        one["metadata"]["annotations"] =
+            json!({ "compute.datumapis.com/upstream-project-uid": id, GONE_SINCE: "2026-01-01T00:00:00Z" });
+        told.put(&Plane::Hub, NAMESPACE, one);
+        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
+    }
+    let key = Key::new(&Plane::Hub, "ns-n1", "ns-n1");
+    told.pass("orphans", &key).await;
+    assert_eq!(script.writes(), Vec::<String>::new());
+    assert!(
+        told.world
+            .applier
+            .brakes()
+            .is_held(&Plane::Hub, popcell_api::kind::PROJECT)
+    );
+    assert!(told.world.applier.release_brakes());
+    told.pass("orphans", &key).await;
+    let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+    assert_eq!(script.writes(), [deleted]);
+}

@@ -26,8 +26,18 @@ fn deletes(script: &Script) -> Vec<String> {
         .collect()
 }
 
+/// Its absence was noted long ago.
+fn noted(script: &Script) {
+    let notes = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-absent-cells", "namespace": "compute-system",
+        "uid": "notes", "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
+    script.say(&format!("hub GET {NOTES}"), 200, notes);
+}
+
+const NOTES: &str = "/api/v1/namespaces/compute-system/configmaps/popcell-absent-cells";
+
 async fn with_copies(script: &Arc<Script>, projects: &[&str]) -> Told {
     let told = told(script, projects).await;
+    noted(script);
     for id in projects {
         let namespace = format!("ns-{id}");
         told.put(&Plane::Hub, NAMESPACE, hub_namespace(&namespace, id));
@@ -109,6 +119,7 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
 async fn d7_5_8_claims_are_looked_for_in_a_project_that_is_engaged_after_the_copies_went() {
     let script = Arc::<Script>::default();
     let told = told(&script, &["p"]).await;
+    noted(&script);
     told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-p", "p"));
     let living = |name: &str| {
         let mut one = left("default", name);
@@ -170,4 +181,102 @@ async fn d7_5_8_a_hub_that_was_set_up_anew_takes_no_claims() {
     assert!(deletes(&script).is_empty());
     let orphans = told.world.tally.orphans();
     assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [RESOURCE_CLAIM]);
+}
+
+#[tokio::test]
+async fn a_cell_whose_cluster_is_absent_keeps_everything_for_its_grace() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    let list = "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    script.say(list, 200, claims(&[left("default", "instance-p-0")]));
+    script.say(&format!("hub GET {NOTES}"), 404, absent(NOTES).1);
+    let hour = std::time::Duration::from_hours(1);
+    // Whoever sees it first notes it: by its copies, or by its claims in a project.
+    let made = ["hub POST /api/v1/namespaces/compute-system/configmaps"];
+    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
+        assert_eq!(told.pass("sources", &key).await, Verdict::After(hour), "{key}");
+        assert_eq!(script.writes(), made, "{key}");
+    }
+    // Within the grace nothing is sent, and it is looked at again when that is over.
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let notes = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-absent-cells", "namespace": "compute-system",
+        "uid": "notes", "resourceVersion": "1" }, "data": { "dfw-01_k1": now.to_string() } });
+    script.say(&format!("hub GET {NOTES}"), 200, notes);
+    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
+        let Verdict::After(left) = told.pass("sources", &key).await else {
+            panic!("{key}");
+        };
+        assert!(left <= hour && left > hour / 2, "{left:?}");
+        assert_eq!(script.writes(), Vec::<String>::new(), "{key}");
+    }
+    // The Cluster is back: its note goes, and nothing else.
+    let cluster =
+        json!({ "metadata": { "name": "dfw-01", "uid": "c", "resourceVersion": "1" }, "spec": { "id": "k1" } });
+    told.put(&Plane::Hub, CLUSTER, cluster);
+    told.pass("sources", &Key::new(&Plane::Hub, "", "")).await;
+    assert_eq!(script.writes(), [format!("hub PATCH {NOTES}")]);
+}
+
+#[tokio::test]
+async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    script.say(
+        "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims",
+        200,
+        claims(&[]),
+    );
+    script.say(&format!("hub GET {NOTES}"), 403, refusal(403));
+    let key = Key::new(&Plane::Hub, "", "dfw-01");
+    assert_eq!(told.pass("sources", &key).await, Verdict::Failed(Backoff::REFUSED));
+    assert!(script.writes().is_empty());
+    let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
+        "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
+    let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
+    script.say(&format!("hub GET {records}"), 200, record);
+    told.pass("sources", &key).await;
+    assert_eq!(deletes(&script), [copy("p")]);
+}
+
+#[tokio::test]
+async fn the_guard_holds_what_an_absent_cell_has_left_and_lets_a_removed_one_go() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    let many: Vec<Value> = (0..25)
+        .map(|number| left("default", &format!("instance-p-{number}")))
+        .collect();
+    script.say(
+        "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims",
+        200,
+        claims(&many),
+    );
+    let key = Key::new(&Plane::Hub, "", "dfw-01");
+    told.pass("sources", &key).await;
+    assert!(deletes(&script).is_empty());
+    assert!(told.world.applier.brakes().is_held(&project("p"), RESOURCE_CLAIM));
+    let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
+        "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
+    let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
+    script.say(&format!("hub GET {records}"), 200, record);
+    told.pass("sources", &key).await;
+    assert_eq!(deletes(&script).len(), 25);
+}
+
+#[tokio::test]
+async fn two_clusters_of_one_cell_are_told_and_lose_nothing() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    for name in ["dfw-01", "dfw-02"] {
+        let cluster =
+            json!({ "metadata": { "name": name, "uid": name, "resourceVersion": "1" }, "spec": { "id": "k1" } });
+        told.put(&Plane::Hub, CLUSTER, cluster);
+    }
+    let log = crate::world::testing::Log::default();
+    {
+        use tracing::instrument::WithSubscriber;
+        let key = Key::new(&Plane::Hub, "", "");
+        told.pass("sources", &key).with_subscriber(log.subscriber()).await;
+    }
+    assert!(log.text().contains("dfw-01, dfw-02"), "{}", log.text());
+    assert!(script.writes().iter().all(|line| !line.contains(" DELETE ")));
 }

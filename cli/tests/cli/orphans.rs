@@ -1,0 +1,103 @@
+//! `popcell orphans` in mode `single`, on a hub and a project that are served in this process.
+
+use serde_json::{Value, json};
+
+use crate::{
+    plane::Plane,
+    program::{Run, command, finish},
+};
+
+const SYSTEM: &str = "/api/v1/namespaces/kube-system";
+const HUB_NAMESPACE: &str = "/api/v1/namespaces/ns-n1";
+const DEPLOYMENTS: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-n1/workloaddeployments";
+const SERVER: &str = "compute.datumapis.com/upstream-server-uid";
+
+/// An API server that says who it is.
+fn server(uid: &str) -> Plane {
+    let server = Plane::start();
+    server.put(SYSTEM, json!({ "metadata": { "uid": uid, "resourceVersion": "1" } }));
+    server
+}
+
+/// A hub with the namespace of a project Namespace, of a server where it says so, and two WorkloadDeployments in it.
+fn hub(stamped: Option<&str>) -> Plane {
+    let hub = server("hub");
+    let marker = json!({ "compute.datumapis.com/managed-by": "popcell" });
+    let mut namespace = json!({ "metadata": { "uid": "h", "resourceVersion": "1", "labels": {
+        "compute.datumapis.com/managed-by": "popcell", "meta.datumapis.com/upstream-cluster-name": "cluster-single",
+        "meta.datumapis.com/upstream-namespace": "default" } } });
+    if let Some(uid) = stamped {
+        namespace["metadata"]["annotations"] = json!({ SERVER: uid });
+    }
+    hub.put(HUB_NAMESPACE, namespace);
+    for name in ["web", "api"] {
+        let metadata = json!({ "namespace": "ns-n1", "uid": format!("u-{name}"), "resourceVersion": "1", "labels": marker,
+            "annotations": { "compute.datumapis.com/upstream-uid": format!("p-{name}") } });
+        hub.put(&format!("{DEPLOYMENTS}/{name}"), json!({ "metadata": metadata }));
+    }
+    hub
+}
+
+fn orphans(hub: &Plane, project: &Plane, args: &[&str]) -> Run {
+    let mut run = command();
+    run.arg("orphans").args(args);
+    run.arg("--kubeconfig").arg(hub.kubeconfig());
+    finish(run.arg("--project-kubeconfig").arg(project.kubeconfig()))
+}
+
+#[test]
+fn another_clusters_kubeconfig_deletes_nothing_and_says_why() {
+    for (stamped, said) in [
+        (Some("s1"), "is s1, the server of --project-kubeconfig has s2"),
+        (None, "no annotation"),
+    ] {
+        let (hub, wrong) = (hub(stamped), server("s2"));
+        for args in [
+            &["--delete", "--yes=3"][..],
+            &["--delete", "--yes=0"],
+            &["--delete", "--dry-run"],
+            &["--namespace", "ns-n1", "--delete", "--yes=3", "-o=json"],
+        ] {
+            let run = orphans(&hub, &wrong, args).expect(2);
+            assert!(run.err.contains(said), "{args:?}: {}", run.err);
+        }
+        // Looking is no mistake, and shows the same.
+        let run = orphans(&hub, &wrong, &[]).expect(1);
+        assert!(
+            run.out.contains(said) && run.err.contains("warning:"),
+            "{}{}",
+            run.out,
+            run.err
+        );
+        assert_eq!(hub.writes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_script_deletes_as_many_as_it_says_or_none() {
+    let (hub, project) = (hub(Some("s1")), server("s1"));
+    let listed: Value = serde_json::from_str(&orphans(&hub, &project, &["-o=json"]).expect(1).out).unwrap();
+    assert_eq!(listed["objects"].as_array().unwrap().len(), 3, "{listed}");
+    let run = orphans(&hub, &project, &["--delete", "--dry-run"]).expect(1);
+    assert!(run.err.contains("--yes=3"), "{}", run.err);
+    for count in ["2", "4"] {
+        let run = orphans(&hub, &project, &["--delete", "--yes", count]).expect(2);
+        assert!(run.err.contains("--yes=3"), "{}", run.err);
+    }
+    // Without a number nobody has looked.
+    orphans(&hub, &project, &["--delete", "--yes"]).expect(2);
+    let run = orphans(&hub, &project, &["--delete"]).expect(2);
+    assert!(run.err.contains("--yes=COUNT"), "{}", run.err);
+    assert_eq!(hub.writes(), Vec::<String>::new());
+
+    orphans(&hub, &project, &["--delete", "--yes=3"]).expect(0);
+    let mut gone = [
+        format!("DELETE {DEPLOYMENTS}/api"),
+        format!("DELETE {DEPLOYMENTS}/web"),
+        format!("DELETE {HUB_NAMESPACE}"),
+    ];
+    let mut writes = hub.writes();
+    writes.sort();
+    gone.sort();
+    assert_eq!(writes, gone);
+}

@@ -1,0 +1,155 @@
+//! Cells whose Cluster is absent, or another cell's, and that nobody has declared removed: since when that is so.
+//!
+//! A hub that was restored from a backup older than a cell's join has no such Cluster, and neither has one on which an
+//! operator unjoins a cell to join it again. Both come back. So an absence is noted first, in the ConfigMap
+//! `popcell-absent-cells` on the hub, and what the cell has is released when the grace is over; a Cluster that is back takes
+//! its note away.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use popcell_api::names::ABSENT_CELLS;
+use serde_json::{Map, Value, json};
+
+use super::{Source, is_gone, record_key};
+use crate::conditions::seconds;
+use crate::edit::Edit;
+use crate::object::{Fields, Object};
+use crate::observed::Observed;
+use crate::plan::{Action, CONFIG_MAP, Plane};
+
+/// How long the Cluster of a cell must have been absent before what the cell has is released (default of `--cell-grace`).
+pub const CELL_GRACE: Duration = Duration::from_hours(1);
+
+/// The notes, read live.
+#[derive(Clone, Copy, Debug)]
+pub struct Absences<'a> {
+    /// The ConfigMap; `None` = NotFound.
+    pub record: Option<&'a Object>,
+    /// Its namespace: the program's.
+    pub namespace: &'a str,
+    /// See [`CELL_GRACE`].
+    pub grace: Duration,
+    /// The time of the pass.
+    pub now: Timestamp,
+}
+
+impl Absences<'_> {
+    /// What is left of the grace of a source; `None` where its absence is not noted yet.
+    pub fn left(&self, source: Source<'_>) -> Option<Duration> {
+        let key = record_key(source);
+        let since: Timestamp = self.record?.at("/data")?.get(key)?.as_str()?.parse().ok()?;
+        let age = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();
+        Some(self.grace.saturating_sub(age))
+    }
+
+    /// Notes these sources, and takes away the notes of those whose Cluster is there; `None` where all is noted.
+    pub fn note(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Option<Action> {
+        let old = self.record.and_then(|record| record.at("/data")?.as_object());
+        let mut data: Map<String, Value> = old.cloned().unwrap_or_default();
+        data.retain(|key, _| {
+            let source = key.rsplit_once('_').map(|(name, id)| Source { name, id });
+            source.is_some_and(|source| is_gone(source, Observed::Known(clusters), false) == Some(true))
+        });
+        for source in absent.iter().filter(|source| self.left(**source).is_none()) {
+            data.insert(record_key(*source), json!(seconds(self.now)));
+        }
+        match self.record {
+            Some(_) if Some(&data) == old || old.is_none() && data.is_empty() => None,
+            Some(record) => Edit::of(&Plane::Hub, CONFIG_MAP, record)
+                .set(&["data"], Value::Object(data))
+                .action(),
+            None if data.is_empty() => None,
+            None => {
+                let object = Object::new(ABSENT_CELLS, &CONFIG_MAP.resource())
+                    .within(self.namespace)
+                    .data(json!({ "data": data }));
+                Some(Action::create(&Plane::Hub, CONFIG_MAP, object))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plan;
+    use crate::testing::{World, object};
+
+    const DFW: Source<'static> = Source {
+        name: "dfw-01",
+        id: "k1",
+    };
+    const NOON: &str = "2026-01-01T12:00:00Z";
+
+    fn cluster(id: &str) -> Object {
+        object(json!({ "metadata": { "name": "dfw-01" }, "spec": { "id": id } }))
+    }
+
+    fn at(world: &World, now: &str, view: impl FnOnce(&Absences<'_>) -> Option<Action>) -> Plan {
+        let found = world.get(&Plane::Hub, CONFIG_MAP, "compute-system", ABSENT_CELLS);
+        let action = view(&Absences {
+            record: found,
+            namespace: "compute-system",
+            grace: CELL_GRACE,
+            now: now.parse().unwrap(),
+        });
+        Plan {
+            actions: action.into_iter().collect(),
+            ..Plan::default()
+        }
+    }
+
+    fn left(world: &World, now: &str) -> Option<Duration> {
+        let mut found = None;
+        at(world, now, |seen| {
+            found = seen.left(DFW);
+            None
+        });
+        found
+    }
+
+    #[test]
+    fn an_absence_is_noted_once_and_counts_from_then() {
+        let mut world = World::default();
+        assert_eq!(left(&world, NOON), None);
+        let absent = BTreeSet::from([DFW]);
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        assert_eq!(left(&world, NOON), Some(CELL_GRACE));
+        world.settle(|world| at(world, "2026-01-01T12:20:00Z", |seen| seen.note(&absent, &[])));
+        assert_eq!(left(&world, "2026-01-01T12:20:00Z"), Some(Duration::from_mins(40)));
+        assert_eq!(left(&world, "2026-01-01T13:00:00Z"), Some(Duration::ZERO));
+        // A clock that is behind makes it no shorter.
+        assert_eq!(left(&world, "2026-01-01T11:00:00Z"), Some(CELL_GRACE));
+    }
+
+    #[test]
+    fn a_cluster_that_is_back_has_its_whole_grace_again() {
+        let mut world = World::default();
+        let absent = BTreeSet::from([DFW]);
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        // Another cell under its name, or one whose id Karmada has not read yet: only the first is an absence.
+        for (id, noted) in [("k9", true), ("", false)] {
+            let mut world = world.clone();
+            world.settle(|world| at(world, NOON, |seen| seen.note(&BTreeSet::new(), &[&cluster(id)])));
+            assert_eq!(left(&world, NOON).is_some(), noted, "id {id:?}");
+        }
+        world.settle(|world| at(world, NOON, |seen| seen.note(&BTreeSet::new(), &[&cluster("k1")])));
+        assert_eq!(left(&world, NOON), None);
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_read_is_made_again() {
+        let mut world = World::default();
+        let damaged = object(
+            json!({ "metadata": { "name": ABSENT_CELLS, "namespace": "compute-system", "uid": "u",
+            "resourceVersion": "1" }, "data": { "dfw-01_k1": "yesterday", "nonsense": "" } }),
+        );
+        world.put(&Plane::Hub, CONFIG_MAP, damaged);
+        assert_eq!(left(&world, NOON), None);
+        let absent = BTreeSet::from([DFW]);
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        assert_eq!(left(&world, NOON), Some(CELL_GRACE));
+    }
+}
