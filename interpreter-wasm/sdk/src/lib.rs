@@ -45,7 +45,7 @@ mod operation;
 
 pub use error::{Error, Result};
 pub use interpreter::Interpreter;
-pub use json::{Fields, Json};
+pub use json::{Fields, Json, MAX_DEPTH};
 pub use module::ModuleDef;
 pub use object::Object;
 pub use operation::{Operation, UnknownOperation};

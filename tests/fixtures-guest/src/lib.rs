@@ -23,6 +23,18 @@ static SELF: [u8; 48] = *b"popcell-fixture-self:misbehaving                ";
 /// Makes every instance start with more than the smallest `--max-memory`, 1 MiB.
 static BALLAST: [u8; 1 << 20] = [0; 1 << 20];
 
+/// The component calls a function of this name when it is instantiated, before any of its own exports.
+#[unsafe(export_name = "_initialize")]
+extern "C" fn start() {
+    match variant() {
+        "start-loop" => loop {
+            std::hint::black_box(());
+        },
+        "start-trap" => core::arch::wasm32::unreachable(),
+        _ => {}
+    }
+}
+
 struct Misbehaving;
 
 impl Guest for Misbehaving {

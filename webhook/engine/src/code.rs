@@ -50,6 +50,11 @@ impl Code {
         })
     }
 
+    /// Makes an instance, which runs the start function of the module.
+    pub(crate) fn start(&self, store: &mut Store<Limits>) -> wasmtime::Result<()> {
+        self.all.instance_pre().instantiate(store).map(drop)
+    }
+
     /// What the module says of itself, after a check of the types of all its functions.
     pub(crate) fn describe(&self, store: &mut Store<Limits>) -> wasmtime::Result<wit::Description> {
         let instance = self.all.instantiate(&mut *store)?;

@@ -7,7 +7,7 @@ use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationCon
 
 use crate::gate::{Entered, Gate};
 use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
-use crate::{Settings, ticker};
+use crate::{Settings, swap, ticker};
 
 /// Native stack of a guest. Threads that call need about twice as much; Rust's and tokio's have 2 MiB.
 const MAX_STACK: usize = 512 << 10;
@@ -67,6 +67,7 @@ pub struct Engine {
     pub(crate) wasmtime: wasmtime::Engine,
     settings: Settings,
     allocator: Allocator,
+    scans: bool,
     gate: Arc<Gate>,
 }
 
@@ -74,11 +75,17 @@ impl Engine {
     /// Reserves the memory of all instances and starts the clock of deadlines. Where the reservation is refused it
     /// warns and takes a dearer [`Allocator`].
     pub fn new(settings: &Settings) -> Result<Arc<Self>, EngineError> {
+        Self::with_scan(settings, !swap::may_swap())
+    }
+
+    /// As [`Engine::new`], for tests and benchmarks; `scan` says whether memory is cleared by what the kernel says was
+    /// written, where the kernel can say it.
+    pub fn with_scan(settings: &Settings, scan: bool) -> Result<Arc<Self>, EngineError> {
         settings.check()?;
         let mut refused = String::new();
         for allocator in [Allocator::Pooling, Allocator::PoolingCompact, Allocator::OnDemand] {
-            match wasmtime::Engine::new(&config(settings, allocator)) {
-                Ok(wasmtime) => return Self::start(wasmtime, settings, allocator, &refused),
+            match wasmtime::Engine::new(&config(settings, allocator, scan)) {
+                Ok(wasmtime) => return Self::start(wasmtime, settings, allocator, scan, &refused),
                 Err(error) => refused = format!("{error:#}"),
             }
         }
@@ -89,6 +96,7 @@ impl Engine {
         wasmtime: wasmtime::Engine,
         settings: &Settings,
         allocator: Allocator,
+        scan: bool,
         refused: &str,
     ) -> Result<Arc<Self>, EngineError> {
         if allocator != Allocator::Pooling {
@@ -97,12 +105,19 @@ impl Engine {
                 "the address space for instances could not be reserved: calls are slower (is there a ulimit -v?)"
             );
         }
+        if !scan {
+            tracing::info!(
+                "memory of this process may be swapped out: instances are cleared as a whole, some microseconds a call \
+                 (to avoid it, run without swap or with memory.swap.max=0)"
+            );
+        }
         let gate = Arc::new(Gate::new(settings.instances()));
         ticker::start(wasmtime.weak(), Arc::clone(&gate)).map_err(EngineError::Thread)?;
         Ok(Arc::new(Self {
             wasmtime,
             settings: settings.clone(),
             allocator,
+            scans: scan && allocator != Allocator::OnDemand && PoolingAllocationConfig::is_pagemap_scan_available(),
             gate,
         }))
     }
@@ -110,6 +125,12 @@ impl Engine {
     /// Where instances get their memory from.
     pub fn allocator(&self) -> Allocator {
         self.allocator
+    }
+
+    /// Whether memory is cleared by what the kernel says was written. Off where memory of the process may be swapped out:
+    /// the kernel does not say it of a page that is not there.
+    pub fn scans_memory(&self) -> bool {
+        self.scans
     }
 
     /// The limits that this engine was made with.
@@ -138,7 +159,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn config(settings: &Settings, allocator: Allocator) -> Config {
+fn config(settings: &Settings, allocator: Allocator, scan: bool) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -158,12 +179,12 @@ fn config(settings: &Settings, allocator: Allocator) -> Config {
             .memory_guard_size(64 << 10);
     }
     if allocator != Allocator::OnDemand {
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings)));
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings, scan)));
     }
     config
 }
 
-fn pool(settings: &Settings) -> PoolingAllocationConfig {
+fn pool(settings: &Settings, scan: bool) -> PoolingAllocationConfig {
     let instances = u32::try_from(settings.instances()).unwrap_or(u32::MAX);
     let each = |count: usize| instances.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
     let mut pool = PoolingAllocationConfig::new();
@@ -182,6 +203,6 @@ fn pool(settings: &Settings) -> PoolingAllocationConfig {
         .max_component_instance_size(16 << 20)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(64 << 10)
-        .pagemap_scan(Enabled::Auto);
+        .pagemap_scan(if scan { Enabled::Auto } else { Enabled::No });
     pool
 }

@@ -21,6 +21,7 @@ mod load;
 mod module;
 mod modules;
 mod settings;
+mod swap;
 mod ticker;
 mod verify;
 

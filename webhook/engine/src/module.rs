@@ -11,7 +11,7 @@ use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 
 use crate::code::Code;
 use crate::limits::Limits;
-use crate::verify::{self, Violation};
+use crate::verify::{self, Bounds, Violation};
 use crate::{Call, CallError, Cause, Description, Engine, ticker};
 
 /// A module that was compiled, described and self-tested. Calls may run side by side.
@@ -77,6 +77,7 @@ impl Module {
     }
 
     fn call_measured(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> (Result<Answer, CallError>, usize) {
+        let bounds = Bounds::starting_now(self.engine.settings().max_answer, budget);
         let (answer, memory) = if self.implements(call.kind, call.operation) {
             run_measured(&self.engine, &self.code, stop, budget, |code, store| {
                 code.ask(store, call)
@@ -85,7 +86,7 @@ impl Module {
             (Err(Cause::Unsupported), 0)
         };
         let answer = answer
-            .and_then(|answer| verify::answer(answer, call, self.engine.settings().max_answer))
+            .and_then(|answer| verify::answer(answer, call, &bounds))
             .map_err(|cause| CallError::new(Some(&self.label), call, cause));
         (answer, memory)
     }

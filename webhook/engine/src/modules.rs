@@ -1,6 +1,6 @@
 //! The modules of one process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use popcell_protocol::{Gvk, Operation};
@@ -15,33 +15,60 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Refuses two modules that implement one operation for one kind.
+    /// Refuses two modules that implement one operation for one kind; names every two of them.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Self, LoadError> {
-        let mut found = Self::default();
-        for module in modules {
-            found.add(module)?;
-        }
-        Ok(found)
+        let (found, conflicts) = Self::of(modules);
+        LoadError::all(conflicts).map_or(Ok(found), Err)
     }
 
-    fn add(&mut self, module: Module) -> Result<(), LoadError> {
+    /// Those modules that do not conflict with one before them, and the conflicts of the others.
+    pub(crate) fn of(modules: impl IntoIterator<Item = Module>) -> (Self, Vec<LoadError>) {
+        let mut found = Self::default();
+        let mut conflicts = Vec::new();
+        for module in modules {
+            let all = found.conflicts(&module);
+            if all.is_empty() {
+                found.add(module);
+            }
+            conflicts.extend(all.into_iter().map(|conflict| LoadError::Conflict(Box::new(conflict))));
+        }
+        (found, conflicts)
+    }
+
+    /// Of each module that is there and conflicts, the first operation that both implement.
+    fn conflicts(&self, module: &Module) -> Vec<Conflict> {
+        let named = |module: &Module| (module.label.clone(), module.origin.clone());
+        let mut kinds: Vec<_> = module.kinds.iter().collect();
+        // A map has no order, and a message needs one.
+        kinds.sort_by_key(|(kind, _)| kind.to_string());
+        let mut seen = BTreeSet::new();
+        let mut conflicts = Vec::new();
+        for (kind, operations) in kinds {
+            for operation in operations {
+                let Some(index) = self.index(kind, *operation) else {
+                    continue;
+                };
+                let Some(other) = self.all.get(index).filter(|_| seen.insert(index)) else {
+                    continue;
+                };
+                conflicts.push(Conflict {
+                    first: named(other),
+                    second: named(module),
+                    kind: kind.clone(),
+                    operation: *operation,
+                });
+            }
+        }
+        conflicts
+    }
+
+    fn add(&mut self, module: Module) {
         let index = self.all.len();
         for (kind, operations) in &module.kinds {
             let taken = self.by_kind.entry(kind.clone()).or_default();
-            for operation in operations {
-                if let Some(other) = taken.insert(*operation, index).and_then(|other| self.all.get(other)) {
-                    let named = |module: &Module| (module.label.clone(), module.origin.clone());
-                    return Err(LoadError::Conflict(Box::new(Conflict {
-                        first: named(other),
-                        second: named(&module),
-                        kind: kind.clone(),
-                        operation: *operation,
-                    })));
-                }
-            }
+            taken.extend(operations.iter().map(|operation| (*operation, index)));
         }
         self.all.push(Arc::new(module));
-        Ok(())
     }
 
     /// The module that answers the operation for the kind.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use crate::depth::{MAX_DEPTH, within_depth};
+use crate::depth::{MAX_DEPTH, too_deep};
 use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
 
 /// Why a body is no request.
@@ -23,9 +23,14 @@ pub enum DecodeError {
         /// What is wrong there.
         message: String,
     },
-    /// Nested deeper than [`MAX_DEPTH`].
-    #[error("failed to read the request: it nests deeper than {MAX_DEPTH} levels")]
-    Depth,
+    /// An object or a status nests deeper than [`MAX_DEPTH`].
+    #[error("failed to read the request: {path} nests deeper than {MAX_DEPTH} levels at {place}")]
+    Depth {
+        /// JSON pointer of the object or status into the body.
+        path: String,
+        /// Where in it, from its root; long ones are cut.
+        place: String,
+    },
 }
 
 impl DecodeError {
@@ -38,7 +43,7 @@ impl DecodeError {
 }
 
 /// Reads one request. Unknown fields are ignored, known ones may appear once. Objects are not looked into: only that
-/// they are there, are JSON objects in UTF-8 and nest no deeper than [`MAX_DEPTH`].
+/// they are there, are JSON objects in UTF-8, and nest no deeper than [`MAX_DEPTH`] each.
 pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| diagnose(body, error))?;
     if envelope
@@ -50,9 +55,6 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
     }
     if envelope.kind.as_ref().is_some_and(|kind| kind.0 != KIND) {
         return Err(DecodeError::field("/kind", format!("expected {KIND:?}")));
-    }
-    if !within_depth(body) {
-        return Err(DecodeError::Depth);
     }
     let request = envelope
         .request
@@ -83,8 +85,12 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
         return Err(DecodeError::field("/request/kind/kind", "missing"));
     }
     require_object("/request/object", request.object)?;
+    require_depth("/request/object", request.object)?;
     match (request.observed_object, request.operation.0) {
-        (Some(observed), _) => require_object("/request/observedObject", observed)?,
+        (Some(observed), _) => {
+            require_object("/request/observedObject", observed)?;
+            require_depth("/request/observedObject", observed)?;
+        }
         (None, Operation::Retain) => {
             return Err(DecodeError::field(
                 "/request/observedObject",
@@ -92,6 +98,11 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
             ));
         }
         (None, _) => {}
+    }
+    for (index, item) in request.aggregated_status.iter().flatten().enumerate() {
+        if let Some(status) = item.status {
+            require_depth(&format!("/request/aggregatedStatus/{index}/status"), status)?;
+        }
     }
     match (request.replicas, request.operation.0) {
         (None, Operation::ReviseReplica) => Err(DecodeError::field(
@@ -116,6 +127,15 @@ fn require_object(path: &str, value: &RawValue) -> Result<(), DecodeError> {
         _ => "a number",
     };
     Err(DecodeError::field(path, format!("expected an object, found {found}")))
+}
+
+fn require_depth(path: &str, value: &RawValue) -> Result<(), DecodeError> {
+    too_deep(value.get().as_bytes()).map_or(Ok(()), |place| {
+        Err(DecodeError::Depth {
+            path: path.to_owned(),
+            place,
+        })
+    })
 }
 
 #[derive(serde::Deserialize)]

@@ -17,7 +17,7 @@ mod uid;
 
 pub use answer::{Answer, Component, Dependency, NodeClaim, PatchOp, Refusal, Requirements};
 pub use decode::{DecodeError, decode};
-pub use depth::{MAX_DEPTH, within_depth};
+pub use depth::{MAX_DEPTH, too_deep, within_depth, within_levels};
 pub use encode::encode;
 pub use operation::{Operation, UnknownOperation};
 pub use request::{Gvk, Health, Request, StatusItem};

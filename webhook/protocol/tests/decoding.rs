@@ -160,13 +160,17 @@ fn bodies_that_are_no_context() {
     );
 }
 
+fn nested(levels: usize) -> String {
+    format!("{}1{}", "[".repeat(levels), "]".repeat(levels))
+}
+
 #[test]
 fn nesting_is_bounded_and_does_not_end_the_process() {
-    for levels in [MAX_DEPTH + 1, 1_000_000] {
-        let deep = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    for levels in [MAX_DEPTH, 1_000_000] {
+        let deep = nested(levels);
         refused(
             &body(&format!(r#","operation":"InterpretHealth","object":{{"a":{deep}}}"#)),
-            "nests deeper than 512",
+            "/request/object nests deeper than 64 levels at /a/0/0/0",
         );
         let message = decode(deep.as_bytes()).unwrap_err().to_string();
         assert!(!message.is_empty());
@@ -177,6 +181,32 @@ fn nesting_is_bounded_and_does_not_end_the_process() {
     ));
     assert!(decode(cut.as_bytes()).is_err());
     assert_eq!(extract_uid(cut.as_bytes()).as_deref(), Some("u-1"));
+}
+
+#[test]
+fn each_object_and_status_has_the_whole_depth() {
+    let fits = nested(MAX_DEPTH - 1);
+    let retain = |object: &str, observed: &str| {
+        body(&format!(
+            r#","operation":"Retain","object":{{"a":{object}}},"observedObject":{{"b":{observed}}}"#
+        ))
+    };
+    let aggregate = |status: &str| {
+        body(&format!(
+            r#","operation":"AggregateStatus","object":{{}},"aggregatedStatus":[{{"clusterName":"a"}},{{"clusterName":"b","status":{{"c":{status}}}}}]"#
+        ))
+    };
+    assert!(decode(retain(&fits, &fits).as_bytes()).is_ok());
+    assert!(decode(aggregate(&fits).as_bytes()).is_ok());
+    let deeper = nested(MAX_DEPTH);
+    refused(
+        &retain("1", &deeper),
+        "/request/observedObject nests deeper than 64 levels at /b/0",
+    );
+    refused(
+        &aggregate(&deeper),
+        "/request/aggregatedStatus/1/status nests deeper than 64 levels at /c/0",
+    );
 }
 
 #[test]

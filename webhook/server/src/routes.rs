@@ -108,7 +108,7 @@ impl<I: Interpret> Webhook<I> {
         let message = short(error.to_string());
         tracing::info!(uid = uid.as_deref().unwrap_or_default(), %error, "request not understood");
         let response = match (uid, error) {
-            (Some(uid), DecodeError::Field { .. } | DecodeError::Depth) => {
+            (Some(uid), DecodeError::Field { .. } | DecodeError::Depth { .. }) => {
                 reply::context(&uid, &Err(Refusal { code: 400, message }))
             }
             (uid, _) => reply::refusal(StatusCode::BAD_REQUEST, &uid.unwrap_or_default(), message),

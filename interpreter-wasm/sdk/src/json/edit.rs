@@ -1,6 +1,8 @@
 //! Changes of a value.
 
-use super::{Json, Key, View, pointer};
+use std::sync::Arc;
+
+use super::{Inside, Json, Map, Place, View, pointer};
 use crate::{Error, Result};
 
 impl Json {
@@ -10,13 +12,40 @@ impl Json {
     /// # Errors
     /// [`Error::InvalidObject`] where a parent is neither object nor array, or an array has no such index.
     pub fn set(&mut self, pointer: &str, value: impl Into<Self>) -> Result<()> {
-        let root = self.path();
+        // Walked up to for a message only: that takes as long as the object is large.
+        let root = self.origin.clone();
         let mut here = self;
         for (parent, token) in pointer::tokens(pointer)? {
-            here = here.child_or_new(&root, parent, &token)?;
+            here = here.child_or_new(root.as_ref(), parent, &token)?;
         }
         *here = value.into();
         Ok(())
+    }
+
+    /// Keeps those fields of the object for which `keep` says yes. A value that is no object, and an object that keeps
+    /// all, stays as it is.
+    pub fn retain_fields(&mut self, mut keep: impl FnMut(&str, &Self) -> bool) {
+        if self
+            .as_fields()
+            .is_none_or(|mut fields| fields.all(|(key, value)| keep(key, value)))
+        {
+            return;
+        }
+        if let Some(View::Fields(map)) = self.edit() {
+            map.retain(keep);
+        }
+    }
+
+    /// Sets the field of an object with exactly this key; a value that is no object becomes one.
+    pub fn set_member(&mut self, key: &str, value: impl Into<Self>) {
+        if !self.is_object() {
+            *self = Self::container(View::Fields(Map::default()));
+        }
+        if let Some(View::Fields(map)) = self.edit()
+            && let Some(place) = map.get_or_add(key)
+        {
+            *place = value.into();
+        }
     }
 
     /// Takes away the value at the pointer and returns it; `None` where there was none.
@@ -31,17 +60,14 @@ impl Json {
         let (parent, last) = pointer
             .rsplit_once('/')
             .ok_or_else(|| Error::failed("the whole value cannot be removed from itself"))?;
-        let root = self.path();
+        let root = self.origin.clone();
         let mut here = self;
         for (above, token) in pointer::tokens(parent)? {
-            here = here.child_or_new(&root, above, &token)?;
+            here = here.child_or_new(root.as_ref(), above, &token)?;
         }
         let token = pointer::unescape(last);
         Ok(match here.edit() {
-            Some(View::Fields(fields)) => {
-                let position = fields.iter().position(|(key, _)| key.as_str() == token);
-                position.map(|position| fields.remove(position).1)
-            }
+            Some(View::Fields(map)) => map.remove(&token),
             Some(View::Items(items)) => pointer::index(&token)
                 .filter(|&index| index < items.len())
                 .map(|index| items.remove(index)),
@@ -49,30 +75,22 @@ impl Json {
         })
     }
 
-    fn child_or_new(&mut self, root: &str, pointer: &str, token: &str) -> Result<&mut Self> {
+    fn child_or_new(&mut self, root: Option<&Place>, pointer: &str, token: &str) -> Result<&mut Self> {
+        let root = || root.map(Place::path).unwrap_or_default();
         match self.first_byte() {
             b'{' => {}
-            b'n' => *self = Self::container(View::Fields(Vec::new())),
+            b'n' => *self = Self::container(View::Fields(Map::default())),
             b'[' => {
                 let length = self.items("")?.map_or(0, <[Self]>::len);
                 if token != "-" && pointer::index(token).is_none_or(|index| index >= length) {
                     let message = format!("expected an index below {length} or -, found {token:?}");
-                    return Err(Error::invalid(self.place(root, pointer), message));
+                    return Err(Error::invalid(self.place(&root(), pointer), message));
                 }
             }
-            _ => return Err(self.mismatch(root, pointer, "an object")),
+            _ => return Err(self.mismatch(&root(), pointer, "an object")),
         }
         let child = match self.edit() {
-            Some(View::Fields(fields)) => {
-                let position = fields
-                    .iter()
-                    .position(|(key, _)| key.as_str() == token)
-                    .unwrap_or_else(|| {
-                        fields.push((Key::Owned(token.to_owned()), Self::null()));
-                        fields.len() - 1
-                    });
-                fields.get_mut(position).map(|(_, value)| value)
-            }
+            Some(View::Fields(map)) => map.get_or_add(token),
             Some(View::Items(items)) => {
                 let index = pointer::index(token).unwrap_or_else(|| {
                     items.push(Self::null());
@@ -85,10 +103,11 @@ impl Json {
         child.ok_or_else(|| Error::failed(format!("{pointer}/{token} cannot be set")))
     }
 
-    /// The inside, to be changed: from here on the text is no longer the value.
+    /// The inside, to be changed: from here on the text is no longer the value. Copies that share it keep it as it is.
     fn edit(&mut self) -> Option<&mut View> {
         self.view();
-        self.changed = true;
-        self.view.get_mut()
+        let inside: &mut Inside = Arc::make_mut(self.inside.get_mut()?);
+        inside.changed = true;
+        Some(&mut inside.view)
     }
 }

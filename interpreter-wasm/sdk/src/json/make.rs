@@ -1,10 +1,9 @@
 //! Values that are made, not read.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use super::scan::Entry;
-use super::{Document, Json, Key, Place, View, string};
+use super::{Document, Json, Key, Map, Place, View, string};
 use crate::{Object, Quantity};
 
 impl Json {
@@ -12,8 +11,7 @@ impl Json {
     pub fn null() -> Self {
         Self {
             origin: None,
-            changed: false,
-            view: OnceLock::from(View::Scalar),
+            inside: OnceLock::new(),
         }
     }
 
@@ -23,7 +21,7 @@ impl Json {
             .into_iter()
             .map(|(key, value)| (Key::Owned(key.into()), value.into()))
             .collect();
-        Self::container(View::Fields(super::last_of_duplicates(fields)))
+        Self::container(View::Fields(Map::of(fields)))
     }
 
     /// An array of these items.
@@ -33,18 +31,7 @@ impl Json {
 
     /// A value whose text is known to be a JSON scalar.
     fn scalar(text: String) -> Self {
-        let entry = Entry {
-            start: 0,
-            end: text.len(),
-            next: 1,
-            escaped: text.contains('\\'),
-        };
-        let document = Arc::new(Document {
-            text,
-            tape: vec![entry],
-            base: String::new(),
-        });
-        Self::read(Place { document, index: 0 })
+        Self::read(Place::root(Document::of_scalar(text)))
     }
 }
 

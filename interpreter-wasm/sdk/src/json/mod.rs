@@ -1,14 +1,18 @@
 //! JSON values that stay text until somebody looks.
 //!
 //! Invariants:
-//! - A value that was read knows its place in the text and keeps it; `changed` says that the text is no longer its value.
-//! - A scalar is always text. A container without text, or a changed one, always has its `view`.
+//! - A value that was read knows its place in the text and keeps it; once it was changed the text is no longer its value.
+//! - A scalar is always text. A container without text, or a changed one, always has its inside.
 //! - Numbers are never converted: what is not touched goes out with the digits that came in.
 //! - Keys of one object are unique in its view: of duplicates the last one wins.
+//! - Work and memory are linear in the text, whatever its shape: a copy shares what is inside, comparing looks at texts,
+//!   and no lookup goes through all fields of a large object.
 
 mod compare;
 mod edit;
 mod make;
+mod map;
+mod place;
 mod pointer;
 mod read;
 mod scan;
@@ -17,17 +21,18 @@ mod string;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use self::scan::Entry;
+use self::place::{Document, Place};
 use crate::{Error, Result};
 
+pub(crate) use self::map::Map;
 pub(crate) use self::pointer::push as push_token;
 
-/// Deepest nesting that is read. Kubernetes objects stay below 50.
-pub(crate) const MAX_DEPTH: usize = 128;
+/// Deepest nesting that is read: as deep as the host of modules passes on (the interface text names the number).
+/// Kubernetes objects stay below 50.
+pub const MAX_DEPTH: usize = 64;
 
 /// A JSON value; its parts stay text until somebody looks at them.
 ///
@@ -39,23 +44,15 @@ pub(crate) const MAX_DEPTH: usize = 128;
 #[derive(Clone)]
 pub struct Json {
     origin: Option<Place>,
-    changed: bool,
-    view: OnceLock<View>,
-}
-
-/// One text that was read.
-#[derive(Debug)]
-struct Document {
-    text: String,
-    tape: Vec<Entry>,
-    /// Pointer to the root, for messages.
-    base: String,
+    /// What is inside, once somebody looked. Copies share it until one is changed.
+    inside: OnceLock<Arc<Inside>>,
 }
 
 #[derive(Clone)]
-struct Place {
-    document: Arc<Document>,
-    index: usize,
+struct Inside {
+    /// The text is no longer the value.
+    changed: bool,
+    view: View,
 }
 
 /// What is inside a value.
@@ -65,7 +62,7 @@ enum View {
     /// A string with escapes, decoded.
     Decoded(String),
     Items(Vec<Json>),
-    Fields(Vec<(Key, Json)>),
+    Fields(Map),
 }
 
 #[derive(Clone)]
@@ -76,17 +73,28 @@ enum Key {
 }
 
 /// The fields of an object, in their order.
-pub struct Fields<'a>(std::slice::Iter<'a, (Key, Json)>);
+pub struct Fields<'a> {
+    map: &'a Map,
+    at: usize,
+    left: usize,
+}
 
 impl<'a> Iterator for Fields<'a> {
     type Item = (&'a str, &'a Json);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, value)| (key.as_str(), value))
+        loop {
+            let place = self.map.place(self.at)?;
+            self.at += 1;
+            if let Some(field) = place {
+                self.left = self.left.saturating_sub(1);
+                return Some(field);
+            }
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
+        (self.left, Some(self.left))
     }
 }
 
@@ -96,7 +104,8 @@ impl Json {
     /// Reads JSON text.
     ///
     /// # Errors
-    /// [`Error::InvalidObject`] where the text is not UTF-8 or not JSON, or is nested deeper than 128 levels.
+    /// [`Error::InvalidObject`] where the text is not UTF-8 or not JSON, or is nested deeper than [`MAX_DEPTH`]
+    /// levels.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Self> {
         Self::parse_at(text.as_ref().to_vec(), "")
     }
@@ -112,59 +121,102 @@ impl Json {
                 format!("not UTF-8 text at byte {}", error.utf8_error().valid_up_to()),
             )
         })?;
-        let tape = scan::scan(&text).map_err(|message| Error::invalid(base, message))?;
-        let document = Arc::new(Document {
-            text,
-            tape,
-            base: base.to_owned(),
-        });
-        Ok(Self::read(Place { document, index: 0 }))
+        if text.len() > place::MAX_TEXT {
+            return Err(Error::invalid(base, "longer than 2 GiB"));
+        }
+        let tape = scan::scan(&text)
+            .map_err(|unreadable| Error::invalid(format!("{base}{}", unreadable.place), unreadable.message))?;
+        Ok(Self::read(Place::root(Document::new(text, tape, base))))
     }
 
     /// The value as JSON text. What was not changed is the text that was read.
     pub fn to_text(&self) -> String {
-        let mut out = String::with_capacity(self.origin.as_ref().map_or(0, |place| place.text().len()));
+        let mut out = String::with_capacity(self.text_length());
         self.write(&mut out);
         out
+    }
+
+    /// At least as many bytes as the text has where nothing needs an escape.
+    pub(crate) fn text_length(&self) -> usize {
+        if let Some(raw) = self.raw() {
+            return raw.len();
+        }
+        match self.view() {
+            View::Scalar => 4,
+            View::Decoded(text) => text.len() + 2,
+            View::Items(items) => 2 + items.iter().map(|item| item.text_length() + 1).sum::<usize>(),
+            View::Fields(map) => {
+                2 + map
+                    .iter()
+                    .map(|(key, value)| key.len() + value.text_length() + 4)
+                    .sum::<usize>()
+            }
+        }
     }
 
     fn read(place: Place) -> Self {
         Self {
             origin: Some(place),
-            changed: false,
-            view: OnceLock::new(),
+            inside: OnceLock::new(),
         }
     }
 
     fn container(view: View) -> Self {
         Self {
             origin: None,
-            changed: true,
-            view: OnceLock::from(view),
+            inside: OnceLock::from(Arc::new(Inside { changed: true, view })),
         }
+    }
+
+    fn is_changed(&self) -> bool {
+        self.inside.get().is_some_and(|inside| inside.changed)
+    }
+
+    /// The place of the text, where it still is the value.
+    fn place_of_text(&self) -> Option<&Place> {
+        self.origin.as_ref().filter(|_| !self.is_changed())
     }
 
     /// The text, where it still is the value.
     fn raw(&self) -> Option<&str> {
-        match &self.origin {
-            Some(place) if !self.changed => Some(place.text()),
-            _ => None,
-        }
+        self.place_of_text().map(|place| place.raw().text())
     }
 
-    /// Both are the same piece of the same text.
-    pub(crate) fn is_same_text(&self, other: &Self) -> bool {
-        match (&self.origin, &other.origin) {
-            (Some(a), Some(b)) if !self.changed && !other.changed => {
-                a.index == b.index && Arc::ptr_eq(&a.document, &b.document)
-            }
+    /// The text, where it still is the value.
+    pub(crate) fn unchanged_text(&self) -> Option<&str> {
+        self.raw()
+    }
+
+    /// Both are the same piece of the same text, or share what is inside.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        if let (Some(one), Some(other)) = (self.inside.get(), other.inside.get())
+            && Arc::ptr_eq(one, other)
+        {
+            return true;
+        }
+        match (self.place_of_text(), other.place_of_text()) {
+            (Some(one), Some(other)) => one.is(other),
             _ => false,
         }
     }
 
     fn view(&self) -> &View {
-        self.view
-            .get_or_init(|| self.origin.as_ref().map_or(View::Scalar, Place::view))
+        static SCALAR: View = View::Scalar;
+        if let Some(inside) = self.inside.get() {
+            return &inside.view;
+        }
+        match self.origin.as_ref().filter(|place| place.raw().has_inside()) {
+            Some(place) => {
+                let made = || {
+                    Arc::new(Inside {
+                        changed: false,
+                        view: place.view(),
+                    })
+                };
+                &self.inside.get_or_init(made).view
+            }
+            None => &SCALAR,
+        }
     }
 
     fn write(&self, out: &mut String) {
@@ -173,13 +225,13 @@ impl Json {
             return;
         }
         match self.view() {
-            View::Fields(fields) => {
+            View::Fields(map) => {
                 out.push('{');
-                for (position, (key, value)) in fields.iter().enumerate() {
+                for (position, (key, value)) in map.iter().enumerate() {
                     if position > 0 {
                         out.push(',');
                     }
-                    string::quote(key.as_str(), out);
+                    string::quote(key, out);
                     out.push(':');
                     value.write(out);
                 }
@@ -206,125 +258,13 @@ impl Json {
     }
 }
 
-impl Place {
-    fn entry(&self) -> Option<&Entry> {
-        self.document.tape.get(self.index)
-    }
-
-    fn at(&self, index: usize) -> Self {
-        Self {
-            document: Arc::clone(&self.document),
-            index,
-        }
-    }
-
-    fn text(&self) -> &str {
-        self.entry()
-            .and_then(|entry| self.document.text.get(entry.start..entry.end))
-            .unwrap_or("null")
-    }
-
-    /// What is between the quotes of a string.
-    fn inner(&self) -> &str {
-        let text = self.text();
-        text.get(1..text.len().saturating_sub(1)).unwrap_or_default()
-    }
-
-    fn is_escaped(&self) -> bool {
-        self.entry().is_some_and(|entry| entry.escaped)
-    }
-
-    /// Indices of the entries directly inside, each after all that is inside the one before.
-    fn inside(&self) -> impl Iterator<Item = usize> {
-        let (first, end) = self.entry().map_or((0, 0), |entry| (self.index + 1, entry.next));
-        let tape = &self.document.tape;
-        let step = move |&index: &usize| tape.get(index).map(|entry| entry.next).filter(|&next| next < end);
-        std::iter::successors((first < end).then_some(first), step)
-    }
-
-    fn view(&self) -> View {
-        match self.text().as_bytes().first() {
-            Some(b'"') if self.is_escaped() => View::Decoded(string::unquote(self.inner())),
-            Some(b'[') => View::Items(self.inside().map(|index| Json::read(self.at(index))).collect()),
-            Some(b'{') => {
-                let mut fields = Vec::new();
-                let mut inside = self.inside();
-                while let (Some(key), Some(value)) = (inside.next(), inside.next()) {
-                    fields.push((Key::read(self.at(key)), Json::read(self.at(value))));
-                }
-                View::Fields(last_of_duplicates(fields))
-            }
-            _ => View::Scalar,
-        }
-    }
-
-    /// Walks down to the place; only for messages.
-    fn path(&self) -> String {
-        let mut path = self.document.base.clone();
-        let mut here = self.at(0);
-        while here.index != self.index {
-            let is_object = here.text().starts_with('{');
-            let inside: Vec<usize> = here.inside().collect();
-            let Some(position) = inside.iter().rposition(|&index| index <= self.index) else {
-                break;
-            };
-            let Some(&child) = inside.get(position) else { break };
-            let key = if is_object {
-                position.checked_sub(1).and_then(|key| inside.get(key))
-            } else {
-                None
-            };
-            match key {
-                Some(&key) => pointer::push(&mut path, Key::read(self.at(key)).as_str()),
-                None => pointer::push(&mut path, &position.to_string()),
-            }
-            here = self.at(child);
-        }
-        path
-    }
-}
-
 impl Key {
-    fn read(place: Place) -> Self {
-        if place.is_escaped() {
-            Self::Owned(string::unquote(place.inner()))
-        } else {
-            Self::Read(place)
-        }
-    }
-
     fn as_str(&self) -> &str {
         match self {
-            Self::Read(place) => place.inner(),
+            Self::Read(place) => place.raw().inner(),
             Self::Owned(text) => text,
         }
     }
-}
-
-fn last_of_duplicates(fields: Vec<(Key, Json)>) -> Vec<(Key, Json)> {
-    if all_differ(&fields) {
-        return fields;
-    }
-    let mut later = BTreeSet::new();
-    let mut is_last: Vec<bool> = fields.iter().rev().map(|(key, _)| later.insert(key.as_str())).collect();
-    if later.len() == fields.len() {
-        return fields;
-    }
-    // The flags lie in the reverse order of the fields.
-    fields.into_iter().filter(|_| is_last.pop().unwrap_or(true)).collect()
-}
-
-/// Whether the lengths and the first and last letters alone tell all keys apart; `false` says nothing.
-fn all_differ(fields: &[(Key, Json)]) -> bool {
-    let mut seen = 0_u128;
-    fields.iter().all(|(key, _)| {
-        let key = key.as_str().as_bytes();
-        let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));
-        let mark = 1 << ((usize::from(first) * 31 + usize::from(last) * 7 + key.len()) % 128);
-        let is_new = seen & mark == 0;
-        seen |= mark;
-        is_new
-    })
 }
 
 impl fmt::Debug for Json {

@@ -1,6 +1,6 @@
 //! Readers of a value and its parts.
 
-use super::{Fields, Json, View, pointer};
+use super::{Fields, Json, Map, View, pointer};
 use crate::{Error, Quantity, Result};
 
 /// Longest piece of a value that a message repeats, in characters.
@@ -22,10 +22,7 @@ impl Json {
     /// The field of an object with exactly this key.
     pub fn member(&self, key: &str) -> Option<&Self> {
         match self.view() {
-            View::Fields(fields) => fields
-                .iter()
-                .find(|(name, _)| name.as_str() == key)
-                .map(|(_, value)| value),
+            View::Fields(map) => map.get(key),
             _ => None,
         }
     }
@@ -72,24 +69,27 @@ impl Json {
 
     /// The string that the value is, decoded; `None` for every other type.
     pub fn as_text(&self) -> Option<&str> {
-        let place = self
-            .origin
-            .as_ref()
-            .filter(|place| !self.changed && place.text().starts_with('"'))?;
-        match self.view.get() {
-            Some(View::Decoded(text)) => Some(text),
-            _ if !place.is_escaped() => Some(place.inner()),
-            _ => match self.view() {
-                View::Decoded(text) => Some(text),
-                _ => None,
-            },
+        let raw = self.place_of_text()?.raw();
+        if raw.first_byte() != b'"' {
+            return None;
+        }
+        if !raw.is_escaped() {
+            return Some(raw.inner());
+        }
+        match self.view() {
+            View::Decoded(text) => Some(text),
+            _ => None,
         }
     }
 
     /// The fields of the object that the value is; `None` for every other type.
     pub fn as_fields(&self) -> Option<Fields<'_>> {
         match self.view() {
-            View::Fields(fields) => Some(Fields(fields.iter())),
+            View::Fields(map) => Some(Fields {
+                map,
+                at: 0,
+                left: map.len(),
+            }),
             _ => None,
         }
     }
@@ -98,6 +98,14 @@ impl Json {
     pub fn as_items(&self) -> Option<&[Self]> {
         match self.view() {
             View::Items(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The fields of the object that the value is, for those who look up many of another's.
+    pub(crate) fn as_map(&self) -> Option<&Map> {
+        match self.view() {
+            View::Fields(map) => Some(map),
             _ => None,
         }
     }
@@ -170,8 +178,8 @@ impl Json {
     }
 
     pub(super) fn first_byte(&self) -> u8 {
-        if let Some(raw) = self.raw() {
-            return raw.as_bytes().first().copied().unwrap_or(b'n');
+        if let Some(place) = self.place_of_text() {
+            return place.raw().first_byte();
         }
         match self.view() {
             View::Fields(_) => b'{',

@@ -1,20 +1,51 @@
-//! One pass over JSON text (RFC 8259): checks all of it and notes where every value and key lies.
+//! One pass over JSON text (RFC 8259): checks all of it and notes where every object and array ends.
 //!
-//! The notes are a flat list in the order of the text (a "tape"), so that reading an object allocates twice, whatever
-//! its size, and a part that nobody looks at (managedFields) costs its length and no more.
+//! The notes are a flat list in the order of the text (a "tape"), so that a part that nobody looks at (managedFields) costs
+//! its length and no more, and a walk over the values of one object or array steps over what is inside them. Strings and
+//! numbers are not noted: their end is found again by whoever walks, and a list of numbers would need ten times its text.
 
-use super::MAX_DEPTH;
-/// Where one value or key lies in the text.
+use super::{MAX_DEPTH, pointer};
+
+/// Where one object or array ends. It begins where a walk finds it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// First byte; of a string its opening quote.
-    pub(super) start: usize,
     /// After the last byte.
-    pub(super) end: usize,
+    pub(super) end: u32,
     /// Index of the entry after this value and all that is inside it.
-    pub(super) next: usize,
-    /// A string with escapes, which has to be decoded.
-    pub(super) escaped: bool,
+    pub(super) next: u32,
+}
+
+/// The longest place in a message, in bytes: the beginning says which field it is.
+const MAX_PLACE: usize = 100;
+
+/// Whether a byte may stand between two values.
+pub(super) fn is_between(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b',' | b':')
+}
+
+/// How many bytes the string has that begins the text, quotes included, and whether it has escapes. The text is valid.
+pub(super) fn string_length(text: &[u8]) -> (usize, bool) {
+    let (mut at, mut escaped) = (1, false);
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let plain = plain(rest);
+        at += plain;
+        match rest.get(plain) {
+            Some(b'\\') => {
+                escaped = true;
+                // What follows a backslash is no end, and the digits after a `u` are plain.
+                at += 2;
+            }
+            Some(_) => return (at + 1, escaped),
+            None => return (text.len(), escaped),
+        }
+    }
+}
+
+/// How many bytes the number or word has that begins the text. The text is valid.
+pub(super) fn scalar_length(text: &[u8]) -> usize {
+    let is_end = |byte: &u8| is_between(*byte) || matches!(byte, b'}' | b']');
+    text.iter().position(is_end).unwrap_or(text.len())
 }
 
 /// Bytes up to the first that means something in a string: its end, an escape, or a control character, which is none.
@@ -42,20 +73,81 @@ fn special(word: u64) -> u64 {
     (below(word, 0x20) | equal(b'"') | equal(b'\\')) & HIGH
 }
 
-/// The tape of one JSON text: the root first; the entries of an object are key, value, key, value. The error is a message
-/// that names the byte.
-pub(super) fn scan(text: &str) -> Result<Vec<Entry>, String> {
+/// Why a text cannot be read: the pointer to the place, where it is known, and a message that names the byte.
+pub(super) struct Unreadable {
+    pub(super) place: String,
+    pub(super) message: String,
+}
+
+/// The tape of one JSON text: the root first.
+pub(super) fn scan(text: &str) -> Result<Vec<Entry>, Unreadable> {
+    // As many entries as opening brackets, at most, and each needs a closing one: a vector that grows has up to three
+    // times its memory for a moment.
+    let brackets = text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
         at: 0,
         depth: 0,
-        tape: Vec::with_capacity(text.len() / 12 + 8),
+        tape: Vec::with_capacity(brackets.min(text.len() / 2)),
     };
     scanner.document().map_err(|problem| match problem.expected {
-        TOO_DEEP => format!("nested deeper than {MAX_DEPTH} levels at byte {}", problem.at),
-        expected => format!("not JSON at byte {}: expected {expected}", problem.at),
+        TOO_DEEP => Unreadable {
+            place: place(text.get(..problem.at).unwrap_or_default()),
+            message: format!("nested deeper than {MAX_DEPTH} levels at byte {}", problem.at),
+        },
+        expected => Unreadable {
+            place: String::new(),
+            message: format!("not JSON at byte {}: expected {expected}", problem.at),
+        },
     })?;
     Ok(scanner.tape)
+}
+
+/// The pointer to where a beginning of a valid text ends, cut after 100 bytes.
+fn place(text: &str) -> String {
+    enum Level<'a> {
+        Object(&'a str),
+        Array(usize),
+    }
+    let (mut levels, mut at, mut last) = (Vec::new(), 0, "");
+    while let Some(byte) = text.as_bytes().get(at) {
+        match byte {
+            b'"' => {
+                let (length, _) = string_length(text.as_bytes().get(at..).unwrap_or_default());
+                last = text.get(at + 1..at + length - 1).unwrap_or_default();
+                at += length;
+                continue;
+            }
+            b':' => {
+                if let Some(Level::Object(key)) = levels.last_mut() {
+                    *key = last;
+                }
+            }
+            b',' => {
+                if let Some(Level::Array(index)) = levels.last_mut() {
+                    *index += 1;
+                }
+            }
+            b'{' => levels.push(Level::Object("")),
+            b'[' => levels.push(Level::Array(0)),
+            b'}' | b']' => drop(levels.pop()),
+            _ => {}
+        }
+        at += 1;
+    }
+    let mut place = String::new();
+    for level in levels {
+        match level {
+            Level::Object(key) => pointer::push(&mut place, key),
+            Level::Array(index) => pointer::push(&mut place, &index.to_string()),
+        }
+        if place.len() > MAX_PLACE {
+            place.truncate(place.floor_char_boundary(MAX_PLACE));
+            place.push_str("...");
+            break;
+        }
+    }
+    place
 }
 
 const TOO_DEEP: &str = "less depth";
@@ -147,7 +239,6 @@ impl Scanner<'_> {
     }
 
     fn string(&mut self) -> Scanned {
-        let index = self.open();
         self.at += 1;
         loop {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
@@ -155,17 +246,11 @@ impl Scanner<'_> {
             self.at += plain;
             match rest.get(plain) {
                 Some(b'"') => break,
-                Some(b'\\') => {
-                    if let Some(entry) = self.tape.get_mut(index) {
-                        entry.escaped = true;
-                    }
-                    self.escape()?;
-                }
+                Some(b'\\') => self.escape()?,
                 _ => return Err(self.expected("the end of the string")),
             }
         }
         self.at += 1;
-        self.close(index);
         Ok(())
     }
 
@@ -188,7 +273,6 @@ impl Scanner<'_> {
     }
 
     fn number(&mut self) -> Scanned {
-        let index = self.open();
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -208,7 +292,6 @@ impl Scanner<'_> {
             }
             self.digits()?;
         }
-        self.close(index);
         Ok(())
     }
 
@@ -226,27 +309,22 @@ impl Scanner<'_> {
         if !self.bytes.get(self.at..).unwrap_or_default().starts_with(word) {
             return Err(self.expected("a value"));
         }
-        let index = self.open();
         self.at += word.len();
-        self.close(index);
         Ok(())
     }
 
     fn open(&mut self) -> usize {
         let index = self.tape.len();
-        self.tape.push(Entry {
-            start: self.at,
-            end: self.at,
-            next: index + 1,
-            escaped: false,
-        });
+        self.tape.push(Entry { end: 0, next: 0 });
         index
     }
 
     fn close(&mut self, index: usize) {
-        let next = self.tape.len();
+        // The text was found short enough for 32 bits.
+        let short = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let next = short(self.tape.len());
         if let Some(entry) = self.tape.get_mut(index) {
-            entry.end = self.at;
+            entry.end = short(self.at);
             entry.next = next;
         }
     }

@@ -80,6 +80,48 @@ proptest! {
     }
 
     #[test]
+    fn equality_is_that_of_the_reference_parser(a in texts(), b in texts()) {
+        // Numbers are compared by their digits here, so those that the reference rounds are left out.
+        let is_exact = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| only_integers(&value));
+        prop_assume!(is_exact(&a) && is_exact(&b));
+        let (one, other) = (serde_json::from_str::<serde_json::Value>(&a).unwrap(), serde_json::from_str::<serde_json::Value>(&b).unwrap());
+        prop_assert_eq!(json(&a) == json(&b), one == other);
+        let again = json(&rewritten(&one));
+        prop_assert_eq!(&again, &json(&a));
+        prop_assert_eq!(&json(&a), &again);
+        prop_assert_eq!(&rebuild(&again), &json(&a));
+        prop_assert_eq!(json(&a), rebuild(&again));
+    }
+
+    #[test]
+    fn edits_of_a_large_object_are_those_of_a_map(
+        keys in prop::collection::vec(0..60_u32, 0..60),
+        edits in prop::collection::vec((any::<bool>(), 0..80_u32, any::<i64>()), 0..200),
+    ) {
+        let fields: Vec<String> = keys.iter().enumerate().map(|(value, key)| format!("\"k{key}\":{value}")).collect();
+        let mut object = json(&format!("{{{}}}", fields.join(",")));
+        let copy = object.clone();
+        let before = object.to_text();
+        let mut reference: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str::<serde_json::Value>(&before).unwrap().as_object().unwrap().clone();
+        for (adds, key, value) in edits {
+            let key = format!("k{key}");
+            if adds {
+                object.set(&format!("/{key}"), value).unwrap();
+                reference.insert(key, value.into());
+            } else {
+                let removed = object.remove(&format!("/{key}")).unwrap();
+                prop_assert_eq!(removed.map(|value| value.to_text()), reference.remove(&key).map(|value| value.to_string()));
+            }
+        }
+        prop_assert_eq!(object.as_fields().unwrap().len(), reference.len());
+        same(&object, &serde_json::Value::Object(reference.clone()))?;
+        same(&json(&object.to_text()), &serde_json::Value::Object(reference))?;
+        // Whoever copied it before the edits has what was copied.
+        prop_assert_eq!(copy.to_text(), before);
+    }
+
+    #[test]
     fn what_is_set_is_read_and_what_is_removed_is_gone(keys in prop::collection::vec("[a-z/~01]{0,3}", 1..4), value in any::<i64>()) {
         let mut pointer = String::new();
         for key in &keys {
@@ -93,6 +135,15 @@ proptest! {
         prop_assert_eq!(object.remove(&pointer).unwrap(), Some(Json::from(value)));
         prop_assert!(object.get(&pointer).is_none());
         prop_assert!(object.to_text().contains("1.50"));
+    }
+}
+
+fn only_integers(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.is_i64() || number.is_u64(),
+        serde_json::Value::Array(items) => items.iter().all(only_integers),
+        serde_json::Value::Object(fields) => fields.values().all(only_integers),
+        _ => true,
     }
 }
 
@@ -124,6 +175,36 @@ fn same(ours: &Json, reference: &serde_json::Value) -> Result<(), TestCaseError>
         }
     }
     Ok(())
+}
+
+/// The same meaning, written otherwise: keys in another order and with a duplicate, strings with escapes, white space.
+fn rewritten(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Object(fields) => {
+            let mut parts = Vec::new();
+            for (key, value) in fields {
+                let key = escaped(key);
+                parts.push(format!("{key} : {}", rewritten(value)));
+            }
+            parts.reverse();
+            if let Some((key, _)) = fields.iter().next() {
+                parts.insert(0, format!("{}:[]", escaped(key)));
+            }
+            format!("{{ {}}}", parts.join(" ,"))
+        }
+        Value::Array(items) => format!("[{} ]", items.iter().map(rewritten).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => escaped(text),
+        other => other.to_string(),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::from("\"");
+    for unit in text.encode_utf16() {
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+    out + "\""
 }
 
 fn rebuild(value: &Json) -> Json {
@@ -233,7 +314,19 @@ fn depth_is_limited_and_the_message_says_so() {
     let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     assert!(Json::parse(nested(MAX_DEPTH)).is_ok());
     let error = Json::parse(nested(100_000)).unwrap_err();
-    assert_eq!(error, Error::invalid("", "nested deeper than 128 levels at byte 128"));
+    let place = format!("{}...", "/0".repeat(50));
+    assert_eq!(error, Error::invalid(place, "nested deeper than 64 levels at byte 64"));
+    let deep = format!(r#"{{"a":[1,{{"b/~":"]","c d":{}}}]}}"#, nested(MAX_DEPTH));
+    let Err(Error::InvalidObject { path, .. }) = Json::parse_at(deep.into_bytes(), "/observedObject") else {
+        panic!("it is too deep")
+    };
+    assert!(path.starts_with("/observedObject/a/1/c d/0/0/"), "{path}");
+}
+
+#[test]
+fn the_interface_text_names_the_depth() {
+    let text = include_str!("../../../../wit/interpreter.wit");
+    assert!(text.contains(&format!("at most {MAX_DEPTH} levels")));
 }
 
 #[test]

@@ -12,11 +12,20 @@ use crate::{Engine, Module, Modules};
 
 impl Engine {
     /// Loads every `*.wasm` in a directory, in the order of their names. Hidden entries are passed over and links
-    /// followed: in a ConfigMap volume every file is a link into `..data`. The first failure in that order is the error.
+    /// followed: in a ConfigMap volume every file is a link into `..data`. The error names every file that is refused and
+    /// every two modules that conflict.
     pub fn load_dir(self: &Arc<Self>, directory: &Path) -> Result<Modules, LoadError> {
         let files = module_files(directory)?;
-        let loaded = side_by_side(&files, |file| self.load_file(file));
-        Modules::new(loaded.into_iter().collect::<Result<Vec<_>, _>>()?)
+        let (mut modules, mut errors) = (Vec::new(), Vec::new());
+        for loaded in side_by_side(&files, |file| self.load_file(file)) {
+            match loaded {
+                Ok(module) => modules.push(module),
+                Err(error) => errors.push(error),
+            }
+        }
+        let (modules, conflicts) = Modules::of(modules);
+        errors.extend(conflicts);
+        LoadError::all(errors).map_or(Ok(modules), Err)
     }
 
     /// Loads one file.

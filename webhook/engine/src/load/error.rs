@@ -1,5 +1,6 @@
 //! Why a module is not loaded.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -59,6 +60,14 @@ pub enum LoadError {
         /// The kind.
         kind: Gvk,
     },
+    /// The module crashed or met a limit while it was instantiated, before any function of the interface was called.
+    #[error("failed to load {origin}: its start function, which runs when it is instantiated: {cause}")]
+    Start {
+        /// Where it was read from.
+        origin: String,
+        /// What happened.
+        cause: Cause,
+    },
     /// The module crashed or met a limit while it was asked who it is.
     #[error("failed to load {origin}: describe: {cause}")]
     Describe {
@@ -78,14 +87,39 @@ pub enum LoadError {
     /// Two modules implement one operation for one kind.
     #[error(transparent)]
     Conflict(Box<Conflict>),
+    /// More than one thing is wrong. Never fewer than two, and none of them is this variant.
+    #[error("{}", listed(.0))]
+    Several(Vec<LoadError>),
 }
 
 impl LoadError {
     /// Whether a module was looked at and refused. Otherwise there was none to look at: a directory or file that cannot be
     /// read, or a directory without modules, as when a volume is not mounted. Programs end with different codes.
     pub fn refuses_module(&self) -> bool {
-        !matches!(self, Self::Directory { .. } | Self::Empty { .. } | Self::File { .. })
+        match self {
+            Self::Directory { .. } | Self::Empty { .. } | Self::File { .. } => false,
+            Self::Several(all) => all.iter().any(Self::refuses_module),
+            _ => true,
+        }
     }
+
+    /// One error for all of them; `None` where there is none.
+    pub(crate) fn all(mut errors: Vec<Self>) -> Option<Self> {
+        if errors.len() > 1 {
+            return Some(Self::Several(errors));
+        }
+        errors.pop()
+    }
+}
+
+/// On one line: it goes into a log.
+fn listed(errors: &[LoadError]) -> String {
+    let mut text = format!("{} errors", errors.len());
+    for (index, error) in errors.iter().enumerate() {
+        // Writing into a String does not fail.
+        let _ = write!(text, "{} {error}", if index == 0 { ":" } else { ";" });
+    }
+    text
 }
 
 /// Two modules that implement one operation for one kind.

@@ -54,11 +54,17 @@ impl Engine {
 
     fn describe(&self, origin: &str, code: &Code) -> Result<Description, LoadError> {
         let budget = self.settings().call_timeout;
-        let described =
-            run(self, code, &Stop::After(budget), budget, Code::describe).map_err(|cause| LoadError::Describe {
-                origin: origin.to_owned(),
-                cause,
-            })?;
+        let stop = Stop::After(budget);
+        let origin_of = || origin.to_owned();
+        // An instance of its own, so that a module which does not even start is not blamed for its answer.
+        run(self, code, &stop, budget, Code::start).map_err(|cause| LoadError::Start {
+            origin: origin_of(),
+            cause,
+        })?;
+        let described = run(self, code, &stop, budget, Code::describe).map_err(|cause| LoadError::Describe {
+            origin: origin_of(),
+            cause,
+        })?;
         let description = Description::from(described);
         target::check(&description).map_err(|message| LoadError::Description {
             origin: origin.to_owned(),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::json::kind_name;
+use super::work::{Exhausted, Work};
 
 /// A JSON value; what nobody looked into is still text.
 pub(super) enum Node<'a> {
@@ -20,51 +21,82 @@ pub(super) enum Step<'a> {
     Remove,
 }
 
+/// Why a step cannot be applied.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Karmada's patch library would refuse it, for this reason.
+    Refused(String),
+    /// Finding that out takes too long.
+    Exhausted(Exhausted),
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl From<Exhausted> for Failure {
+    fn from(exhausted: Exhausted) -> Self {
+        Self::Exhausted(exhausted)
+    }
+}
+
 impl<'a> Node<'a> {
     /// Applies a step at a path of at least one name.
-    pub(super) fn apply(&mut self, path: &[String], step: &Step<'a>) -> Result<(), String> {
+    pub(super) fn apply(&mut self, path: &[String], step: &Step<'a>, work: &mut Work) -> Result<(), Failure> {
         let Some((last, parents)) = path.split_last() else {
-            return Err("would replace the whole object".to_owned());
+            return Err("would replace the whole object".to_owned().into());
         };
         let mut node = self;
         for name in parents {
             node = node
-                .child(name)
+                .child(name, work)?
                 .ok_or_else(|| format!("{name:?}, on the way, does not exist"))?;
         }
-        node.open()?;
+        node.open(work)?;
         match node {
-            Self::Object(fields) => apply_to_object(fields, last, step),
-            Self::Array(items) => apply_to_array(items, last, step),
-            Self::Raw(text) => Err(format!("its parent is {}", kind_name(text))),
+            Self::Object(fields) => Ok(apply_to_object(fields, last, step)?),
+            Self::Array(items) => apply_to_array(items, last, step, work),
+            Self::Raw(text) => Err(format!("its parent is {}", kind_name(text)).into()),
         }
     }
 
     /// The text of what is at a path, if it is there and nobody has looked into it; `Some("")` if somebody has.
-    pub(super) fn find(&mut self, path: &[String]) -> Option<&'a str> {
+    pub(super) fn find(&mut self, path: &[String], work: &mut Work) -> Result<Option<&'a str>, Exhausted> {
         let mut node = self;
         for name in path {
-            node = node.child(name)?;
+            match node.child(name, work) {
+                Ok(Some(child)) => node = child,
+                Err(Failure::Exhausted(exhausted)) => return Err(exhausted),
+                Ok(None) | Err(Failure::Refused(_)) => return Ok(None),
+            }
         }
-        match node {
-            Self::Raw(text) => Some(text),
-            _ => Some(""),
-        }
+        Ok(Some(match node {
+            Self::Raw(text) => text,
+            _ => "",
+        }))
     }
 
-    fn child(&mut self, name: &str) -> Option<&mut Self> {
-        self.open().ok()?;
-        match self {
-            Self::Object(fields) => fields.get_mut(name),
-            Self::Array(items) => items.get_mut(index(name)?),
-            Self::Raw(_) => None,
+    /// `None` where there is none, or where this cannot be read.
+    fn child(&mut self, name: &str, work: &mut Work) -> Result<Option<&mut Self>, Failure> {
+        match self.open(work) {
+            Ok(()) => {}
+            Err(Failure::Refused(_)) => return Ok(None),
+            Err(exhausted) => return Err(exhausted),
         }
+        Ok(match self {
+            Self::Object(fields) => fields.get_mut(name),
+            Self::Array(items) => index(name).and_then(|index| items.get_mut(index)),
+            Self::Raw(_) => None,
+        })
     }
 
     /// Reads one level of a value that is still text. Of duplicate keys the last counts, as for Karmada.
-    fn open(&mut self) -> Result<(), String> {
+    fn open(&mut self, work: &mut Work) -> Result<(), Failure> {
         let Self::Raw(text) = self else { return Ok(()) };
         let text: &'a str = text;
+        work.pay(text.len())?;
         let unreadable = |error: serde_json::Error| format!("its parent cannot be read: {error}");
         match text.trim_ascii_start().as_bytes().first() {
             Some(b'{') => {
@@ -99,14 +131,24 @@ fn apply_to_object<'a>(fields: &mut HashMap<String, Node<'a>>, name: &str, step:
     Ok(())
 }
 
-fn apply_to_array<'a>(items: &mut Vec<Node<'a>>, name: &str, step: &Step<'a>) -> Result<(), String> {
+fn apply_to_array<'a>(items: &mut Vec<Node<'a>>, name: &str, step: &Step<'a>, work: &mut Work) -> Result<(), Failure> {
     let length = items.len();
     let at = if name == "-" { Some(length) } else { index(name) };
     let outside = || format!("{name:?} is no position in an array of {length}");
+    // What stands behind the place moves.
+    let mut moved = |at: usize| work.pay(length - at);
     match step {
-        Step::Add(value) => items.insert(at.filter(|at| *at <= length).ok_or_else(outside)?, Node::Raw(value)),
+        Step::Add(value) => {
+            let at = at.filter(|at| *at <= length).ok_or_else(outside)?;
+            moved(at)?;
+            items.insert(at, Node::Raw(value));
+        }
         Step::Replace(value) => *at.and_then(|at| items.get_mut(at)).ok_or_else(outside)? = Node::Raw(value),
-        Step::Remove => drop(items.remove(at.filter(|at| *at < length).ok_or_else(outside)?)),
+        Step::Remove => {
+            let at = at.filter(|at| *at < length).ok_or_else(outside)?;
+            moved(at)?;
+            drop(items.remove(at));
+        }
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! A patch is accepted exactly when a JSON patch library applies it (and it touches nothing forbidden).
+//! A patch is accepted exactly when a JSON patch library applies it, it touches nothing forbidden, and no path leads through an
+//! empty key, which Karmada's library does not follow.
 
 use popcell_protocol::Operation;
 use proptest::prelude::*;
@@ -59,10 +60,12 @@ proptest! {
     fn accepted_patches_apply_and_refused_ones_do_not(spec in value(), steps in prop::collection::vec(step(), 0..6)) {
         let mut object = json!({"apiVersion": "v1", "kind": "K", "spec": spec});
         let (plain, steps): (Vec<Value>, Vec<wit::PatchOp>) = steps.into_iter().unzip();
-        let accepted = check(Operation::Retain, object.to_string().as_bytes(), steps, 1 << 20);
+        let through_empty = plain.iter().any(|step| step["path"].as_str().is_some_and(|path| path.contains("//")));
+        let accepted = check(Operation::Retain, object.to_string().as_bytes(), steps, 1 << 20, None);
         let patch: json_patch::Patch = serde_json::from_value(Value::Array(plain)).unwrap();
         let applied = json_patch::patch(&mut object, &patch);
-        prop_assert_eq!(accepted.is_ok(), applied.is_ok(), "{:?} but {:?}", accepted.err(), applied);
+        let expected = applied.is_ok() && !through_empty;
+        prop_assert_eq!(accepted.is_ok(), expected, "{:?} but {:?}", accepted.err(), applied);
     }
 
     #[test]
@@ -82,7 +85,7 @@ proptest! {
         } else {
             wit::PatchOp::Add(wit::PathValue { path: path.clone(), value: value.to_string().into_bytes() })
         };
-        let accepted = |operation| check(operation, before.to_string().as_bytes(), vec![step.clone()], 1 << 20).is_ok();
+        let accepted = |operation| check(operation, before.to_string().as_bytes(), vec![step.clone()], 1 << 20, None).is_ok();
         if accepted(Operation::AggregateStatus) {
             prop_assert_eq!(root, "status");
         }

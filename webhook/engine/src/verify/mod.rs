@@ -13,6 +13,9 @@ mod patch;
 mod pointer;
 mod quantity;
 mod replicas;
+mod work;
+
+use std::time::{Duration, Instant};
 
 use popcell_protocol::{Answer, PatchOp};
 
@@ -42,17 +45,59 @@ impl Violation {
     }
 }
 
-/// The checked answer to `call`; `max_answer` is the largest one in bytes.
-pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, max_answer: usize) -> Result<Answer, Cause> {
+/// Why an answer is not passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Objection {
+    /// It breaks a rule.
+    Violation(Violation),
+    /// The time of the call was over before that was known.
+    Deadline,
+}
+
+impl From<Violation> for Objection {
+    fn from(violation: Violation) -> Self {
+        Self::Violation(violation)
+    }
+}
+
+/// What limits a check.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The largest answer in bytes.
+    pub(crate) max_answer: usize,
+    /// When the call ends. `None` only where no clock reaches so far.
+    pub(crate) deadline: Option<Instant>,
+    /// What is said of a call that did not end by then.
+    pub(crate) budget: Duration,
+    /// When it began.
+    pub(crate) started: Instant,
+}
+
+impl Bounds {
+    /// For a call that begins now.
+    pub(crate) fn starting_now(max_answer: usize, budget: Duration) -> Self {
+        let started = Instant::now();
+        Self {
+            max_answer,
+            deadline: started.checked_add(budget),
+            budget,
+            started,
+        }
+    }
+}
+
+/// The checked answer to `call`.
+pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, bounds: &Bounds) -> Result<Answer, Cause> {
+    let max_answer = bounds.max_answer;
     let answer = match raw.map_err(error)? {
         Raw::Replicas(answer) => replicas::check(answer),
         Raw::Components(answer) => replicas::check_components(answer),
-        Raw::Change(change) => checked(change, call, max_answer).map(Answer::Patch),
+        Raw::Change(change) => return checked(change, call, bounds).map(Answer::Patch),
         Raw::Aggregation(aggregation) => {
-            checked(aggregation.change, call, max_answer).map(|patch| Answer::Aggregation {
+            return checked(aggregation.change, call, bounds).map(|patch| Answer::Aggregation {
                 patch,
                 left_out: aggregation.left_out,
-            })
+            });
         }
         Raw::Status(answer) => json::object("/rawStatus", answer, max_answer).map(Answer::Status),
         Raw::Health(answer) => Ok(Answer::Health(answer)),
@@ -61,11 +106,18 @@ pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, max_answer: 
     Ok(answer?)
 }
 
-fn checked(change: wit::Change, call: &Call<'_>, max: usize) -> Result<Option<Vec<PatchOp>>, Violation> {
-    match change {
-        wit::Change::Unchanged => Ok(None),
-        wit::Change::Patch(steps) => patch::check(call.operation, call.object, steps, max).map(Some),
-    }
+fn checked(change: wit::Change, call: &Call<'_>, bounds: &Bounds) -> Result<Option<Vec<PatchOp>>, Cause> {
+    let wit::Change::Patch(steps) = change else {
+        return Ok(None);
+    };
+    let checked = patch::check(call.operation, call.object, steps, bounds.max_answer, bounds.deadline);
+    checked.map(Some).map_err(|objection| match objection {
+        Objection::Violation(violation) => violation.into(),
+        Objection::Deadline => Cause::Deadline {
+            limit: bounds.budget,
+            ran: bounds.started.elapsed(),
+        },
+    })
 }
 
 fn error(error: wit::Error) -> Cause {

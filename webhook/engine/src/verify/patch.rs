@@ -1,30 +1,32 @@
 //! Patches: they apply, and they touch nothing that is not the operation's.
 
-use popcell_protocol::{Operation, PatchOp};
+use std::time::Instant;
 
-use super::document::{Node, Step};
+use popcell_protocol::{MAX_DEPTH, Operation, PatchOp, within_levels};
+
+use super::document::{Failure, Node, Step};
 use super::metadata::{self, Touch};
-use super::{Violation, json, pointer};
+use super::work::{Exhausted, Work};
+use super::{Objection, Violation, json, pointer};
 use crate::bindings::wit;
 
 /// Steps of one patch.
 const MAX_STEPS: usize = 10_000;
 
-/// Checks a patch of `object`; `max` is the largest one in bytes.
+/// Checks a patch of `object`; `max` is the largest one in bytes, and `deadline` the end of the call.
 pub(super) fn check(
     operation: Operation,
     object: &[u8],
     steps: Vec<wit::PatchOp>,
     max: usize,
-) -> Result<Vec<PatchOp>, Violation> {
+    deadline: Option<Instant>,
+) -> Result<Vec<PatchOp>, Objection> {
     if steps.len() > MAX_STEPS {
-        return Err(Violation::new(
-            "",
-            format!(
-                "the patch has {} steps, more than the limit of {MAX_STEPS}",
-                steps.len()
-            ),
-        ));
+        let message = format!(
+            "the patch has {} steps, more than the limit of {MAX_STEPS}",
+            steps.len()
+        );
+        return Err(Violation::new("", message).into());
     }
     let mut room = max;
     let steps = steps
@@ -33,18 +35,16 @@ pub(super) fn check(
         .collect::<Result<Vec<_>, _>>()?;
     let object = std::str::from_utf8(object).map_err(|_| Violation::new("", "the object is not UTF-8"))?;
     let mut document = Node::Raw(object);
+    let mut work = Work::new(object.len() + (max - room), deadline);
     for step in &steps {
-        check_step(operation, &mut document, step)?;
+        check_step(operation, &mut document, step, &mut work)?;
     }
     Ok(steps)
 }
 
 fn read(step: wit::PatchOp, room: &mut usize) -> Result<PatchOp, Violation> {
     let mut value = |path: &str, value: Vec<u8>| {
-        let size = path.len() + value.len();
-        *room = room
-            .checked_sub(size)
-            .ok_or_else(|| Violation::new(path, "the patch is larger than the limit"))?;
+        pay(path, path.len() + value.len(), room)?;
         json::value(path, value, usize::MAX)
     };
     Ok(match step {
@@ -56,11 +56,34 @@ fn read(step: wit::PatchOp, room: &mut usize) -> Result<PatchOp, Violation> {
             value: value(&replace.path, replace.value)?,
             path: replace.path,
         },
-        wit::PatchOp::Remove(path) => PatchOp::Remove { path },
+        wit::PatchOp::Remove(path) => {
+            pay(&path, path.len(), room)?;
+            PatchOp::Remove { path }
+        }
     })
 }
 
-fn check_step<'a>(operation: Operation, document: &mut Node<'a>, step: &'a PatchOp) -> Result<(), Violation> {
+fn pay(path: &str, size: usize, room: &mut usize) -> Result<(), Violation> {
+    *room = room
+        .checked_sub(size)
+        .ok_or_else(|| Violation::new(path, "the patch is larger than the limit"))?;
+    Ok(())
+}
+
+fn check_step<'a>(
+    operation: Operation,
+    document: &mut Node<'a>,
+    step: &'a PatchOp,
+    work: &mut Work,
+) -> Result<(), Objection> {
+    let too_much = |exhausted| match exhausted {
+        Exhausted::Deadline => Objection::Deadline,
+        Exhausted::Limit => Violation::new(
+            step.path(),
+            "the patch takes too much work to apply: its steps read too much text or move too many items of arrays",
+        )
+        .into(),
+    };
     let path = pointer::steps(step.path())?;
     let action = match step {
         PatchOp::Add { value, .. } => Step::Add(value.get()),
@@ -69,17 +92,22 @@ fn check_step<'a>(operation: Operation, document: &mut Node<'a>, step: &'a Patch
     };
     let objection = match operation {
         Operation::AggregateStatus => outside_status(&path, &action),
-        _ => outside_template(document, &path, &action),
+        _ => outside_template(document, &path, &action, work).map_err(too_much)?,
     };
-    match objection {
-        Some(message) => Err(Violation::new(
-            step.path(),
-            format!("{operation} may not touch it: {message}"),
-        )),
-        None => document
-            .apply(&path, &action)
-            .map_err(|message| Violation::new(step.path(), format!("the patch does not apply: {message}"))),
+    if let Some(message) = objection {
+        let message = format!("{operation} may not touch it: {message}");
+        return Err(Violation::new(step.path(), message).into());
     }
+    if let Step::Add(value) | Step::Replace(value) = action
+        && !within_levels(value.as_bytes(), MAX_DEPTH.saturating_sub(path.len()))
+    {
+        let message = format!("with this value the object nests deeper than {MAX_DEPTH} levels");
+        return Err(Violation::new(step.path(), message).into());
+    }
+    document.apply(&path, &action, work).map_err(|failure| match failure {
+        Failure::Refused(message) => Violation::new(step.path(), format!("the patch does not apply: {message}")).into(),
+        Failure::Exhausted(exhausted) => too_much(exhausted),
+    })
 }
 
 fn outside_status(path: &[String], action: &Step<'_>) -> Option<String> {
@@ -93,18 +121,27 @@ fn outside_status(path: &[String], action: &Step<'_>) -> Option<String> {
     }
 }
 
-fn outside_template<'a>(document: &mut Node<'a>, path: &[String], action: &Step<'a>) -> Option<String> {
+fn outside_template<'a>(
+    document: &mut Node<'a>,
+    path: &[String],
+    action: &Step<'a>,
+    work: &mut Work,
+) -> Result<Option<String>, Exhausted> {
     let value = match action {
         Step::Add(value) | Step::Replace(value) => Some(*value),
         Step::Remove => None,
     };
-    match path.split_first() {
+    Ok(match path.split_first() {
         None => Some("a patch may not replace the whole object".to_owned()),
         Some((first, _)) if matches!(first.as_str(), "apiVersion" | "kind" | "status") => {
             Some(format!("/{first} is not its own"))
         }
         Some((first, rest)) if first == "metadata" => {
-            let present = if rest.len() == 1 { document.find(path) } else { None };
+            let present = if rest.len() == 1 {
+                document.find(path, work)?
+            } else {
+                None
+            };
             metadata::objection(&Touch {
                 path: rest,
                 value,
@@ -112,7 +149,7 @@ fn outside_template<'a>(document: &mut Node<'a>, path: &[String], action: &Step<
             })
         }
         Some(_) => None,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -142,9 +179,16 @@ mod tests {
     }
 
     fn checked(operation: Operation, steps: Vec<wit::PatchOp>) -> Result<(), (String, String)> {
-        check(operation, OBJECT.as_bytes(), steps, 1000)
+        check(operation, OBJECT.as_bytes(), steps, 1000, None)
             .map(drop)
-            .map_err(|violation| (violation.path, violation.message))
+            .map_err(broken)
+    }
+
+    fn broken(objection: Objection) -> (String, String) {
+        match objection {
+            Objection::Violation(violation) => (violation.path, violation.message),
+            Objection::Deadline => panic!("there was no deadline"),
+        }
     }
 
     #[track_caller]
@@ -273,5 +317,81 @@ mod tests {
             "10001 steps",
         );
         refused(Operation::Retain, vec![remove("spec")], "spec", "must begin with /");
+    }
+
+    #[test]
+    fn a_path_below_an_empty_key_leads_elsewhere_in_karmada() {
+        for path in ["//metadata/name", "/spec//replicas", "/metadata//labels/karmada.io~1x"] {
+            refused(Operation::Retain, vec![add(path, "1")], path, "empty key");
+        }
+        refused(
+            Operation::AggregateStatus,
+            vec![remove("/status//a")],
+            "/status//a",
+            "empty key",
+        );
+        assert_eq!(checked(Operation::Retain, vec![add("/spec/", "1")]), Ok(()));
+    }
+
+    #[test]
+    fn an_object_never_becomes_deeper_than_one_that_is_read() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        let fits = nested(MAX_DEPTH - 2);
+        assert_eq!(checked(Operation::Retain, vec![add("/spec/a", &fits)]), Ok(()));
+        let deeper = nested(MAX_DEPTH - 1);
+        refused(
+            Operation::Retain,
+            vec![add("/spec/a", &deeper)],
+            "/spec/a",
+            "deeper than 64 levels",
+        );
+        refused(
+            Operation::Retain,
+            vec![add("/spec/a", &nested(MAX_DEPTH + 1))],
+            "/spec/a",
+            "deeper than 64 levels",
+        );
+    }
+
+    /// `steps` inserts at the front of an array of `items`.
+    fn inserts(items: usize, steps: usize, deadline: Option<Instant>) -> Result<(), Objection> {
+        let object = format!(r#"{{"spec":{{"list":[0{}]}}}}"#, ",0".repeat(items - 1));
+        let steps = vec![add("/spec/list/0", "1"); steps];
+        check(Operation::Retain, object.as_bytes(), steps, 3 << 20, deadline).map(drop)
+    }
+
+    #[test]
+    fn work_is_bounded_by_steps_times_moved_items() {
+        let (path, message) = broken(inserts(700_000, MAX_STEPS, None).unwrap_err());
+        assert_eq!(path, "/spec/list/0");
+        assert!(message.contains("too much work"), "{message}");
+        // As many steps where little moves, and many items that move once.
+        assert!(inserts(1000, 1000, None).is_ok());
+        assert!(inserts(700_000, 10, None).is_ok());
+    }
+
+    #[test]
+    fn texts_that_are_read_again_and_again_are_work_too() {
+        // Every step puts a large text back and reads it.
+        let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(1 << 20));
+        let object = format!(r#"{{"spec":{{"a":{large}}}}}"#);
+        let steps = vec![add("/spec/a/b", "1"); 1000];
+        assert!(check(Operation::Retain, object.as_bytes(), steps, 3 << 20, None).is_ok());
+        let mut deep = large;
+        for _ in 0..60 {
+            deep = format!(r#"{{"a":{deep}}}"#);
+        }
+        let object = format!(r#"{{"spec":{deep}}}"#);
+        let steps = vec![add(&format!("/spec{}/b", "/a".repeat(60)), "1")];
+        let (_, message) = broken(check(Operation::Retain, object.as_bytes(), steps, 3 << 20, None).unwrap_err());
+        assert!(message.contains("too much work"), "{message}");
+    }
+
+    #[test]
+    fn the_deadline_of_the_call_ends_the_check() {
+        let over = Instant::now().checked_sub(std::time::Duration::from_secs(1));
+        assert!(matches!(inserts(700_000, MAX_STEPS, over), Err(Objection::Deadline)));
+        // What takes no time worth mentioning is finished.
+        assert!(inserts(10, 10, over).is_ok());
     }
 }

@@ -53,6 +53,28 @@ fn c05_a_directory_with_one_bad_file_is_refused() {
 }
 
 #[test]
+fn every_bad_file_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, wasm: &[u8]| fs::write(directory.path().join(name), wasm).unwrap();
+    put("a.wasm", b"apiVersion: v1");
+    put("b.wasm", &wasm("misbehaving"));
+    put("c.wasm", &wasm("other")[..5000]);
+    put("d.wasm", &wasm("rival"));
+    let error = engine(&settings()).load_dir(directory.path()).unwrap_err();
+    assert!(error.refuses_module());
+    let message = error.to_string();
+    says(
+        &message,
+        &["3 errors: failed to load", "a.wasm: it is not a WebAssembly file"],
+    );
+    says(
+        &message,
+        &["c.wasm: it is damaged or cut off", "rival@0.1.0", "misbehaving@0.1.0"],
+    );
+    assert!(!message.contains('\n'), "{message}");
+}
+
+#[test]
 fn a_config_map_volume_is_read_through_its_links() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().join("..2026_01_01");
@@ -177,6 +199,20 @@ fn describing_runs_under_the_limits() {
     };
     let error = engine(&settings).load("loop.wasm", &wasm("loop")).unwrap_err();
     says(&error.to_string(), &["loop.wasm", "describe", "deadline of 100ms"]);
+}
+
+#[test]
+fn a_start_function_is_named_as_such() {
+    let settings = Settings {
+        call_timeout: Settings::CALL_TIMEOUT.0,
+        ..settings()
+    };
+    for (variant, cause) in [("start-loop", "deadline of 100ms"), ("start-trap", "trapped in")] {
+        let wasm = wasm(variant);
+        let message = engine(&settings).load("start.wasm", &wasm).unwrap_err().to_string();
+        says(&message, &["start.wasm", "its start function", cause]);
+        assert!(!message.contains("describe"), "{message}");
+    }
 }
 
 #[test]

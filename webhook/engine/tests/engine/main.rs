@@ -11,4 +11,5 @@ mod calls;
 mod clock;
 mod dispatch;
 mod fixture;
+mod isolation;
 mod loading;

@@ -1,0 +1,258 @@
+//! The fields of an object: in their order, and found by their keys without looking at all of them.
+
+use std::sync::OnceLock;
+
+use super::{Json, Key};
+
+/// Objects of fewer fields are searched from end to end.
+const SMALL: usize = 16;
+
+/// Fields in their order. A field that was removed stays in its place, marked, so that nothing has to move; of two fields
+/// with one key at most one is not removed.
+#[derive(Clone, Default)]
+pub(crate) struct Map {
+    fields: Vec<(Key, Json)>,
+    removed: Vec<bool>,
+    count: usize,
+    index: OnceLock<Index>,
+}
+
+/// Finds fields by their keys.
+#[derive(Clone, Default)]
+struct Index {
+    /// So many fields from the first one have keys in ascending order, as Go writes maps.
+    ascending: usize,
+    /// The others by key, in runs, each at most half as long as the one before: adding one merges few.
+    runs: Vec<Vec<u32>>,
+}
+
+impl Map {
+    /// Of fields with one key the last one stays.
+    pub(super) fn of(fields: Vec<(Key, Json)>) -> Self {
+        let mut map = Self {
+            count: fields.len(),
+            fields,
+            ..Self::default()
+        };
+        if !all_differ(&map.fields) && !is_ascending(&map.fields) {
+            map.remove_duplicates();
+        }
+        map
+    }
+
+    fn remove_duplicates(&mut self) {
+        let index = Index::of(&self.fields);
+        let mut earlier = Vec::new();
+        for position in 0..self.fields.len() {
+            let key = self.key(position);
+            if index.find(&self.fields, key).is_some_and(|last| last != position) {
+                earlier.push(position);
+            }
+        }
+        for position in earlier {
+            self.mark_removed(position);
+        }
+        self.index = OnceLock::from(index);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The field after so many places, whether it is there or was removed; `None` beyond the last place.
+    pub(super) fn place(&self, position: usize) -> Option<Option<(&str, &Json)>> {
+        let (key, value) = self.fields.get(position)?;
+        let is_there = !self.is_removed(position);
+        Some(is_there.then(|| (key.as_str(), value)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
+        (0..self.fields.len()).filter_map(|position| self.place(position).flatten())
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Json> {
+        let position = self.find(key)?;
+        self.fields.get(position).map(|(_, value)| value)
+    }
+
+    /// As [`Map::get`], and looks first at the place after the last find: maps that are compared often have one order.
+    pub(crate) fn get_near(&self, key: &str, next: &mut usize) -> Option<&Json> {
+        let is_next = !self.is_removed(*next) && self.fields.get(*next).is_some_and(|(found, _)| found.as_str() == key);
+        let position = if is_next { *next } else { self.find(key)? };
+        *next = position + 1;
+        self.fields.get(position).map(|(_, value)| value)
+    }
+
+    /// The value of the key, which is made `null` where there was none.
+    pub(super) fn get_or_add(&mut self, key: &str) -> Option<&mut Json> {
+        let position = match self.any_position(key) {
+            Some(position) => {
+                if self.is_removed(position) {
+                    self.restore(position);
+                }
+                position
+            }
+            None => self.push(Key::Owned(key.to_owned()), Json::null()),
+        };
+        self.fields.get_mut(position).map(|(_, value)| value)
+    }
+
+    pub(super) fn remove(&mut self, key: &str) -> Option<Json> {
+        let position = self.find(key)?;
+        self.mark_removed(position);
+        self.fields
+            .get_mut(position)
+            .map(|(_, value)| std::mem::replace(value, Json::null()))
+    }
+
+    /// Removes the fields for which `keep` says no.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&str, &Json) -> bool) {
+        for position in 0..self.fields.len() {
+            let drops = matches!(self.place(position), Some(Some((key, value))) if !keep(key, value));
+            if drops {
+                self.mark_removed(position);
+                if let Some((_, value)) = self.fields.get_mut(position) {
+                    *value = Json::null();
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, key: Key, value: Json) -> usize {
+        let position = self.fields.len();
+        self.fields.push((key, value));
+        self.count += 1;
+        if let Some(index) = self.index.get_mut() {
+            index.add(&self.fields, position);
+        }
+        position
+    }
+
+    fn mark_removed(&mut self, position: usize) {
+        if self.removed.len() <= position {
+            self.removed.resize(self.fields.len(), false);
+        }
+        if let Some(removed) = self.removed.get_mut(position) {
+            self.count -= usize::from(!*removed);
+            *removed = true;
+        }
+    }
+
+    fn restore(&mut self, position: usize) {
+        if let Some((_, value)) = self.fields.get_mut(position) {
+            *value = Json::null();
+        }
+        if let Some(removed) = self.removed.get_mut(position) {
+            self.count += usize::from(*removed);
+            *removed = false;
+        }
+    }
+
+    fn is_removed(&self, position: usize) -> bool {
+        self.removed.get(position).copied().unwrap_or(false)
+    }
+
+    fn find(&self, key: &str) -> Option<usize> {
+        self.any_position(key).filter(|position| !self.is_removed(*position))
+    }
+
+    /// The last place of the key, also of a field that was removed.
+    fn any_position(&self, key: &str) -> Option<usize> {
+        if self.fields.len() <= SMALL {
+            return self.fields.iter().rposition(|(name, _)| name.as_str() == key);
+        }
+        let index = self.index.get_or_init(|| Index::of(&self.fields));
+        index.find(&self.fields, key)
+    }
+
+    fn key(&self, position: usize) -> &str {
+        key(&self.fields, position)
+    }
+}
+
+fn key(fields: &[(Key, Json)], position: usize) -> &str {
+    fields.get(position).map_or("", |(key, _)| key.as_str())
+}
+
+fn ascending(fields: &[(Key, Json)]) -> usize {
+    let rises = |pair: &[(Key, Json)]| match pair {
+        [(one, _), (next, _)] => one.as_str() < next.as_str(),
+        _ => false,
+    };
+    let pairs = fields.windows(2).take_while(|pair| rises(pair)).count();
+    (pairs + 1).min(fields.len())
+}
+
+fn is_ascending(fields: &[(Key, Json)]) -> bool {
+    ascending(fields) == fields.len()
+}
+
+/// Whether the lengths and the first and last letters alone tell all keys apart; `false` says nothing.
+fn all_differ(fields: &[(Key, Json)]) -> bool {
+    let mut seen = 0_u128;
+    fields.iter().all(|(key, _)| {
+        let key = key.as_str().as_bytes();
+        let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));
+        let mark = 1 << ((usize::from(first) * 31 + usize::from(last) * 7 + key.len()) % 128);
+        let is_new = seen & mark == 0;
+        seen |= mark;
+        is_new
+    })
+}
+
+impl Index {
+    fn of(fields: &[(Key, Json)]) -> Self {
+        let ascending = ascending(fields);
+        let positions = (ascending..fields.len()).map(|position| u32::try_from(position).unwrap_or(u32::MAX));
+        let mut run: Vec<u32> = positions.collect();
+        // Stable: of one key the last field stands last.
+        run.sort_by(|a, b| key(fields, *a as usize).cmp(key(fields, *b as usize)));
+        Self {
+            ascending,
+            runs: if run.is_empty() { Vec::new() } else { vec![run] },
+        }
+    }
+
+    /// The last field with the key.
+    fn find(&self, fields: &[(Key, Json)], wanted: &str) -> Option<usize> {
+        let is_found = |position: &usize| key(fields, *position) == wanted;
+        let head = fields.get(..self.ascending).unwrap_or_default();
+        let in_head = head.partition_point(|(key, _)| key.as_str() <= wanted).checked_sub(1);
+        let in_runs = self.runs.iter().filter_map(|run| {
+            let after = run.partition_point(|position| key(fields, *position as usize) <= wanted);
+            run.get(after.checked_sub(1)?).map(|position| *position as usize)
+        });
+        in_head.into_iter().chain(in_runs).filter(is_found).max()
+    }
+
+    /// Takes in the field at the last position.
+    fn add(&mut self, fields: &[(Key, Json)], position: usize) {
+        let rises = position
+            .checked_sub(1)
+            .is_none_or(|before| key(fields, before) < key(fields, position));
+        if position == self.ascending && rises {
+            self.ascending += 1;
+            return;
+        }
+        let mut run = vec![u32::try_from(position).unwrap_or(u32::MAX)];
+        while let Some(last) = self.runs.pop_if(|last| last.len() <= 2 * run.len()) {
+            run = merged(fields, &last, &run);
+        }
+        self.runs.push(run);
+    }
+}
+
+/// Both runs as one; of one key the earlier field stands first, and `earlier` has the earlier fields.
+fn merged(fields: &[(Key, Json)], earlier: &[u32], later: &[u32]) -> Vec<u32> {
+    let mut all = Vec::with_capacity(earlier.len() + later.len());
+    let mut later = later.iter().peekable();
+    for position in earlier {
+        let here = key(fields, *position as usize);
+        while let Some(other) = later.next_if(|other| key(fields, **other as usize) < here) {
+            all.push(*other);
+        }
+        all.push(*position);
+    }
+    all.extend(later);
+    all
+}
