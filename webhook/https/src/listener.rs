@@ -51,6 +51,12 @@ pub enum ListenError {
     /// The system refuses a thread.
     #[error("failed to start a thread for connections: {0}")]
     Thread(std::io::Error),
+    /// A thread that serves connections ended by itself: a bug, and the log has the panic.
+    #[error("failed to go on: a thread that serves connections of {address} ended")]
+    Ended {
+        /// Where they are accepted.
+        address: SocketAddr,
+    },
 }
 
 /// How a stop ended.
@@ -116,21 +122,42 @@ impl Listener {
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {
         let config = tls::server_config(certificates.resolver())?;
-        Ok(self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await)
+        self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await
+    }
+
+    /// The same, and looks for another certificate every `period` meanwhile, as one task: neither goes on without the
+    /// other.
+    pub async fn serve_renewing(
+        self,
+        certificates: Arc<Certificates>,
+        period: Duration,
+        router: Router,
+        stop: CancellationToken,
+    ) -> Result<Drained, ListenError> {
+        let watching = Arc::clone(&certificates).watch(period);
+        tokio::select! {
+            served = self.serve(&certificates, router, stop) => served,
+            never = watching => match never {},
+        }
     }
 
     /// The same without TLS and with HTTP/1 only: for health and metrics.
-    pub async fn serve_plain(self, router: Router, stop: CancellationToken) -> Drained {
+    pub async fn serve_plain(self, router: Router, stop: CancellationToken) -> Result<Drained, ListenError> {
         self.run(None, router, stop).await
     }
 
-    async fn run(self, tls: Option<TlsAcceptor>, router: Router, stop: CancellationToken) -> Drained {
+    async fn run(
+        self,
+        tls: Option<TlsAcceptor>,
+        router: Router,
+        stop: CancellationToken,
+    ) -> Result<Drained, ListenError> {
         let Self {
             socket,
+            address,
             limits,
             status,
             threads,
-            ..
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
@@ -151,7 +178,16 @@ impl Listener {
             threads,
         };
 
-        accepting.until(&socket, stop.cancelled()).await;
+        let lost = async {
+            match &accepting.threads {
+                Some(threads) => threads.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = accepting.until(&socket, stop.cancelled()) => {}
+            () = lost => return Err(ListenError::Ended { address }),
+        }
         phase.send_replace(Phase::Leaving);
         accepting.until(&socket, tokio::time::sleep(grace)).await;
         // From here on new connections are refused rather than left to wait.
@@ -165,12 +201,12 @@ impl Listener {
         } = accepting;
         tasks.close();
         if timeout(drain, tasks.wait()).await.is_ok() {
-            return Drained::Complete;
+            return Ok(Drained::Complete);
         }
         let left = tasks.len();
         phase.send_replace(Phase::Aborted);
         tasks.wait().await;
-        Drained::Cut(left)
+        Ok(Drained::Cut(left))
     }
 }
 
