@@ -6,6 +6,7 @@
 
 mod files;
 mod names;
+mod objection;
 mod pair;
 mod self_signed;
 
