@@ -27,6 +27,11 @@ pub const QUOTA_CREDENTIALS: &str = "components/quota-credentials";
 /// Rights of cells in projects, a component.
 pub const CLAIMS: &str = "components/claims";
 
+/// Where an operator writes the addresses of API servers; no API server accepts it.
+pub const API_SERVERS: &str = "addresses-of-your-API-servers";
+/// What the tests write there.
+pub const ADDRESSES: &str = "192.0.2.0/24";
+
 /// Directories to build, relative to `manifests`: every overlay, and every other part that is complete by itself, such as
 /// the CRDs.
 pub fn overlays() -> Result<Vec<PathBuf>> {
@@ -48,7 +53,8 @@ pub fn overlays() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The objects of a directory of `manifests`, with the modules of this repository where an operator puts theirs.
+/// The objects of a directory of `manifests`, with the modules of this repository and the addresses of API servers where an
+/// operator puts theirs.
 pub fn build(directory: &Path) -> Result<Vec<Value>> {
     build_in(&copy()?, directory)
 }
@@ -94,6 +100,20 @@ pub fn with_cells(directory: &str, components: &[&str], clusters: &[&str]) -> Re
 fn copy() -> Result<TempDir> {
     let copy = tempfile::tempdir().context("failed to make a directory")?;
     copy_tree(&workspace::root().join("manifests"), copy.path())?;
+    for file in [
+        "base/manager/networkpolicy.yaml",
+        "overlays/management-plane/kustomization.yaml",
+        "overlays/single-cluster/kustomization.yaml",
+    ] {
+        let path = copy.path().join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+        ensure!(
+            text.contains(API_SERVERS),
+            "{file} does not ask for the addresses of API servers"
+        );
+        fs::write(&path, text.replace(API_SERVERS, ADDRESSES))
+            .with_context(|| format!("failed to write {}", path.display()))?;
+    }
     Ok(copy)
 }
 

@@ -55,6 +55,31 @@ fn pods_are_hardened_beyond_what_pod_security_asks() -> Result<()> {
     Ok(())
 }
 
+/// As it is shipped, the value is none that an API server accepts; with one, no rule admits everybody to the port.
+#[test]
+fn only_addresses_that_are_given_reach_admission() -> Result<()> {
+    assert!(manifests::API_SERVERS.parse::<std::net::IpAddr>().is_err());
+    for overlay in [manifests::MANAGEMENT_PLANE, manifests::SINGLE_CLUSTER] {
+        let shipped = manifests::build(overlay.as_ref())?;
+        let policy = find(&shipped, "NetworkPolicy", "compute-manager")?;
+        let rules = policy["spec"]["ingress"].as_array().context("no rules")?;
+        let admission: Vec<&Value> = rules.iter().filter(|rule| rule["ports"][0]["port"] == 9443).collect();
+        assert_eq!(admission.len(), 1, "{overlay}: {policy}");
+        assert_eq!(
+            admission[0]["from"],
+            json!([{ "ipBlock": { "cidr": manifests::ADDRESSES } }]),
+            "{overlay}"
+        );
+        assert!(
+            rules
+                .iter()
+                .all(|rule| rule["from"].as_array().is_some_and(|from| !from.is_empty())),
+            "{policy}"
+        );
+    }
+    Ok(())
+}
+
 #[test]
 fn a_module_of_90_kb_is_in_the_config_map_that_the_pods_mount() -> Result<()> {
     let shipped = shipped()?;

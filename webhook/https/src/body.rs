@@ -1,17 +1,18 @@
 //! Reading a request's body inside the listener's limits.
 
 use std::ops::Deref;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::Request;
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::limits::Limits;
+use crate::occupant::{Part, Wait};
 use crate::phase::{Phase, reached};
+use crate::room::Charge;
 use crate::service::Peer;
 
 /// When a body is refused for its size, so much more of it is taken in and dropped, so that the client, which reads only
@@ -22,46 +23,18 @@ const SURPLUS_TIME: Duration = Duration::from_secs(2);
 /// So much of a refused body is kept, for whoever looks for an identity in it.
 const HEAD: usize = 64 * 1024;
 
-/// Bodies up to this size take no part in the accounting of room.
-const SMALL: usize = 64 * 1024;
-/// Room is counted in pieces of this size.
-const UNIT: usize = 1024;
+/// What is announced is not believed: so much is allocated at first, and then as much again as has come.
+const FIRST: usize = 64 * 1024;
 
-/// A whole body. It holds its share of the listener's room until it is dropped.
+/// A whole body. A request from a [`crate::Listener`] holds its share of the listener's memory until its answer is written.
 #[derive(Debug)]
-pub struct Received {
-    bytes: Bytes,
-    _room: Option<OwnedSemaphorePermit>,
-}
+pub struct Received(Bytes);
 
 impl Deref for Received {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// Room for larger bodies.
-#[derive(Debug)]
-pub(crate) struct Uploads {
-    free: Arc<Semaphore>,
-    all: usize,
-}
-
-impl Uploads {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        let all = (limits.uploads.max(limits.body) / UNIT).min(Semaphore::MAX_PERMITS);
-        Self {
-            free: Arc::new(Semaphore::new(all)),
-            all,
-        }
-    }
-
-    /// Waits for room for so many bytes.
-    async fn enter(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let units = u32::try_from(bytes.div_ceil(UNIT).min(self.all)).unwrap_or(u32::MAX);
-        Arc::clone(&self.free).acquire_many_owned(units).await.ok()
+        &self.0
     }
 }
 
@@ -84,7 +57,7 @@ pub enum BodyError {
         /// What had arrived.
         head: Bytes,
     },
-    /// Too many large bodies are being received.
+    /// Other requests hold the memory.
     #[error("too many large requests at once")]
     NoRoom {
         /// What had arrived.
@@ -120,47 +93,41 @@ impl BodyError {
 }
 
 /// Reads the whole body of `request`: at most `limits.body` bytes in at most `limits.upload`. A body that came in one
-/// piece is not copied. A request from a [`crate::Listener`] is given up when the grace after a stop ends; a larger one
-/// waits for room, for at most a quarter of its time.
+/// piece is not copied. A request from a [`crate::Listener`] is given up when the grace after a stop ends; one that finds
+/// no memory waits for it, for at most a quarter of its time.
 pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, BodyError> {
     let peer = request.extensions().get::<Peer>();
-    let uploads = peer.map(|peer| Arc::clone(&peer.uploads));
     let mut upload = Upload {
         stopping: peer.map(|peer| peer.phase.clone()),
+        held: peer.map(Held::begin),
         body: request.into_body(),
         limit: limits.upload,
         until: Instant::now() + limits.upload,
     };
-    let hint = upload.body.size_hint();
-    let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+    let announced = usize::try_from(upload.body.size_hint().lower()).unwrap_or(usize::MAX);
     let first = upload.next(&[]).await?.unwrap_or_default();
     if first.len().max(announced) > limits.body {
         return Err(upload.refuse(first, limits.body).await);
     }
     if upload.body.is_end_stream() {
-        return Ok(Received {
-            bytes: first,
-            _room: None,
-        });
+        upload.enter(first.len(), &first).await?;
+        upload.complete();
+        return Ok(Received(first));
     }
-    // A body of unknown length may become as large as any.
-    let size = hint.exact().map_or(limits.body, |_| announced);
-    let room = match uploads {
-        Some(uploads) if size > SMALL => Some(upload.enter(&uploads, size, &first).await?),
-        _ => None,
-    };
-    let mut whole = Vec::with_capacity(announced.max(first.len()));
+    let mut whole = Vec::new();
+    upload.grow(&mut whole, first.len(), announced, &first).await?;
     whole.extend_from_slice(&first);
+    drop(first);
     while let Some(piece) = upload.next(&whole).await? {
-        if whole.len() + piece.len() > limits.body {
+        let size = whole.len() + piece.len();
+        if size > limits.body {
             return Err(upload.refuse(whole.into(), limits.body).await);
         }
+        upload.grow(&mut whole, size, announced, &[]).await?;
         whole.extend_from_slice(&piece);
     }
-    Ok(Received {
-        bytes: whole.into(),
-        _room: room,
-    })
+    upload.complete();
+    Ok(Received(whole.into()))
 }
 
 /// What is kept of a body for an error.
@@ -168,8 +135,26 @@ fn head(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(bytes.get(..HEAD).unwrap_or(bytes))
 }
 
+/// What an upload holds of its listener's memory.
+struct Held {
+    charge: Charge,
+    wait: Wait,
+    peer: Peer,
+}
+
+impl Held {
+    fn begin(peer: &Peer) -> Self {
+        Self {
+            charge: Charge::none(&peer.room),
+            wait: Wait::begin(&peer.occupant, Part::Upload, 0),
+            peer: peer.clone(),
+        }
+    }
+}
+
 struct Upload {
     body: Body,
+    held: Option<Held>,
     limit: Duration,
     until: Instant,
     stopping: Option<watch::Receiver<Phase>>,
@@ -213,18 +198,46 @@ impl Upload {
         }
     }
 
-    /// Waits for room. Nothing more is read meanwhile, so a client that sends on is held up by TCP.
-    async fn enter(
+    /// Makes `whole` large enough for `size` bytes, of which so many were announced.
+    async fn grow(
         &mut self,
-        uploads: &Uploads,
+        whole: &mut Vec<u8>,
         size: usize,
+        announced: usize,
         so_far: &[u8],
-    ) -> Result<OwnedSemaphorePermit, BodyError> {
-        if let Ok(Some(room)) = timeout(self.limit / 4, uploads.enter(size)).await {
-            return Ok(room);
+    ) -> Result<(), BodyError> {
+        if size <= whole.capacity() {
+            return Ok(());
+        }
+        let step = whole.capacity().saturating_mul(2).max(FIRST);
+        let capacity = if announced > size { step.min(announced) } else { step };
+        let capacity = capacity.max(size);
+        let seen = if whole.is_empty() { so_far } else { whole.as_slice() };
+        self.enter(capacity, seen).await?;
+        whole.reserve_exact(capacity - whole.len());
+        Ok(())
+    }
+
+    /// Waits for room for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
+    /// TCP.
+    async fn enter(&mut self, bytes: usize, so_far: &[u8]) -> Result<(), BodyError> {
+        let Some(held) = &mut self.held else { return Ok(()) };
+        let began = Instant::now();
+        let entered = held.charge.resize(bytes, self.limit / 4).await;
+        held.wait.forgive(began.elapsed());
+        if entered {
+            held.wait.hold(bytes);
+            return Ok(());
         }
         self.discard().await;
         Err(BodyError::NoRoom { head: head(so_far) })
+    }
+
+    /// The body is there. Its memory is the request's from now on.
+    fn complete(&mut self) {
+        if let Some(Held { charge, peer, .. }) = self.held.take() {
+            peer.keep(charge);
+        }
     }
 
     /// Takes in a part of what is still coming, then says that it is too much.

@@ -14,13 +14,16 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::limits::Limits;
+use crate::limits::{ENCRYPTED, HEAD, Limits, STREAMS, WINDOW};
+use crate::occupant::Occupant;
 use crate::phase::{Phase, reached};
-use crate::service::{Application, Peer, Progress};
+use crate::service::{Application, Peer};
 use crate::status::ListenerStatus;
 
 /// After the grace an idle connection has this long to take what was written and to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// A client of HTTP/2 that is asked to leave an idle connection has so long to do it.
+const GOODBYE: Duration = Duration::from_secs(5);
 /// How often a silent HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_mins(1);
 
@@ -55,9 +58,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
     let outcome = tokio::select! {
         outcome = handshake => outcome,
         () = reached(&mut phase, Phase::Stopping) => return,
+        () = peer.occupant.cut.cancelled() => return,
     };
     match outcome {
-        Ok(Ok(stream)) => {
+        Ok(Ok(mut stream)) => {
+            stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 peer.protocol = Protocol::Http2;
             }
@@ -79,11 +84,9 @@ async fn speak<S>(shared: &Shared, stream: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let progress = Arc::new(Progress::default());
     let application = Application {
         router: shared.router.clone(),
         peer: peer.clone(),
-        progress: Arc::clone(&progress),
         status: Arc::clone(&shared.status),
     };
     let io = TokioIo::new(stream);
@@ -92,19 +95,25 @@ where
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(shared.limits.idle)
+                .max_buf_size(HEAD)
                 .serve_connection(io, application);
-            drive(pin!(connection), &progress, &shared.limits, &peer).await
+            drive(pin!(connection), &shared.limits, &peer).await
         }
         Protocol::Http2 => {
             let connection = http2::Builder::new(TokioExecutor::new())
                 .timer(TokioTimer::new())
                 .keep_alive_interval(PING_EVERY)
+                .max_concurrent_streams(STREAMS)
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(WINDOW)
+                .max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
+                .max_send_buf_size(HEAD)
                 .serve_connection(io, application);
-            drive(pin!(connection), &progress, &shared.limits, &peer).await
+            drive(pin!(connection), &shared.limits, &peer).await
         }
     };
     match end {
-        End::Peer => {}
+        End::Peer | End::Told => {}
         End::Silent => drop(shared.status.silent.fetch_add(1, Relaxed)),
         End::Cut => drop(shared.status.cut.fetch_add(1, Relaxed)),
     }
@@ -117,6 +126,8 @@ enum End {
     Peer,
     /// No request came.
     Silent,
+    /// Told to end for the sake of others, and counted by who said so; or idle for too long.
+    Told,
     /// Ended by the stop before it was done.
     Cut,
 }
@@ -144,25 +155,32 @@ where
     }
 }
 
-async fn drive<C: Graceful>(mut connection: Pin<&mut C>, progress: &Progress, limits: &Limits, peer: &Peer) -> End {
+async fn drive<C: Graceful>(mut connection: Pin<&mut C>, limits: &Limits, peer: &Peer) -> End {
+    let occupant: &Occupant = &peer.occupant;
     let mut phase = peer.phase.clone();
     phase.mark_changed();
     let mut first_seen = false;
     let mut farewell = None;
     let first_deadline = Instant::now() + limits.first_request;
     loop {
-        // While nothing but requests happens, a wake-up polls two futures: the connection and the phase.
+        // While nothing but requests happens, a wake-up polls the connection and three futures that only look at a flag.
         tokio::select! {
             biased;
+            () = occupant.cut.cancelled() => return End::Told,
             _ = connection.as_mut() => return End::Peer,
-            () = progress.first.notified(), if !first_seen => first_seen = true,
+            () = occupant.first.notified(), if !first_seen => first_seen = true,
             () = sleep_until(first_deadline), if !first_seen => return End::Silent,
             changed = phase.changed() => if changed.is_err() { return End::Cut },
             () = sleep_until(farewell.unwrap_or(first_deadline)), if farewell.is_some() => {
-                if progress.idle() {
-                    return End::Cut;
+                if occupant.idle() {
+                    return if *phase.borrow() >= Phase::Stopping { End::Cut } else { End::Told };
                 }
                 farewell = None;
+            }
+            // HTTP/1 has a timer of its own for this.
+            () = occupant.dismissed.notified(), if peer.protocol == Protocol::Http2 => {
+                connection.as_mut().graceful_shutdown();
+                farewell = farewell.or_else(|| Some(Instant::now() + GOODBYE));
             }
         }
         match *phase.borrow_and_update() {

@@ -112,8 +112,9 @@ impl Health {
         thread::Builder::new()
             .name("popcell-health".to_owned())
             .spawn(move || {
+                // Dropped by a panic, too.
+                let _end = end;
                 runtime.block_on(serve(address, router, until, bound));
-                drop(end);
             })
             .map_err(ListenError::Thread)?;
         let address = is_bound
@@ -125,6 +126,11 @@ impl Health {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Resolves when the port is served no more, which happens by itself only after a panic.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.ended.clone().cancelled_owned()
     }
 
     /// Ends the port, and returns when it is free.
@@ -146,13 +152,17 @@ async fn serve(
     };
     // Whoever does not wait for this has dropped `stop` as well.
     drop(bound.send(Ok(listener.address())));
-    listener.serve_plain(router, stop).await;
+    if let Err(error) = listener.serve_plain(router, stop).await {
+        tracing::error!(%error, "the health port ended");
+    }
 }
 
-/// Probes and scrapers are few and short.
+/// Probes and scrapers are few and short, and may not be kept out by connections that ask for nothing.
 fn limits() -> Limits {
     Limits {
         connections: 64,
+        connections_per_peer: 64,
+        memory: 64 * 1024 * 1024,
         grace: Duration::ZERO,
         drain: Duration::from_secs(1),
         body: 0,

@@ -3,7 +3,10 @@
 //!
 //! Invariants
 //! - A served certificate always has its own key, and a bad file on disk never replaces a good pair in memory.
-//! - Nobody holds a connection without a bound: handshake, first request, idle time, upload and number are limited.
+//! - Nobody holds a connection without a bound: handshake, first request, idle time, upload, the time to take an answer
+//!   and number are limited, the number for each peer address too.
+//! - All that clients make a listener hold has one bound in bytes, counted as it arrives and until it is written. Where it
+//!   is reached, those who keep much for long lose it first.
 //! - After the stop signal every answered call tells its client to leave; a request of which only a part has arrived is
 //!   cut when the grace ends, a request that is being answered is not.
 //!
@@ -15,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod body;
 mod certificate;
 mod connection;
@@ -22,7 +26,10 @@ pub mod health;
 mod limits;
 mod listener;
 pub mod log;
+mod occupant;
+mod occupants;
 mod phase;
+mod room;
 mod service;
 mod status;
 mod threads;
@@ -31,7 +38,7 @@ mod tls;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
 pub use connection::Protocol;
-pub use limits::Limits;
+pub use limits::{Limits, PER_CONNECTION};
 pub use listener::{Drained, ListenError, Listener};
 pub use service::Peer;
 pub use status::{CertificateStatus, ListenerStatus};

@@ -2,6 +2,24 @@
 
 use std::time::Duration;
 
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+/// The largest head of a request over HTTP/1, and the largest list of headers over HTTP/2.
+pub(crate) const HEAD: usize = 32 * KIB;
+/// Streams that one connection over HTTP/2 may have at once.
+pub(crate) const STREAMS: u32 = 32;
+/// So much of all bodies of a connection over HTTP/2 may arrive before it is asked for.
+pub(crate) const WINDOW: u32 = 64 * 1024;
+/// So much of an answer may be encrypted ahead of the socket.
+pub(crate) const ENCRYPTED: usize = 32 * KIB;
+/// What the kernel keeps of what is sent and of what arrives, each, for one connection.
+pub(crate) const SOCKET: u32 = 256 * 1024;
+
+/// What one connection holds at most beside the bodies and answers of its requests: buffers of TLS, and a head or, over
+/// HTTP/2, a window.
+pub const PER_CONNECTION: usize = 96 * KIB;
+
 /// Limits of one listener. The defaults suit Karmada's client (25 kept-alive connections for each process, 90 s idle).
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -16,11 +34,15 @@ pub struct Limits {
     pub upload: Duration,
     /// Size of a request body in bytes.
     pub body: usize,
-    /// Bytes of all larger bodies together that are being received or answered; at least `body` counts. A request that
-    /// finds no room waits, so that slow uploads cannot eat the memory of the process.
-    pub uploads: usize,
-    /// Open connections. One more is closed as soon as it is accepted.
+    /// Time for a client to take an answer. The connection of one that takes longer is cut.
+    pub write: Duration,
+    /// Bytes of memory that the listener may hold for its clients: [`PER_CONNECTION`] for each connection that may be
+    /// open, and the rest for what arrives and for answers until they are written.
+    pub memory: usize,
+    /// Open connections. One more takes the place of one that asks for nothing, or is closed where there is none.
     pub connections: usize,
+    /// Open connections of one peer address, by the same rule.
+    pub connections_per_peer: usize,
     /// How long the listener goes on accepting after the stop signal, while each answer asks its client to leave.
     pub grace: Duration,
     /// How long calls that are being answered may go on after the grace.
@@ -34,11 +56,21 @@ impl Default for Limits {
             first_request: Duration::from_secs(10),
             idle: Duration::from_mins(2),
             upload: Duration::from_secs(30),
-            body: 8 * 1024 * 1024,
-            uploads: 64 * 1024 * 1024,
-            connections: 2048,
+            body: 8 * MIB,
+            write: Duration::from_secs(30),
+            memory: 256 * MIB,
+            connections: 1024,
+            connections_per_peer: 256,
             grace: Duration::from_secs(5),
             drain: Duration::from_secs(20),
         }
+    }
+}
+
+impl Limits {
+    /// What bodies and answers may take of the memory; at least two of the largest bodies.
+    pub(crate) fn room(&self) -> usize {
+        let connections = self.connections.saturating_mul(PER_CONNECTION);
+        self.memory.saturating_sub(connections).max(self.body.saturating_mul(2))
     }
 }

@@ -7,19 +7,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::body::Uploads;
 use crate::certificate::Certificates;
-use crate::connection::{self, Protocol, Shared};
-use crate::limits::Limits;
+use crate::connection::{self, Shared};
+use crate::limits::{Limits, SOCKET};
+use crate::occupants::{Full, Occupants};
 use crate::phase::Phase;
+use crate::room::Room;
 use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
@@ -27,6 +28,11 @@ use crate::tls;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often idle connections and unread answers are looked for.
+const SWEEP: Duration = Duration::from_millis(500);
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: u32 = 1024;
 
 /// Why a listener cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +51,12 @@ pub enum ListenError {
     /// The system refuses a thread.
     #[error("failed to start a thread for connections: {0}")]
     Thread(std::io::Error),
+    /// A thread that serves connections ended by itself: a bug, and the log has the panic.
+    #[error("failed to go on: a thread that serves connections of {address} ended")]
+    Ended {
+        /// Where they are accepted.
+        address: SocketAddr,
+    },
 }
 
 /// How a stop ended.
@@ -68,9 +80,10 @@ pub struct Listener {
 
 impl Listener {
     /// Binds. Port 0 takes a free one. From here on clients can connect, and wait until [`Listener::serve`].
+    #[allow(clippy::unused_async, reason = "it needs a runtime, which a future makes plain")]
     pub async fn bind(address: SocketAddr, limits: Limits) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address, source };
-        let socket = TcpListener::bind(address).await.map_err(failed)?;
+        let socket = bind(address).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Self {
             socket,
@@ -109,25 +122,47 @@ impl Listener {
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {
         let config = tls::server_config(certificates.resolver())?;
-        Ok(self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await)
+        self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await
+    }
+
+    /// The same, and looks for another certificate every `period` meanwhile, as one task: neither goes on without the
+    /// other.
+    pub async fn serve_renewing(
+        self,
+        certificates: Arc<Certificates>,
+        period: Duration,
+        router: Router,
+        stop: CancellationToken,
+    ) -> Result<Drained, ListenError> {
+        let watching = Arc::clone(&certificates).watch(period);
+        tokio::select! {
+            served = self.serve(&certificates, router, stop) => served,
+            never = watching => match never {},
+        }
     }
 
     /// The same without TLS and with HTTP/1 only: for health and metrics.
-    pub async fn serve_plain(self, router: Router, stop: CancellationToken) -> Drained {
+    pub async fn serve_plain(self, router: Router, stop: CancellationToken) -> Result<Drained, ListenError> {
         self.run(None, router, stop).await
     }
 
-    async fn run(self, tls: Option<TlsAcceptor>, router: Router, stop: CancellationToken) -> Drained {
+    async fn run(
+        self,
+        tls: Option<TlsAcceptor>,
+        router: Router,
+        stop: CancellationToken,
+    ) -> Result<Drained, ListenError> {
         let Self {
             socket,
+            address,
             limits,
             status,
             threads,
-            ..
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
-        let uploads = Arc::new(Uploads::new(&limits));
+        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
+        let room = Arc::new(Room::new(&limits, Arc::clone(&occupants), Arc::clone(&status)));
         let shared = Arc::new(Shared {
             router,
             tls,
@@ -137,12 +172,22 @@ impl Listener {
         let accepting = Accepting {
             shared,
             phase: watched,
-            uploads,
+            occupants,
+            room,
             tasks: TaskTracker::new(),
             threads,
         };
 
-        accepting.until(&socket, stop.cancelled()).await;
+        let lost = async {
+            match &accepting.threads {
+                Some(threads) => threads.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = accepting.until(&socket, stop.cancelled()) => {}
+            () = lost => return Err(ListenError::Ended { address }),
+        }
         phase.send_replace(Phase::Leaving);
         accepting.until(&socket, tokio::time::sleep(grace)).await;
         // From here on new connections are refused rather than left to wait.
@@ -156,19 +201,20 @@ impl Listener {
         } = accepting;
         tasks.close();
         if timeout(drain, tasks.wait()).await.is_ok() {
-            return Drained::Complete;
+            return Ok(Drained::Complete);
         }
         let left = tasks.len();
         phase.send_replace(Phase::Aborted);
         tasks.wait().await;
-        Drained::Cut(left)
+        Ok(Drained::Cut(left))
     }
 }
 
 struct Accepting {
     shared: Arc<Shared>,
     phase: watch::Receiver<Phase>,
-    uploads: Arc<Uploads>,
+    occupants: Arc<Occupants>,
+    room: Arc<Room>,
     tasks: TaskTracker,
     threads: Option<Threads>,
 }
@@ -177,10 +223,17 @@ impl Accepting {
     async fn until(&self, socket: &TcpListener, end: impl Future<Output = ()>) {
         let mut end = std::pin::pin!(end);
         let mut failing = false;
+        let mut sweeps = tokio::time::interval(SWEEP);
+        sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let limits = &self.shared.limits;
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
+                _ = sweeps.tick() => {
+                    self.occupants.sweep(limits.write, limits.idle);
+                    continue;
+                }
                 accepted = socket.accept() => accepted,
             };
             match accepted {
@@ -202,21 +255,13 @@ impl Accepting {
     fn spawn(&self, stream: TcpStream, address: SocketAddr) {
         let status = &self.shared.status;
         status.accepted.fetch_add(1, Relaxed);
-        if self.tasks.len() >= self.shared.limits.connections {
-            if status.refused.fetch_add(1, Relaxed).is_power_of_two() {
-                tracing::warn!(
-                    limit = self.shared.limits.connections,
-                    "too many connections: refusing new ones"
-                );
-            }
-            return;
-        }
-        let peer = Peer {
-            address,
-            protocol: Protocol::Http1,
-            phase: self.phase.clone(),
-            uploads: Arc::clone(&self.uploads),
+        let occupant = match self.occupants.admit(address.ip()) {
+            Ok(occupant) => occupant,
+            Err(full) => return self.refuse(address, full),
         };
+        let (phase, room) = (self.phase.clone(), Arc::clone(&self.room));
+        let peer = Peer::new(address, phase, room, Arc::clone(&occupant));
+        let occupants = Arc::clone(&self.occupants);
         let shared = Arc::clone(&self.shared);
         let open = Open::enter(status);
         let seat = self.threads.as_ref().and_then(Threads::seat);
@@ -230,11 +275,38 @@ impl Accepting {
                         tracing::warn!(%error, "failed to take over a connection");
                     }
                 }
+                occupants.leave(&occupant);
                 drop((open, seat));
             },
             &runtime,
         );
     }
+
+    fn refuse(&self, peer: SocketAddr, full: Full) {
+        if !self.shared.status.refused.fetch_add(1, Relaxed).is_power_of_two() {
+            return;
+        }
+        let limits = &self.shared.limits;
+        let (limit, of) = match full {
+            Full::All => (limits.connections, "all peers"),
+            Full::Address => (limits.connections_per_peer, "this peer"),
+        };
+        tracing::warn!(%peer, limit, of, "too many connections: refusing new ones");
+    }
+}
+
+/// A listening socket whose connections have small buffers in the kernel: those count for the process, too.
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SOCKET)?;
+    socket.set_recv_buffer_size(SOCKET)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A socket belongs to the runtime that it was made on; this one shall belong to the runtime that calls.

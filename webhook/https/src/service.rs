@@ -4,21 +4,28 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::http::header::{CONNECTION, HeaderValue};
-use axum::http::{Request, Response, Version};
+use axum::body::{Body, HttpBody};
+use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use axum::http::{HeaderMap, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
-use crate::body::Uploads;
+use crate::answer::Answer;
 use crate::connection::Protocol;
+use crate::occupant::Occupant;
 use crate::phase::Phase;
+use crate::room::{Charge, Room};
 use crate::status::ListenerStatus;
+
+/// An answer waits so long for memory, and a head over HTTP/2.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What a header takes in memory beside its text.
+const PER_HEADER: usize = 128;
 
 /// The connection that a request came on; in the request's extensions.
 #[derive(Debug, Clone)]
@@ -28,41 +35,60 @@ pub struct Peer {
     /// What was agreed with it.
     pub protocol: Protocol,
     pub(crate) phase: watch::Receiver<Phase>,
-    /// Room for larger bodies, shared by all connections of the listener.
-    pub(crate) uploads: Arc<Uploads>,
+    pub(crate) room: Arc<Room>,
+    pub(crate) occupant: Arc<Occupant>,
+    /// What the request of this copy holds.
+    held: Arc<Mutex<Option<Charge>>>,
 }
 
-/// How far the requests of one connection are.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Requests whose head has arrived and whose answer is not made yet.
-    active: AtomicUsize,
-    served: AtomicUsize,
-    /// Told once, at the first request.
-    pub(crate) first: Notify,
-}
+impl Peer {
+    pub(crate) fn new(
+        address: SocketAddr,
+        phase: watch::Receiver<Phase>,
+        room: Arc<Room>,
+        occupant: Arc<Occupant>,
+    ) -> Self {
+        Self {
+            address,
+            protocol: Protocol::Http1,
+            phase,
+            room,
+            occupant,
+            held: Arc::default(),
+        }
+    }
 
-impl Progress {
-    pub(crate) fn idle(&self) -> bool {
-        self.active.load(Acquire) == 0
+    /// The same connection for another request.
+    fn for_request(&self) -> Self {
+        Self {
+            held: Arc::default(),
+            ..self.clone()
+        }
+    }
+
+    /// Keeps what the request's body holds until its answer is written.
+    pub(crate) fn keep(&self, charge: Charge) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
+    }
+
+    fn kept(&self) -> Charge {
+        let kept = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.unwrap_or_else(|| Charge::none(&self.room))
     }
 }
 
 /// Counts one request for as long as it lives, also when its future is dropped with the connection.
 struct Active {
-    progress: Arc<Progress>,
+    occupant: Arc<Occupant>,
     status: Arc<ListenerStatus>,
 }
 
 impl Active {
-    fn enter(progress: &Arc<Progress>, status: &Arc<ListenerStatus>) -> Self {
-        progress.active.fetch_add(1, AcqRel);
+    fn enter(occupant: &Arc<Occupant>, status: &Arc<ListenerStatus>) -> Self {
         status.in_flight.fetch_add(1, Relaxed);
-        if progress.served.fetch_add(1, AcqRel) == 0 {
-            progress.first.notify_one();
-        }
+        occupant.asked();
         Self {
-            progress: Arc::clone(progress),
+            occupant: Arc::clone(occupant),
             status: Arc::clone(status),
         }
     }
@@ -70,7 +96,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.progress.active.fetch_sub(1, AcqRel);
+        self.occupant.answered();
         self.status.in_flight.fetch_sub(1, Relaxed);
     }
 }
@@ -79,32 +105,66 @@ impl Drop for Active {
 pub(crate) struct Application {
     pub(crate) router: Router,
     pub(crate) peer: Peer,
-    pub(crate) progress: Arc<Progress>,
     pub(crate) status: Arc<ListenerStatus>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Application {
-    type Response = Response<Body>;
+    type Response = Response<Answer>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         use tower_service::Service;
-        let active = Active::enter(&self.progress, &self.status);
-        let phase = self.peer.phase.clone();
+        let active = Active::enter(&self.peer.occupant, &self.status);
+        let peer = self.peer.for_request();
         let version = request.version();
-        request.extensions_mut().insert(self.peer.clone());
-        let answer = self.router.clone().call(request);
+        // Over HTTP/1 there is one head at a time, and each connection has memory for it.
+        let head = (peer.protocol == Protocol::Http2).then(|| head_size(request.headers()));
+        request.extensions_mut().insert(peer.clone());
+        let mut router = self.router.clone();
         Box::pin(async move {
-            let mut response = answer.await?;
+            let mut head_charge = Charge::none(&peer.room);
+            let mut response = if head_charge.resize(head.unwrap_or(0), PATIENCE).await {
+                router.call(request).await?
+            } else {
+                no_room()
+            };
+            let mut charge = peer.kept();
+            if !charge.resize(size(&response), PATIENCE).await {
+                response = no_room();
+            }
             // In HTTP/2 this header is forbidden; there the connection sends GOAWAY.
-            if version <= Version::HTTP_11 && *phase.borrow() >= Phase::Leaving {
+            if version <= Version::HTTP_11 && *peer.phase.borrow() >= Phase::Leaving {
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
             }
+            let response = response.map(|body| Answer::new(body, charge, &peer.occupant));
             drop(active);
             Ok(response)
         })
     }
+}
+
+fn head_size(headers: &HeaderMap) -> usize {
+    let sizes = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + PER_HEADER);
+    sizes.sum()
+}
+
+/// Answers are made whole, so that their size is known.
+fn size(response: &Response<Body>) -> usize {
+    let size = response.body().size_hint();
+    usize::try_from(size.upper().unwrap_or(size.lower())).unwrap_or(usize::MAX)
+}
+
+/// Asks the client to come back.
+fn no_room() -> Response<Body> {
+    let mut response = Response::new(Body::from("too many large requests at once\n"));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }

@@ -14,8 +14,18 @@ pub struct ListenerStatus {
     pub in_flight: AtomicUsize,
     /// Connections accepted.
     pub accepted: AtomicU64,
-    /// Connections closed unanswered because too many were open.
+    /// Connections closed unanswered because too many were open and all of them were being served.
     pub refused: AtomicU64,
+    /// Connections closed because they made others wait: for a place, or for memory.
+    pub evicted: AtomicU64,
+    /// Connections cut because their clients did not take an answer in time.
+    pub unread: AtomicU64,
+    /// Requests sent away because there was no memory for them or for their answers.
+    pub no_room: AtomicU64,
+    /// Bytes that bodies and answers hold now.
+    pub held: AtomicUsize,
+    /// The most that they have held so far.
+    pub most_held: AtomicUsize,
     /// Failures of accept itself, for example for want of file descriptors.
     pub accept_errors: AtomicU64,
     /// TLS handshakes that failed or took too long.

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 #[derive(Debug)]
 pub(crate) struct Threads {
     all: Vec<Thread>,
+    ended: CancellationToken,
     _end: DropGuard,
 }
 
@@ -36,14 +37,20 @@ pub(crate) struct Seat {
 
 impl Threads {
     pub(crate) fn start(count: NonZeroUsize) -> io::Result<Self> {
-        let end = CancellationToken::new();
+        let (end, ended) = (CancellationToken::new(), CancellationToken::new());
         let all = (0..count.get())
-            .map(|number| Thread::start(number, end.clone()))
+            .map(|number| Thread::start(number, end.clone(), ended.clone().drop_guard()))
             .collect::<io::Result<_>>()?;
         Ok(Self {
             all,
+            ended,
             _end: end.drop_guard(),
         })
+    }
+
+    /// Resolves when one of the threads has ended, which none does by itself.
+    pub(crate) async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
     /// A seat on the thread that serves the fewest connections.
@@ -58,12 +65,16 @@ impl Threads {
 }
 
 impl Thread {
-    fn start(number: usize, end: CancellationToken) -> io::Result<Self> {
+    fn start(number: usize, end: CancellationToken, ended: DropGuard) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new()
             .name(format!("popcell-https-{number}"))
-            .spawn(move || runtime.block_on(end.cancelled()))?;
+            .spawn(move || {
+                // Dropped by a panic, too.
+                let _ended = ended;
+                runtime.block_on(end.cancelled());
+            })?;
         Ok(Self {
             runtime: handle,
             connections: Arc::default(),
@@ -80,6 +91,15 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_thread_is_seen() {
+        let threads = Threads::start(NonZeroUsize::new(2).unwrap()).unwrap();
+        let ended = threads.ended.clone();
+        assert!(!ended.is_cancelled());
+        drop(threads);
+        ended.cancelled().await;
+    }
 
     #[test]
     fn the_thread_with_the_fewest_connections_is_next() {

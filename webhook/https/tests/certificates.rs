@@ -181,6 +181,19 @@ async fn f21_an_expired_pair_never_replaces_a_good_one_and_starts_when_it_is_all
 }
 
 #[tokio::test]
+async fn a_certificate_that_is_its_own_authority_is_served() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new([HOST.to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let one = harness::Pem {
+        der: Vec::new(),
+        certificate: params.self_signed(&key).unwrap().pem(),
+        key: key.serialize_pem(),
+    };
+    Certificates::open(Source::Files(SecretVolume::new(&one).pair())).unwrap();
+}
+
+#[tokio::test]
 async fn refusals_at_start_name_the_file_and_what_is_wrong() {
     let authority = Authority::new("one");
     let (one, other) = (authority.issue(&[HOST]), authority.issue(&[HOST]));
@@ -208,6 +221,31 @@ async fn refusals_at_start_name_the_file_and_what_is_wrong() {
             "tls.crt: no CERTIFICATE block",
         ),
         (None, Some(one.key.as_str()), "failed to read"),
+        (
+            Some(&format!("{}{}", authority.pem(), one.certificate)),
+            Some(one.key.as_str()),
+            "tls.crt: its first certificate is a certificate authority (CN=one): the server's own certificate must come first",
+        ),
+        (
+            Some(&authority.pem()),
+            Some(one.key.as_str()),
+            "tls.crt: it has the certificate of an authority (CN=one) only",
+        ),
+        (
+            Some(&format!("\u{feff}{}", one.certificate)),
+            Some(one.key.as_str()),
+            "tls.crt: it begins with a byte order mark (UTF-8)",
+        ),
+        (
+            Some(one.certificate.as_str()),
+            Some(&format!("\u{feff}{}", one.key)),
+            "tls.key: it begins with a byte order mark (UTF-8)",
+        ),
+        (
+            Some(one.certificate.as_str()),
+            Some(&one.key.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY")),
+            "tls.key: its private key is encrypted",
+        ),
     ] {
         volume.swap_parts(certificate, key);
         let message = refusal();

@@ -101,3 +101,57 @@ async fn the_port_is_free_after_the_stop() {
     health.stop().await;
     TcpListener::bind(address).unwrap();
 }
+
+/// Reads one answer and leaves the connection open.
+fn ask_on(stream: &mut TcpStream) -> bool {
+    let mut answer = [0; 4096];
+    let asked = stream.write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    asked.is_ok()
+        && stream
+            .read(&mut answer)
+            .is_ok_and(|size| answer[..size].starts_with(b"HTTP/1.1 200"))
+}
+
+#[tokio::test]
+async fn kept_alive_silent_and_unread_connections_fail_no_probe() {
+    let router = routes(Vec::new(), || Ok("x".repeat(1_000_000)));
+    let health = Health::start(FREE.parse().unwrap(), router).await.unwrap();
+    let connect = || {
+        let stream = TcpStream::connect(health.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    };
+    let probe = || {
+        for path in ["/livez", "/readyz"] {
+            assert_eq!(get(&health, path), (200, "ok\n".to_owned()));
+        }
+    };
+    let mut kept: Vec<_> = (0..64).map(|_| connect()).collect();
+    assert!(kept.iter_mut().all(ask_on));
+    probe();
+    let mut silent: Vec<_> = (0..200).map(|_| connect()).collect();
+    for stream in &mut silent {
+        drop(stream.write_all(b"GET /livez"));
+    }
+    probe();
+    let mut unread: Vec<_> = (0..64).map(|_| connect()).collect();
+    for stream in &mut unread {
+        drop(stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
+    }
+    // What has just been asked for is never taken away; a probe has a second.
+    std::thread::sleep(Duration::from_millis(500));
+    probe();
+}
+
+#[tokio::test]
+async fn the_end_of_the_port_is_seen() {
+    let health = start(Vec::new()).await;
+    let mut ended = std::pin::pin!(health.ended());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), &mut ended)
+            .await
+            .is_err()
+    );
+    health.stop().await;
+    ended.await;
+}

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use harness::{Client, Running, eventually, get_request, post_request, send, text};
-use popcell_https::Limits;
+use http_body_util::BodyExt;
+use popcell_https::{Limits, PER_CONNECTION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -122,6 +123,7 @@ async fn f18_others_are_served_beside_a_thousand_idle_connections() {
     let limits = Limits {
         first_request: Duration::from_mins(5),
         handshake: Duration::from_mins(5),
+        connections_per_peer: 1024,
         ..Limits::default()
     };
     let (running, authority, _volume) = Running::simple(limits).await;
@@ -145,13 +147,44 @@ async fn f18_connections_over_the_cap_are_closed_and_room_is_used_again() {
     };
     let (running, authority, _volume) = Running::simple(limits).await;
     let client = Client::new(running.address, &[authority.pem()]);
-    let (mut one, two) = (client.http1().await, client.http1().await);
+    let (mut one, mut two) = (client.http1().await, client.http1().await);
+    let held = [&mut one, &mut two].map(|sender| tokio::spawn(sender.send_request(get_request("/held"))));
+    eventually("both are being answered", async || {
+        running.status.in_flight.load(Relaxed) == 2
+    })
+    .await;
     assert!(client.dial("http/1.1").await.is_err());
     assert_eq!(running.status.refused.load(Relaxed), 1);
+    running.gate.add_permits(2);
+    for held in held {
+        assert_eq!(text(held.await.unwrap().unwrap()).await, "held");
+    }
     assert_eq!(text(send(&mut one, get_request("/hello")).await).await, "hello");
     drop(two);
     eventually("the place is free", async || running.status.open.load(Relaxed) == 1).await;
     client.dial("http/1.1").await.unwrap();
+    assert_eq!(running.status.evicted.load(Relaxed), 0);
+}
+
+#[tokio::test]
+async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() {
+    let limits = Limits {
+        connections_per_peer: 3,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut used = client.http1().await;
+    assert_eq!(text(send(&mut used, get_request("/hello")).await).await, "hello");
+    let mut silent = client.dial("http/1.1").await.unwrap();
+    for _ in 0..20 {
+        drop(silent.write_all(b"GET /hello HTTP/1.1\r\nho").await);
+        silent = client.dial("http/1.1").await.unwrap();
+        let mut other = client.http1().await;
+        assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
+    }
+    assert!(running.status.evicted.load(Relaxed) >= 1);
+    assert_eq!(running.status.refused.load(Relaxed), 0);
 }
 
 #[tokio::test]
@@ -168,37 +201,129 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
 async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
-        uploads: 1_500_000,
+        connections: 100,
+        // Of the room, 2,000,000 bytes, large ones get three quarters.
+        memory: 100 * PER_CONNECTION + 2_000_000,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
     let (running, authority, _volume) = Running::simple(limits).await;
     let client = Client::new(running.address, &[authority.pem()]);
-    let mut slow = client.dial("http/1.1").await.unwrap();
-    let head = b"POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000\r\n\r\n";
-    slow.write_all(head).await.unwrap();
-    slow.write_all(&[b'x'; 10_000]).await.unwrap();
+    // It counts for what it has sent, and not for what it announces.
+    let mut slow = client.begin_upload(1_000_000, 10_000).await;
     eventually("it is being received", async || {
         running.status.in_flight.load(Relaxed) == 1
     })
     .await;
+    let large = async || send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
+    assert_eq!(text(large().await).await, "900000");
+    assert_eq!(running.status.evicted.load(Relaxed), 0);
 
-    let mut other = client.http1().await;
-    // Whoever comes while it holds its room is sent away; the first may be faster than its first bytes.
-    eventually("there is no room", async || {
-        send(&mut other, post_request("/length", vec![b'x'; 900_000]))
-            .await
-            .status()
-            == 429
-            || {
-                other = client.http1().await;
-                false
-            }
+    slow.write_all(&vec![b'x'; 900_000]).await.unwrap();
+    eventually("it holds what it has sent", async || {
+        running.status.held.load(Relaxed) >= 900_000
     })
     .await;
+    // Now it is in the way of others, and has been for long.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
     assert_eq!(text(response).await, "1000");
-    drop(slow);
-    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
-    assert_eq!(text(response).await, "900000");
+    assert_eq!(running.status.evicted.load(Relaxed), 0);
+    assert_eq!(text(large().await).await, "900000");
+    assert_eq!(running.status.evicted.load(Relaxed), 1);
+    assert_eq!(slow.read(&mut [0; 1]).await.unwrap_or(0), 0, "it is cut");
+    eventually("all is given back", async || running.status.held.load(Relaxed) == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_away() {
+    let limits = Limits {
+        body: 1_000_000,
+        connections: 100,
+        memory: 100 * PER_CONNECTION + 2_000_000,
+        upload: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut sender = client.http1().await;
+    let kept = tokio::spawn(async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await });
+    eventually("it is held", async || running.status.held.load(Relaxed) >= 1_000_000).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let large = async || send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
+    assert_eq!(large().await.status(), 429);
+    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
+    assert_eq!(text(response).await, "1000");
+    running.gate.add_permits(1);
+    assert_eq!(text(kept.await.unwrap()).await, "1000000");
+    assert_eq!(text(large().await).await, "900000");
+    assert_eq!(
+        running.status.evicted.load(Relaxed),
+        0,
+        "nobody is cut who is being served"
+    );
+}
+
+#[tokio::test]
+async fn f18_an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back() {
+    let limits = Limits {
+        write: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    for alpn in ["http/1.1", "h2"] {
+        let size = 8_000_000;
+        let response = if alpn == "h2" {
+            let (mut sender, _) = client.http2().await;
+            sender.send_request(get_request(&format!("/bytes/{size}"))).await
+        } else {
+            let mut sender = client.http1().await;
+            sender.send_request(get_request(&format!("/bytes/{size}"))).await
+        };
+        let response = response.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(running.status.held.load(Relaxed) >= size, "{alpn}");
+        eventually("its time is over", async || running.status.held.load(Relaxed) == 0).await;
+        // What was on its way may still be read; the end of it is not there.
+        assert!(response.into_body().collect().await.is_err(), "{alpn}");
+    }
+    assert_eq!(running.status.unread.load(Relaxed), 2);
+}
+
+#[tokio::test]
+async fn f18_http2_connections_have_an_idle_end_and_few_streams() {
+    let limits = Limits {
+        idle: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let (mut sender, connection) = client.http2().await;
+    // With its answer the server's settings have come.
+    let first = sender.send_request(get_request("/hello")).await.unwrap();
+    assert_eq!(text(first).await, "hello");
+    let calls: Vec<_> = (0..40)
+        .map(|_| tokio::spawn(sender.send_request(get_request("/held"))))
+        .collect();
+    eventually("32 streams are open", async || {
+        running.status.in_flight.load(Relaxed) == 32
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(1600)).await;
+    assert_eq!(
+        running.status.in_flight.load(Relaxed),
+        32,
+        "nothing is idle here, and no stream more"
+    );
+    running.gate.add_permits(40);
+    for call in calls {
+        assert_eq!(text(call.await.unwrap().unwrap()).await, "held");
+    }
+    tokio::time::timeout(Duration::from_secs(10), connection)
+        .await
+        .expect("it is ended")
+        .unwrap()
+        .unwrap();
+    assert_eq!(running.status.evicted.load(Relaxed), 0);
 }

@@ -12,6 +12,7 @@ use axum::http::{Request, Response, StatusCode};
 use axum::routing::post;
 use futures::FutureExt;
 use popcell_engine::{CallError, Cause, Outcome, Verdict};
+use popcell_https::log::shown;
 use popcell_https::{Limits, body};
 use popcell_protocol::{DecodeError, Refusal, decode, extract_uid};
 
@@ -83,7 +84,12 @@ impl<I: Interpret> Webhook<I> {
         let asking = self.interpreter.interpret(&request, deadline.answer_by(complete));
         let Ok(outcome) = AssertUnwindSafe(asking).catch_unwind().await else {
             self.calls.count(&request, None, "panic");
-            tracing::error!(uid = %request.uid, operation = %request.operation, kind = %request.kind, "panic in the host");
+            tracing::error!(
+                uid = %shown(&request.uid),
+                operation = %request.operation,
+                kind = %shown(&request.kind.to_string()),
+                "panic in the host"
+            );
             return reply::context(&request.uid, &Err(panicked(&request)));
         };
         let answered = Answered {
@@ -106,7 +112,11 @@ impl<I: Interpret> Webhook<I> {
     fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response<Body> {
         let uid = extract_uid(bytes);
         let message = short(error.to_string());
-        tracing::info!(uid = uid.as_deref().unwrap_or_default(), %error, "request not understood");
+        tracing::info!(
+            uid = %shown(uid.as_deref().unwrap_or_default()),
+            error = %shown(&message),
+            "request not understood"
+        );
         let response = match (uid, error) {
             (Some(uid), DecodeError::Field { .. } | DecodeError::Depth { .. }) => {
                 reply::context(&uid, &Err(Refusal { code: 400, message }))
@@ -129,11 +139,11 @@ impl<I: Interpret> Webhook<I> {
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
-                    uid = %request.uid,
+                    uid = %shown(&request.uid),
                     operation = request.operation.as_str(),
-                    kind = %request.kind,
-                    namespace = request.namespace.as_deref().unwrap_or_default(),
-                    name = %request.name,
+                    kind = %shown(&request.kind.to_string()),
+                    namespace = %shown(request.namespace.as_deref().unwrap_or_default()),
+                    name = %shown(&request.name),
                     module = outcome.module.as_ref().map(|module| module.label()).unwrap_or_default(),
                     outcome = label,
                     path = outcome.path.as_str(),

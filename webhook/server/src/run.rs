@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use popcell_engine::{Dispatcher, Engine, EngineError, LoadError, Modules, Settings};
 use popcell_https::health::{self, Health, Readiness};
-use popcell_https::{CertificateError, Certificates, Drained, Limits, ListenError, Listener, Source};
+use popcell_https::{CertificateError, Certificates, Drained, Limits, ListenError, Listener, Source, log};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,9 @@ pub enum StartError {
     /// The system refuses a thread or a signal handler.
     #[error("failed to start: {0}")]
     System(std::io::Error),
+    /// A thread that must not end ended: a bug, and the log has the panic.
+    #[error("failed to go on: {0} ended")]
+    Ended(&'static str),
 }
 
 impl StartError {
@@ -127,7 +130,6 @@ pub struct Running {
     readiness: Readiness,
     stop: CancellationToken,
     serving: JoinHandle<Result<Drained, ListenError>>,
-    watching: JoinHandle<()>,
     health: Health,
 }
 
@@ -160,9 +162,8 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let (address, stop) = (listener.address(), CancellationToken::new());
     let serving = {
         let (certificates, stop) = (Arc::clone(&certificates), stop.clone());
-        tokio::spawn(async move { listener.serve(&certificates, router(webhook), stop).await })
+        tokio::spawn(listener.serve_renewing(certificates, config.reload_period, router(webhook), stop))
     };
-    let watching = tokio::spawn(Arc::clone(&certificates).watch(config.reload_period));
     if let Source::SelfSigned(own) = &config.source {
         tracing::info!(ca = %own.public_file().display(), "clients have to trust this authority");
     }
@@ -174,7 +175,6 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         readiness,
         stop,
         serving,
-        watching,
         health,
     })
 }
@@ -201,10 +201,21 @@ impl Running {
         self.stop.cancel();
     }
 
+    /// Resolves when a part ends by itself that must not.
+    pub async fn failed(&mut self) -> StartError {
+        let ended = tokio::select! {
+            ended = &mut self.serving => ended,
+            () = self.health.ended() => return StartError::Ended("the health port"),
+        };
+        match ended {
+            Ok(Err(error)) => error.into(),
+            Ok(Ok(_)) | Err(_) => StartError::Ended("the task that serves calls and renews the certificate"),
+        }
+    }
+
     /// Waits for the end of the stop.
     pub async fn finished(self) -> Result<Drained, StartError> {
         let drained = self.serving.await.map_err(|error| StartError::System(error.into()))??;
-        self.watching.abort();
         self.health.stop().await;
         Ok(drained)
     }
@@ -212,10 +223,13 @@ impl Running {
 
 /// Runs the program until a signal ends it.
 pub fn run(flags: &Flags) -> ExitCode {
-    popcell_https::log::install(flags.log_format == LogFormat::Json);
+    log::install(flags.log_format == LogFormat::Json);
     let config = match Config::new(flags) {
         Ok(config) => config,
-        Err(error) => error.exit(),
+        Err(error) => {
+            log::flush();
+            error.exit()
+        }
     };
     // It only accepts, watches certificates and waits for signals: calls run on the listener's threads.
     let ran = tokio::runtime::Builder::new_current_thread()
@@ -223,29 +237,29 @@ pub fn run(flags: &Flags) -> ExitCode {
         .build()
         .map_err(StartError::System)
         .and_then(|runtime| runtime.block_on(until_signal(config)));
-    match ran {
+    let code = match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if tracing::enabled!(tracing::Level::ERROR) {
-                tracing::error!("{error}");
-            } else {
-                // Whatever is logged, a process that does not start says why.
-                eprintln!("popcell-webhook: {error}");
-            }
+            log::error("popcell-webhook", &error.to_string());
             ExitCode::from(error.exit_code())
         }
-    }
+    };
+    log::flush();
+    code
 }
 
 async fn until_signal(config: Config) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(StartError::System)?;
-    let running = tokio::select! {
+    let mut running = tokio::select! {
         running = start(config) => running?,
         // Nothing has been promised to anybody yet.
         _ = signals.next() => return Ok(()),
     };
-    let name = signals.next().await;
-    tracing::info!(signal = name.0, "stopping");
+    let (name, _) = tokio::select! {
+        signal = signals.next() => signal,
+        failed = running.failed() => return Err(failed),
+    };
+    tracing::info!(signal = name, "stopping");
     running.leave();
     tokio::select! {
         drained = running.finished() => {
@@ -257,6 +271,7 @@ async fn until_signal(config: Config) -> Result<(), StartError> {
         }
         (name, code) = signals.next() => {
             tracing::warn!(signal = name, "stopping at once");
+            log::flush();
             std::process::exit(code)
         }
     }

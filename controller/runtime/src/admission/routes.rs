@@ -11,6 +11,7 @@ use axum::routing::post;
 use futures::FutureExt;
 use popcell_api::admission::{MUTATE_WORKLOAD_PATH, VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH};
 use popcell_https::body::{self, BodyError, Received};
+use popcell_https::log::shown;
 use popcell_https::{Limits, timeout};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -108,12 +109,12 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
     macro_rules! log {
         ($level:ident) => {
             $level!(
-                uid = %request.uid,
-                operation = %request.operation,
-                namespace = %request.namespace,
-                name = %request.name,
+                uid = %shown(&request.uid),
+                operation = %shown(&request.operation),
+                namespace = %shown(&request.namespace),
+                name = %shown(&request.name),
                 outcome = outcome.as_str(),
-                message,
+                message = %shown(message),
                 "review"
             )
         };
@@ -145,7 +146,7 @@ fn unread(error: &BodyError) -> Response<Body> {
 }
 
 fn undecoded(error: &DecodeError) -> Response<Body> {
-    warn!(%error, "request not understood");
+    warn!(error = %shown(&error.to_string()), "request not understood");
     match error {
         DecodeError::Request { uid, .. } => review(uid, Some(&Refusal::bad(error.to_string()))),
         _ => text(StatusCode::BAD_REQUEST, error.to_string()),

@@ -10,7 +10,6 @@ use popcell_https::{
     ListenerStatus, Source,
 };
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 /// Why the webhooks cannot be served.
@@ -63,7 +62,7 @@ impl Endpoint {
     /// TLS cannot be set up.
     pub async fn serve(self, router: Router, reload: Duration, stop: CancellationToken) -> Result<Drained, ServeError> {
         info!(address = %self.address(), names = self.certificates.names(), "serving admission");
-        let _watching = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.certificates).watch(reload)));
-        Ok(self.listener.serve(&self.certificates, router, stop).await?)
+        let Self { listener, certificates } = self;
+        Ok(listener.serve_renewing(certificates, reload, router, stop).await?)
     }
 }

@@ -16,9 +16,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use popcell_core::plan::Plane;
+use popcell_https::log;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::info;
 
 use controllers::Controllers;
 use error::RunError;
@@ -35,14 +36,16 @@ use ports::Ports;
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
 pub fn run(flags: &Flags) -> ExitCode {
-    popcell_https::log::install(flags.log_format == LogFormat::Json);
-    match start(flags) {
+    log::install(flags.log_format == LogFormat::Json);
+    let code = match start(flags) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
-            error!("{}", chain(&failed));
+            log::error("popcell-controller", &chain(&failed));
             ExitCode::from(failed.exit_code())
         }
-    }
+    };
+    log::flush();
+    code
 }
 
 fn start(flags: &Flags) -> Result<(), RunError> {

@@ -11,7 +11,6 @@ use popcell_core::metrics as table;
 use popcell_https::{Certificates, FilePair, Limits, Listener, Source};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::error::RunError;
 use crate::admission::{Admission, Endpoint, Mode, ServeError, router};
@@ -91,7 +90,7 @@ impl Ports {
             match port.certificate.as_ref().map(files) {
                 None => {
                     self.serving.spawn(async move {
-                        listener.serve_plain(router, stop).await;
+                        listener.serve_plain(router, stop).await?;
                         Ok(())
                     });
                 }
@@ -99,13 +98,8 @@ impl Ports {
                     let certificates = Certificates::open(Source::Files(files)).map_err(ServeError::from)?;
                     let certificates = Arc::new(certificates);
                     self.serving.spawn(async move {
-                        let watching = tokio::spawn(Arc::clone(&certificates).watch(RELOAD));
-                        let _watching = AbortOnDropHandle::new(watching);
-                        listener
-                            .serve(&certificates, router, stop)
-                            .await
-                            .map(drop)
-                            .map_err(RunError::from)
+                        let served = listener.serve_renewing(certificates, RELOAD, router, stop).await;
+                        served.map(drop).map_err(RunError::from)
                     });
                 }
             }
@@ -115,9 +109,15 @@ impl Ports {
 
     /// A port ended by itself; waits for ever where none does.
     pub(super) async fn failed(&mut self) -> Result<(), RunError> {
-        match self.serving.join_next().await {
-            Some(ended) => ended.unwrap_or(Err(RunError::Task)),
-            None => std::future::pending().await,
+        let health = async {
+            match &self.health {
+                Some(health) => health.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some(ended) = self.serving.join_next() => ended.unwrap_or(Err(RunError::Task)),
+            () = health => Err(RunError::Task),
         }
     }
 

@@ -6,9 +6,11 @@
 
 mod files;
 mod names;
+mod objection;
 mod pair;
 mod self_signed;
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -189,7 +191,7 @@ impl Certificates {
     }
 
     /// Looks every `period`, for ever. A failure is logged at each look until it is over: it needs a person.
-    pub async fn watch(self: Arc<Self>, period: Duration) {
+    pub async fn watch(self: Arc<Self>, period: Duration) -> Infallible {
         let mut ticks = tokio::time::interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -199,7 +201,10 @@ impl Certificates {
                 Ok(Ok(true)) => tracing::info!(names = self.names(), "serving a new certificate"),
                 Ok(Ok(false)) => {}
                 Ok(Err(error)) => tracing::warn!(%error, "keeping the present certificate"),
-                Err(error) => tracing::error!(%error, "looking for a new certificate failed"),
+                Err(error) => {
+                    self.status.failed(error.to_string());
+                    tracing::error!(%error, "looking for a new certificate failed");
+                }
             }
         }
     }

@@ -15,6 +15,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::CertificateError;
 use super::names::covers;
+use super::objection;
 use crate::tls;
 
 /// Hash over what a pair was made from; equal content needs no second look.
@@ -60,6 +61,12 @@ impl Pair {
             path: path.to_owned(),
             reason,
         };
+        if let Some(reason) = objection::to_certificates(certificate.1) {
+            return Err(unclear(certificate.0, reason));
+        }
+        if let Some(reason) = objection::to_key(key.1) {
+            return Err(unclear(key.0, reason));
+        }
         let chain = CertificateDer::pem_slice_iter(certificate.1)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unclear(certificate.0, error.to_string()))?;
@@ -67,12 +74,33 @@ impl Pair {
             return Err(unclear(certificate.0, "no CERTIFICATE block in it".to_owned()));
         };
         let facts = Facts::read(leaf).map_err(|reason| unclear(certificate.0, reason))?;
+        // One alone may be its own authority, as `openssl req -x509` makes it.
+        if let (true, [_, rest @ ..]) = (facts.is_authority, chain.as_slice())
+            && rest
+                .iter()
+                .any(|other| Facts::read(other).is_ok_and(|other| !other.is_authority))
+        {
+            let reason = format!(
+                "its first certificate is a certificate authority ({}): the server's own certificate must come first",
+                facts.subject
+            );
+            return Err(unclear(certificate.0, reason));
+        }
+        let only_authority = facts.is_authority.then(|| facts.subject.clone());
         let key_der = PrivateKeyDer::from_pem_slice(key.1)
             .map_err(|error| unclear(key.0, format!("no private key in it ({error})")))?;
         let certified = CertifiedKey::from_der(chain, key_der, &tls::provider()).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => CertificateError::KeyMismatch {
-                certificate: certificate.0.to_owned(),
-                key: key.0.to_owned(),
+            rustls::Error::InconsistentKeys(_) => match only_authority {
+                Some(subject) => unclear(
+                    certificate.0,
+                    format!(
+                        "it has the certificate of an authority ({subject}) only: the server's own certificate must come first"
+                    ),
+                ),
+                None => CertificateError::KeyMismatch {
+                    certificate: certificate.0.to_owned(),
+                    key: key.0.to_owned(),
+                },
             },
             other => unclear(key.0, other.to_string()),
         })?;
@@ -153,6 +181,8 @@ pub(crate) fn at(seconds: i64) -> SystemTime {
 
 /// What a certificate says about itself.
 struct Facts {
+    subject: String,
+    is_authority: bool,
     alternatives: Vec<String>,
     not_before: i64,
     not_after: i64,
@@ -168,6 +198,8 @@ impl Facts {
             .unwrap_or_default();
         let validity = parsed.validity();
         Ok(Self {
+            subject: parsed.subject().to_string(),
+            is_authority: parsed.is_ca(),
             alternatives,
             not_before: validity.not_before.timestamp(),
             not_after: validity.not_after.timestamp(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::Request;
+use axum::extract::{Path as Part, Request};
 use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, Full};
@@ -24,6 +24,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -155,7 +156,7 @@ pub(crate) struct Running {
     pub(crate) stop: CancellationToken,
     pub(crate) status: Arc<ListenerStatus>,
     pub(crate) certificates: Arc<Certificates>,
-    /// Each permit lets one call to `/held` end.
+    /// Each permit lets one call to `/held` or `/kept` end.
     pub(crate) gate: Arc<Semaphore>,
     pub(crate) task: JoinHandle<Drained>,
 }
@@ -210,6 +211,16 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
             }
         }
     };
+    let keeping = Arc::clone(&gate);
+    let kept = move |request: Request| {
+        let gate = Arc::clone(&keeping);
+        async move {
+            let body = body::read(request, &limits).await.unwrap();
+            gate.acquire().await.unwrap().forget();
+            body.len().to_string()
+        }
+    };
+    let bytes = async |Part(size): Part<usize>| vec![b'x'; size];
     let held = move || {
         let gate = Arc::clone(&gate);
         async move {
@@ -221,6 +232,8 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
         .route("/length", post(length))
         .route("/hello", get(|| async { "hello" }))
         .route("/held", get(held))
+        .route("/kept", post(kept))
+        .route("/bytes/{size}", get(bytes))
 }
 
 /// Dials [`HOST`] at an address, trusting some authorities.
@@ -268,6 +281,15 @@ impl Client {
         let stream = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
+    }
+
+    /// The head and the first bytes of an upload over HTTP/1.
+    pub(crate) async fn begin_upload(&self, announced: usize, sent: usize) -> TlsStream<TcpStream> {
+        let mut stream = self.dial("http/1.1").await.unwrap();
+        let head = format!("POST /length HTTP/1.1\r\nhost: x\r\ncontent-length: {announced}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b'x'; sent]).await.unwrap();
+        stream
     }
 
     pub(crate) async fn http1(&self) -> http1::SendRequest<Full<Bytes>> {

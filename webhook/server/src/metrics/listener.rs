@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use popcell_https::{CertificateStatus, ListenerStatus};
+use popcell_https::{CertificateStatus, ListenerStatus, log};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
@@ -32,12 +32,39 @@ impl Collector for Listening {
             "Requests being answered",
             signed(listener.in_flight.load(Relaxed)),
         )?;
+        gauge(
+            out,
+            "request_memory_bytes",
+            "Memory that requests and answers hold, until they are written",
+            signed(listener.held.load(Relaxed)),
+        )?;
+        counter(
+            out,
+            "log_lines_lost",
+            "Log lines that standard error could not take",
+            log::lost(),
+        )?;
         for (name, help, value) in [
             ("connections_accepted", "Accepted connections", &listener.accepted),
             (
                 "connections_refused",
-                "Connections closed because too many were open",
+                "Connections closed because too many were open and all were being served",
                 &listener.refused,
+            ),
+            (
+                "connections_evicted",
+                "Connections closed because they kept a place or memory from others",
+                &listener.evicted,
+            ),
+            (
+                "connections_unread",
+                "Connections cut because an answer was not read in time",
+                &listener.unread,
+            ),
+            (
+                "requests_without_memory",
+                "Requests answered 429 for want of memory",
+                &listener.no_room,
             ),
             (
                 "connections_silent",

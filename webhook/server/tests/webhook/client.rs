@@ -1,6 +1,6 @@
 //! HTTPS as Karmada's client speaks it, and plain HTTP for the health port.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::body::Bytes;
@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -24,6 +24,7 @@ pub(crate) const HOST: &str = "webhook.popcell.test";
 #[derive(Clone)]
 pub(crate) struct Client {
     address: SocketAddr,
+    from: IpAddr,
     roots: RootCertStore,
 }
 
@@ -67,7 +68,13 @@ impl Client {
         roots
             .add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap())
             .unwrap();
-        Self { address, roots }
+        let from = Ipv4Addr::LOCALHOST.into();
+        Self { address, from, roots }
+    }
+
+    /// The same from another address of this machine.
+    pub(crate) fn calling_from(self, from: IpAddr) -> Self {
+        Self { from, ..self }
     }
 
     pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
@@ -77,7 +84,9 @@ impl Client {
             .with_root_certificates(self.roots.clone())
             .with_no_client_auth();
         config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
-        let stream = TcpStream::connect(self.address).await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((self.from, 0).into())?;
+        let stream = socket.connect(self.address).await?;
         TlsConnector::from(Arc::new(config))
             .connect(ServerName::try_from(HOST).unwrap(), stream)
             .await

@@ -2,11 +2,13 @@
 //! the project's cases.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on ends")]
 
+mod abuse;
 mod client;
 mod clock;
 mod deadlines;
 mod documented;
 mod fixture;
+mod logging;
 mod operation;
 mod process;
 mod room;

@@ -113,6 +113,29 @@ impl Webhook {
         }
     }
 
+    /// The same for lines that are for people: it waits for the health port alone.
+    pub(crate) fn start_text(mut command: Command, address: SocketAddr, health: SocketAddr) -> Self {
+        let log = NamedTempFile::new().unwrap();
+        let stderr = log.reopen().unwrap();
+        let child = command.stderr(stderr).stdout(Stdio::null()).spawn().unwrap();
+        let webhook = Self {
+            child,
+            log,
+            address,
+            health,
+        };
+        let end = Instant::now() + Duration::from_mins(1);
+        while std::net::TcpStream::connect(health).is_err() {
+            assert!(Instant::now() < end, "does not serve: {}", webhook.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        webhook
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill")
@@ -134,9 +157,18 @@ impl Webhook {
         }
     }
 
-    /// All lines so far.
+    /// All lines so far. A thread of the program writes them, a moment after what they are about.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+        let read = || fs::read_to_string(&self.log).unwrap();
+        let mut text = read();
+        loop {
+            std::thread::sleep(Duration::from_millis(50));
+            let later = read();
+            if later.len() == text.len() {
+                return text;
+            }
+            text = later;
+        }
     }
 
     pub(crate) async fn metrics(&self) -> String {

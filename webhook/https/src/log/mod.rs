@@ -1,0 +1,82 @@
+//! Logs of a server: to standard error, filtered by `RUST_LOG`, at `info` without it.
+//!
+//! Invariant: logging never waits, never fails and never panics, whatever standard error is: closed, full, or a pipe that
+//! nobody reads. Lines that cannot be written are counted ([`lost`]) and their number is logged when writing works again.
+
+mod lossy;
+mod shown;
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::IsTerminal;
+use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use lossy::Lossy;
+pub use shown::{LONGEST, Shown, shown};
+
+/// At the end of the process, what was logged last gets so long to be written.
+const FLUSH: Duration = Duration::from_secs(1);
+
+static LOG: OnceLock<Lossy> = OnceLock::new();
+
+/// Installs the log of the process: one JSON object for each line, or lines for people. Panics are logged, too. A second
+/// call does nothing.
+pub fn install(json: bool) {
+    let log = LOG.get_or_init(|| Lossy::start(Box::new(std::io::stderr())));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        // It would print to standard error, and panic where that fails.
+        .log_internal_errors(false)
+        .with_writer(log.clone());
+    let installed = if json {
+        lines.json().flatten_event(true).try_init()
+    } else {
+        lines.with_ansi(std::io::stderr().is_terminal()).try_init()
+    };
+    // Only a test that runs the program twice in one process comes here twice.
+    if installed.is_ok() {
+        std::panic::set_hook(Box::new(panicked));
+    }
+}
+
+/// Lines that could not be written since the start.
+pub fn lost() -> u64 {
+    LOG.get().map_or(0, Lossy::lost)
+}
+
+/// Waits until all that was logged is written, for at most a second. For the end of the process.
+pub fn flush() {
+    if let Some(log) = LOG.get() {
+        log.flush(FLUSH);
+    }
+}
+
+/// Logs an error; it is written whatever `RUST_LOG` filters. For why a process ends.
+pub fn error(program: &str, message: &str) {
+    if tracing::enabled!(tracing::Level::ERROR) {
+        tracing::error!("{message}");
+    } else if let Some(log) = LOG.get() {
+        log.push(format!("{program}: {message}\n").as_bytes());
+    }
+}
+
+/// The standard hook would print to standard error and wait for it.
+fn panicked(info: &PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let place = info.location().map(ToString::to_string).unwrap_or_default();
+    let message = info.payload_as_str().unwrap_or("a panic without a message");
+    let message = format!(
+        "thread '{}' panicked at {place}: {}",
+        thread.name().unwrap_or("unnamed"),
+        shown(message)
+    );
+    error("panic", &message);
+    let backtrace = Backtrace::capture();
+    if let (BacktraceStatus::Captured, Some(log)) = (backtrace.status(), LOG.get()) {
+        log.push(format!("{backtrace}\n").as_bytes());
+    }
+}

@@ -1,0 +1,249 @@
+//! All open connections of a listener, and who has to go when there are too many or too much is held.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::limits::Limits;
+use crate::occupant::Occupant;
+use crate::status::ListenerStatus;
+
+/// The open connections. A connection that is told to end counts no more.
+#[derive(Debug)]
+pub(crate) struct Occupants {
+    most: usize,
+    most_of_one: usize,
+    status: Arc<ListenerStatus>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    next: u64,
+    all: BTreeMap<u64, Arc<Occupant>>,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Which limit a connection would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// Too many in all.
+    All,
+    /// Too many of its address.
+    Address,
+}
+
+impl Occupants {
+    pub(crate) fn new(limits: &Limits, status: Arc<ListenerStatus>) -> Self {
+        Self {
+            most: limits.connections,
+            most_of_one: limits.connections_per_peer,
+            status,
+            open: Mutex::default(),
+        }
+    }
+
+    /// A place for a connection from `address`. Where there is none, the most dispensable connection of the same address,
+    /// or of the address with the most connections, gives up its own: who floods the port replaces itself only.
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<Arc<Occupant>, Full> {
+        let now = Instant::now();
+        let mut open = self.open();
+        let own = open.by_address.get(&address).copied().unwrap_or(0);
+        let (crowd, full) = if own >= self.most_of_one {
+            (Some(address), Full::Address)
+        } else if open.all.len() >= self.most {
+            (open.most_common(), Full::All)
+        } else {
+            return Ok(open.enter(address));
+        };
+        let crowd = crowd.ok_or(full)?;
+        let of_crowd = open.all.values().filter(|one| one.address == crowd);
+        let ranked = of_crowd.filter_map(|one| Some((one.standing(now)?, one)));
+        let victim = ranked
+            .min_by_key(|(standing, _)| *standing)
+            .map(|(_, one)| Arc::clone(one));
+        let victim = victim.ok_or(full)?;
+        self.end(&mut open, &victim);
+        Ok(open.enter(address))
+    }
+
+    /// The connection has ended.
+    pub(crate) fn leave(&self, occupant: &Occupant) {
+        self.open().remove(occupant);
+    }
+
+    /// Ends connections that keep others waiting, the heaviest first, until they have freed so many bytes or none is left.
+    pub(crate) fn free(&self, bytes: usize) {
+        let now = Instant::now();
+        let mut open = self.open();
+        let weights = open.all.values().map(|one| (one.weight(now), Arc::clone(one)));
+        let mut heavy: Vec<_> = weights.filter(|((weight, _), _)| *weight > 0).collect();
+        heavy.sort_unstable_by_key(|((weight, _), _)| std::cmp::Reverse(*weight));
+        let mut freed = 0_usize;
+        for ((_, held), one) in heavy {
+            if freed >= bytes {
+                return;
+            }
+            freed = freed.saturating_add(held);
+            self.end(&mut open, &one);
+        }
+    }
+
+    /// Ends connections whose clients do not take their answers, and asks those to leave that have been quiet for long.
+    pub(crate) fn sweep(&self, write: Duration, idle: Duration) {
+        let now = Instant::now();
+        let mut open = self.open();
+        let unread: Vec<_> = open
+            .all
+            .values()
+            .filter(|one| one.unread(now, write))
+            .cloned()
+            .collect();
+        for one in unread {
+            self.status.unread.fetch_add(1, Relaxed);
+            one.cut.cancel();
+            open.remove(&one);
+        }
+        for one in open.all.values().filter(|one| one.quiet(now, idle)) {
+            one.dismissed.notify_one();
+        }
+    }
+
+    fn end(&self, open: &mut Open, victim: &Occupant) {
+        let evicted = self.status.evicted.fetch_add(1, Relaxed) + 1;
+        if evicted.is_power_of_two() {
+            tracing::warn!(evicted, peer = %victim.address, "too many connections or too much held: closed one that made others wait");
+        }
+        victim.cut.cancel();
+        open.remove(victim);
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn enter(&mut self, address: IpAddr) -> Arc<Occupant> {
+        let number = self.next;
+        self.next += 1;
+        let occupant = Arc::new(Occupant::new(number, address));
+        self.all.insert(number, Arc::clone(&occupant));
+        *self.by_address.entry(address).or_default() += 1;
+        occupant
+    }
+
+    fn remove(&mut self, occupant: &Occupant) {
+        if self.all.remove(&occupant.number).is_none() {
+            return;
+        }
+        if let Some(count) = self.by_address.get_mut(&occupant.address) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&occupant.address);
+            }
+        }
+    }
+
+    fn most_common(&self) -> Option<IpAddr> {
+        self.by_address
+            .iter()
+            .max_by_key(|(_, count)| **count)
+            .map(|(address, _)| *address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::occupant::{PATIENCE, Part, Wait};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn address(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn occupants(connections: usize, connections_per_peer: usize) -> Occupants {
+        let limits = Limits {
+            connections,
+            connections_per_peer,
+            ..Limits::default()
+        };
+        Occupants::new(&limits, Arc::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_more_replaces_who_has_never_asked_then_who_is_idle_and_nobody_who_is_served() {
+        let all = occupants(10, 3);
+        let [served, idle, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
+        served.asked();
+        idle.asked();
+        idle.answered();
+        advance(SECOND).await;
+        let fourth = all.admit(address(1)).unwrap();
+        assert!(fresh.cut.is_cancelled() && !idle.cut.is_cancelled());
+        fourth.asked();
+        let fifth = all.admit(address(1)).unwrap();
+        assert!(idle.cut.is_cancelled());
+        fifth.asked();
+        assert_eq!(all.admit(address(1)).unwrap_err(), Full::Address);
+        all.admit(address(2)).unwrap();
+        all.leave(&served);
+        all.leave(&served);
+        all.admit(address(1)).unwrap();
+        assert_eq!(all.status.evicted.load(Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_port_takes_from_the_address_with_the_most() {
+        let all = occupants(4, 3);
+        let few = all.admit(address(1)).unwrap();
+        advance(SECOND).await;
+        let many = [(); 3].map(|()| all.admit(address(2)).unwrap());
+        all.admit(address(3)).unwrap();
+        assert!(!few.cut.is_cancelled() && many[0].cut.is_cancelled());
+        for one in &many {
+            one.asked();
+        }
+        all.admit(address(2)).unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_heaviest_are_ended_until_enough_is_free() {
+        let all = occupants(10, 10);
+        let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
+        served.asked();
+        let _light = Wait::begin(&light, Part::Upload, 1000);
+        let _heavy = Wait::begin(&heavy, Part::Answer, 2000);
+        advance(PATIENCE).await;
+        let _young = Wait::begin(&young, Part::Answer, 1_000_000);
+        all.free(1500);
+        assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
+        all.free(1500);
+        assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sweep_cuts_the_unread_and_dismisses_the_quiet() {
+        let all = occupants(10, 10);
+        let [unread, quiet, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
+        let _answer = Wait::begin(&unread, Part::Answer, 1);
+        quiet.asked();
+        quiet.answered();
+        advance(SECOND).await;
+        all.sweep(2 * SECOND, 2 * SECOND);
+        assert!(!unread.cut.is_cancelled());
+        advance(SECOND).await;
+        all.sweep(2 * SECOND, 2 * SECOND);
+        assert!(unread.cut.is_cancelled() && !fresh.cut.is_cancelled());
+        quiet.dismissed.notified().await;
+        assert_eq!(all.status.unread.load(Relaxed), 1);
+    }
+}

@@ -1,0 +1,244 @@
+//! F18: clients that take all they can get, from many addresses, and a correct caller beside them from one of those.
+//!
+//! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::http::Request;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+use tokio::time::{interval, sleep, timeout};
+
+use crate::client::{Client, HOST};
+use crate::fixture::{UID, object, request, request_about};
+use crate::process::{Webhook, World};
+
+/// What a pod of the webhook may use.
+const MEMORY: u64 = 512 * 1024 * 1024;
+/// The correct caller waits so long for each answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// After an end that was not the abuser's will.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// So large is a test, and so long.
+#[derive(Clone, Copy)]
+struct Scale {
+    part: usize,
+    time: Duration,
+}
+
+impl Scale {
+    fn now() -> Self {
+        if std::env::var("POPCELL_ABUSE").is_ok_and(|scale| scale == "full") {
+            return Self {
+                part: 1,
+                time: Duration::from_mins(1),
+            };
+        }
+        Self {
+            part: 4,
+            time: Duration::from_secs(4),
+        }
+    }
+}
+
+/// Starts `number` abusers, calls correctly each second meanwhile, small and large, and looks at the memory at the end.
+async fn withstands<F>(name: &str, number: usize, abuse: impl Fn(Client, Arc<AtomicUsize>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let scale = Scale::now();
+    let world = World::new(&["misbehaving"]);
+    let webhook = world.start(&[]);
+    let (client, reached) = (world.client(&webhook), Arc::<AtomicUsize>::default());
+    let mut abusers = JoinSet::new();
+    for index in 0..(number / scale.part).max(8) {
+        let from = [127, 0, 0, 1 + u8::try_from(index % 8).unwrap()];
+        abusers.spawn(abuse(client.clone().calling_from(from.into()), Arc::clone(&reached)));
+    }
+    let padding = "x".repeat(200_000);
+    let (mut slowest, mut calls) = (Duration::ZERO, 0);
+    let (began, mut seconds) = (Instant::now(), interval(Duration::from_secs(1)));
+    while began.elapsed() < scale.time {
+        seconds.tick().await;
+        for size in [0, padding.len()] {
+            let mut object = object("Misbehaving", "");
+            object["spec"] = json!(padding[..size]);
+            let body = request_about("InterpretHealth", "Misbehaving", &object);
+            let asked = Instant::now();
+            let reply = timeout(PATIENCE, client.post("?timeout=5s", body)).await;
+            let reply = reply.unwrap_or_else(|_| panic!("{name}: no answer to {size} bytes within {PATIENCE:?}"));
+            assert!(reply.is_successful(), "{name}: {size} bytes: {reply:?}");
+            slowest = slowest.max(asked.elapsed());
+            calls += 1;
+        }
+    }
+    let peak = status(&webhook, "VmHWM");
+    let (evicted, held) = (
+        webhook.metric("popcell_connections_evicted_total").await,
+        webhook.metric("popcell_request_memory_bytes").await,
+    );
+    println!(
+        "{name}: {calls} correct calls in {:.0?}, slowest {slowest:.0?}; peak {} MiB; {} reached, {evicted} evicted, {} MiB \
+         held at the end",
+        began.elapsed(),
+        peak >> 20,
+        reached.load(Ordering::Relaxed),
+        held >> 20,
+    );
+    assert!(reached.load(Ordering::Relaxed) > 0, "{name}: the abuse was none");
+    assert!(peak < MEMORY, "{name}: {} MiB", peak >> 20);
+}
+
+/// A figure of /proc/PID/status, in bytes.
+fn status(webhook: &Webhook, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/status", webhook.pid())).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+    kib * 1024
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_unfinished_heads() {
+    withstands("2,000 unfinished heads of 400 KB", 2000, |client, reached| async move {
+        let head = [b"GET /interpret HTTP/1.1\r\nhost: x\r\nx: ".as_slice(), &[b'x'; 16_000]].concat();
+        loop {
+            if let Ok(mut stream) = client.dial("http/1.1").await {
+                let mut sent = 0;
+                while sent < 400_000 && stream.write_all(&head[..]).await.is_ok() {
+                    sent += head.len();
+                    reached.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(stream.read(&mut [0; 1024]).await);
+            }
+            sleep(AGAIN).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_many_bodies_on_few_http2_connections() {
+    let abuse = |client: Client, reached: Arc<AtomicUsize>| async move {
+        loop {
+            let Ok(stream) = client.dial("h2").await else {
+                sleep(AGAIN).await;
+                continue;
+            };
+            let io = TokioIo::new(stream);
+            let Ok((mut sender, connection)) = http2::handshake(TokioExecutor::new(), io).await else {
+                continue;
+            };
+            let mut streams = JoinSet::new();
+            for _ in 0..200 {
+                let piece = Frame::data(Bytes::from(vec![b'x'; 60_000]));
+                let pieces = futures::stream::iter([Ok::<_, std::io::Error>(piece)]);
+                let endless = futures::StreamExt::chain(pieces, futures::stream::pending());
+                let body = StreamBody::new(endless);
+                let request = Request::post(format!("https://{HOST}/interpret")).body(body).unwrap();
+                if sender.ready().await.is_err() {
+                    break;
+                }
+                reached.fetch_add(1, Ordering::Relaxed);
+                streams.spawn(sender.send_request(request));
+            }
+            drop(connection.await);
+            sleep(AGAIN).await;
+        }
+    };
+    withstands("25 HTTP/2 connections with 200 bodies of 60 KB", 25 * 4, abuse).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_answers_that_nobody_reads() {
+    let name = "x".repeat(2_100_000);
+    let body: Bytes = format!(
+        r#"{{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{{"uid":"{UID}","kind":{{"group":"tests.popcell.dev","version":"v1","kind":"Misbehaving"}},"name":"a","namespace":"ns","operation":"AggregateStatus","object":{},"aggregatedStatus":[{{"clusterName":"{name}","status":{{}}}}]}}}}"#,
+        object("Misbehaving", "")
+    )
+    .into();
+    withstands("200 unread answers of 2.9 MB", 200, move |client, reached| {
+        let body = body.clone();
+        async move {
+            loop {
+                if let Ok(stream) = client.dial("http/1.1").await {
+                    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+                    let connection = tokio::spawn(connection);
+                    let request = Request::post("/interpret?timeout=10s").header("host", HOST);
+                    let asked = sender
+                        .send_request(request.body(Full::new(body.clone())).unwrap())
+                        .await;
+                    if let Ok(mut response) = asked
+                        && response.status() == 200
+                    {
+                        reached.fetch_add(1, Ordering::Relaxed);
+                        // Takes a first piece and no other.
+                        drop(response.body_mut().frame().await);
+                        let _body = response;
+                        sleep(Duration::from_secs(40)).await;
+                    }
+                    connection.abort();
+                }
+                sleep(AGAIN).await;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_idle_chunked_uploads() {
+    withstands("idle chunked uploads", 32, |client, reached| async move {
+        loop {
+            if let Ok(mut stream) = client.dial("http/1.1").await {
+                let head = format!("POST /interpret HTTP/1.1\r\nhost: {HOST}\r\ntransfer-encoding: chunked\r\n\r\n");
+                let chunk = format!("186a0\r\n{}\r\n", "x".repeat(100_000));
+                if stream.write_all(head.as_bytes()).await.is_ok() && stream.write_all(chunk.as_bytes()).await.is_ok() {
+                    reached.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(stream.read(&mut [0; 1024]).await);
+            }
+            sleep(AGAIN).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_idle_http2_connections() {
+    withstands("2,048 idle HTTP/2 connections", 2048, |client, reached| async move {
+        loop {
+            if let Ok(stream) = client.dial("h2").await
+                && let Ok((mut sender, connection)) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await
+            {
+                let connection = tokio::spawn(connection);
+                let body = Full::new(Bytes::from(request("InterpretHealth", "")));
+                let request = Request::post(format!("https://{HOST}/interpret")).body(body).unwrap();
+                if sender.send_request(request).await.is_ok() {
+                    reached.fetch_add(1, Ordering::Relaxed);
+                }
+                drop(connection.await);
+            }
+            sleep(AGAIN).await;
+        }
+    })
+    .await;
+}
+
+/// A port that is free now.
+pub(crate) fn free() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
