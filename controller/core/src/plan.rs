@@ -12,7 +12,7 @@ use std::time::Duration;
 use json_patch::{Patch as JsonPatch, PatchOperation};
 use popcell_api::kind::{Kind, Scope};
 
-use crate::object::{Fields, Object};
+use crate::object::{Excess, Fields, Object};
 pub(crate) use event::cut;
 pub use event::{EVENT_NOTE_BYTES, Event, Severity};
 pub use proof::Proof;
@@ -274,6 +274,8 @@ pub enum Note {
         /// JSON pointer of the field.
         path: String,
     },
+    /// The object has too much of something: it is not carried further, and what was carried of it stays.
+    Excess(Target, Excess),
     /// A terminating object must go first.
     WaitsFor(Target),
     /// An orphan was found and not deleted (design.md 7.5-14).
@@ -355,6 +357,14 @@ impl Plan {
     pub fn dropped(why: &'static str) -> Self {
         Self {
             notes: vec![Note::Dropped(why)],
+            ..Self::default()
+        }
+    }
+
+    /// A plan that leaves everything as it is, because an object has too much of something.
+    pub(crate) fn exceeded(target: Target, excess: Excess) -> Self {
+        Self {
+            notes: vec![Note::Excess(target, excess)],
             ..Self::default()
         }
     }

@@ -25,6 +25,10 @@ pub fn of(reason: &str) -> u8 {
 pub fn needs_an_edit(reason: &str) -> bool {
     matches!(
         reason,
-        reasons::INVALID_CITY_CODE | reasons::CITY_CODE_CONFLICT | reasons::NAME_CONFLICT | INVALID_NAME
+        reasons::INVALID_CITY_CODE
+            | reasons::CITY_CODE_CONFLICT
+            | reasons::NAME_CONFLICT
+            | reasons::LIMIT_EXCEEDED
+            | INVALID_NAME
     )
 }

@@ -62,6 +62,9 @@ enum Verdict<'a> {
 /// without our doing.
 pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, removed: bool) -> Plan {
     let plane = Plane::Project(seen.project.id.to_owned());
+    if let Some(excess) = copy.excess() {
+        return Plan::exceeded(Target::of(&Plane::Hub, kind::INSTANCE, copy), excess);
+    }
     let (owner, namespace) = match judge(seen, copy) {
         Verdict::Shown { owner, namespace } => (owner, namespace),
         Verdict::Dropped(why) => return Plan::dropped(why),

@@ -40,6 +40,11 @@ pub const CITY_CODE_CONFLICT: &str = "CityCodeConflict";
 /// Another Workload, or another placement, has the WorkloadDeployment of that name.
 pub const NAME_CONFLICT: &str = "NameConflict";
 
+// What exceeds a limit of the controller.
+
+/// Available=False where nothing runs, ReplicasReady=False: it nests too deeply, or is too large, and is not carried further.
+pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
+
 // Instance: Ready, Available, Programmed.
 
 /// Nobody has looked yet.

@@ -12,13 +12,14 @@ mod template;
 mod tests;
 
 use jiff::Timestamp;
-use popcell_api::conditions::reasons;
+use popcell_api::conditions::{self as types, reasons};
 use popcell_api::{annotations, finalizers, gates, kind};
 use serde_json::{Value, json};
 
+use crate::conditions::Condition;
 use crate::edit::{self, Edit};
 use crate::names;
-use crate::object::{Fields, Object};
+use crate::object::{Excess, Fields, Object};
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
 use crate::remote::HELD_BY_OTHERS;
@@ -100,6 +101,9 @@ impl<'a> Pass<'a> {
             self.plan.actions.extend(edit.action());
             return self.plan;
         }
+        if let Some(excess) = deployment.excess() {
+            return self.exceeded(excess);
+        }
         let Some(template) = Template::of(deployment) else {
             return self.unreadable("/spec/template/spec");
         };
@@ -164,6 +168,25 @@ impl<'a> Pass<'a> {
             reason: reason.to_owned(),
             message,
         });
+        self.plan
+    }
+
+    /// It has too much of something: nothing is made of it, and what runs goes on.
+    fn exceeded(mut self, excess: Excess) -> Plan {
+        let deployment = self.deployment;
+        let message = format!(
+            "WorkloadDeployment {} {excess}: its Instances stay as they are; make it smaller",
+            deployment.name()
+        );
+        let target = Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment);
+        self.plan.notes.push(Note::Excess(target, excess));
+        if self.ours.is_empty() {
+            return self.refuse(reasons::LIMIT_EXCEEDED, message);
+        }
+        let told = Condition::new(types::REPLICAS_READY, false, reasons::LIMIT_EXCEEDED, message);
+        let observed = deployment.int("/status/observedGeneration");
+        let status = Value::Object(paused::told_instead(deployment, &told, observed, self.seen.now));
+        self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         self.plan
     }
 

@@ -171,6 +171,10 @@ impl<'a> Template<'a> {
 
     /// How an Instance stands to the template.
     pub(super) fn compare(&self, ordinal: i64, instance: &Object) -> Likeness {
+        // What cannot be seen is no reason to replace it.
+        if instance.excess().is_some() {
+            return Likeness::Same;
+        }
         let stamped = stamped(instance);
         if stamped == Some(&self.hash) {
             return Likeness::Same;

@@ -166,6 +166,12 @@ impl<'a> Pass<'a> {
         let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         let mut edit = self.stamped(existing);
         let spec = self.spec();
+        // Of one whose status is too large the spec is not kept; it is of the generation that was written with it.
+        let [_, (key, generation)] = self.stamps();
+        if existing.excess().is_some() && existing.annotation(key) == Some(&generation) {
+            self.plan.actions.extend(edit.action());
+            return;
+        }
         if self.seen.ledger.explains(&target, &spec, existing.at("/spec")) {
             self.plan.notes.push(Note::Skew(target));
         } else {

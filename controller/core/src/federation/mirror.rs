@@ -122,6 +122,25 @@ pub(super) fn beside(project: &Object, hub: Option<&Object>, condition: &Conditi
     status
 }
 
+/// A status, or the project's own where there is none to show, with what stops its way: in ReplicasReady, whatever runs, and
+/// in Available where nothing does.
+pub(super) fn stopped(project: &Object, shown: Option<Value>, reason: &str, message: &str, now: Timestamp) -> Value {
+    let told = |type_| Condition::new(type_, false, reason, message.to_owned());
+    let mut status = shown.unwrap_or_else(|| overlay(project, &told(types::REPLICAS_READY), now));
+    let observed = project.int("/status/observedGeneration");
+    let available = conditions::find(&status, types::AVAILABLE);
+    let serves = available.is_some_and(|one| conditions::text(one, "status") == "True");
+    let mut list = conditions::all(&status).to_vec();
+    let types = [types::REPLICAS_READY, types::AVAILABLE];
+    for type_ in types.into_iter().take(if serves { 1 } else { 2 }) {
+        conditions::put(&mut list, told(type_).render(project.at("/status"), observed, now));
+    }
+    if let Some(fields) = status.as_object_mut() {
+        fields.insert("conditions".to_owned(), json!(list));
+    }
+    status
+}
+
 /// Nothing runs: zero counts, and no condition but this one.
 fn zeros(project: &Object, condition: &Condition, now: Timestamp) -> Value {
     let mut status = Map::new();

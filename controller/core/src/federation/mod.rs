@@ -32,7 +32,7 @@ use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::ledger::Ledger;
 use crate::names;
-use crate::object::{Fields, Object};
+use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
 use crate::{paused, policy, transitions};
@@ -120,6 +120,9 @@ impl<'a> Pass<'a> {
         if deployment.deleting() {
             return self.finalise();
         }
+        if let Some(excess) = deployment.excess() {
+            return self.exceeded(excess);
+        }
         if !deployment.has_finalizer(finalizers::FEDERATOR) {
             let edit =
                 Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).with_finalizer(finalizers::FEDERATOR);
@@ -189,7 +192,19 @@ impl<'a> Pass<'a> {
 
     /// The plan with what the hub says.
     fn mirrored(mut self, hub: &Hub<'a>, made: Option<&Object>) -> Plan {
-        let (status, requeue) = mirror::status(self.seen.deployment, made, hub.binding, self.seen.now);
+        let deployment = self.seen.deployment;
+        if let Some((made, excess)) = made.and_then(|made| Some((made, made.excess()?))) {
+            let message = format!(
+                "What city {} reports of WorkloadDeployment {} {excess}: it is not shown",
+                deployment.text("/spec/cityCode").unwrap_or_default(),
+                deployment.name()
+            );
+            let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, made);
+            self.plan.notes.push(Note::Excess(target, excess));
+            let status = mirror::stopped(deployment, None, reasons::LIMIT_EXCEEDED, &message, self.seen.now);
+            return self.with_status(status);
+        }
+        let (status, requeue) = mirror::status(deployment, made, hub.binding, self.seen.now);
         if let Some(delay) = requeue {
             self.plan.requeue_within(delay);
         }
@@ -247,6 +262,28 @@ impl<'a> Pass<'a> {
             self.plan.actions.extend(edit.action());
         }
         self.plan
+    }
+
+    /// It has too much of something: nothing of it is carried, and what was carried before runs on.
+    fn exceeded(mut self, excess: Excess) -> Plan {
+        let deployment = self.seen.deployment;
+        let message = format!(
+            "WorkloadDeployment {} {excess}: it is not carried to its city; make it smaller",
+            deployment.name()
+        );
+        let shown = match (self.seen.hub, self.seen.namespace) {
+            (Observed::Known(hub), Observed::Known(Some(namespace))) => self
+                .mine(&hub, &names::hub_namespace(namespace.uid()))
+                .and_then(|made| mirror::status(deployment, Some(made), hub.binding, self.seen.now).0),
+            _ => None,
+        };
+        self.plan.notes.push(Note::Excess(self.target(), excess));
+        self.plan.terminal = Some(Terminal {
+            reason: reasons::LIMIT_EXCEEDED.to_owned(),
+            message: message.clone(),
+        });
+        let status = mirror::stopped(deployment, shown, reasons::LIMIT_EXCEEDED, &message, self.seen.now);
+        self.with_status(status)
     }
 
     fn terminal(mut self, reason: &'static str, message: String) -> Plan {

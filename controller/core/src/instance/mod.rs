@@ -18,7 +18,7 @@ use popcell_api::{finalizers, gates, kind};
 use crate::edit::Edit;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Plan, Plane};
+use crate::plan::{Action, Plan, Plane, Target};
 use draft::Draft;
 
 mod answer;
@@ -85,6 +85,9 @@ pub enum Quota<'a> {
 /// What is to be done for the Instance.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let instance = seen.instance;
+    if let Some(excess) = instance.excess() {
+        return Plan::exceeded(Target::of(&Plane::Cell, kind::INSTANCE, instance), excess);
+    }
     let mut plan = Plan::default();
     let mut draft = Draft::of(instance, seen.now);
     let mut edit = Edit::by_value(&Plane::Cell, kind::INSTANCE, instance).without_finalizers(&UPSTREAMS);

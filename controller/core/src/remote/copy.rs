@@ -104,6 +104,11 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let behind = Behind::of(seen.name, seen.instance, seen.deployments);
     let bond = copy.map(|copy| bond(seen, copy));
     match (copy, bond, behind) {
+        (_, _, Behind::Instance(instance)) if instance.excess().is_some() => {
+            instance.excess().map_or_else(Plan::default, |excess| {
+                Plan::exceeded(Target::of(&Plane::Cell, kind::INSTANCE, instance), excess)
+            })
+        }
         (None, _, Behind::Instance(instance)) => create(seen, instance),
         (Some(copy), _, Behind::Instance(_)) if copy.deleting() => noted(Note::WaitsFor(target(copy))),
         (Some(copy), Some(Bond::Foreign), Behind::Instance(_)) => foreign(target(copy)),

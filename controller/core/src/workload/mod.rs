@@ -22,7 +22,7 @@ use popcell_api::{finalizers, kind, labels};
 use crate::bindings::usable_cities;
 use crate::edit::Edit;
 use crate::ledger::Ledger;
-use crate::object::{Fields, Object};
+use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target, Terminal};
@@ -128,6 +128,9 @@ impl<'a> Pass<'a> {
             self.plan.actions.extend(edit.action());
             return self.plan;
         }
+        if let Some(excess) = workload.excess() {
+            return self.exceeded(excess);
+        }
         let slots = match desired::slots(workload) {
             Ok(slots) => slots,
             Err(unreadable) => return self.unreadable(unreadable),
@@ -164,6 +167,21 @@ impl<'a> Pass<'a> {
             self.plan.actions.extend(edit.action());
         }
         self.plan
+    }
+
+    /// It has too much of something: its WorkloadDeployments stay as they are, and run on.
+    fn exceeded(mut self, excess: Excess) -> Plan {
+        let target = Target::of(&self.plane, kind::WORKLOAD, self.seen.workload);
+        let message = format!(
+            "Workload {} {excess}: its WorkloadDeployments stay as they are; make it smaller",
+            self.seen.workload.name()
+        );
+        self.plan.notes.push(Note::Excess(target, excess));
+        self.plan.terminal = Some(Terminal {
+            reason: reasons::LIMIT_EXCEEDED.to_owned(),
+            message: message.clone(),
+        });
+        self.report(&[], &status::Report::blocked(reasons::LIMIT_EXCEEDED, message))
     }
 
     fn unreadable(mut self, unreadable: Unreadable) -> Plan {

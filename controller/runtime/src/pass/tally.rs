@@ -99,6 +99,9 @@ fn tell(note: &Note) {
         Note::Undecodable { target, path } => {
             warn!(%target, path, "a field that is needed cannot be read: correct the object");
         }
+        Note::Excess(target, excess) => {
+            warn!(%target, %excess, "an object exceeds a limit: it is not carried further; make it smaller");
+        }
         Note::Orphan(target) => {
             warn!(%target, "nobody stands behind this object, and it is left: see `popcell orphans`");
         }
@@ -127,6 +130,7 @@ fn is_counted(note: &Note) -> bool {
     matches!(
         note,
         Note::Foreign(_)
+            | Note::Excess(..)
             | Note::Orphan(_)
             | Note::AnotherServer { .. }
             | Note::Twins { .. }
