@@ -34,6 +34,23 @@ pub(crate) fn object(value: Value) -> Object {
     serde_json::from_value(value).unwrap()
 }
 
+/// The same object with something in `spec` or `status` that nests so deeply, as it is kept of what a server sends.
+pub(crate) fn deepened(object: &Object, field: &str, levels: usize) -> Object {
+    let mut marked = object.clone();
+    marked.data[field]["deep"] = serde_json::json!("here");
+    let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let text = serde_json::to_string(&marked).unwrap().replace("\"here\"", &deep);
+    let mut object = Object::read(&text).unwrap();
+    if let Some(excess) = object.excess() {
+        let kept: &[&str] = match field {
+            "spec" => &["/spec/cityCode", "/spec/workloadRef", "/status"],
+            _ => &["/spec"],
+        };
+        object.exceeds(excess, kept);
+    }
+    object
+}
+
 fn key(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Key {
     (plane.clone(), kind.kind, namespace.to_owned(), name.to_owned())
 }
@@ -172,6 +189,9 @@ impl World {
         let mut whole = serde_json::to_value(&old).unwrap();
         json_patch::patch(&mut whole, &patch.patch).unwrap_or_else(|error| panic!("{patch}: {error}"));
         let mut new: Object = serde_json::from_value(whole).unwrap();
+        if let Some(excess) = old.excess() {
+            new.exceeds(excess, &["/spec", "/status"]);
+        }
         if patch.status {
             assert_eq!(new.metadata, old.metadata);
             assert_eq!(new.at("/spec"), old.at("/spec"));

@@ -1,5 +1,6 @@
 mod cities;
 mod identity;
+mod limits;
 mod status;
 
 use super::*;

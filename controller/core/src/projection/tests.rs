@@ -304,3 +304,17 @@ fn d12_warnings_are_repeated_at_transitions_only() {
     let plan = with(&world, |seen| show(seen, copy, None, true));
     assert!(plan.events[0].note.contains("restartedAt"));
 }
+
+#[test]
+fn a_copy_that_exceeds_a_limit_is_not_shown_and_nothing_is_swept_for_it() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    let before = shown(&world, "web-0").cloned();
+    assert!(before.is_some());
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        *one = crate::testing::deepened(one, "spec", 200);
+    });
+    world.settle(|world| pass(world, "web-0"));
+    assert_eq!(shown(&world, "web-0"), before.as_ref());
+    assert!(sweeping(&world).is_quiet());
+}

@@ -381,3 +381,26 @@ fn c24_unknown_stores_stop_new_work_and_delete_nothing() {
     });
     assert!(unknown.is_quiet());
 }
+
+#[test]
+fn a_workload_that_exceeds_a_limit_leaves_its_deployments_as_they_are_and_says_so() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    world.settle(decide_in);
+    let before: Vec<Object> = world
+        .list(&Plane::Project("p".to_owned()), kind::WORKLOAD_DEPLOYMENT)
+        .into_iter()
+        .cloned()
+        .collect();
+    edit(&mut world, |one| *one = testing::deepened(one, "spec", 122));
+    world.settle(decide_in);
+    let now: Vec<Object> = world
+        .list(&Plane::Project("p".to_owned()), kind::WORKLOAD_DEPLOYMENT)
+        .into_iter()
+        .cloned()
+        .collect();
+    assert_eq!(now, before);
+    let (_, reason, message) = available(&status(&world));
+    assert_eq!(reason, "LimitExceeded");
+    assert!(message.contains("nests 124 levels deep, the limit is 64"), "{message}");
+    assert!(decide_in(&world).is_quiet());
+}

@@ -352,3 +352,20 @@ fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
         assert!(copy_of(&world, "web-0").is_none(), "{what}");
     }
 }
+
+#[test]
+fn an_instance_that_exceeds_a_limit_is_not_copied_and_its_copy_stays() {
+    let mut world = world();
+    let deep = crate::testing::deepened(&instance("web-0"), "status", 200);
+    world.put(&Plane::Cell, kind::INSTANCE, deep.clone());
+    settle(&mut world, "web-0");
+    assert!(copy_of(&world, "web-0").is_none());
+    assert!(matches!(pass(&world, "web-0").notes.as_slice(), [Note::Excess(..)]));
+
+    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+    settle(&mut world, "web-0");
+    let before = copy_of(&world, "web-0").cloned();
+    world.put(&Plane::Cell, kind::INSTANCE, deep);
+    settle(&mut world, "web-0");
+    assert_eq!(copy_of(&world, "web-0"), before.as_ref());
+}
