@@ -18,7 +18,7 @@ use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
-use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
+use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
 use crate::pass::Runner;
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, client, of_source};
@@ -83,13 +83,14 @@ impl Controllers {
         let projects_again = discovery.as_ref().map(|found| found.discovery.again());
         let mut checks = Vec::new();
         let mut tasks = JoinSet::new();
+        let patience = Patience::of(settings.webhook.is_some());
         if let Some(teller) = teller {
             tasks.spawn(teller.run());
         }
         if let Some(cell) = cell {
             metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
             planes.engage(&Plane::Cell, None).await?;
-            checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell));
+            checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell, patience));
             tasks.spawn(engage(cell, Arc::clone(&world)));
         }
         if !settings.controllers.management {
@@ -104,17 +105,17 @@ impl Controllers {
         }
         if hub {
             planes.engage(&Plane::Hub, None).await?;
-            checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub));
+            checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, patience));
         }
         if let Some(found) = discovery {
-            checks.extend(found.checks(metrics));
+            checks.extend(found.checks(metrics, patience));
             let guarding = Arc::clone(&world);
             let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
             tasks.spawn(found.discovery.guarded(guard).run(planes));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
             planes.engage(&project, None).await?;
-            checks.push(plane_synced("project-synced", planes, project));
+            checks.push(plane_synced("project-synced", planes, project, patience));
         }
         Ok(Self {
             world,
@@ -246,11 +247,14 @@ struct Found {
 }
 
 impl Found {
-    fn checks(&self, metrics: &Metrics) -> [Check; 2] {
+    fn checks(&self, metrics: &Metrics, patience: Patience) -> [Check; 2] {
         let progress = self.discovery.progress();
         let watched = Arc::clone(&progress);
         metrics.before_scrape(Box::new(move |metrics| observe_discovery(metrics, &watched)));
-        [discovery_synced(self.discovery.store()), projects_engaged(progress)]
+        [
+            discovery_synced(self.discovery.store(), patience),
+            projects_engaged(progress, patience),
+        ]
     }
 }
 
