@@ -191,6 +191,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "overflow")]
+    async fn a_worker_that_panics_beside_its_pass_ends_the_queue() {
+        let queue = queue(1);
+        queue.add(key("a"));
+        // A time that no clock has: the queue panics after the pass, and the key would never come again.
+        let running = queue.run(async |_| Verdict::After(Duration::MAX), CancellationToken::new());
+        tokio::time::timeout(Duration::from_mins(1), running).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_stop_waits_for_passes_that_run() {
         let queue = queue(1);
         queue.add(key("a"));
