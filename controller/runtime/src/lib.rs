@@ -19,6 +19,7 @@ pub mod pass;
 pub mod planes;
 pub mod queue;
 pub mod reconcilers;
+mod required;
 mod run;
 mod spread;
 pub mod times;

@@ -15,6 +15,7 @@ mod heals;
 mod idle;
 mod lists;
 mod namespaces;
+mod noisy;
 mod odd_deletions;
 mod outages;
 mod partition;
@@ -96,6 +97,7 @@ fn faults(suite: Suite<World>) -> Suite<World> {
         .test("outages::c36_a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
         .test("outages::c36_a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
         .test("broken::c22_c27_c35_projects_that_do_not_answer_harm_no_other", Alone, broken::beside_others)
+        .test("noisy::objects_that_no_server_accepts_delay_no_other_namespace", Alone, noisy::beside_others)
         .test("lists::c24_a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
 }
 

@@ -165,12 +165,13 @@ impl World {
         self.spec.clone()
     }
 
-    /// Takes the Lease away that ended controllers have left, so that the next one need not wait for its end.
+    /// Releases the Lease that ended controllers have left, so that the next one need not wait for its end.
     pub(crate) async fn without_lease(&self) -> Result<()> {
         let infra = self.lab.plane(INFRA).await?;
         for lease in infra.list(LEASE, Some(users::NAMESPACE), "").await? {
             let name = lease.metadata.name.unwrap_or_default();
-            infra.delete(LEASE, Some(users::NAMESPACE), &name).await?;
+            let free = json!({ "spec": { "holderIdentity": "" } });
+            infra.merge(LEASE, Some(users::NAMESPACE), &name, &free).await?;
         }
         Ok(())
     }

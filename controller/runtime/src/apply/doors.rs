@@ -139,6 +139,11 @@ impl Doors {
     /// Whatever a plane refused, it may accept it now.
     pub(super) fn open(&mut self, plane: &Plane) {
         self.places.retain(|place, _| place.plane != *plane);
+    }
+
+    /// Forgets a plane that is disengaged.
+    pub(super) fn retire(&mut self, plane: &Plane) {
+        self.open(plane);
         self.resting.retain(|(place, _), _| place.plane != *plane);
     }
 
@@ -376,5 +381,11 @@ mod tests {
         };
         doors.answered(&place, &refused(&one, busy), now + seconds(31));
         assert_eq!(doors.ask(&place, "one", now + seconds(31)), None);
+        // A list that is read anew changes nothing about it.
+        let plane = Plane::Project("p".to_owned());
+        doors.open(&plane);
+        assert!(doors.ask(&place, "two", now + seconds(31)).is_some());
+        doors.retire(&plane);
+        assert_eq!(doors.ask(&place, "two", now + seconds(31)), None);
     }
 }

@@ -101,11 +101,10 @@ impl Refusal {
     /// Whether the server may be in trouble, rather than the request: a probe has to say
     /// ([`crate::breaker::Breaker::failed`]).
     pub fn may_be_the_server(&self) -> bool {
-        match self {
-            Self::Busy { .. } | Self::Silent(_) | Self::TimedOut(_) | Self::Unreadable(_) => true,
-            Self::NotFound { .. } | Self::Changed(_) | Self::Admission { .. } => false,
-            Self::Refused { .. } | Self::Unsendable(_) => false,
-        }
+        matches!(
+            self,
+            Self::Busy { .. } | Self::Silent(_) | Self::TimedOut(_) | Self::Unreadable(_)
+        )
     }
 
     /// How long the server itself wants to be left alone: it has refused before it looked at the object, so the wish is for

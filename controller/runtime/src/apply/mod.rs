@@ -166,7 +166,7 @@ impl Applier {
     /// A plane that was disengaged takes its memory along.
     pub fn retire(&self, plane: &Plane) {
         lock(&self.breaker).retire(plane);
-        lock(&self.doors).open(plane);
+        lock(&self.doors).retire(plane);
         lock(&self.brakes).forget(plane);
         lock(&self.ledger).forget_plane(plane);
         self.projections.retire(plane);

@@ -122,10 +122,11 @@ impl Applier {
             breaker.failed(server, Some(rest), now);
         }
         if breaker.probed(server, refusal.is_none(), now) {
-            match refusal {
-                Some(refusal) => warn!(%server, %refusal, "circuit breaker opened: the server is unreachable; it is \
-                    probed every {} s", PROBE.as_secs()),
-                None => info!(%server, "circuit breaker closed: the server is reachable"),
+            if let Some(refusal) = refusal {
+                let seconds = PROBE.as_secs();
+                warn!(%server, %refusal, "circuit breaker opened: the server is unreachable, probed every {seconds} s");
+            } else {
+                info!(%server, "circuit breaker closed: the server is reachable");
             }
         }
     }

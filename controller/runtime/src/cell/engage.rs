@@ -1,6 +1,7 @@
 //! Which planes a cell engages beside its own: the hub, and projects that may hold its claims.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Learns who this cell is, then keeps other planes engaged. Runs for ever: drop the future to end it.
 pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
     if !cell.is_remote() {
-        return;
+        return pending().await;
     }
     learn(&cell, &world).await;
     if cell.hub
@@ -31,7 +32,7 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
         warn!(error = chain(&error), "the hub is not engaged");
     }
     if !cell.quota {
-        return;
+        return pending().await;
     }
     let levelled = async {
         loop {

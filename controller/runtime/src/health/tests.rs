@@ -44,8 +44,8 @@ async fn d7_1_upstreams_probes_and_scrapers_find_what_they_ask_for() {
 async fn d7_3_who_waits_for_projects_says_so_and_does_not_wait_twice() {
     let (projects, progress) = (Arc::<Store>::default(), Arc::<Progress>::default());
     let checks = vec![
-        discovery_synced(Arc::clone(&projects)),
-        projects_engaged(Arc::clone(&progress)),
+        discovery_synced(Arc::clone(&projects), Patience::ENDLESS),
+        projects_engaged(Arc::clone(&progress), Patience::ENDLESS),
     ];
     let health = serve(checks, Metrics::new()).await;
     let waits = "projects-engaged: the projects of the first list are not engaged yet\n";
@@ -70,7 +70,7 @@ async fn d7_3_who_waits_for_projects_says_so_and_does_not_wait_twice() {
 #[tokio::test]
 async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
     let planes = silent();
-    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub);
+    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::ENDLESS);
     let health = serve(vec![check], Metrics::new()).await;
     let missing = |text: &str| assert_eq!(get(health.address(), "/readyz"), (503, format!("hub-synced: {text}\n")));
     missing("the hub is not engaged");
@@ -88,4 +88,32 @@ async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
         list_nothing(&store(&planes, &Plane::Hub, *kind));
     }
     assert_eq!(get(health.address(), "/readyz").0, 200);
+}
+
+#[tokio::test]
+async fn a_replica_that_reviews_does_not_wait_for_ever_for_a_plane_that_cannot_be_read() {
+    let planes = silent();
+    planes.engage(&Plane::Hub, None).await.unwrap();
+    let unreadable = || {
+        for interest in HUB {
+            let trouble = "failed to watch: expected value at line 1 column 1".to_owned();
+            store(&planes, &Plane::Hub, interest.kind).lose(trouble);
+        }
+    };
+    unreadable();
+    for (reviews, seconds, status) in [(true, 0, 200), (true, 60, 503), (false, 0, 503)] {
+        let patience = Patience::until(reviews.then(|| Instant::now() + Duration::from_secs(seconds)));
+        let (projects, progress) = (Arc::<Store>::default(), Arc::<Progress>::default());
+        let checks = vec![
+            plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, patience),
+            discovery_synced(projects, patience),
+            projects_engaged(progress, patience),
+        ];
+        let health = serve(checks, Metrics::new()).await;
+        assert_eq!(
+            get(health.address(), "/readyz").0,
+            status,
+            "reviews: {reviews}, {seconds} s left"
+        );
+    }
 }

@@ -3,15 +3,20 @@
 //! [`Machine::step`] says what to do; what came of it is told by [`Machine::read`], [`Machine::written`],
 //! [`Machine::conflict`] or [`Machine::failed`].
 
+use std::time::Duration;
+
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
-use tokio::time::Instant;
 
+use super::clock::Time;
 use super::error::Loss;
-use super::{DURATION, POLL, RENEW, TERM};
+use super::{DURATION, POLL, RENEW, REQUEST, TERM};
 
+/// A Lease that is absent shows no change. It counts as unchanged only while it is looked at so often that a holder who
+/// made it again would be seen.
+const GAP: Duration = POLL.saturating_add(REQUEST);
 /// So many conflicts in a row are answered at once.
 const CONFLICTS: u32 = 3;
 /// As client-go writes it into a Lease that it releases.
@@ -21,7 +26,7 @@ const RELEASED_SECONDS: i32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// Nothing before this time.
-    Sleep(Instant),
+    Sleep(Time),
     /// Read the Lease.
     Read,
     /// Create it.
@@ -47,9 +52,18 @@ enum Known {
 struct Seen {
     /// `None`: there was no Lease.
     record: Option<LeaseSpec>,
-    since: Instant,
+    since: Time,
+    /// When it was looked at last.
+    looked: Time,
     /// Whether somebody may still have permission by it.
     live: bool,
+}
+
+impl Seen {
+    /// Whether it would have been seen to change until now.
+    fn tells(&self, now: Time) -> bool {
+        self.record.is_some() || now.since(self.looked) <= GAP
+    }
 }
 
 /// One replica.
@@ -60,16 +74,16 @@ pub(super) struct Machine {
     name: String,
     known: Known,
     /// End of the permission, while this replica holds the Lease.
-    until: Option<Instant>,
+    until: Option<Time>,
     seen: Option<Seen>,
     lost: Option<Loss>,
     /// Nothing is done before.
-    due: Instant,
+    due: Time,
     conflicts: u32,
 }
 
 impl Machine {
-    pub(super) fn new(identity: String, namespace: &str, name: &str, now: Instant) -> Self {
+    pub(super) fn new(identity: String, namespace: &str, name: &str, now: Time) -> Self {
         Self {
             identity,
             namespace: namespace.to_owned(),
@@ -84,12 +98,12 @@ impl Machine {
     }
 
     /// End of the permission to write; `None` while another replica may write, or nobody.
-    pub(super) fn until(&self) -> Option<Instant> {
+    pub(super) fn until(&self) -> Option<Time> {
         self.until
     }
 
     /// What to do. `wall` is the time that people read.
-    pub(super) fn step(&mut self, now: Instant, wall: Timestamp) -> Step {
+    pub(super) fn step(&mut self, now: Time, wall: Timestamp) -> Step {
         if self.until.is_some_and(|until| until <= now) {
             self.lose(Loss::Expired);
         }
@@ -108,7 +122,7 @@ impl Machine {
     }
 
     /// The server showed what it has.
-    pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
+    pub(super) fn read(&mut self, lease: Option<Lease>, now: Time) {
         self.due = now;
         let holder = lease.as_ref().and_then(holder).map(str::to_owned);
         let other = holder.filter(|holder| *holder != self.identity);
@@ -129,7 +143,7 @@ impl Machine {
 
     /// The server took what [`Step::Create`] or [`Step::Replace`] said, sent at this time. Whether that took away the
     /// annotation which releases the brake.
-    pub(super) fn written(&mut self, lease: Lease, sent: Instant) -> bool {
+    pub(super) fn written(&mut self, lease: Lease, sent: Time) -> bool {
         let released = matches!(&self.known, Known::Lease(before) if allows(before));
         self.until = Some(sent + TERM);
         self.due = sent + RENEW;
@@ -140,7 +154,7 @@ impl Machine {
     }
 
     /// The server has something else than was thought.
-    pub(super) fn conflict(&mut self, now: Instant) {
+    pub(super) fn conflict(&mut self, now: Time) {
         self.known = Known::Nothing;
         self.conflicts = self.conflicts.saturating_add(1);
         self.due = if self.conflicts > CONFLICTS { now + POLL } else { now };
@@ -148,12 +162,12 @@ impl Machine {
 
     /// No answer to what was sent at this time, or none that says anything. It may have been done: then the next write
     /// conflicts.
-    pub(super) fn failed(&mut self, sent: Instant, now: Instant) {
+    pub(super) fn failed(&mut self, sent: Time, now: Time) {
         self.due = now.max(sent + POLL);
     }
 
     /// Gives the permission up, and says whether there was one: then others need not wait, see [`Self::released`].
-    pub(super) fn give_up(&mut self, now: Instant) -> bool {
+    pub(super) fn give_up(&mut self, now: Time) -> bool {
         self.until.take().is_some_and(|until| now < until)
     }
 
@@ -182,26 +196,28 @@ impl Machine {
         self.lost = Some(loss);
     }
 
-    fn see(&mut self, lease: Option<&Lease>, others: bool, now: Instant) {
+    fn see(&mut self, lease: Option<&Lease>, others: bool, now: Time) {
         let record = lease.map(|lease| lease.spec.clone().unwrap_or_default());
-        let live = match (&record, &self.seen) {
-            (Some(_), _) => others,
-            // A Lease that was deleted takes no permission away from who held it.
-            (None, Some(seen)) => seen.live,
-            (None, None) => false,
-        };
+        // A Lease that is absent may have been deleted, which takes no permission away from who held it; this replica need
+        // not have seen that.
+        let live = record.is_none() || others;
         let since = match &self.seen {
-            Some(seen) if seen.record == record => seen.since,
+            Some(seen) if seen.record == record && seen.tells(now) => seen.since,
             _ => now,
         };
-        self.seen = Some(Seen { record, since, live });
+        self.seen = Some(Seen {
+            record,
+            since,
+            looked: now,
+            live,
+        });
     }
 
     /// Whether nobody else can have permission.
-    fn is_free(&self, now: Instant) -> bool {
+    fn is_free(&self, now: Time) -> bool {
         self.seen
             .as_ref()
-            .is_some_and(|seen| !seen.live || seen.since + DURATION <= now)
+            .is_some_and(|seen| !seen.live || seen.since + DURATION <= now && seen.tells(now))
     }
 
     /// The Lease with this replica as holder.

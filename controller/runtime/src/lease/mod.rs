@@ -1,14 +1,17 @@
 //! The Lease (design.md 7.5-17): all replicas watch, its holder writes.
 //!
 //! Invariants
-//! - Permission to write ends [`TERM`] after the *sending* of the last renewal that succeeded, by the monotonic clock. A
-//!   process that slept longer finds its permission gone when it wakes, whatever the server would say.
+//! - Permission to write ends [`TERM`] after the *sending* of the last renewal that succeeded, by a clock that neither jumps
+//!   nor stands while the machine sleeps ([`clock`]). A process that slept longer finds its permission gone when it wakes,
+//!   whatever the server would say.
 //! - Another replica takes the Lease when it was released, or when the record has not changed for [`DURATION`] of the
-//!   replica's own monotonic clock. Times in the record are for people: no two clocks are ever compared.
+//!   replica's own clock. A Lease that is absent counts as such a record: it may have been deleted while somebody held it.
+//!   Times in the record are for people: no two clocks are ever compared.
 //! - Every write of the Lease names the resourceVersion it was decided on, so of two takers one wins.
 //! - `TERM` and the longest write of ours (4 s) are together shorter than `DURATION`, so the last write of a holder has
 //!   ended before anybody else's first.
 
+mod clock;
 mod error;
 mod machine;
 mod permit;
@@ -16,6 +19,7 @@ mod shell;
 
 use std::time::Duration;
 
+pub use clock::{Clock, Time};
 pub use error::{LeaseError, Loss};
 pub use permit::{Permit, Releases};
 pub use shell::{Keeper, identity};

@@ -3,31 +3,37 @@
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::clock::{Clock, Time};
 
 /// Permission to write. Clones share it; to ask is cheap, so ask before every write.
 #[derive(Clone, Debug)]
 pub struct Permit {
     /// `None`: this process is the only one.
-    until: Option<watch::Receiver<Option<Instant>>>,
+    until: Option<watch::Receiver<Option<Time>>>,
+    clock: Clock,
 }
 
 impl Permit {
     /// Of a process that is told to be the only one, or that writes nothing.
     pub fn sole() -> Self {
-        Self { until: None }
+        Self {
+            until: None,
+            clock: Clock::Boot,
+        }
     }
 
-    pub(super) fn of(until: watch::Receiver<Option<Instant>>) -> Self {
-        Self { until: Some(until) }
+    pub(super) fn of(until: watch::Receiver<Option<Time>>, clock: Clock) -> Self {
+        let until = Some(until);
+        Self { until, clock }
     }
 
     /// Whether a write may be sent now.
     pub fn holds(&self) -> bool {
         let Some(until) = &self.until else { return true };
         let until = *until.borrow();
-        until.is_some_and(|until| Instant::now() < until)
+        until.is_some_and(|until| self.clock.now() < until)
     }
 
     /// Waits until writes may be sent: true. False: `stop` came first, or nobody keeps the Lease any more.

@@ -7,10 +7,11 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::clock::{Clock, Time};
 use super::error::LeaseError;
 use super::machine::{Machine, Step};
 use super::permit::{Permit, Releases};
@@ -40,8 +41,9 @@ pub struct Keeper {
     api: Api<Lease>,
     lease: String,
     name: &'static str,
+    clock: Clock,
     machine: Machine,
-    permit: watch::Sender<Option<Instant>>,
+    permit: watch::Sender<Option<Time>>,
     releases: Releases,
     /// What the log was told of last, so that a server which is away costs one line.
     told: Option<String>,
@@ -59,12 +61,17 @@ impl Keeper {
     /// A replica that holds nothing yet. `client` is of the server that the process runs on, without retries
     /// ([`crate::planes::tuned`]); `identity` must be unique to the process ([`identity`]).
     pub fn new(client: Client, settings: &LeaseSettings, identity: String) -> Self {
+        Self::timed(client, settings, identity, Clock::Boot)
+    }
+
+    fn timed(client: Client, settings: &LeaseSettings, identity: String, clock: Clock) -> Self {
         let LeaseSettings { namespace, name } = settings;
         Self {
             api: Api::namespaced(client, namespace),
             lease: format!("{namespace}/{name}"),
             name,
-            machine: Machine::new(identity, namespace, name, Instant::now()),
+            clock,
+            machine: Machine::new(identity, namespace, name, clock.now()),
             permit: watch::Sender::new(None),
             releases: Releases::default(),
             told: None,
@@ -73,7 +80,7 @@ impl Keeper {
 
     /// Permission to write, as this keeper has it.
     pub fn permit(&self) -> Permit {
-        Permit::of(self.permit.subscribe())
+        Permit::of(self.permit.subscribe(), self.clock)
     }
 
     /// Tells when the brake on mass deletion is released.
@@ -87,9 +94,11 @@ impl Keeper {
     /// The Lease was held and is lost. The process has to exit.
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), LeaseError> {
         while !stop.is_cancelled() {
-            match self.machine.step(Instant::now(), Timestamp::now()) {
+            let now = self.clock.now();
+            match self.machine.step(now, Timestamp::now()) {
+                // By a clock that may stand meanwhile: then the next step comes late, and finds out how late.
                 Step::Sleep(until) => tokio::select! {
-                    () = sleep_until(until) => {}
+                    () = sleep(until.since(now)) => {}
                     () = stop.cancelled() => {}
                 },
                 Step::Read => self.read().await,
@@ -107,10 +116,10 @@ impl Keeper {
     }
 
     async fn read(&mut self) {
-        let sent = Instant::now();
+        let sent = self.clock.now();
         match self.look().await {
             Outcome::Answer(lease) => {
-                self.machine.read(lease, Instant::now());
+                self.machine.read(lease, self.clock.now());
                 self.told = None;
             }
             other => self.unanswered("read", other, sent),
@@ -118,14 +127,14 @@ impl Keeper {
     }
 
     async fn create(&mut self, lease: &Lease) {
-        let (sent, parameters) = (Instant::now(), parameters());
+        let (sent, parameters) = (self.clock.now(), parameters());
         let request = async { self.api.create(&parameters, lease).await.map(Some) };
         let answer = self.ask(request, &[CONFLICT]).await;
         self.written("create", answer, sent);
     }
 
     async fn replace(&mut self, lease: &Lease) {
-        let sent = Instant::now();
+        let sent = self.clock.now();
         let answer = self.put(lease).await;
         self.written("write", answer, sent);
     }
@@ -141,7 +150,7 @@ impl Keeper {
         self.ask(request, &[CONFLICT, NOT_FOUND]).await
     }
 
-    fn written(&mut self, verb: &str, answer: Outcome, sent: Instant) {
+    fn written(&mut self, verb: &str, answer: Outcome, sent: Time) {
         match answer {
             Outcome::Answer(Some(lease)) => {
                 if self.machine.until().is_none() {
@@ -159,8 +168,8 @@ impl Keeper {
         }
     }
 
-    fn unanswered(&mut self, verb: &str, outcome: Outcome, sent: Instant) {
-        let now = Instant::now();
+    fn unanswered(&mut self, verb: &str, outcome: Outcome, sent: Time) {
+        let now = self.clock.now();
         match outcome {
             Outcome::Failed(error) => {
                 if self.told.as_ref() != Some(&error) {
@@ -175,10 +184,7 @@ impl Keeper {
 
     /// Sends a request, and waits no longer than the permission lasts: an answer after its end would find it lost.
     async fn ask(&self, request: impl Future<Output = kube::Result<Option<Lease>>>, news: &[u16]) -> Outcome {
-        let left = self
-            .machine
-            .until()
-            .map(|until| until.saturating_duration_since(Instant::now()));
+        let left = self.machine.until().map(|until| until.since(self.clock.now()));
         let limit = left.map_or(REQUEST, |left| left.min(REQUEST));
         match timeout(limit, request).await {
             Ok(Ok(answer)) => Outcome::Answer(answer),
@@ -192,7 +198,7 @@ impl Keeper {
     async fn release(&mut self) {
         // First nobody here writes any more, then others may.
         self.permit.send_replace(None);
-        if !self.machine.give_up(Instant::now()) {
+        if !self.machine.give_up(self.clock.now()) {
             return;
         }
         let mut found = self.machine.known();

@@ -114,6 +114,11 @@ impl Runner {
         }
     }
 
+    /// The name of the reconciler.
+    pub fn name(&self) -> &'static str {
+        self.reconciler.name()
+    }
+
     /// One pass of a key.
     pub async fn pass(&self, key: &Key) -> Verdict {
         let span = info_span!("pass", reconciler = self.reconciler.name(), %key);

@@ -21,6 +21,7 @@ use super::follow::{Follow, Renewal, Streams};
 use super::interest::{Interest, When};
 use super::store::Store;
 use super::transport::Connection;
+use crate::required::Required;
 
 /// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
 pub struct Engaged {
@@ -67,6 +68,7 @@ impl Engaged {
         limits: Limits,
         streams: &Streams,
         listener: &Arc<dyn Listener>,
+        required: &Required,
     ) -> Self {
         let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
         let budget = Budget::new(limits, &plane);
@@ -83,15 +85,26 @@ impl Engaged {
             tasks: TaskTracker::new(),
         };
         for interest in engaged.interests.iter() {
-            engaged.keep(interest.clone(), renewal.clone(), streams.clone(), Arc::clone(listener));
+            let keep = engaged.keep(interest.clone(), renewal.clone(), streams.clone(), Arc::clone(listener));
+            if let Some(keep) = keep {
+                let task = format!("the watch of {} in the {}", interest.kind.kind, engaged.plane);
+                engaged
+                    .tasks
+                    .spawn(required.clone().until(engaged.stop.clone(), task, keep));
+            }
         }
         engaged
     }
 
-    fn keep(&self, interest: Interest, renewal: Option<Renewal>, streams: Streams, listener: Arc<dyn Listener>) {
-        let Some(store) = self.store(interest.kind).cloned() else {
-            return;
-        };
+    /// Follows a kind until the plane is disengaged.
+    fn keep(
+        &self,
+        interest: Interest,
+        renewal: Option<Renewal>,
+        streams: Streams,
+        listener: Arc<dyn Listener>,
+    ) -> Option<impl Future<Output = Option<()>> + use<>> {
+        let store = self.store(interest.kind).cloned()?;
         let occupied = match interest.when {
             When::Engaged => None,
             When::Any(triggers) => Some(Occupied(
@@ -129,7 +142,7 @@ impl Engaged {
         };
         // Which watch a line of the log is about.
         let keep = keep.instrument(info_span!("watch", plane = %self.plane, kind = kind.kind));
-        self.tasks.spawn(self.stop.clone().run_until_cancelled_owned(keep));
+        Some(self.stop.clone().run_until_cancelled_owned(keep))
     }
 
     /// The plane.

@@ -40,6 +40,7 @@ pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 pub(crate) use items::uids;
 
 use crate::error::Error;
+use crate::required::Required;
 use follow::Streams;
 
 /// Who is told what happens on planes. Called from the watches' own tasks: it must not wait.
@@ -62,6 +63,7 @@ struct Inner {
     limits: Limits,
     listener: Arc<dyn Listener>,
     streams: Streams,
+    required: Required,
     engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
     /// One transition at a time: otherwise a plane that comes back while it goes would be watched twice.
     transitions: Mutex<()>,
@@ -82,6 +84,7 @@ impl Planes {
                 limits,
                 listener,
                 streams: Streams::default(),
+                required: Required::default(),
                 engaged: RwLock::default(),
                 transitions: Mutex::default(),
             }),
@@ -107,6 +110,7 @@ impl Planes {
             self.inner.limits,
             &self.inner.streams,
             &self.inner.listener,
+            &self.inner.required,
         );
         self.write().insert(plane.clone(), Arc::new(engaged));
         Ok(())
@@ -146,6 +150,11 @@ impl Planes {
     /// Tells of an object that no watch brings.
     pub fn tell(&self, plane: &Plane, kind: Kind, change: &Change) {
         self.inner.listener.changed(plane, kind, change);
+    }
+
+    /// Who is told of watches that end.
+    pub(crate) fn required(&self) -> &Required {
+        &self.inner.required
     }
 
     /// Figures for metrics.

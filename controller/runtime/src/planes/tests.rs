@@ -2,6 +2,7 @@
 
 mod ahead;
 mod credentials;
+mod required;
 
 use std::sync::Arc;
 

@@ -27,13 +27,17 @@ use tower::layer::layer_fn;
 use tracing::{info, warn};
 
 use super::transport::Connection;
+use crate::required::Required;
 
 /// A file is looked at no more often.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// All files with tokens; clients of one file share what is read of it. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Arc<Mutex<BTreeMap<PathBuf, Weak<Token>>>>);
+pub struct Tokens {
+    files: Arc<Mutex<BTreeMap<PathBuf, Weak<Token>>>>,
+    required: Required,
+}
 
 impl Tokens {
     /// A client for a server; no request is sent. Needs a tokio runtime.
@@ -56,6 +60,11 @@ impl Tokens {
         Ok(Connection { client, renewed })
     }
 
+    /// Who is told of a file that is not looked at any more.
+    pub(crate) fn required(&self) -> &Required {
+        &self.required
+    }
+
     /// What else there may be wins over a file, as it does for kube.
     fn of(&self, auth: &AuthInfo) -> Result<Option<Arc<Token>>, kube::Error> {
         let other = auth.token.is_some() || auth.username.is_some() && auth.password.is_some();
@@ -63,11 +72,11 @@ impl Tokens {
             return Ok(None);
         };
         let file = Path::new(file);
-        let mut all = lock(&self.0);
+        let mut all = lock(&self.files);
         if let Some(token) = all.get(file).and_then(Weak::upgrade) {
             return Ok(Some(token));
         }
-        let token = Token::start(file)?;
+        let token = Token::start(file, &self.required)?;
         all.insert(file.to_owned(), Arc::downgrade(&token));
         Ok(Some(token))
     }
@@ -106,7 +115,7 @@ impl Held {
 }
 
 impl Token {
-    fn start(file: &Path) -> Result<Arc<Self>, kube::Error> {
+    fn start(file: &Path, required: &Required) -> Result<Arc<Self>, kube::Error> {
         let header = read(file).map_err(kube::Error::Auth)?;
         let refused = Arc::new(Notify::new());
         Ok(Arc::new_cyclic(|token| Self {
@@ -117,7 +126,10 @@ impl Token {
                 spoiled: false,
                 holders: Vec::new(),
             }),
-            _watch: AbortOnDropHandle::new(tokio::spawn(look_out(token.clone(), Arc::clone(&refused)))),
+            _watch: AbortOnDropHandle::new(tokio::spawn(required.clone().endless(
+                format!("the watch of token file {}", file.display()),
+                look_out(token.clone(), Arc::clone(&refused)),
+            ))),
             refused,
         }))
     }

@@ -1,13 +1,13 @@
 //! The queue with tasks and a clock.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
@@ -87,10 +87,12 @@ impl WorkQueue {
                 () = self.shared.changed.notified() => {}
                 () = wait_until(due) => {}
                 () = stop.cancelled() => {}
-                Some(_) = passes.join_next() => {}
+                Some(ended) = passes.join_next() => worked(ended),
             }
         }
-        while passes.join_next().await.is_some() {}
+        while let Some(ended) = passes.join_next().await {
+            worked(ended);
+        }
     }
 
     async fn work<P, F>(self, pass: Arc<P>, key: Arc<Key>)
@@ -114,6 +116,14 @@ impl WorkQueue {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Nothing between lock and unlock can stop half way but by a panic of the queue itself.
         self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A worker ended. Passes that panic are caught: one that panics all the same has left the queue in a state that nobody
+/// knows, and its key would never come again.
+fn worked(ended: Result<(), JoinError>) {
+    if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+        resume_unwind(panic);
     }
 }
 
@@ -178,6 +188,16 @@ mod tests {
         };
         queue.run(pass, stop).await;
         assert_eq!(passes.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "overflow")]
+    async fn a_worker_that_panics_beside_its_pass_ends_the_queue() {
+        let queue = queue(1);
+        queue.add(key("a"));
+        // A time that no clock has: the queue panics after the pass, and the key would never come again.
+        let running = queue.run(async |_| Verdict::After(Duration::MAX), CancellationToken::new());
+        tokio::time::timeout(Duration::from_mins(1), running).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

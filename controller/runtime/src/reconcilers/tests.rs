@@ -7,6 +7,7 @@ mod deletion;
 mod granted;
 mod mirror;
 mod namespaces;
+mod noisy;
 mod orphans;
 mod refused;
 mod remote;

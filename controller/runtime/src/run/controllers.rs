@@ -18,11 +18,12 @@ use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
-use crate::health::{Check, HUB_SYNCED, discovery_synced, plane_synced, projects_engaged};
+use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::{Metrics, observe_discovery};
 use crate::pass::Runner;
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, client, of_source};
 use crate::reconcilers::{self, Dispatch, Lane};
+use crate::required::{Ended, Required};
 use crate::world::{Rules, World};
 
 /// Planes that are watched, and reconcilers that begin with the permit.
@@ -30,6 +31,7 @@ pub(super) struct Controllers {
     world: Arc<World>,
     dispatch: Arc<Dispatch>,
     tasks: JoinSet<()>,
+    required: Required,
     checks: Vec<Check>,
     /// Who has the deletion guard released where there is no Lease.
     release: Option<ByConfigMap>,
@@ -83,20 +85,28 @@ impl Controllers {
         let projects_again = discovery.as_ref().map(|found| found.discovery.again());
         let mut checks = Vec::new();
         let mut tasks = JoinSet::new();
+        let required = Required::default();
+        let patience = Patience::of(settings.webhook.is_some());
         if let Some(teller) = teller {
-            tasks.spawn(teller.run());
+            tasks.spawn(
+                required
+                    .clone()
+                    .endless("the writer of events on the Lease", teller.run()),
+            );
         }
         if let Some(cell) = cell {
             metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
             planes.engage(&Plane::Cell, None).await?;
-            checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell));
-            tasks.spawn(engage(cell, Arc::clone(&world)));
+            checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell, patience));
+            let engaging = engage(cell, Arc::clone(&world));
+            tasks.spawn(required.clone().endless("the engagement of planes", engaging));
         }
         if !settings.controllers.management {
             return Ok(Self {
                 world,
                 dispatch,
                 tasks,
+                required,
                 checks,
                 release,
                 projects_again,
@@ -104,26 +114,36 @@ impl Controllers {
         }
         if hub {
             planes.engage(&Plane::Hub, None).await?;
-            checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub));
+            checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, patience));
         }
         if let Some(found) = discovery {
-            checks.extend(found.checks(metrics));
+            checks.extend(found.checks(metrics, patience));
             let guarding = Arc::clone(&world);
             let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
-            tasks.spawn(found.discovery.guarded(guard).run(planes));
+            let finding = found.discovery.guarded(guard).run(planes);
+            tasks.spawn(required.clone().endless("the discovery of projects", finding));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
             planes.engage(&project, None).await?;
-            checks.push(plane_synced("project-synced", planes, project));
+            checks.push(plane_synced("project-synced", planes, project, patience));
         }
         Ok(Self {
             world,
             dispatch,
             tasks,
+            required,
             checks,
             release,
             projects_again,
         })
+    }
+
+    /// Waits until a task has ended that must not.
+    pub(super) async fn failed(&self) -> Ended {
+        tokio::select! {
+            ended = self.required.failed() => ended,
+            ended = self.world.planes.required().failed() => ended,
+        }
     }
 
     /// What readiness waits for.
@@ -168,14 +188,19 @@ impl Controllers {
             let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.world)));
             let stop = stop.clone();
             let (reviewed, ends) = (Arc::clone(&runner), stop.clone());
-            running.spawn(async move { reviewed.review(&ends).await });
-            running.spawn(async move {
+            let name = runner.name();
+            let task = |what: &str| format!("the {what} of reconciler {name}");
+            let review = async move { reviewed.review(&ends).await };
+            running.spawn(self.required.clone().until(stop.clone(), task("review"), review));
+            let until = stop.clone();
+            let passes = async move {
                 let pass = move |key: Arc<crate::queue::Key>| {
                     let runner = Arc::clone(&runner);
                     async move { runner.pass(&key).await }
                 };
-                queue.run(pass, stop).await;
-            });
+                queue.run(pass, until).await;
+            };
+            running.spawn(self.required.clone().until(stop, task("queue"), passes));
         }
         running
     }
@@ -246,11 +271,14 @@ struct Found {
 }
 
 impl Found {
-    fn checks(&self, metrics: &Metrics) -> [Check; 2] {
+    fn checks(&self, metrics: &Metrics, patience: Patience) -> [Check; 2] {
         let progress = self.discovery.progress();
         let watched = Arc::clone(&progress);
         metrics.before_scrape(Box::new(move |metrics| observe_discovery(metrics, &watched)));
-        [discovery_synced(self.discovery.store()), projects_engaged(progress)]
+        [
+            discovery_synced(self.discovery.store(), patience),
+            projects_engaged(progress, patience),
+        ]
     }
 }
 

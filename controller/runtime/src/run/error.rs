@@ -2,10 +2,12 @@
 
 use popcell_https::ListenError;
 use thiserror::Error;
+use tokio::task::JoinError;
 
 use crate::admission::ServeError;
 use crate::config::ConfigError;
 use crate::lease::LeaseError;
+use crate::required::{Ended, message};
 
 /// What ends the program.
 #[derive(Debug, Error)]
@@ -28,12 +30,27 @@ pub(super) enum RunError {
     /// The system refuses a thread or a signal handler.
     #[error("failed to start")]
     System(#[source] std::io::Error),
-    /// A task of the program panicked.
-    #[error("failed to go on: a task ended that must not")]
-    Task,
+    /// A task of the program panicked, or ended by itself.
+    #[error("internal error: a required task exited: {0}")]
+    Task(Ended),
 }
 
 impl RunError {
+    /// A task ended that must not.
+    pub(super) fn ended(task: impl Into<String>) -> Self {
+        let task = task.into();
+        Self::Task(Ended { task, panic: None })
+    }
+
+    /// A task panicked, or was aborted.
+    pub(super) fn died(task: impl Into<String>, how: JoinError) -> Self {
+        let panic = how.try_into_panic().ok();
+        Self::Task(Ended {
+            task: task.into(),
+            panic: panic.map(|panic| message(panic.as_ref())),
+        })
+    }
+
     /// 2 wrong settings, 4 the rest.
     pub(super) fn exit_code(&self) -> u8 {
         match self {

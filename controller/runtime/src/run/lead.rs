@@ -1,7 +1,8 @@
 //! Writing while the Lease is held (design.md 7.5-17).
 
-use tokio::task::JoinHandle;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
 use super::controllers::Controllers;
@@ -16,14 +17,19 @@ pub(super) struct Leadership {
     pub(super) permit: Permit,
 }
 
-type Keeping = JoinHandle<Result<(), LeaseError>>;
+/// Ends with whoever waits for it: what is not renewed any more expires.
+type Keeping = AbortOnDropHandle<Result<(), LeaseError>>;
+
+/// The task, for reports.
+const RENEWAL: &str = "the renewal of the Lease";
 
 impl Leadership {
     /// Waits for the permit, runs passes until `stop`, and releases the Lease when the last one has ended.
     pub(super) async fn run(self, controllers: Option<&Controllers>, stop: &CancellationToken) -> Result<(), RunError> {
         let releases = self.keeper.as_ref().map(Keeper::releases);
         let written = CancellationToken::new();
-        let mut keeping = self.keeper.map(|keeper| tokio::spawn(keeper.run(written.clone())));
+        let keep = |keeper: Keeper| AbortOnDropHandle::new(tokio::spawn(keeper.run(written.clone())));
+        let mut keeping = self.keeper.map(keep);
         let led = tokio::select! {
             led = lead(&self.permit, controllers, releases.as_ref(), stop) => Ok(led),
             lost = lost(keeping.as_mut()) => Err(lost),
@@ -69,13 +75,14 @@ async fn lead(
 async fn lost(keeping: Option<&mut Keeping>) -> RunError {
     match keeping {
         Some(keeping) => match ended(keeping.await) {
-            Ok(()) => RunError::Task,
+            Ok(()) => RunError::ended(RENEWAL),
             Err(lost) => lost,
         },
         None => std::future::pending().await,
     }
 }
 
-fn ended(keeping: Result<Result<(), LeaseError>, tokio::task::JoinError>) -> Result<(), RunError> {
-    keeping.map_err(|_| RunError::Task)?.map_err(RunError::from)
+fn ended(keeping: Result<Result<(), LeaseError>, JoinError>) -> Result<(), RunError> {
+    let kept = keeping.map_err(|how| RunError::died(RENEWAL, how))?;
+    kept.map_err(RunError::from)
 }

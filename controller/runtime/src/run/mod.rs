@@ -12,14 +12,17 @@ mod notices;
 mod ports;
 mod release;
 
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use popcell_core::plan::Plane;
 use popcell_https::log;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info, warn};
 
 use controllers::Controllers;
 use error::RunError;
@@ -31,8 +34,12 @@ use crate::flags::{Flags, LogFormat};
 use crate::lease::{Keeper, Permit, identity};
 use crate::metrics::Metrics;
 use crate::planes::{Addressing, Direct, Projects, client};
+use crate::required::Required;
 use lead::Leadership;
 use ports::Ports;
+
+/// How long passes and the release of the Lease may take once the process has to end: a write and two requests for the Lease.
+const LAST: Duration = Duration::from_secs(10);
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
 pub fn run(flags: &Flags) -> ExitCode {
@@ -56,7 +63,8 @@ fn start(flags: &Flags) -> Result<(), RunError> {
 }
 
 async fn serve(settings: &Settings) -> Result<(), RunError> {
-    let stop = on_signal().map_err(RunError::System)?;
+    let required = Required::default();
+    let stop = on_signal(&required).map_err(RunError::System)?;
     let connections = settings.connect().await?;
     let (metrics, transport) = (Metrics::new(), direct(settings, &connections));
     let keeper = keeper(settings, &connections)?;
@@ -72,11 +80,22 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     ports.serve_health(settings, checks, &metrics).await?;
     info!("started");
 
-    let leadership = Leadership { keeper, permit };
-    let ended = tokio::select! {
-        ended = leadership.run(controllers.as_ref(), &stop) => ended,
-        ended = ports.failed() => ended,
+    let leading = Leadership { keeper, permit }.run(controllers.as_ref(), &stop);
+    let controlled = async {
+        match &controllers {
+            Some(controllers) => controllers.failed().await,
+            None => std::future::pending().await,
+        }
     };
+    let failed = async {
+        tokio::select! {
+            error = ports.failed() => error,
+            ended = controlled => RunError::Task(ended),
+            ended = required.failed() => RunError::Task(ended),
+            ended = connections.tokens.required().failed() => RunError::Task(ended),
+        }
+    };
+    let ended = lead_until(leading, failed, &stop).await;
     ports.leave();
     if let Some(controllers) = controllers {
         controllers.end().await;
@@ -86,6 +105,30 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     ended
 }
 
+/// Leads until a stop, or until something ends without which the process is of no use. Then it stops as well, so that
+/// another replica gets the Lease at once; but not for long, since whoever should carry that out may be what has ended.
+async fn lead_until(
+    leading: impl Future<Output = Result<(), RunError>>,
+    failed: impl Future<Output = RunError>,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    let mut leading = pin!(leading);
+    let failure = tokio::select! {
+        ended = &mut leading => return ended,
+        failure = failed => failure,
+    };
+    stop.cancel();
+    match timeout(LAST, leading).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => error!("{}", chain(&error)),
+        Err(_) => warn!(
+            "passes did not end within {} s: the Lease is not released",
+            LAST.as_secs()
+        ),
+    }
+    Err(failure)
+}
+
 /// While the permit holds, until a stop: a plan may have any length, and a stop waits for the passes that run.
 fn may_write(permit: &Permit, stop: &CancellationToken) -> MayWrite {
     let (permit, stop) = (permit.clone(), stop.clone());
@@ -93,18 +136,23 @@ fn may_write(permit: &Permit, stop: &CancellationToken) -> MayWrite {
 }
 
 /// Cancelled at SIGTERM and SIGINT.
-fn on_signal() -> std::io::Result<CancellationToken> {
+fn on_signal(required: &Required) -> std::io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
     let told = stop.clone();
-    tokio::spawn(async move {
+    let listen = async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         info!("stopping");
         told.cancel();
-    });
+    };
+    tokio::spawn(
+        required
+            .clone()
+            .until(stop.clone(), "the signal handler".to_owned(), listen),
+    );
     Ok(stop)
 }
 
@@ -141,7 +189,56 @@ fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keepe
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::time::sleep;
+
     use super::*;
+
+    /// A process that leads: it ends some time after a stop, and releases the Lease then.
+    async fn leads(stop: &CancellationToken, released: &AtomicBool) -> Result<(), RunError> {
+        stop.cancelled().await;
+        sleep(LAST / 2).await;
+        released.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_ends_the_process_with_a_message_and_a_code() {
+        let planes = crate::planes::testing::silent();
+        let (required, tokens) = (Required::default(), crate::planes::Tokens::default());
+        for dies in [&required, planes.required(), tokens.required()] {
+            let (stop, released) = (CancellationToken::new(), AtomicBool::new(false));
+            tokio::spawn(dies.clone().endless("the task", async { panic!("oh") }));
+            let failed = async { RunError::Task(dies.failed().await) };
+            let failure = lead_until(leads(&stop, &released), failed, &stop).await.unwrap_err();
+            assert_eq!(
+                chain(&failure),
+                "internal error: a required task exited: the task panicked: oh"
+            );
+            assert_eq!(failure.exit_code(), 4);
+            assert!(
+                released.load(Ordering::Relaxed),
+                "another replica would wait for the Lease"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_cannot_stop_ends_all_the_same() {
+        let stop = CancellationToken::new();
+        let failed = async { RunError::ended("a port") };
+        let ended = tokio::time::timeout(2 * LAST, lead_until(std::future::pending(), failed, &stop)).await;
+        assert!(matches!(ended, Ok(Err(RunError::Task(_)))));
+        // And one that is told to stop does so without a failure.
+        let (stop, released) = (CancellationToken::new(), AtomicBool::new(false));
+        stop.cancel();
+        assert!(
+            lead_until(leads(&stop, &released), std::future::pending(), &stop)
+                .await
+                .is_ok()
+        );
+    }
 
     #[test]
     fn a_stop_ends_the_right_to_write_before_the_lease_is_released() {

@@ -19,6 +19,8 @@ use crate::health::{self, Check, Health, Readiness};
 use crate::metrics::Metrics;
 use crate::planes::Direct;
 
+/// The name of a port.
+const METRICS: &str = "the metrics port";
 /// How often to look for a new certificate.
 const RELOAD: Duration = Duration::from_secs(30);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -28,7 +30,8 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 pub(super) struct Ports {
     stop: CancellationToken,
     readiness: Readiness,
-    serving: JoinSet<Result<(), RunError>>,
+    /// The name of each, for reports.
+    serving: JoinSet<Result<&'static str, RunError>>,
     health: Option<Health>,
 }
 
@@ -56,11 +59,8 @@ impl Ports {
         let router = router(Admission::new(mode, Arc::new(transport.clone()), record));
         let stop = self.stop.clone();
         self.serving.spawn(async move {
-            endpoint
-                .serve(router, RELOAD, stop)
-                .await
-                .map(drop)
-                .map_err(RunError::from)
+            endpoint.serve(router, RELOAD, stop).await?;
+            Ok("the admission port")
         });
         Ok(())
     }
@@ -91,15 +91,15 @@ impl Ports {
                 None => {
                     self.serving.spawn(async move {
                         listener.serve_plain(router, stop).await?;
-                        Ok(())
+                        Ok(METRICS)
                     });
                 }
                 Some(files) => {
                     let certificates = Certificates::open(Source::Files(files)).map_err(ServeError::from)?;
                     let certificates = Arc::new(certificates);
                     self.serving.spawn(async move {
-                        let served = listener.serve_renewing(certificates, RELOAD, router, stop).await;
-                        served.map(drop).map_err(RunError::from)
+                        listener.serve_renewing(certificates, RELOAD, router, stop).await?;
+                        Ok(METRICS)
                     });
                 }
             }
@@ -108,7 +108,7 @@ impl Ports {
     }
 
     /// A port ended by itself; waits for ever where none does.
-    pub(super) async fn failed(&mut self) -> Result<(), RunError> {
+    pub(super) async fn failed(&mut self) -> RunError {
         let health = async {
             match &self.health {
                 Some(health) => health.ended().await,
@@ -116,8 +116,12 @@ impl Ports {
             }
         };
         tokio::select! {
-            Some(ended) = self.serving.join_next() => ended.unwrap_or(Err(RunError::Task)),
-            () = health => Err(RunError::Task),
+            Some(ended) = self.serving.join_next() => match ended {
+                Ok(Ok(port)) => RunError::ended(port),
+                Ok(Err(error)) => error,
+                Err(how) => RunError::died("a port", how),
+            },
+            () = health => RunError::ended("the health port"),
         }
     }
 

@@ -50,36 +50,36 @@ fn answer(code: u16, headers: &[(&'static str, &str)], body: &str) -> Result<Val
 
 const CALL: &str = "failed calling webhook \"deny.tenant.example\": failed to call webhook: ";
 
-/// Those which a tenant can bring about with one object, one webhook or one quota.
-fn of_tenants() -> Vec<((u16, String), Whose)> {
+/// What a webhook, a policy or a quota of a tenant brings about.
+fn of_places() -> Vec<(u16, String)> {
     let called = |cause: &str| {
         let message = format!("Internal error occurred: {CALL}{cause}");
         let details = json!({ "causes": [{ "message": format!("{CALL}{cause}") }] });
-        (told(500, "InternalError", &message, details), Whose::Place)
+        told(500, "InternalError", &message, details)
     };
     let denied = |code: u16, reason: &str, details: Value| {
         let message =
             "admission webhook \"deny.tenant.example\" denied the request: the server is busy, no such object";
-        (told(code, reason, message, details), Whose::Place)
+        told(code, reason, message, details)
     };
     let policy = |code: u16, reason: &str| {
         let message = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with \
             binding 'none' denied request: failed expression: false";
         let details = json!({ "name": "web-0", "group": "compute.datumapis.com", "kind": "instances",
             "causes": [{ "message": message }] });
-        (told(code, reason, message, details), Whose::Place)
+        told(code, reason, message, details)
     };
     let named = json!({ "name": "web", "group": "compute.datumapis.com", "kind": "workloaddeployments" });
+    let conversion =
+        "conversion webhook for compute.datumapis.com/v1alpha, Kind=Workload failed: Post \"https://hook\": EOF";
+    let quota = "workloaddeployments.compute.datumapis.com \"web\" is forbidden: exceeded quota: count, requested: \
+        count/workloaddeployments.compute.datumapis.com=1, used: 5, limited: 5";
     vec![
         called("the server could not find the requested resource"),
         called("an error on the server (\"oh\") has prevented the request from succeeding"),
-        called("Post \"https://hook.ns-a.svc:443/validate?timeout=10s\": context deadline exceeded"),
-        called(
-            "Post \"https://hook.ns-a.svc:443/validate?timeout=10s\": dial tcp 10.96.0.7:443: connect: connection refused",
-        ),
-        called(
-            "Post \"https://hook.ns-a.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: unknown authority",
-        ),
+        called("Post \"https://hook.ns-a.svc:443/?timeout=10s\": context deadline exceeded"),
+        called("Post \"https://hook.ns-a.svc:443/\": dial tcp 10.96.0.7:443: connect: connection refused"),
+        called("Post \"https://hook.ns-a.svc:443/\": tls: failed to verify certificate: x509: unknown authority"),
         called("Post \"https://hook.ns-a.svc:443/\": service \"hook\" not found"),
         // A webhook that denies chooses the code, and may well say 404 with the details of an absence.
         denied(400, "", Value::Null),
@@ -94,88 +94,43 @@ fn of_tenants() -> Vec<((u16, String), Whose)> {
         policy(403, "Forbidden"),
         policy(413, "RequestEntityTooLarge"),
         policy(422, "Invalid"),
-        (
-            told(
-                500,
-                "",
-                "conversion webhook for compute.datumapis.com/v1alpha, Kind=Workload failed: Post \"https://hook\": EOF",
-                Value::Null,
-            ),
-            Whose::Place,
-        ),
-        (
-            told(
-                403,
-                "Forbidden",
-                "workloaddeployments.compute.datumapis.com \"web\" is forbidden: exceeded quota: count, requested: \
-                count/workloaddeployments.compute.datumapis.com=1, used: 5, limited: 5",
-                named.clone(),
-            ),
-            Whose::Place,
-        ),
-        (
-            told(500, "", "etcdserver: request is too large", Value::Null),
-            Whose::Object,
-        ),
-        (
-            told(
-                500,
-                "",
-                "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2350032 vs. 2097152)",
-                Value::Null,
-            ),
-            Whose::Object,
-        ),
-        (
-            told(
-                413,
-                "RequestEntityTooLarge",
-                "Request entity too large: limit is 3145728",
-                Value::Null,
-            ),
-            Whose::Object,
-        ),
-        (
-            told(
-                403,
-                "Forbidden",
-                "workloaddeployments.compute.datumapis.com \"web\" is forbidden: unable to create new content in \
-                namespace ns-1 because it is being terminated",
-                json!({ "causes": [{ "reason": "NamespaceTerminating", "field": "metadata.namespace" }] }),
-            ),
-            Whose::Object,
-        ),
-        (
-            told(
-                422,
-                "Invalid",
-                "WorkloadDeployment.compute.datumapis.com \"web\" is invalid: spec.cityCode: Invalid value",
-                json!({ "causes": [{ "reason": "FieldValueInvalid", "field": "spec.cityCode" }] }),
-            ),
-            Whose::Object,
-        ),
-        (
-            told(
-                422,
-                "Invalid",
-                "the server rejected our request due to an error in our request",
-                json!({}),
-            ),
-            Whose::Stale,
-        ),
-        (
-            told(
-                409,
-                "AlreadyExists",
-                "workloaddeployments \"web\" already exists",
-                named,
-            ),
-            Whose::Stale,
-        ),
-        (told(401, "Unauthorized", "Unauthorized", Value::Null), Whose::Object),
-        (
-            told(400, "BadRequest", "the object provided is unrecognized", Value::Null),
-            Whose::Object,
+        told(500, "", conversion, Value::Null),
+        told(403, "Forbidden", quota, named),
+    ]
+}
+
+/// What is wrong with one object, or with what we send of it.
+fn of_objects() -> Vec<(u16, String)> {
+    let too_large =
+        "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2350032 vs. 2097152)";
+    let terminating = "workloaddeployments.compute.datumapis.com \"web\" is forbidden: unable to create new content in \
+        namespace ns-1 because it is being terminated";
+    let cause = json!({ "causes": [{ "reason": "NamespaceTerminating", "field": "metadata.namespace" }] });
+    let invalid = "WorkloadDeployment.compute.datumapis.com \"web\" is invalid: spec.cityCode: Invalid value";
+    let field = json!({ "causes": [{ "reason": "FieldValueInvalid", "field": "spec.cityCode" }] });
+    let limit = "Request entity too large: limit is 3145728";
+    vec![
+        told(500, "", "etcdserver: request is too large", Value::Null),
+        told(500, "", too_large, Value::Null),
+        told(413, "RequestEntityTooLarge", limit, Value::Null),
+        told(403, "Forbidden", terminating, cause),
+        told(422, "Invalid", invalid, field),
+        told(401, "Unauthorized", "Unauthorized", Value::Null),
+        told(400, "BadRequest", "the object provided is unrecognized", Value::Null),
+    ]
+}
+
+/// What was decided on something else than is stored.
+fn of_conflicts() -> Vec<(u16, String)> {
+    let named = json!({ "name": "web", "group": "compute.datumapis.com", "kind": "workloaddeployments" });
+    let failed = "the server rejected our request due to an error in our request";
+    vec![
+        told(422, "Invalid", failed, json!({})),
+        told(
+            409,
+            "AlreadyExists",
+            "workloaddeployments \"web\" already exists",
+            named,
         ),
     ]
 }
@@ -227,14 +182,18 @@ fn of_servers() -> Vec<(u16, String)> {
 
 #[test]
 fn what_one_object_or_namespace_causes_is_never_the_server_s() {
-    for ((code, body), expected) in of_tenants() {
-        let refusal = answer(code, &[], &body).unwrap_err();
-        assert_eq!(whose(&refusal), expected, "{code} {body}");
-        assert_eq!(refusal.server_rest(), None, "{code} {body}");
-        assert!(
-            refusal.code() == code || matches!(refusal, Refusal::Changed(_)),
-            "{refusal}"
-        );
+    for (answers, expected) in [
+        (of_places(), Whose::Place),
+        (of_objects(), Whose::Object),
+        (of_conflicts(), Whose::Stale),
+    ] {
+        for (code, body) in answers {
+            let refusal = answer(code, &[], &body).unwrap_err();
+            assert_eq!(whose(&refusal), expected, "{code} {body}");
+            assert_eq!(refusal.server_rest(), None, "{code} {body}");
+            let is_told = refusal.code() == code || matches!(refusal, Refusal::Changed(_));
+            assert!(is_told, "{refusal}");
+        }
     }
 }
 

@@ -29,12 +29,12 @@ fn lease(holder: &str, renewal: u32, version: &str) -> Lease {
 
 struct Run {
     machine: Machine,
-    start: Instant,
+    start: Time,
 }
 
 impl Run {
     fn new() -> Self {
-        let start = Instant::now();
+        let start = Time::default();
         let machine = Machine::new(ME.to_owned(), "n", "l", start);
         Self { machine, start }
     }
@@ -42,13 +42,13 @@ impl Run {
     /// A replica that has held the Lease since the start.
     fn holding() -> Self {
         let mut run = Self::new();
-        run.read(0.0, None);
-        assert!(matches!(run.step(0.0), Step::Create(_)));
+        run.read(0.0, Some(lease("", 0, "0")));
+        assert!(matches!(run.step(0.0), Step::Replace(_)));
         run.machine.written(lease(ME, 0, "1"), run.start);
         run
     }
 
-    fn at(&self, after: f64) -> Instant {
+    fn at(&self, after: f64) -> Time {
         self.start + seconds(after)
     }
 
@@ -60,6 +60,16 @@ impl Run {
     fn read(&mut self, after: f64, lease: Option<Lease>) {
         let now = self.at(after);
         self.machine.read(lease, now);
+    }
+
+    /// It reads that there is no Lease, every second and at the end.
+    fn looks(&mut self, from: f64, to: f64) {
+        let mut after = from;
+        while after < to {
+            self.read(after, None);
+            after += 1.0;
+        }
+        self.read(to, None);
     }
 
     fn sleeps_until(&mut self, after: f64, until: f64) {
@@ -80,7 +90,12 @@ fn an_absent_lease_is_created_and_held_from_the_sending() {
     let mut run = Run::new();
     assert_eq!(run.step(0.0), Step::Read);
     run.read(0.1, None);
-    let Step::Create(created) = run.step(0.1) else { panic!() };
+    run.sleeps_until(0.1, 1.1);
+    run.looks(1.1, 15.0);
+    run.sleeps_until(15.0, 15.1);
+    let Step::Create(created) = run.step(15.1) else {
+        panic!()
+    };
     assert_eq!(
         (created.metadata.name.as_deref(), created.metadata.namespace.as_deref()),
         (Some("l"), Some("n"))
@@ -95,11 +110,11 @@ fn an_absent_lease_is_created_and_held_from_the_sending() {
         (Some(0), Some(MicroTime(wall())))
     );
     assert_eq!(run.machine.until(), None);
-    let sent = run.at(0.1);
+    let sent = run.at(15.1);
     run.machine.written(*created, sent);
     assert_eq!(run.machine.until(), Some(sent + TERM));
-    run.sleeps_until(1.0, 2.1);
-    let spec = run.replaces(2.1);
+    run.sleeps_until(16.0, 17.1);
+    let spec = run.replaces(17.1);
     // The record changes although the clock of the wall stands still, and says who has held it since when.
     assert_eq!(
         spec.renew_time,
@@ -227,14 +242,30 @@ fn f14_a_deleted_lease_takes_no_permission_away_from_who_held_it() {
     run.read(0.0, Some(lease("other", 0, "1")));
     run.read(1.0, None);
     run.sleeps_until(1.0, 2.0);
-    run.read(15.0, None);
+    run.looks(2.0, 15.0);
     run.sleeps_until(15.0, 16.0);
     assert!(matches!(run.step(16.0), Step::Create(_)));
-    // One that was released first is free.
+    // Whoever took one that was released, and before a replica that saw neither, is not known to either.
+    for before in [None, Some(lease("", 0, "1"))] {
+        let mut run = Run::new();
+        run.read(0.0, before.clone());
+        let first = if before.is_some() { 1.0 } else { 0.0 };
+        run.looks(1.0, first + 14.5);
+        run.sleeps_until(first + 14.5, first + 15.0);
+        assert!(matches!(run.step(first + 15.0), Step::Create(_)), "{before:?}");
+    }
+}
+
+#[test]
+fn who_did_not_look_for_a_while_does_not_know_that_there_was_no_lease() {
     let mut run = Run::new();
-    run.read(0.0, Some(lease("", 0, "1")));
-    run.read(1.0, None);
-    assert!(matches!(run.step(1.0), Step::Create(_)));
+    run.looks(0.0, 14.0);
+    // Between this look and the next the holder may have made it, and somebody deleted it again.
+    assert_eq!(run.step(30.0), Step::Read);
+    run.read(30.0, None);
+    run.looks(31.0, 44.0);
+    run.sleeps_until(44.0, 45.0);
+    assert!(matches!(run.step(45.0), Step::Create(_)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use http::{Method, Request, Response};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::super::error::Loss;
 use super::super::{POLL, RENEW, TERM};
@@ -35,9 +35,10 @@ struct State {
 }
 
 impl Server {
+    /// With a Lease that nobody holds.
     fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
-            lease: None,
+            lease: Some(json!({ "metadata": { "name": "l", "namespace": "n", "resourceVersion": "0" } })),
             version: 0,
             mood: Mood::Well,
             writes: 0,
@@ -94,7 +95,7 @@ impl Server {
             namespace: "n".to_owned(),
             name: "l",
         };
-        Keeper::new(self.client(), &settings, identity.to_owned())
+        Keeper::timed(self.client(), &settings, identity.to_owned(), Clock::stopped())
     }
 
     fn start(&self, identity: &str) -> Replica {
@@ -171,6 +172,22 @@ async fn one_of_two_leads_and_renews_every_two_seconds() {
     }
     let renewals = server.state().writes - before;
     assert!((29..=31).contains(&renewals), "{renewals}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_after_a_lease_was_deleted_waits_as_long_as_its_holder_may_write() {
+    let server = Server::new();
+    let first = server.start("a");
+    first.leads_within(SECOND).await;
+    // Its renewals fail, and somebody deletes the Lease: the permission of the holder goes on.
+    server.mood(Mood::Refuses(500));
+    server.state().lease = None;
+    sleep(SECOND).await;
+    server.mood(Mood::Well);
+    first.running.abort();
+    let second = server.start("b");
+    let took = second.leads_within(20 * SECOND).await;
+    assert!(took >= DURATION && !first.permit.holds(), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

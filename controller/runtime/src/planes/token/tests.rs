@@ -27,7 +27,7 @@ impl File {
     }
 
     fn holder(&self) -> Arc<Holder> {
-        Holder::of(Token::start(&self.path).unwrap())
+        Holder::of(Token::start(&self.path, &Required::default()).unwrap())
     }
 }
 
@@ -131,7 +131,7 @@ async fn clients_of_one_file_share_it_and_it_ends_with_them() {
     config.auth_info.token_file = Some(path);
     let clients = [(); 9].map(|()| tokens.connect(config.clone()).unwrap().client);
     let token = tokens.of(&config.auth_info).unwrap().unwrap();
-    assert_eq!((lock(&tokens.0).len(), lock(&token.held).holders().count()), (1, 9));
+    assert_eq!((lock(&tokens.files).len(), lock(&token.held).holders().count()), (1, 9));
     drop(clients);
     while lock(&token.held).holders().count() > 0 {
         tokio::task::yield_now().await;

@@ -26,6 +26,8 @@ enum Event {
     Step { pause: u64, replica: usize, fate: Fate },
     /// Somebody writes an annotation.
     Annotate,
+    /// Somebody deletes the Lease.
+    Delete,
     /// A replica stops gracefully, and a new one takes its place.
     Stop { replica: usize },
     /// A replica is killed, and a new one takes its place.
@@ -48,6 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         30 => (pause, replica(), fate()).prop_map(|(pause, replica, fate)| Event::Step { pause, replica, fate }),
         1 => Just(Event::Annotate),
+        1 => Just(Event::Delete),
         1 => replica().prop_map(|replica| Event::Stop { replica }),
         1 => replica().prop_map(|replica| Event::Kill { replica }),
     ]
@@ -55,13 +58,14 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// One Lease and its replicas.
 struct World {
-    now: Instant,
+    now: Time,
     lease: Option<Lease>,
     version: u64,
     replicas: Vec<Machine>,
     born: usize,
     /// Writes that have not arrived: how many events remain, and what is written.
     late: Vec<(usize, Lease)>,
+    deleted: Option<Time>,
     /// How often a replica got the Lease.
     taken: usize,
 }
@@ -69,12 +73,13 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut world = Self {
-            now: Instant::now(),
+            now: Time::default(),
             lease: None,
             version: 0,
             replicas: Vec::new(),
             born: 0,
             late: Vec::new(),
+            deleted: None,
             taken: 0,
         };
         for _ in 0..REPLICAS {
@@ -161,6 +166,11 @@ impl World {
                     self.write(&lease);
                 }
             }
+            // Not again and again: a Lease that is deleted as soon as it is made tells the others nothing.
+            Event::Delete if self.deleted.is_none_or(|last| self.now.since(last) > 2 * DURATION) => {
+                (self.lease, self.deleted) = (None, Some(self.now));
+            }
+            Event::Delete => {}
             Event::Stop { replica } => {
                 let machine = &mut self.replicas[replica];
                 let known = if machine.give_up(self.now) {
