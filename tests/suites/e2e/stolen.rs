@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use popcell_api::{kind, labels};
+use popcell_api::kind::Scope;
+use popcell_api::{annotations, kind, labels};
 use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
 use popcell_test_support::kind::{
     ADMISSION_POLICY, CLUSTER, CONFIG_MAP, EVENT, INSTANCE, Kind, NAMESPACE, PROPAGATION_POLICY, RESOURCE_BINDING,
@@ -23,12 +24,24 @@ const NOBODYS: &str = "nobodys-0";
 enum By {
     /// The user has no right to it.
     Rights,
-    /// A policy of the manifests holds it to what is its own.
-    Policy(&'static str),
+    /// One of these policies of the manifests holds it to what is its own.
+    Policy(&'static [&'static str]),
+    /// A rule of a policy, by its words.
+    Rule(&'static str),
+    /// The quota of the namespace.
+    Quota,
 }
 
-const COPIES: By = By::Policy("popcell-cells");
-const CLAIMS: By = By::Policy("popcell-cell-claims");
+/// What is another's has another source too: the server names one of the policies that refuse it.
+const COPIES: By = By::Policy(&["popcell-cells", "popcell-cells-source"]);
+const CLAIMS: By = By::Policy(&["popcell-cell-claims"]);
+const NO_FINALIZERS: By = By::Rule("a cell adds no finalizers");
+const NOT_OURS: By = By::Rule("only in namespaces of projects");
+const OTHER_SOURCE: By = By::Rule("compute.datumapis.com/source-uid");
+const TOO_LARGE: By = By::Rule("larger than 64 KiB");
+
+const RESOURCE_QUOTA: Kind = Kind::of("", "v1", "ResourceQuota", "resourcequotas", Scope::Namespaced);
+const COUNT: &str = "count/instances.compute.datumapis.com";
 
 fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
     let Err(error) = outcome else {
@@ -37,7 +50,11 @@ fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
     let text = format!("{error:#}");
     let is_refused = match by {
         By::Rights => text.contains("forbidden: User \"") && text.contains(" cannot "),
-        By::Policy(name) => text.contains(&format!("ValidatingAdmissionPolicy '{name}'")),
+        By::Policy(names) => names
+            .iter()
+            .any(|name| text.contains(&format!("ValidatingAdmissionPolicy '{name}'"))),
+        By::Rule(words) => text.contains("ValidatingAdmissionPolicy '") && text.contains(words),
+        By::Quota => text.contains("exceeded quota") && text.contains(COUNT),
     };
     ensure!(is_refused, "{what}: {text}");
     Ok(())
@@ -59,6 +76,29 @@ fn copy(namespace: &str, name: &str, source: Option<&str>) -> Value {
     object
 }
 
+/// A copy with the source of the cell of a Cluster.
+fn stamped(namespace: &str, name: &str, source: Option<&str>, uid: &str) -> Value {
+    let mut object = copy(namespace, name, source);
+    objects::annotate(&mut object, annotations::SOURCE_UID, uid);
+    object
+}
+
+/// A name and its uid, as an edit.
+fn taken(cluster: &str, uid: &str) -> Value {
+    let mut edit = source(&json!(cluster));
+    edit["metadata"]["annotations"] = json!({ annotations::SOURCE_UID: uid });
+    edit
+}
+
+/// What the Cluster of a name says is its cell.
+async fn uid_of(hub: &Plane, cluster: &str) -> Result<String> {
+    let found = hub.expect(CLUSTER, None, cluster).await?;
+    let uid = found.data["spec"]["id"]
+        .as_str()
+        .context("the Cluster has no spec.id")?;
+    Ok(uid.to_owned())
+}
+
 fn source(value: &Value) -> Value {
     json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: value } } })
 }
@@ -66,7 +106,10 @@ fn source(value: &Value) -> Value {
 pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     let hub = world.lab.hub().await?;
     users::cells_on_hub(&hub, &[DFW, ORD]).await?;
-    hub.apply(&objects::namespace(namespace)).await?;
+    let uid = uid_of(&hub, DFW).await?;
+    let mut ours = objects::namespace(namespace);
+    ours["metadata"]["labels"] = json!({ labels::UPSTREAM_CLUSTER_NAME: "cluster-p" });
+    hub.apply(&ours).await?;
     for object in [
         copy(namespace, OTHERS, Some(ORD)),
         copy(namespace, NOBODYS, None),
@@ -76,12 +119,14 @@ pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     }
     let files = world.lab.user(&users::cell(DFW), &[]).await?;
     let thief = stolen(world, HUB, &files).await?;
-    works_for_its_own(&thief, namespace).await?;
-    copies_of_others(&thief, namespace).await?;
+    works_for_its_own(&thief, namespace, &uid).await?;
+    copies_of_others(&thief, namespace, &uid).await?;
+    false_copies(&hub, &thief, namespace, &uid).await?;
     everything_else(&thief, namespace).await?;
     unharmed(&hub, namespace).await?;
     as_account(world, &hub, namespace).await?;
-    taking_over(&hub, &thief, namespace).await?;
+    taking_over(&hub, &thief, namespace, &uid).await?;
+    beyond_the_quota(&hub, &thief, namespace, &uid).await?;
     // The API servers of cells know that user, and that it has no business there.
     for member in [DFW, ORD, SPARE] {
         let member = stolen(world, member, &files).await?;
@@ -92,22 +137,22 @@ pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// What a cell that was not stolen needs, so that no test passes because nothing is admitted.
-async fn works_for_its_own(cell: &Plane, namespace: &str) -> Result<()> {
+async fn works_for_its_own(cell: &Plane, namespace: &str, uid: &str) -> Result<()> {
     // Authorizers and admission learn of their rules by watches.
     eventually("the cell may write", SOON, async || {
-        cell.create(&copy(namespace, OWN, Some(DFW)), true).await
+        cell.create(&stamped(namespace, OWN, Some(DFW), uid), true).await
     })
     .await?;
     eventually("the policy is in force", SOON, async || {
         refused(
-            cell.create(&copy(namespace, "false-0", Some(ORD)), true).await,
+            cell.create(&stamped(namespace, "false-0", Some(ORD), uid), true).await,
             COPIES,
             "a copy of another",
         )
     })
     .await?;
     let here = Some(namespace);
-    cell.create(&copy(namespace, OWN, Some(DFW)), false).await?;
+    cell.create(&stamped(namespace, OWN, Some(DFW), uid), false).await?;
     let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });
     cell.merge(INSTANCE, here, OWN, &edit).await?;
     let status = json!({ "conditions": [objects::condition("Ready", "True", "Available", "", 1)] });
@@ -118,15 +163,17 @@ async fn works_for_its_own(cell: &Plane, namespace: &str) -> Result<()> {
     cell.expect(NAMESPACE, None, namespace).await?;
     cell.expect(CLUSTER, None, DFW).await?;
     cell.delete(INSTANCE, here, OWN).await?;
-    cell.create(&copy(namespace, OWN, Some(DFW)), false).await.map(|_| ())
+    cell.create(&stamped(namespace, OWN, Some(DFW), uid), false)
+        .await
+        .map(|_| ())
 }
 
-async fn copies_of_others(thief: &Plane, namespace: &str) -> Result<()> {
+async fn copies_of_others(thief: &Plane, namespace: &str, uid: &str) -> Result<()> {
     let here = Some(namespace);
     let edit = json!({ "metadata": { "annotations": { "thief": "was-here" } } });
     let status = json!({ "conditions": [objects::condition("Ready", "False", "Stolen", "", 1)] });
     for claimed in [None, Some(ORD), Some("")] {
-        let made = thief.create(&copy(namespace, "false-0", claimed), false).await;
+        let made = thief.create(&stamped(namespace, "false-0", claimed, uid), false).await;
         refused(made, COPIES, "to make a copy of another")?;
     }
     for (given, what) in [
@@ -137,14 +184,118 @@ async fn copies_of_others(thief: &Plane, namespace: &str) -> Result<()> {
     }
     for name in [OTHERS, NOBODYS] {
         let what = |verb: &str| format!("to {verb} {name}");
-        let taken = thief.merge(INSTANCE, here, name, &source(&json!(DFW))).await;
-        refused(taken, COPIES, &what("take"))?;
+        let took = thief.merge(INSTANCE, here, name, &taken(DFW, uid)).await;
+        refused(took, COPIES, &what("take"))?;
         refused(thief.merge(INSTANCE, here, name, &edit).await, COPIES, &what("edit"))?;
         let set = thief.set_status(INSTANCE, here, name, &status).await;
         refused(set, COPIES, &what("write the status of"))?;
         refused(thief.delete(INSTANCE, here, name).await, COPIES, &what("delete"))?;
     }
     Ok(())
+}
+
+/// Copies of its own source that are not what a cell writes.
+async fn false_copies(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) -> Result<()> {
+    let here = Some(namespace);
+    let own = || stamped(namespace, "false-0", Some(DFW), uid);
+    // Policies of one file come into force one by one.
+    eventually("the policy of sources is in force", SOON, async || {
+        let unnamed = copy(namespace, "false-0", Some(DFW));
+        refused(thief.create(&unnamed, true).await, OTHER_SOURCE, "to leave out its uid")
+    })
+    .await?;
+    let other = uid_of(hub, ORD).await?;
+    for (uid, what) in [
+        (other.as_str(), "to be another cell"),
+        ("none", "to be no cell"),
+        ("", "an empty uid"),
+    ] {
+        let made = thief
+            .create(&stamped(namespace, "false-0", Some(DFW), uid), false)
+            .await;
+        refused(made, OTHER_SOURCE, what)?;
+        let edit = json!({ "metadata": { "annotations": { annotations::SOURCE_UID: uid } } });
+        refused(thief.merge(INSTANCE, here, OWN, &edit).await, OTHER_SOURCE, what)?;
+    }
+
+    let held = json!(["example.com/held"]);
+    let mut holding = own();
+    holding["metadata"]["finalizers"] = held.clone();
+    refused(thief.create(&holding, false).await, NO_FINALIZERS, "to hold a new copy")?;
+    let edit = json!({ "metadata": { "finalizers": held } });
+    refused(
+        thief.merge(INSTANCE, here, OWN, &edit).await,
+        NO_FINALIZERS,
+        "to hold a copy",
+    )?;
+
+    for elsewhere in ["default", users::NAMESPACE, users::CELLS_NAMESPACE] {
+        let made = thief
+            .create(&stamped(elsewhere, "false-0", Some(DFW), uid), false)
+            .await;
+        refused(made, NOT_OURS, &format!("to write in {elsewhere}"))?;
+    }
+
+    // 64 KiB in all, whatever they are made of.
+    let filled = |text: String| {
+        let mut large = own();
+        large["spec"]["later"] = json!({ "field": [text] });
+        large
+    };
+    thief.create(&filled("x".repeat(60_000)), true).await?;
+    for (text, what) in [
+        ("x".repeat(66_000), "letters"),
+        ("\u{20ac}".repeat(22_000), "letters of three bytes"),
+    ] {
+        refused(thief.create(&filled(text.clone()), false).await, TOO_LARGE, what)?;
+        let edit = json!({ "spec": { "later": { "field": [text] } } });
+        refused(thief.merge(INSTANCE, here, OWN, &edit).await, TOO_LARGE, what)?;
+    }
+    let status = json!({ "conditions": [objects::condition("Ready", "False", "Stolen", &"x".repeat(30_000), 1),
+        objects::condition("Available", "False", "Stolen", &"x".repeat(30_000), 1),
+        objects::condition("Programmed", "False", "Stolen", &"x".repeat(30_000), 1)] });
+    refused(
+        thief.set_status(INSTANCE, here, OWN, &status).await,
+        TOO_LARGE,
+        "a status",
+    )
+}
+
+/// As many as the quota of the namespace says.
+async fn beyond_the_quota(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) -> Result<()> {
+    const NAME: &str = "popcell-instances";
+    let here = Some(namespace);
+    let used = hub.list(INSTANCE, here, "").await?.len();
+    let shipped = manifests::build_own(&json!({
+        "namespace": namespace,
+        "components": ["../components/hub-quota"],
+        "patches": [{
+            "target": { "kind": "ResourceQuota", "name": NAME },
+            "patch": json!([{ "op": "replace", "path": format!("/spec/hard/{}", COUNT.replace('/', "~1")),
+                "value": (used + 1).to_string() }]).to_string(),
+        }],
+    }))?;
+    let quota = shipped.first().context("no quota")?;
+    hub.apply(quota).await?;
+    // As resourcequota-controller counts, which the lab does not run.
+    let status = json!({ "hard": quota["spec"]["hard"], "used": { COUNT: used.to_string() } });
+    hub.set_status(RESOURCE_QUOTA, here, NAME, &status).await?;
+    eventually("the quota is in force", SOON, async || {
+        hub.expect(RESOURCE_QUOTA, here, NAME).await
+    })
+    .await?;
+    thief
+        .create(&stamped(namespace, "last-0", Some(DFW), uid), false)
+        .await?;
+    let made = thief.create(&stamped(namespace, "more-0", Some(DFW), uid), false).await;
+    refused(made, By::Quota, "one more than the quota")?;
+    let edit = json!({ "spec": { "hard": { COUNT: "1000" } } });
+    refused(
+        thief.merge(RESOURCE_QUOTA, here, NAME, &edit).await,
+        By::Rights,
+        "to raise the quota",
+    )?;
+    hub.delete(RESOURCE_QUOTA, here, NAME).await
 }
 
 async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
@@ -209,24 +360,27 @@ async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let document = kubeconfig::document(world.lab.url(HUB)?, Some(world.lab.ca_file()), &user);
     let other = Plane::connect(HUB, &kubeconfig::write(files.path(), "account", &document)?).await?;
-    let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });
+    let uid = uid_of(hub, ORD).await?;
+    let edit = json!({ "metadata": { "annotations": { "seen": "yes", annotations::SOURCE_UID: uid } } });
     eventually("the other cell may write its own", SOON, async || {
         other.merge(INSTANCE, here, OTHERS, &edit).await
     })
     .await?;
     refused(other.merge(INSTANCE, here, OWN, &edit).await, COPIES, "to edit")?;
     refused(other.delete(INSTANCE, here, OWN).await, COPIES, "to delete")?;
-    let made = other.create(&copy(namespace, "false-0", Some(DFW)), false).await;
+    let made = other
+        .create(&stamped(namespace, "false-0", Some(DFW), &uid), false)
+        .await;
     refused(made, COPIES, "to make a copy of another")
 }
 
 /// What the documents say of a take-over from upstream: copies that are nobody's may be taken, not deleted.
-async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str) -> Result<()> {
+async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> Result<()> {
     let here = Some(namespace);
     let shipped = manifests::build(manifests::HUB_RBAC.as_ref())?;
     let policy = shipped
         .iter()
-        .find(|object| object["kind"] == "ValidatingAdmissionPolicy")
+        .find(|object| object["kind"] == "ValidatingAdmissionPolicy" && object["metadata"]["name"] == "popcell-cells")
         .context("no policy")?;
     let mut open = policy.clone();
     ensure!(open["spec"]["variables"][0]["name"] == "takesOver", "{open}");
@@ -238,10 +392,10 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str) -> Result<()> {
             COPIES,
             "to delete what is nobody's",
         )?;
-        cell.merge(INSTANCE, here, NOBODYS, &source(&json!(DFW))).await
+        cell.merge(INSTANCE, here, NOBODYS, &taken(DFW, uid)).await
     });
     let outcome = taken.await.map(|_| ());
-    let others = cell.merge(INSTANCE, here, OTHERS, &source(&json!(DFW))).await;
+    let others = cell.merge(INSTANCE, here, OTHERS, &taken(DFW, uid)).await;
     hub.apply(policy).await?;
     outcome?;
     refused(others, COPIES, "to take a copy of another")
@@ -309,5 +463,59 @@ pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
     }
     let there = project.expect(claims, here, OTHERS).await?;
     ensure!(there.metadata.annotations.is_none(), "{there:?}");
+    false_claims(&project, &thief, namespace).await?;
     thief.delete(claims, here, OWN).await
+}
+
+/// Claims of its own source that are not what a cell writes.
+async fn false_claims(project: &Plane, thief: &Plane, namespace: &str) -> Result<()> {
+    let (claims, here) = (kind::RESOURCE_CLAIM, Some(namespace));
+    let own = || claim(namespace, "false-0", DFW);
+    let held = json!(["example.com/held"]);
+    let mut holding = own();
+    holding["metadata"]["finalizers"] = held.clone();
+    refused(
+        thief.create(&holding, false).await,
+        NO_FINALIZERS,
+        "to hold a new claim",
+    )?;
+    let edit = json!({ "metadata": { "finalizers": held } });
+    refused(
+        thief.merge(claims, here, OWN, &edit).await,
+        NO_FINALIZERS,
+        "to hold a claim",
+    )?;
+    let mut large = own();
+    large["metadata"]["annotations"] = json!({ "filler": "x".repeat(66_000) });
+    refused(thief.create(&large, false).await, TOO_LARGE, "a large claim")?;
+
+    // As an operator names the uid of the cell.
+    let shipped = manifests::with_cells(manifests::PROJECT_RBAC, &[manifests::CLAIMS], &[DFW, ORD])?;
+    let policy = shipped
+        .iter()
+        .find(|object| {
+            object["kind"] == "ValidatingAdmissionPolicy" && object["metadata"]["name"] == "popcell-cell-claims"
+        })
+        .context("no policy")?;
+    let mut named = policy.clone();
+    ensure!(named["spec"]["variables"][0]["name"] == "sources", "{named}");
+    named["spec"]["variables"][0]["expression"] = json!(format!("{{'{DFW}': 'the-uid'}}"));
+    project.apply(&named).await?;
+    let with = |uid: &str| {
+        let mut one = own();
+        objects::annotate(&mut one, annotations::SOURCE_UID, uid);
+        one
+    };
+    let outcome = eventually("the cell is held to its uid", SOON, async || {
+        refused(thief.create(&own(), true).await, OTHER_SOURCE, "to leave out its uid")?;
+        refused(
+            thief.create(&with("another"), true).await,
+            OTHER_SOURCE,
+            "to be another cell",
+        )?;
+        thief.create(&with("the-uid"), true).await.map(|_| ())
+    })
+    .await;
+    project.apply(policy).await?;
+    outcome
 }

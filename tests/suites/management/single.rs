@@ -15,8 +15,12 @@ use crate::world::{SOLO, World};
 /// As long as upstream's E3 waits before it looks whether the policy is still there.
 const E3_WAIT: Duration = Duration::from_secs(8);
 
-/// WorkloadDeployments as upstream's fixtures make them: without a Workload, in a city of lower case.
+/// WorkloadDeployments as upstream's fixtures make them: without a Workload, in a city of lower case, which the project may
+/// use.
 async fn create(tenant: &Tenant, name: &str) -> Result<kube::api::DynamicObject> {
+    let mut binding = objects::location_binding("dfw");
+    binding["metadata"]["name"] = json!("dfw-in-lower-case");
+    tenant.project.apply(&binding).await?;
     let mut fixture = tenant.deployment(name, "dfw", 1);
     fixture["spec"]["placementName"] = json!("default");
     if let Some(settings) = fixture["spec"]["scaleSettings"].as_object_mut() {

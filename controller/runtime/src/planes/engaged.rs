@@ -42,10 +42,7 @@ impl Occupied {
     /// Returns when any of them has one, or none has; `None` when nothing can change any more.
     async fn becomes(&mut self, wanted: bool) -> Option<()> {
         loop {
-            let any = self
-                .0
-                .iter_mut()
-                .fold(false, |any, each| *each.borrow_and_update() || any);
+            let any = self.0.iter_mut().any(|each| *each.borrow_and_update());
             if any == wanted {
                 return Some(());
             }

@@ -232,8 +232,11 @@ impl Reconciler for Sources {
                     woken
                 })
                 .unwrap_or_default(),
+            // A pass looks at the copies of all cells: what a cell that is there writes does not cost that.
             (Plane::Hub, kind::INSTANCE) if events::comes_or_goes(change) => events::both(change)
-                .filter_map(|copy| sources::of(copy).map(|source| Key::new(plane, "", source.name)))
+                .filter_map(|copy| sources::of(copy))
+                .filter(|source| may_be_gone(world, *source))
+                .map(|source| Key::new(plane, "", source.name))
                 .collect(),
             // A project that is engaged later may hold claims of a cell that is gone.
             (Plane::Project(_), kind::WORKLOAD) if events::is_listed(change) && !self.seen().contains(plane) => {
@@ -260,6 +263,17 @@ impl Reconciler for Sources {
             .chain([RECORDED])
             .collect();
         names.into_iter().map(|name| Key::new(&Plane::Hub, "", name)).collect()
+    }
+}
+
+/// Whether a source may be gone, as far as the Cluster of its name says. A Cluster that becomes another wakes by itself.
+fn may_be_gone(world: &World, source: Source<'_>) -> bool {
+    let store = world.store(&Plane::Hub, kind::CLUSTER);
+    match store.map(|store| store.get("", source.name)) {
+        Some(Observed::Known(Some(cluster))) => {
+            sources::is_gone(source, Observed::Known(&[&cluster]), false) != Some(false)
+        }
+        _ => true,
     }
 }
 

@@ -280,3 +280,40 @@ async fn two_clusters_of_one_cell_are_told_and_lose_nothing() {
     assert!(log.text().contains("dfw-01, dfw-02"), "{}", log.text());
     assert!(script.writes().iter().all(|line| !line.contains(" DELETE ")));
 }
+
+/// A pass costs what all cells have on the hub.
+#[tokio::test]
+async fn what_a_living_cell_writes_wakes_no_look_at_the_copies_of_all() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    let cluster = |name: &str, id: &str| json!({ "metadata": { "name": name, "uid": format!("c-{name}"), "resourceVersion": "1" }, "spec": { "id": id } });
+    let woken = |source: (&str, &str)| {
+        let mut copy = left("ns-p", "new-0");
+        copy["metadata"]["labels"]["compute.datumapis.com/source-cluster"] = json!(source.0);
+        copy["metadata"]["annotations"]["compute.datumapis.com/source-uid"] = json!(source.1);
+        let now: Arc<popcell_core::object::Object> = Arc::new(serde_json::from_value(copy).unwrap());
+        let changes = [
+            Change::Applied {
+                before: None,
+                now: Arc::clone(&now),
+            },
+            Change::Gone {
+                namespace: "ns-p".to_owned(),
+                name: "new-0".to_owned(),
+                last: Some(now),
+            },
+        ];
+        let lanes = told.dispatch.lanes();
+        let lane = lanes.iter().find(|lane| lane.reconciler.name() == "sources").unwrap();
+        changes.map(|change| lane.reconciler.wake(&told.world, &Plane::Hub, INSTANCE, &change).len())
+    };
+    told.put(&Plane::Hub, CLUSTER, cluster("dfw-01", "k1"));
+    told.put(&Plane::Hub, CLUSTER, cluster("ord-01", ""));
+    assert_eq!(woken(("dfw-01", "k1")), [0, 0]);
+    // Whose id Karmada has not read yet is not gone.
+    assert_eq!(woken(("ord-01", "k2")), [0, 0]);
+    assert_eq!(woken(("dfw-01", "another")), [1, 1]);
+    assert_eq!(woken(("lhr-01", "k3")), [1, 1]);
+    told.remove(&Plane::Hub, CLUSTER, cluster("dfw-01", "k1"));
+    assert_eq!(woken(("dfw-01", "k1")), [1, 1]);
+}
