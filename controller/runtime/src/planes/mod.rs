@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
 pub use change::Change;
-pub use discovery::{Discovery, Progress, SINGLE, refusal};
+pub use discovery::{Discovery, Guard, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use list_watch::Broken;

@@ -137,7 +137,7 @@ impl Controllers {
             Some(release) => {
                 release
                     .next(|| self.world.applier.brakes().held().next().is_some())
-                    .await
+                    .await;
             }
             None => std::future::pending().await,
         }
