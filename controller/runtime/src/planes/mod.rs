@@ -46,6 +46,9 @@ use follow::Streams;
 pub trait Listener: Send + Sync {
     /// A store changed.
     fn changed(&self, plane: &Plane, kind: Kind, change: &Change);
+    /// The resourceVersions of a plane went back: it was restored from a backup, or is another server. Told before what that
+    /// changes.
+    fn went_back(&self, _plane: &Plane) {}
     /// A plane was disengaged; nothing more is told about it until it is engaged again.
     fn disengaged(&self, plane: &Plane);
 }

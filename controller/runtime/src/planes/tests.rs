@@ -2,6 +2,7 @@
 
 mod ahead;
 mod credentials;
+mod rewind;
 
 use std::sync::Arc;
 
