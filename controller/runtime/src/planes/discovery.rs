@@ -136,6 +136,8 @@ impl Discovery {
             store: &self.store,
             renewal: None,
             tell: &tell,
+            // Projects that it does not know any more are guarded by their number.
+            went_back: &|| {},
         };
         let watch = follow.run(&streams);
         let keep = async {

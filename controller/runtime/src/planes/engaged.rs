@@ -116,6 +116,7 @@ impl Engaged {
         let kind = interest.kind;
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
+            let went_back = || listener.went_back(&plane);
             let mut follow = Follow {
                 client: &client,
                 plane_kind: plane_kind(&plane),
@@ -123,6 +124,7 @@ impl Engaged {
                 store: &store,
                 renewal,
                 tell: &tell,
+                went_back: &went_back,
             };
             let Some(mut occupied) = occupied else {
                 return follow.run(&streams).await;

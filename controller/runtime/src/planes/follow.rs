@@ -9,6 +9,7 @@ use futures::future::Either;
 use kube::Client;
 use kube::runtime::watcher::{DefaultBackoff, Event};
 use popcell_core::plan::Plane;
+use popcell_core::rewind::{self, Newest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
@@ -73,6 +74,8 @@ pub(crate) struct Follow<'a> {
     pub(crate) store: &'a Store,
     pub(crate) renewal: Option<Renewal>,
     pub(crate) tell: &'a (dyn Fn(Change) + Send + Sync),
+    /// Is called when the server's versions have gone back, before it is told what that changes.
+    pub(crate) went_back: &'a (dyn Fn() + Send + Sync),
 }
 
 impl Follow<'_> {
@@ -84,10 +87,18 @@ impl Follow<'_> {
     pub(crate) async fn run(&mut self, streams: &Streams) {
         let _open = streams.open((self.plane_kind, self.interest.kind.kind));
         let mut pauses = Pauses::default();
+        let mut newest = Newest::default();
+        let watched = Watched {
+            client: self.client,
+            interest: self.interest,
+            store: self.store,
+            tell: self.tell,
+            went_back: self.went_back,
+        };
         loop {
             let began = Instant::now();
             let broken = tokio::select! {
-                broken = once(self.client, self.interest, self.store, self.tell) => broken,
+                broken = watched.once(&mut newest) => broken,
                 () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
             };
             let is_lost = matches!(broken, Error::Lost { .. } | Error::Again { .. });
@@ -115,6 +126,85 @@ impl Follow<'_> {
                 () = renewed(&mut self.renewal) => {}
             }
         }
+    }
+}
+
+/// A kind and who is told of it.
+struct Watched<'a> {
+    client: &'a Client,
+    interest: &'a Interest,
+    store: &'a Store,
+    tell: &'a (dyn Fn(Change) + Send + Sync),
+    went_back: &'a (dyn Fn() + Send + Sync),
+}
+
+impl Watched<'_> {
+    /// One list and the watch after it, until that breaks.
+    async fn once(&self, newest: &mut Newest) -> Error {
+        let (kind, store) = (self.interest.kind.kind, self.store);
+        let mut events = ListWatch::new(self.client, self.interest);
+        let mut overdue = pin!(store.overdue());
+        loop {
+            let next = if store.is_known() {
+                Either::Left(async { Ok(events.next().await) })
+            } else {
+                Either::Right(timeout(LIST_STEP, events.next()))
+            };
+            let next = tokio::select! {
+                next = next => next,
+                () = &mut overdue => {
+                    return match () {
+                        () if store.is_distrusted() => Error::Lost { kind },
+                        () if store.is_read_again() => Error::Again { kind },
+                        () => Error::Behind { kind },
+                    };
+                }
+            };
+            match next {
+                Ok(Ok(event)) => {
+                    let (is_end, is_in_list) = (is_end(&event), is_in_list(&event));
+                    let mut back = !is_in_list && newest.went_back(events.version());
+                    let changes = store.take(as_stored(event, self.interest.view));
+                    back |= is_end && changes.iter().any(is_older);
+                    if back {
+                        (self.went_back)();
+                    }
+                    changes.into_iter().for_each(self.tell);
+                    if back && !is_end {
+                        // What the watch has brought before may be of the server as it was.
+                        return Error::Lost { kind };
+                    }
+                }
+                Ok(Err(source)) => return Error::Watch { kind, source },
+                Err(_) => {
+                    return Error::Silent {
+                        kind,
+                        seconds: LIST_STEP.as_secs(),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Whether a list ends with it.
+fn is_end(event: &Event<Raw>) -> bool {
+    matches!(event, Event::InitDone)
+}
+
+/// Whether it is of a list that has not ended, whose version is not known yet.
+fn is_in_list(event: &Event<Raw>) -> bool {
+    matches!(event, Event::Init | Event::InitApply(_))
+}
+
+/// Whether a list has an object as it was earlier.
+fn is_older(change: &Change) -> bool {
+    match change {
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => rewind::is_older(before, now),
+        _ => false,
     }
 }
 
@@ -175,40 +265,6 @@ fn as_stored(event: Event<Raw>, view: View) -> Event<Raw> {
         Event::Delete(raw) => Event::Delete(seen(raw, view)),
         Event::InitApply(raw) => Event::InitApply(seen(raw, view)),
         other @ (Event::Init | Event::InitDone) => other,
-    }
-}
-
-/// One list and the watch after it, until that breaks.
-async fn once(client: &Client, interest: &Interest, store: &Store, tell: &(dyn Fn(Change) + Send + Sync)) -> Error {
-    let kind = interest.kind.kind;
-    let mut events = ListWatch::new(client, interest);
-    let mut overdue = pin!(store.overdue());
-    loop {
-        let next = if store.is_known() {
-            Either::Left(async { Ok(events.next().await) })
-        } else {
-            Either::Right(timeout(LIST_STEP, events.next()))
-        };
-        let next = tokio::select! {
-            next = next => next,
-            () = &mut overdue => {
-                return match () {
-                    () if store.is_distrusted() => Error::Lost { kind },
-                    () if store.is_read_again() => Error::Again { kind },
-                    () => Error::Behind { kind },
-                };
-            }
-        };
-        match next {
-            Ok(Ok(event)) => store.take(as_stored(event, interest.view)).into_iter().for_each(tell),
-            Ok(Err(source)) => return Error::Watch { kind, source },
-            Err(_) => {
-                return Error::Silent {
-                    kind,
-                    seconds: LIST_STEP.as_secs(),
-                };
-            }
-        }
     }
 }
 

@@ -106,6 +106,8 @@ pub(super) struct ListWatch<'a> {
     state: State,
     /// How many objects the next page asks for.
     limit: u32,
+    /// What the server has said last: the version of its list, or of the last event.
+    version: Option<u64>,
 }
 
 /// Where the objects come from.
@@ -126,7 +128,13 @@ impl<'a> ListWatch<'a> {
             source,
             state: State::Start,
             limit: FIRST_PAGE,
+            version: None,
         }
+    }
+
+    /// The version of the last list that has ended, or of what the watch has brought since; `None` where it is no number.
+    pub(super) fn version(&self) -> Option<u64> {
+        self.version
     }
 
     /// The next event. After an error nothing more comes.
@@ -146,6 +154,7 @@ impl<'a> ListWatch<'a> {
                     }
                     match next {
                         Next::Done(version) => {
+                            self.version = number(version);
                             self.state = State::Listed(std::mem::take(version));
                             return Ok(Event::InitDone);
                         }
@@ -162,7 +171,9 @@ impl<'a> ListWatch<'a> {
                 }
                 State::Watching(version, lines) => match timeout(IDLE, lines.next()).await {
                     Ok(Some(line)) => {
-                        if let Some(event) = taken(line?, version)? {
+                        let event = taken(line?, version)?;
+                        self.version = number(version);
+                        if let Some(event) = event {
                             return Ok(event);
                         }
                     }

@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
 pub use change::Change;
-pub use discovery::{Discovery, Progress, SINGLE, refusal};
+pub use discovery::{Discovery, Guard, Progress, SINGLE, refusal};
 pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use list_watch::Broken;
@@ -47,6 +47,9 @@ use follow::Streams;
 pub trait Listener: Send + Sync {
     /// A store changed.
     fn changed(&self, plane: &Plane, kind: Kind, change: &Change);
+    /// The resourceVersions of a plane went back: it was restored from a backup, or is another server. Told before what that
+    /// changes.
+    fn went_back(&self, _plane: &Plane) {}
     /// A plane was disengaged; nothing more is told about it until it is engaged again.
     fn disengaged(&self, plane: &Plane);
 }

@@ -3,6 +3,7 @@
 mod ahead;
 mod credentials;
 mod required;
+mod rewind;
 
 use std::sync::Arc;
 

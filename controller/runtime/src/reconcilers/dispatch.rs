@@ -101,6 +101,12 @@ impl Listener for Dispatch {
         }
     }
 
+    fn went_back(&self, plane: &Plane) {
+        if let Some(world) = self.world() {
+            world.applier.rewound(plane);
+        }
+    }
+
     fn disengaged(&self, plane: &Plane) {
         let Some(world) = self.world() else { return };
         world.retire(plane);

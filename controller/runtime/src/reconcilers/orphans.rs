@@ -53,7 +53,7 @@ impl Orphans {
         let plane = Plane::Project(id.to_owned());
         if world.planes.get(&plane).is_none() {
             ask_for_project(world, live, id, &plane).await?;
-            match live_project(&Sight::new(world, live), &plane, id) {
+            match Sight::new(world, live).read_live(&plane, PROJECT, "", id) {
                 // Its note is taken away, by us: it is made again when the project ends.
                 Some(Some(_)) => {
                     self.noted().remove(&key.name);
@@ -111,7 +111,7 @@ impl Reconciler for Orphans {
         let project_namespace = sight.project_namespace(&plane, namespace_name);
         let engaged = sight.world.planes.get(&plane);
         let server = sight.server(&plane);
-        let project = live_project(sight, &plane, id);
+        let project = sight.read_live(&plane, PROJECT, "", id);
         let gone = matches!(project, Some(None));
         if engaged.is_none() && gone && self.is_contested(&namespace) {
             return Some(Plan {
@@ -254,9 +254,4 @@ async fn ask_for_project(world: &World, live: &mut Live, id: &str, plane: &Plane
         ProjectAnswer::Unasked => {}
     }
     Ok(())
-}
-
-/// The Project of a hub namespace as discovery has it now; `None` where it does not say, `Some(None)` = NotFound.
-fn live_project(sight: &Sight<'_>, plane: &Plane, id: &str) -> Option<Option<std::sync::Arc<Object>>> {
-    sight.read_live(plane, PROJECT, "", id)
 }

@@ -157,7 +157,7 @@ impl Controllers {
             Some(release) => {
                 release
                     .next(|| self.world.applier.brakes().held().next().is_some())
-                    .await
+                    .await;
             }
             None => std::future::pending().await,
         }
