@@ -43,20 +43,27 @@ pub(crate) fn aggregate(object: &mut Object, items: &[StatusItem]) -> Result<()>
     Ok(())
 }
 
-/// What one cluster said: the fields of its status that hold something.
+/// What one cluster said.
 struct Report<'a> {
     /// Where the status stands in the request, for refusals.
     path: String,
     cluster: &'a str,
-    fields: Vec<(&'a str, &'a Json)>,
+    status: &'a Json,
+}
+
+/// Whether a field of a status holds something of the member's.
+fn holds(name: &str, value: &Json) -> bool {
+    !status::is_added(name) && !value.is_null()
 }
 
 impl<'a> Report<'a> {
+    fn fields(&self) -> impl Iterator<Item = (&'a str, &'a Json)> {
+        let fields = self.status.as_fields().into_iter().flatten();
+        fields.filter(|(name, value)| holds(name, value))
+    }
+
     fn field(&self, name: &str) -> Option<&'a Json> {
-        self.fields
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| *value)
+        self.status.member(name).filter(|value| holds(name, value))
     }
 
     fn count(&self, name: &str) -> Result<Option<i64>> {
@@ -86,65 +93,69 @@ fn reports(items: &[StatusItem]) -> Result<Vec<Report<'_>>> {
             continue;
         };
         let path = format!("/aggregatedStatus/{index}/status");
-        let Ok(fields) = status.fields("") else {
+        if !status.is_null() && !status.is_object() {
             let message = format!(
                 "cluster {}: expected an object, found {}",
                 item.cluster_name,
                 status.kind_name()
             );
             return Err(Error::invalid(path, message));
+        }
+        let report = Report {
+            path,
+            cluster: &item.cluster_name,
+            status,
         };
-        let fields: Vec<_> = fields
-            .into_iter()
-            .flatten()
-            .filter(|(key, value)| !status::is_added(key) && !value.is_null())
-            .collect();
-        if !fields.is_empty() {
-            reports.push((
-                status,
-                Report {
-                    path,
-                    cluster: &item.cluster_name,
-                    fields,
-                },
-            ));
+        if report.fields().next().is_some() {
+            reports.push(report);
         }
     }
     // Karmada sorts and has each cluster once; the text decides between two of one name, so that order never does.
-    reports.sort_by(|(a_status, a), (b_status, b)| {
+    reports.sort_by(|a, b| {
         a.cluster
             .cmp(b.cluster)
-            .then_with(|| a_status.to_text().cmp(&b_status.to_text()))
+            .then_with(|| a.status.to_text().cmp(&b.status.to_text()))
     });
-    Ok(reports.into_iter().map(|(_, report)| report).collect())
+    Ok(reports)
 }
 
 /// One status made of the reports. Fields stand in the order in which the first cluster that has them gave them.
+///
+/// It begins as the first report and is amended: most of a status is carried as it is, and a wide one is not built anew.
 fn merge(reports: &[Report<'_>], generation: Option<i64>, left_out: &mut usize) -> Result<Json> {
-    let mut merged: Vec<(String, Json)> = Vec::new();
-    for report in reports {
-        for (name, value) in &report.fields {
-            if merged.iter().any(|(key, _)| key == name) {
-                continue;
+    let Some((first, others)) = reports.split_first() else {
+        return Ok(Json::object::<&str, Json>([]));
+    };
+    let mut merged = first.status.clone();
+    merged.retain_fields(holds);
+    for report in others {
+        for (name, value) in report.fields() {
+            if merged.member(name).is_none() {
+                merged.set_member(name, value.clone());
             }
-            let value = match *name {
-                OBSERVED_GENERATION => generation.map(Json::from),
-                CONDITIONS => {
-                    let lists = reports.iter().filter_map(|report| report.field(CONDITIONS));
-                    conditions::merge(lists, generation, left_out)?
-                }
-                count if COUNTS.contains(&count) && reports.len() > 1 => Some(Json::from(sum(reports, count)?)),
-                _ => Some((*value).clone()),
-            };
-            merged.extend(value.map(|value| ((*name).to_owned(), value)));
         }
     }
-    if let Some(generation) = generation
-        && !merged.iter().any(|(key, _)| key == OBSERVED_GENERATION)
-    {
-        merged.push((OBSERVED_GENERATION.to_owned(), Json::from(generation)));
+    if reports.len() > 1 {
+        for count in COUNTS.iter().filter(|count| has(reports, count)) {
+            merged.set_member(count, sum(reports, count)?);
+        }
     }
-    Ok(Json::object(merged))
+    if has(reports, CONDITIONS) {
+        let lists = reports.iter().filter_map(|report| report.field(CONDITIONS));
+        match conditions::merge(lists, generation, left_out)? {
+            Some(conditions) => merged.set_member(CONDITIONS, conditions),
+            None => merged.retain_fields(|name, _| name != CONDITIONS),
+        }
+    }
+    match generation {
+        Some(generation) => merged.set_member(OBSERVED_GENERATION, generation),
+        None => merged.retain_fields(|name, _| name != OBSERVED_GENERATION),
+    }
+    Ok(merged)
+}
+
+fn has(reports: &[Report<'_>], name: &str) -> bool {
+    reports.iter().any(|report| report.field(name).is_some())
 }
 
 fn sum(reports: &[Report<'_>], name: &str) -> Result<i64> {

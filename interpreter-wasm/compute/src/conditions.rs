@@ -8,6 +8,8 @@
 //! Messages are cut to [`MESSAGE_LIMIT`] bytes between two characters. `observedGeneration` is the translated number of
 //! the whole status, or absent.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::condition_schema;
 use popcell_sdk::generation::OBSERVED_GENERATION;
 use popcell_sdk::prelude::*;
@@ -61,17 +63,19 @@ pub(crate) fn merge<'a>(
     generation: Option<i64>,
     left_out: &mut usize,
 ) -> Result<Option<Json>> {
-    let mut deciding: Option<Vec<Condition<'a>>> = None;
+    // In the order in which types were first seen.
+    let mut deciding: Option<(Vec<Condition<'a>>, BTreeMap<&'a str, usize>)> = None;
     for list in lists {
-        let Ok(Some(entries)) = list.items("") else {
+        let Some(entries) = list.as_items() else {
             *left_out += 1;
             continue;
         };
-        let deciding = deciding.get_or_insert_default();
+        let (deciding, places) = deciding.get_or_insert_default();
         let readable = readable(entries);
         *left_out += entries.len() - readable.len();
         for condition in readable {
-            match deciding.iter_mut().find(|known| known.kind == condition.kind) {
+            let place = *places.entry(condition.kind).or_insert(deciding.len());
+            match deciding.get_mut(place) {
                 None => deciding.push(condition),
                 Some(known) => {
                     let rule = Rule::of(condition.kind);
@@ -82,7 +86,7 @@ pub(crate) fn merge<'a>(
             }
         }
     }
-    let Some(deciding) = deciding else {
+    let Some((deciding, _)) = deciding else {
         return Ok(None);
     };
     let merged = deciding
@@ -94,19 +98,19 @@ pub(crate) fn merge<'a>(
 
 /// The conditions of one list that can go upward, one of each type.
 fn readable(entries: &[Json]) -> Vec<Condition<'_>> {
-    let mut kept: Vec<Condition<'_>> = Vec::with_capacity(entries.len());
-    for condition in entries.iter().filter_map(Condition::read) {
-        if kept.iter().all(|known| known.kind != condition.kind) {
-            kept.push(condition);
-        }
-    }
-    kept
+    let mut kinds = BTreeSet::new();
+    entries
+        .iter()
+        .filter_map(Condition::read)
+        .filter(|condition| kinds.insert(condition.kind))
+        .collect()
 }
 
 impl<'a> Condition<'a> {
     /// `None` when the entry breaks the schema. Its `observedGeneration` is not looked at: it is replaced anyway.
     fn read(json: &'a Json) -> Option<Self> {
-        let text = |pointer| json.text(pointer).ok().flatten();
+        // Not the readers that name what is wrong: nobody hears of it, and a list can be long.
+        let text = |pointer: &str| json.get(pointer)?.as_text();
         let kind = text("/type").filter(|kind| condition_schema::is_type(kind))?;
         let status = text("/status").filter(|status| condition_schema::is_status(status))?;
         let message = text("/message")?;

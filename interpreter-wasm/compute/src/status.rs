@@ -12,11 +12,12 @@ use popcell_sdk::prelude::*;
 
 /// The status of a member object, always a JSON object.
 pub(crate) fn interpret(object: &Object) -> Result<Json> {
-    let observed = object.fields(fields::STATUS)?.into_iter().flatten();
-    let observed: Vec<_> = observed.filter(|(key, _)| !is_added(key)).collect();
-    let is_empty = observed.is_empty();
-    let mut reflected = Json::object(observed);
-    if !is_empty {
+    if object.fields(fields::STATUS)?.is_none() {
+        return Ok(Json::object::<&str, Json>([]));
+    }
+    let mut reflected = object.get(fields::STATUS).cloned().unwrap_or_default();
+    reflected.retain_fields(|key, _| !is_added(key));
+    if reflected.as_fields().is_some_and(|mut fields| fields.next().is_some()) {
         generation::note(&mut reflected, object)?;
     }
     Ok(reflected)

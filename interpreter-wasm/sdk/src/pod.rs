@@ -25,8 +25,11 @@ const VOLUME_SECRETS: [&str; 10] = [
 
 /// What one pod of the template needs; `None` where it asks for nothing.
 ///
-/// As in Kubernetes, the amount of a resource is the sum over the containers or the largest init container, whichever is
-/// more, plus the overhead; a container's limit stands in for a request that it does not make.
+/// As kube-scheduler counts it (k8s.io/component-helpers/resource, `PodRequests`): the amount of a resource is the sum over the
+/// containers and the restartable init containers (sidecars), or what the pod needs while it starts, whichever is more. While
+/// it starts, each init container runs beside the sidecars before it. Requests of the pod as a whole replace that, for the
+/// resources that have them (CPU, memory, huge pages). The overhead comes on top. A limit stands in for a request that is not
+/// made.
 pub fn requirements(object: &Object, template: &str) -> Result<Option<Requirements>> {
     let Some(spec) = pod_spec(object, template)? else {
         return Ok(None);
@@ -106,21 +109,54 @@ fn node_claim(spec: &Json) -> Result<Option<NodeClaim>> {
 type Amounts = BTreeMap<String, Quantity>;
 
 fn resource_request(spec: &Json) -> Result<Amounts> {
-    let mut total = Amounts::new();
-    for container in items(spec, "/containers")? {
-        add_all(&mut total, container_request(container)?);
-    }
-    for container in items(spec, "/initContainers")? {
-        for (name, amount) in container_request(container)? {
-            let known = total.entry(name).or_default();
-            if amount > *known {
-                *known = amount;
-            }
-        }
-    }
+    let mut total = container_requests(spec)?;
+    replace_by_pod(spec, &mut total)?;
     add_all(&mut total, amounts(spec, "/overhead")?);
     total.retain(|_, amount| !amount.is_zero() && !amount.is_negative());
     Ok(total)
+}
+
+/// What the containers need together at the most.
+fn container_requests(spec: &Json) -> Result<Amounts> {
+    let mut running = Amounts::new();
+    for container in items(spec, "/containers")? {
+        add_all(&mut running, container_request(container)?);
+    }
+    let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
+    for container in items(spec, "/initContainers")? {
+        let request = container_request(container)?;
+        if container.text("/restartPolicy")? == Some("Always") {
+            add_all(&mut running, request.clone());
+            add_all(&mut sidecars, request);
+            raise(&mut starting, sidecars.clone());
+        } else {
+            let mut beside = sidecars.clone();
+            add_all(&mut beside, request);
+            raise(&mut starting, beside);
+        }
+    }
+    raise(&mut running, starting);
+    Ok(running)
+}
+
+/// Resources that a pod may ask for as a whole.
+fn is_of_pods(resource: &str) -> bool {
+    matches!(resource, "cpu" | "memory") || resource.starts_with("hugepages-")
+}
+
+/// Requests of the pod as a whole stand in the place of those of its containers; its limits only where nothing else asks.
+fn replace_by_pod(spec: &Json, total: &mut Amounts) -> Result<()> {
+    for (resource, amount) in amounts(spec, "/resources/requests")? {
+        if is_of_pods(&resource) {
+            total.insert(resource, amount);
+        }
+    }
+    for (resource, amount) in amounts(spec, "/resources/limits")? {
+        if is_of_pods(&resource) {
+            total.entry(resource).or_insert(amount);
+        }
+    }
+    Ok(())
 }
 
 fn container_request(container: &Json) -> Result<Amounts> {
@@ -143,6 +179,16 @@ fn add_all(total: &mut Amounts, more: Amounts) {
     for (name, amount) in more {
         let known = total.entry(name).or_default();
         *known = *known + amount;
+    }
+}
+
+/// Each amount at least as large as in `other`.
+fn raise(amounts: &mut Amounts, other: Amounts) {
+    for (name, amount) in other {
+        let known = amounts.entry(name).or_default();
+        if amount > *known {
+            *known = amount;
+        }
     }
 }
 
@@ -235,6 +281,70 @@ mod tests {
         let spec = r#"{"containers":[{"resources":{"requests":{"cpu":"1","memory":"1Gi"}}}],
             "initContainers":[{"resources":{"requests":{"cpu":"2"}}},{"resources":{"limits":{"cpu":"1500m","memory":"1Mi"}}}]}"#;
         assert_eq!(request(spec), [pair("cpu", "2"), pair("memory", "1Gi")]);
+    }
+
+    /// The CPU that a pod of these containers needs; a name that begins with `s` is a sidecar.
+    fn cpu(containers: &[u32], init: &[(&str, u32)]) -> String {
+        let container = |cpu: &u32| format!(r#"{{"resources":{{"requests":{{"cpu":{cpu}}}}}}}"#);
+        let init = init.iter().map(|(name, cpu)| {
+            let policy = if name.starts_with('s') { "Always" } else { "" };
+            format!(r#"{{"restartPolicy":"{policy}","resources":{{"requests":{{"cpu":{cpu}}}}}}}"#)
+        });
+        let spec = format!(
+            r#"{{"containers":[{}],"initContainers":[{}]}}"#,
+            containers.iter().map(container).collect::<Vec<_>>().join(","),
+            init.collect::<Vec<_>>().join(",")
+        );
+        request(&spec)
+            .first()
+            .map_or_else(|| "0".to_owned(), |(_, amount)| amount.clone())
+    }
+
+    #[test]
+    fn sidecars_add_to_the_sum_and_run_beside_the_init_containers_after_them() {
+        let cases: [(&[u32], &[(&str, u32)], &str); 8] = [
+            (&[1], &[("s", 2)], "3"),
+            (&[1, 1], &[("s1", 2), ("s2", 3)], "7"),
+            // An init container before a sidecar runs without it, one after it beside it.
+            (&[1], &[("i", 5), ("s", 2)], "5"),
+            (&[1], &[("s", 2), ("i", 5)], "7"),
+            (&[4], &[("s", 2), ("i", 3)], "6"),
+            (&[1], &[("s1", 2), ("i", 4), ("s2", 3)], "6"),
+            (&[1], &[("s1", 2), ("s2", 3), ("i", 4)], "9"),
+            (&[], &[("s", 2)], "2"),
+        ];
+        for (containers, init, expected) in cases {
+            assert_eq!(cpu(containers, init), expected, "{containers:?} {init:?}");
+        }
+    }
+
+    #[test]
+    fn requests_of_the_pod_replace_those_of_its_containers() {
+        let spec = r#"{"resources":{"requests":{"cpu":"3","hugepages-2Mi":"4Mi","example.io/x":"9"},"limits":{"cpu":"5","memory":"2Gi"}},
+            "containers":[{"resources":{"requests":{"cpu":"1","example.io/x":"2"}}}],
+            "initContainers":[{"resources":{"requests":{"cpu":"8"}}}],"overhead":{"cpu":"250m"}}"#;
+        assert_eq!(
+            request(spec),
+            [
+                pair("cpu", "3250m"),
+                pair("example.io/x", "2"),
+                pair("hugepages-2Mi", "4Mi"),
+                pair("memory", "2Gi")
+            ]
+        );
+        // A limit of the pod asks for nothing where a container does.
+        let spec = r#"{"resources":{"limits":{"cpu":"5"}},"containers":[{"resources":{"requests":{"cpu":"1"}}}]}"#;
+        assert_eq!(request(spec), [pair("cpu", "1")]);
+        let error = requirements(
+            &object(r#"{"resources":{"requests":{"cpu":"much"}}}"#),
+            "/spec/template",
+        );
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .starts_with("/spec/template/spec/resources/requests/cpu: ")
+        );
     }
 
     #[test]

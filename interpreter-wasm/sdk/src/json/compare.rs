@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::order::{self, Marked};
 use super::place::Raw;
 use super::{Json, View, string};
 
@@ -52,20 +53,45 @@ fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
     }
 }
 
-/// Each value is compared once: a second look at every level would make it a power of the depth.
+/// Objects of text with one order of keys, as two from one writer have, are compared in that order.
 fn same_fields(a: Raw<'_>, b: Raw<'_>) -> bool {
-    if have_one_order(a, b) {
-        let (mut a, mut b) = (a.children(), b.children());
-        while let (Some(_), Some(_)) = (a.next(), b.next()) {
-            let (Some(one), Some(other)) = (a.next(), b.next()) else {
-                return false;
-            };
-            if !same(one, other) {
-                return false;
-            }
+    have_one_order(a, b).unwrap_or_else(|| same_sets(a, b))
+}
+
+/// Whether both mean the same, where both have the same keys in the same order; `None` where that does not tell it.
+fn have_one_order(a: Raw<'_>, b: Raw<'_>) -> Option<bool> {
+    // The keys alone first: each value is compared once, since a second time at every level would be a power of the depth.
+    let (mut one, mut other) = (a.children(), b.children());
+    let (mut before, mut rises) = (None, true);
+    loop {
+        let (Some(x), Some(y)) = (one.next(), other.next()) else {
+            break;
+        };
+        if x.is_escaped() || y.is_escaped() || x.inner() != y.inner() {
+            return None;
         }
-        return true;
+        rises = rises && before.is_none_or(|before| before < x.inner());
+        before = Some(x.inner());
+        one.next();
+        other.next();
     }
+    let have_one_length = one.next().is_none() && other.next().is_none();
+    if !have_one_length || !rises {
+        return None;
+    }
+    let (mut one, mut other) = (a.children(), b.children());
+    while let (Some(_), Some(_)) = (one.next(), other.next()) {
+        let (Some(x), Some(y)) = (one.next(), other.next()) else {
+            break;
+        };
+        if !same(x, y) {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+fn same_sets(a: Raw<'_>, b: Raw<'_>) -> bool {
     let (a, b) = (sorted(a), sorted(b));
     a.len() == b.len()
         && a.iter()
@@ -73,39 +99,24 @@ fn same_fields(a: Raw<'_>, b: Raw<'_>) -> bool {
             .all(|((one, a), (other, b))| one == other && same(*a, *b))
 }
 
-/// Whether both have the same keys in the same, ascending order, as Go writes them, so that no key is there twice.
-fn have_one_order(a: Raw<'_>, b: Raw<'_>) -> bool {
-    let (mut a, mut b) = (a.children(), b.children());
-    let mut before: Option<&str> = None;
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return true,
-            (Some(one), Some(other)) => {
-                let rises = before.is_none_or(|before| before < one.inner());
-                if one.is_escaped() || other.is_escaped() || one.inner() != other.inner() || !rises {
-                    return false;
-                }
-                before = Some(one.inner());
-            }
-            _ => return false,
-        }
-        a.next();
-        b.next();
-    }
-}
-
-/// The fields by key; of duplicates the last one.
+/// The fields in an order that depends on the keys alone; of duplicates the last one.
 fn sorted(object: Raw<'_>) -> Vec<(Cow<'_, str>, Raw<'_>)> {
     let mut fields = Vec::new();
     let mut children = object.children();
     while let (Some(key), Some(value)) = (children.next(), children.next()) {
         fields.push((text(key), value));
     }
-    // Stable, and backwards: the last of one key stands first and stays.
-    fields.reverse();
-    fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-    fields.dedup_by(|(later, _), (kept, _)| later == kept);
-    fields
+    let key = |position: usize| fields.get(position).map_or("", |(key, _)| &**key);
+    let mark = |position| Marked::new(key(position), u32::try_from(position).unwrap_or(u32::MAX));
+    let mut marks: Vec<Marked> = (0..fields.len()).map(mark).collect();
+    order::sort(&mut marks, key);
+    // Backwards, so that the last of one key comes first and stays.
+    marks.reverse();
+    marks.dedup_by(|later, kept| key(later.position()) == key(kept.position()));
+    marks
+        .iter()
+        .filter_map(|mark| fields.get(mark.position()).cloned())
+        .collect()
 }
 
 fn text(string: Raw<'_>) -> Cow<'_, str> {

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::order::{self, Marked};
 use super::{Json, Key};
 
 /// Objects of fewer fields are searched from end to end.
@@ -22,8 +23,8 @@ pub(crate) struct Map {
 struct Index {
     /// So many fields from the first one have keys in ascending order, as Go writes maps.
     ascending: usize,
-    /// The others by key, in runs, each at most half as long as the one before: adding one merges few.
-    runs: Vec<Vec<u32>>,
+    /// The others in the order of [`order::sort`], in runs, each at most half as long as the one before: adding one merges few.
+    runs: Vec<Vec<Marked>>,
 }
 
 impl Map {
@@ -34,25 +35,30 @@ impl Map {
             fields,
             ..Self::default()
         };
-        if !all_differ(&map.fields) && !is_ascending(&map.fields) {
+        if !all_differ(&map.fields) && ascending(&map.fields) < map.fields.len() {
             map.remove_duplicates();
         }
         map
     }
 
     fn remove_duplicates(&mut self) {
-        let index = Index::of(&self.fields);
-        let mut earlier = Vec::new();
-        for position in 0..self.fields.len() {
-            let key = self.key(position);
-            if index.find(&self.fields, key).is_some_and(|last| last != position) {
-                earlier.push(position);
-            }
-        }
+        let mut marks = marks(&self.fields, 0);
+        order::sort(&mut marks, |position| key(&self.fields, position));
+        let is_earlier = |pair: &[Marked]| match pair {
+            [one, next] => key(&self.fields, one.position()) == key(&self.fields, next.position()),
+            _ => false,
+        };
+        let pairs = marks.windows(2).filter(|pair| is_earlier(pair));
+        let earlier: Vec<usize> = pairs
+            .filter_map(|pair| pair.first().map(|mark| mark.position()))
+            .collect();
         for position in earlier {
             self.mark_removed(position);
         }
-        self.index = OnceLock::from(index);
+        self.index = OnceLock::from(Index {
+            ascending: 0,
+            runs: vec![marks],
+        });
     }
 
     pub(super) fn len(&self) -> usize {
@@ -164,10 +170,6 @@ impl Map {
         let index = self.index.get_or_init(|| Index::of(&self.fields));
         index.find(&self.fields, key)
     }
-
-    fn key(&self, position: usize) -> &str {
-        key(&self.fields, position)
-    }
 }
 
 fn key(fields: &[(Key, Json)], position: usize) -> &str {
@@ -183,10 +185,6 @@ fn ascending(fields: &[(Key, Json)]) -> usize {
     (pairs + 1).min(fields.len())
 }
 
-fn is_ascending(fields: &[(Key, Json)]) -> bool {
-    ascending(fields) == fields.len()
-}
-
 /// Whether the lengths and the first and last letters alone tell all keys apart; `false` says nothing.
 fn all_differ(fields: &[(Key, Json)]) -> bool {
     let mut seen = 0_u128;
@@ -200,13 +198,16 @@ fn all_differ(fields: &[(Key, Json)]) -> bool {
     })
 }
 
+fn marks(fields: &[(Key, Json)], from: usize) -> Vec<Marked> {
+    let mark = |position: usize| Marked::new(key(fields, position), u32::try_from(position).unwrap_or(u32::MAX));
+    (from..fields.len()).map(mark).collect()
+}
+
 impl Index {
     fn of(fields: &[(Key, Json)]) -> Self {
         let ascending = ascending(fields);
-        let positions = (ascending..fields.len()).map(|position| u32::try_from(position).unwrap_or(u32::MAX));
-        let mut run: Vec<u32> = positions.collect();
-        // Stable: of one key the last field stands last.
-        run.sort_by(|a, b| key(fields, *a as usize).cmp(key(fields, *b as usize)));
+        let mut run = marks(fields, ascending);
+        order::sort(&mut run, |position| key(fields, position));
         Self {
             ascending,
             runs: if run.is_empty() { Vec::new() } else { vec![run] },
@@ -215,14 +216,14 @@ impl Index {
 
     /// The last field with the key.
     fn find(&self, fields: &[(Key, Json)], wanted: &str) -> Option<usize> {
-        let is_found = |position: &usize| key(fields, *position) == wanted;
         let head = fields.get(..self.ascending).unwrap_or_default();
         let in_head = head.partition_point(|(key, _)| key.as_str() <= wanted).checked_sub(1);
-        let in_runs = self.runs.iter().filter_map(|run| {
-            let after = run.partition_point(|position| key(fields, *position as usize) <= wanted);
-            run.get(after.checked_sub(1)?).map(|position| *position as usize)
-        });
-        in_head.into_iter().chain(in_runs).filter(is_found).max()
+        let in_head = in_head.filter(|position| key(fields, *position) == wanted);
+        let in_runs = self
+            .runs
+            .iter()
+            .filter_map(|run| order::find(run, wanted, |position| key(fields, position)));
+        in_head.into_iter().chain(in_runs).max()
     }
 
     /// Takes in the field at the last position.
@@ -234,25 +235,15 @@ impl Index {
             self.ascending += 1;
             return;
         }
-        let mut run = vec![u32::try_from(position).unwrap_or(u32::MAX)];
-        while let Some(last) = self.runs.pop_if(|last| last.len() <= 2 * run.len()) {
-            run = merged(fields, &last, &run);
+        let mut run = vec![Marked::new(
+            key(fields, position),
+            u32::try_from(position).unwrap_or(u32::MAX),
+        )];
+        while let Some(mut last) = self.runs.pop_if(|last| last.len() <= 2 * run.len()) {
+            last.append(&mut run);
+            order::sort(&mut last, |position| key(fields, position));
+            run = last;
         }
         self.runs.push(run);
     }
-}
-
-/// Both runs as one; of one key the earlier field stands first, and `earlier` has the earlier fields.
-fn merged(fields: &[(Key, Json)], earlier: &[u32], later: &[u32]) -> Vec<u32> {
-    let mut all = Vec::with_capacity(earlier.len() + later.len());
-    let mut later = later.iter().peekable();
-    for position in earlier {
-        let here = key(fields, *position as usize);
-        while let Some(other) = later.next_if(|other| key(fields, **other as usize) < here) {
-            all.push(*other);
-        }
-        all.push(*position);
-    }
-    all.extend(later);
-    all
 }

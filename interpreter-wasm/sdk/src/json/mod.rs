@@ -12,6 +12,7 @@ mod compare;
 mod edit;
 mod make;
 mod map;
+mod order;
 mod place;
 mod pointer;
 mod read;

@@ -116,7 +116,7 @@ impl Place {
             b'"' if raw.is_escaped() => View::Decoded(string::unquote(raw.inner())),
             b'[' => {
                 // Counted first: a vector that grows has up to three times the memory for a moment.
-                let mut items = Vec::with_capacity(raw.children().count());
+                let mut items = Vec::with_capacity(raw.count());
                 items.extend(raw.children().map(|item| Json::read(self.at(item))));
                 View::Items(items)
             }
@@ -222,6 +222,21 @@ impl<'a> Raw<'a> {
         }
     }
 
+    /// How many values are directly inside, at least.
+    fn count(self) -> usize {
+        let text = self.text().as_bytes();
+        let has_containers = self
+            .document
+            .tape
+            .get(self.spot.rest as usize)
+            .is_some_and(|entry| entry.next > self.spot.rest + 1);
+        if has_containers || text.contains(&b'"') {
+            return self.children().count();
+        }
+        // Numbers and words have no comma inside.
+        text.iter().filter(|byte| **byte == b',').count() + usize::from(text.len() > 2)
+    }
+
     /// The child in which the byte `target` lies; appends its name to the path.
     fn toward(self, target: u32, hint: Option<Hint>, path: &mut String) -> Option<(Self, Hint)> {
         let target = target as usize;
@@ -272,10 +287,11 @@ impl<'a> Iterator for Inside<'a> {
 
     fn next(&mut self) -> Option<Raw<'a>> {
         let bytes = self.document.text.as_bytes();
-        let rest = bytes.get(self.at..)?;
-        let gap = rest.iter().position(|byte| !scan::is_between(*byte))?;
-        let start = self.at + gap;
-        let rest = rest.get(gap..)?;
+        let mut start = self.at;
+        while scan::is_between(*bytes.get(start)?) {
+            start += 1;
+        }
+        let rest = bytes.get(start..)?;
         let (end, tail) = match rest.first()? {
             b'}' | b']' => return None,
             b'{' | b'[' => {

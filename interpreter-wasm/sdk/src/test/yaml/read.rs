@@ -108,13 +108,15 @@ impl<'a> Reader<'a> {
                 (Event::MappingEnd, _) => break,
                 next => next,
             };
-            let Event::Scalar(key, style, _, _) = event else {
+            let Event::Scalar(written, style, _, tag) = event else {
                 return Err(YamlError::new(at, "a key has to be text"));
             };
-            let key = key.into_owned();
+            let is_plain = style == ScalarStyle::Plain;
+            let tag = tag.as_deref().map(|tag| tag.core_suffix().unwrap_or("unknown"));
+            let key = scalar::key(&written, is_plain, tag).map_err(|message| YamlError::new(at, message))?;
             let (event, value_at) = self.inside(at)?;
             let value = self.node(event, value_at)?;
-            if key == "<<" && style == ScalarStyle::Plain {
+            if key == "<<" && is_plain {
                 merge(&mut merged, value)?;
                 continue;
             }
@@ -242,6 +244,20 @@ mod tests {
             "1:8: the alias stands inside the value that it names"
         );
         assert!(refused("a: [1").starts_with("2:1: not readable") || refused("a: [1").starts_with("1:"));
+    }
+
+    #[test]
+    fn keys_and_values_follow_one_rule() {
+        assert_eq!(
+            one("{y: n, \"on\": on, 1: 0x10, 'no': 'no'}"),
+            r#"{"true":false,"on":true,"1":16,"no":"no"}"#
+        );
+        assert_eq!(
+            refused("yes: 1\non: 2"),
+            "2:1: key \"true\" is written twice, first on line 1"
+        );
+        assert!(refused("a:\n  1.5: x").starts_with("2:3: the key 1.5 is a number"));
+        assert!(refused("~: x").starts_with("1:1: the key \"~\" is null"));
     }
 
     #[test]

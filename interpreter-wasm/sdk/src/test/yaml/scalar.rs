@@ -22,6 +22,20 @@ pub(super) fn resolve(text: &str, plain: bool, tag: Option<&str>) -> Result<Scal
     }
 }
 
+/// The key of a mapping that `text` writes: Kubernetes turns what is no text into the text that JSON would have of it, so
+/// that `on: 1` and `yes: 1` have the key `true`, and `0x10: 1` has the key `16`.
+pub(super) fn key(text: &str, plain: bool, tag: Option<&str>) -> Result<String, String> {
+    match resolve(text, plain, tag)? {
+        Scalar::Text(text) => Ok(text),
+        Scalar::Bool(value) => Ok(value.to_string()),
+        Scalar::Number(digits) if digits.parse::<i64>().is_ok() || digits.parse::<u64>().is_ok() => Ok(digits),
+        Scalar::Number(_) => Err(format!(
+            "the key {text} is a number that is no integer of 64 bits, and its digits would change: put it in quotes"
+        )),
+        Scalar::Null => Err(format!("the key {text:?} is null, which is no key: put it in quotes")),
+    }
+}
+
 fn tagged(text: &str, tag: &str) -> Result<Scalar, String> {
     let scalar = untagged(text)?;
     let fits = match &scalar {
@@ -148,6 +162,35 @@ mod tests {
         ] {
             assert_eq!(plain(text), Scalar::Number(digits.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn keys_are_what_kubernetes_makes_of_them() {
+        for (written, read) in [
+            ("y", "true"),
+            ("Yes", "true"),
+            ("on", "true"),
+            ("TRUE", "true"),
+            ("n", "false"),
+            ("no", "false"),
+            ("off", "false"),
+            ("False", "false"),
+            ("1", "1"),
+            ("-0", "0"),
+            ("0x1F", "31"),
+            ("1_000", "1000"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("only", "only"),
+            ("1.2.3", "1.2.3"),
+        ] {
+            assert_eq!(key(written, true, None).as_deref(), Ok(read), "{written}");
+            assert_eq!(key(written, false, None).as_deref(), Ok(written), "quoted {written}");
+        }
+        for written in ["1.5", "1e3", "18446744073709551616", "~", "null", "", ".inf"] {
+            let refused = key(written, true, None).unwrap_err();
+            assert!(refused.contains(written), "{refused}");
+        }
+        assert_eq!(key("on", true, Some("str")).as_deref(), Ok("on"));
     }
 
     #[test]
