@@ -63,6 +63,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
     match outcome {
         Ok(Ok(mut stream)) => {
             stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
+            peer.occupant.advanced();
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 peer.protocol = Protocol::Http2;
             }

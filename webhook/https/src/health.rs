@@ -160,8 +160,8 @@ async fn serve(
 /// Probes and scrapers are few and short, and may not be kept out by connections that ask for nothing.
 fn limits() -> Limits {
     Limits {
-        connections: 64,
-        connections_per_peer: 64,
+        connections: 256,
+        connections_per_peer: 256,
         memory: 64 * 1024 * 1024,
         grace: Duration::ZERO,
         drain: Duration::from_secs(1),

@@ -32,7 +32,13 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often idle connections and unread answers are looked for.
 const SWEEP: Duration = Duration::from_millis(500);
 /// Connections that the kernel keeps until they are accepted.
-const BACKLOG: u32 = 1024;
+const BACKLOG: u32 = 4096;
+/// Between two looks whether another connection may begin.
+const LOOK: Duration = Duration::from_millis(5);
+/// A new connection has at least so long for its handshake, and then for its first request.
+const START: Duration = Duration::from_millis(500);
+/// Without TLS there is nothing to compute first.
+const START_PLAIN: Duration = Duration::from_millis(50);
 
 /// Why a listener cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -161,7 +167,9 @@ impl Listener {
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
-        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
+        let start = if tls.is_some() { START } else { START_PLAIN };
+        let occupants = Arc::new(Occupants::new(&limits, start, Arc::clone(&status)));
+
         let room = Arc::new(Room::new(&limits, Arc::clone(&occupants), Arc::clone(&status)));
         let shared = Arc::new(Shared {
             router,
@@ -234,7 +242,7 @@ impl Accepting {
                     self.occupants.sweep(limits.write, limits.idle);
                     continue;
                 }
-                accepted = socket.accept() => accepted,
+                accepted = self.accept(socket) => accepted,
             };
             match accepted {
                 Ok((stream, address)) => {
@@ -250,6 +258,14 @@ impl Accepting {
                 }
             }
         }
+    }
+
+    /// The next connection, once it may begin.
+    async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
+        while !self.occupants.may_begin() {
+            tokio::time::sleep(LOOK).await;
+        }
+        socket.accept().await
     }
 
     fn spawn(&self, stream: TcpStream, address: SocketAddr) {

@@ -11,13 +11,29 @@ use tokio_util::sync::CancellationToken;
 
 /// What a client has kept waiting for less than this is never taken from it.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+/// Bodies and answers up to this size are small.
+pub(crate) const SMALL: usize = 64 * 1024;
+
+/// Of bodies and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Up to [`SMALL`].
+    Small,
+    /// Larger.
+    Large,
+}
+
+impl Size {
+    pub(crate) fn of(bytes: usize) -> Self {
+        if bytes > SMALL { Self::Large } else { Self::Small }
+    }
+}
 
 /// One open connection.
 #[derive(Debug)]
 pub(crate) struct Occupant {
     pub(crate) number: u64,
     pub(crate) address: IpAddr,
-    opened: Instant,
     /// Cancelled when the connection has to end at once.
     pub(crate) cut: CancellationToken,
     /// Told when the connection has been idle for long and should say goodbye.
@@ -32,8 +48,8 @@ struct Work {
     /// Requests whose head has arrived and whose answer is not made yet.
     active: usize,
     requests: u64,
-    /// The end of the last request.
-    quiet_since: Instant,
+    /// Its last step: the beginning, the end of the handshake, the end of the last request.
+    step: Instant,
     waiting: Vec<Waiting>,
     next: u64,
 }
@@ -73,14 +89,13 @@ impl Occupant {
         Self {
             number,
             address,
-            opened,
             cut: CancellationToken::new(),
             dismissed: Notify::new(),
             first: Notify::new(),
             work: Mutex::new(Work {
                 active: 0,
                 requests: 0,
-                quiet_since: opened,
+                step: opened,
                 waiting: Vec::new(),
                 next: 0,
             }),
@@ -90,6 +105,16 @@ impl Occupant {
     /// Whether no request waits for its answer to be made.
     pub(crate) fn idle(&self) -> bool {
         self.work().active == 0
+    }
+
+    /// It has come a step further without a request.
+    pub(crate) fn advanced(&self) {
+        self.work().step = Instant::now();
+    }
+
+    /// Whether it has never asked for anything.
+    pub(crate) fn is_new(&self) -> bool {
+        self.work().requests == 0
     }
 
     /// A request has come; it counts until [`Occupant::answered`].
@@ -109,32 +134,32 @@ impl Occupant {
     pub(crate) fn answered(&self) {
         let mut work = self.work();
         work.active = work.active.saturating_sub(1);
-        work.quiet_since = Instant::now();
+        work.step = Instant::now();
     }
 
-    /// `None` for a connection that is being served.
-    pub(crate) fn standing(&self, now: Instant) -> Option<Standing> {
+    /// `None` for a connection that is being served, and for one that has begun less than `start` ago.
+    pub(crate) fn standing(&self, now: Instant, start: Duration) -> Option<Standing> {
         let work = self.work();
         if work.active > 0 || !work.waiting.is_empty() {
             let since = work.waiting.iter().map(|waiting| waiting.since).min()?;
             return (now.saturating_duration_since(since) >= PATIENCE).then_some(Standing::Stalled(since));
         }
-        Some(if work.requests == 0 {
-            Standing::Fresh(self.opened)
-        } else {
-            Standing::Idle(work.quiet_since)
-        })
+        if work.requests > 0 {
+            return Some(Standing::Idle(work.step));
+        }
+        (now.saturating_duration_since(work.step) >= start).then_some(Standing::Fresh(work.step))
     }
 
-    /// Bytes kept waiting, times how long, in byte-milliseconds: 0 while its client does its part in good time. With the
-    /// bytes that closing it would free.
-    pub(crate) fn weight(&self, now: Instant) -> (u128, usize) {
+    /// Bytes kept waiting in bodies and answers of this size, times how long, in byte-milliseconds: 0 while its client does
+    /// its part in good time. With the bytes that closing it would free.
+    pub(crate) fn weight(&self, size: Size, now: Instant) -> (u128, usize) {
         let work = self.work();
-        let late = work.waiting.iter().filter_map(|waiting| {
+        let of_size = || work.waiting.iter().filter(|waiting| Size::of(waiting.bytes) == size);
+        let late = of_size().filter_map(|waiting| {
             let age = now.saturating_duration_since(waiting.since);
             (age >= PATIENCE).then(|| waiting.bytes as u128 * age.as_millis())
         });
-        (late.sum(), work.waiting.iter().map(|waiting| waiting.bytes).sum())
+        (late.sum(), of_size().map(|waiting| waiting.bytes).sum())
     }
 
     /// Whether an answer has been waiting for its client for longer than `limit`.
@@ -146,7 +171,7 @@ impl Occupant {
 
     /// Whether it has asked before, and for nothing since so long.
     pub(crate) fn quiet(&self, now: Instant, limit: Duration) -> bool {
-        matches!(self.standing(now), Some(Standing::Idle(since)) if now.saturating_duration_since(since) >= limit)
+        matches!(self.standing(now, limit), Some(Standing::Idle(since)) if now.saturating_duration_since(since) >= limit)
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -203,7 +228,7 @@ impl Drop for Wait {
         if let Some(at) = work.waiting.iter().position(|waiting| waiting.id == self.id) {
             work.waiting.swap_remove(at);
         }
-        work.quiet_since = Instant::now();
+        work.step = Instant::now();
     }
 }
 
@@ -215,6 +240,8 @@ mod tests {
 
     use super::*;
 
+    const START: Duration = Duration::from_secs(1);
+
     fn occupant() -> Arc<Occupant> {
         Arc::new(Occupant::new(0, Ipv4Addr::LOCALHOST.into()))
     }
@@ -223,22 +250,29 @@ mod tests {
     async fn who_is_served_is_never_dispensable_and_who_keeps_others_waiting_is() {
         let one = occupant();
         let opened = Instant::now();
-        assert_eq!(one.standing(opened), Some(Standing::Fresh(opened)));
-        advance(Duration::from_secs(1)).await;
+        assert_eq!(one.standing(opened, START), None, "it has only begun");
+        advance(START).await;
+        assert_eq!(one.standing(Instant::now(), START), Some(Standing::Fresh(opened)));
+        one.advanced();
+        assert_eq!(one.standing(Instant::now(), START), None, "a step gives it time again");
         one.asked();
-        assert_eq!(one.standing(Instant::now()), None, "its answer is being made");
+        assert_eq!(one.standing(Instant::now(), START), None, "its answer is being made");
         let began = Instant::now();
         let upload = Wait::begin(&one, Part::Upload, 1000);
-        assert_eq!(one.standing(Instant::now()), None, "it has only begun");
+        assert_eq!(one.standing(Instant::now(), START), None, "it has only begun");
         advance(PATIENCE).await;
-        assert_eq!(one.standing(Instant::now()), Some(Standing::Stalled(began)));
-        assert_eq!(one.weight(Instant::now()), (250_000, 1000));
+        assert_eq!(one.standing(Instant::now(), START), Some(Standing::Stalled(began)));
+        assert_eq!(one.weight(Size::Small, Instant::now()), (250_000, 1000));
         upload.forgive(PATIENCE);
-        assert_eq!(one.weight(Instant::now()), (0, 1000), "it was us who waited");
+        assert_eq!(
+            one.weight(Size::Small, Instant::now()),
+            (0, 1000),
+            "it was us who waited"
+        );
         drop(upload);
         one.answered();
         let quiet = Instant::now();
-        assert_eq!(one.standing(quiet), Some(Standing::Idle(quiet)));
+        assert_eq!(one.standing(quiet, START), Some(Standing::Idle(quiet)));
         assert!(
             Standing::Fresh(quiet) < Standing::Idle(opened),
             "who has asked before stays longer"
@@ -268,10 +302,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn little_for_long_weighs_like_much_for_short() {
         let (little, much) = (occupant(), occupant());
-        let _long = Wait::begin(&little, Part::Upload, 60_000);
+        let _long = Wait::begin(&little, Part::Upload, 6_000);
         advance(Duration::from_secs(10)).await;
-        let _short = Wait::begin(&much, Part::Answer, 600_000);
+        let _short = Wait::begin(&much, Part::Answer, 60_000);
+        let _other = Wait::begin(&much, Part::Answer, 1_000_000);
         advance(Duration::from_secs(1)).await;
-        assert!(little.weight(Instant::now()).0 > much.weight(Instant::now()).0);
+        let weight = |one: &Occupant, size| one.weight(size, Instant::now()).0;
+        assert!(weight(&little, Size::Small) > weight(&much, Size::Small));
+        assert!(weight(&little, Size::Large) < weight(&much, Size::Large));
     }
 }

@@ -9,14 +9,19 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::limits::Limits;
-use crate::occupant::Occupant;
+use crate::occupant::{Occupant, Size, Standing};
 use crate::status::ListenerStatus;
+
+/// So many connections may be without a first request at once.
+const BEGINNERS: usize = 256;
 
 /// The open connections. A connection that is told to end counts no more.
 #[derive(Debug)]
 pub(crate) struct Occupants {
     most: usize,
     most_of_one: usize,
+    /// A new connection has at least so long for its next step.
+    start: Duration,
     status: Arc<ListenerStatus>,
     open: Mutex<Open>,
 }
@@ -38,10 +43,11 @@ pub(crate) enum Full {
 }
 
 impl Occupants {
-    pub(crate) fn new(limits: &Limits, status: Arc<ListenerStatus>) -> Self {
+    pub(crate) fn new(limits: &Limits, start: Duration, status: Arc<ListenerStatus>) -> Self {
         Self {
             most: limits.connections,
             most_of_one: limits.connections_per_peer,
+            start,
             status,
             open: Mutex::default(),
         }
@@ -62,7 +68,7 @@ impl Occupants {
         };
         let crowd = crowd.ok_or(full)?;
         let of_crowd = open.all.values().filter(|one| one.address == crowd);
-        let ranked = of_crowd.filter_map(|one| Some((one.standing(now)?, one)));
+        let ranked = of_crowd.filter_map(|one| Some((one.standing(now, self.start)?, one)));
         let victim = ranked
             .min_by_key(|(standing, _)| *standing)
             .map(|(_, one)| Arc::clone(one));
@@ -76,11 +82,32 @@ impl Occupants {
         self.open().remove(occupant);
     }
 
-    /// Ends connections that keep others waiting, the heaviest first, until they have freed so many bytes or none is left.
-    pub(crate) fn free(&self, bytes: usize) {
+    /// Whether another connection may begin. Few do at once, so that those that have begun are served soon; the others wait
+    /// for their turn where the kernel keeps them. Ends the one that has begun first and asks for nothing.
+    pub(crate) fn may_begin(&self) -> bool {
         let now = Instant::now();
         let mut open = self.open();
-        let weights = open.all.values().map(|one| (one.weight(now), Arc::clone(one)));
+        let new = open.all.values().filter(|one| one.is_new());
+        if new.clone().count() < BEGINNERS.min(self.most - self.most / 4) {
+            return true;
+        }
+        let idlers = new.filter_map(|one| match one.standing(now, self.start) {
+            Some(standing @ Standing::Fresh(_)) => Some((standing, one)),
+            _ => None,
+        });
+        let victim = idlers
+            .min_by_key(|(standing, _)| *standing)
+            .map(|(_, one)| Arc::clone(one));
+        let Some(victim) = victim else { return false };
+        self.end(&mut open, &victim);
+        true
+    }
+
+    /// Ends connections that keep others waiting, the heaviest first, until they have freed so many bytes or none is left.
+    pub(crate) fn free(&self, size: Size, bytes: usize) {
+        let now = Instant::now();
+        let mut open = self.open();
+        let weights = open.all.values().map(|one| (one.weight(size, now), Arc::clone(one)));
         let mut heavy: Vec<_> = weights.filter(|((weight, _), _)| *weight > 0).collect();
         heavy.sort_unstable_by_key(|((weight, _), _)| std::cmp::Reverse(*weight));
         let mut freed = 0_usize;
@@ -164,6 +191,8 @@ mod tests {
     use super::*;
     use crate::occupant::{PATIENCE, Part, Wait};
 
+    const START: Duration = Duration::from_millis(500);
+
     const SECOND: Duration = Duration::from_secs(1);
 
     fn address(last: u8) -> IpAddr {
@@ -176,17 +205,23 @@ mod tests {
             connections_per_peer,
             ..Limits::default()
         };
-        Occupants::new(&limits, Arc::default())
+        Occupants::new(&limits, START, Arc::default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_more_replaces_who_has_never_asked_then_who_is_idle_and_nobody_who_is_served() {
         let all = occupants(10, 3);
         let [served, idle, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
-        served.asked();
-        idle.asked();
+        for one in [&served, &idle] {
+            one.asked();
+        }
+        assert_eq!(
+            all.admit(address(1)).unwrap_err(),
+            Full::Address,
+            "who has begun has time"
+        );
         idle.answered();
-        advance(SECOND).await;
+        advance(START).await;
         let fourth = all.admit(address(1)).unwrap();
         assert!(fresh.cut.is_cancelled() && !idle.cut.is_cancelled());
         fourth.asked();
@@ -205,14 +240,28 @@ mod tests {
     async fn a_full_port_takes_from_the_address_with_the_most() {
         let all = occupants(4, 3);
         let few = all.admit(address(1)).unwrap();
-        advance(SECOND).await;
         let many = [(); 3].map(|()| all.admit(address(2)).unwrap());
+        advance(START).await;
         all.admit(address(3)).unwrap();
         assert!(!few.cut.is_cancelled() && many[0].cut.is_cancelled());
         for one in &many {
             one.asked();
         }
         all.admit(address(2)).unwrap_err();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_begin_at_once_and_an_idler_makes_way() {
+        let all = occupants(5, 8);
+        let [first, _second, _third, fourth] = [(); 4].map(|()| all.admit(address(1)).unwrap());
+        assert!(!all.may_begin(), "three quarters of the places");
+        fourth.asked();
+        assert!(all.may_begin());
+        all.admit(address(1)).unwrap();
+        assert!(!all.may_begin());
+        advance(START).await;
+        assert!(all.may_begin());
+        assert!(first.cut.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,10 +272,10 @@ mod tests {
         let _light = Wait::begin(&light, Part::Upload, 1000);
         let _heavy = Wait::begin(&heavy, Part::Answer, 2000);
         advance(PATIENCE).await;
-        let _young = Wait::begin(&young, Part::Answer, 1_000_000);
-        all.free(1500);
+        let _young = Wait::begin(&young, Part::Answer, 60_000);
+        all.free(Size::Small, 1500);
         assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
-        all.free(1500);
+        all.free(Size::Small, 1500);
         assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
     }
 

@@ -1,22 +1,24 @@
 //! The memory that bodies and answers of all connections of a listener may take together.
 //!
-//! Invariant: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Who needs more than
-//! there is waits a moment, and takes it from those whose clients keep much waiting for long.
+//! Invariants: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Small ones have a
+//! part of their own, so that neither many small ones nor a few large ones keep the others out. Who needs more than there is
+//! waits a moment, in turn, and takes it from those whose clients keep much waiting for long.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::{Instant, timeout};
 
 use crate::limits::Limits;
+use crate::occupant::Size;
 use crate::occupants::Occupants;
 use crate::status::ListenerStatus;
 
-/// What is no larger than this may also use the last quarter of the room: large requests cannot keep small ones out.
-pub(crate) const SMALL: usize = 64 * 1024;
-/// Between two looks for room.
+/// Memory is counted in pieces of this size.
+const UNIT: usize = 1024;
+/// Between two looks at who can be ended.
 const LOOK: Duration = Duration::from_millis(10);
 /// Whoever finds no room frees so much at once: a part of all.
 const FREED: usize = 16;
@@ -24,42 +26,67 @@ const FREED: usize = 16;
 /// The room of a listener.
 #[derive(Debug)]
 pub(crate) struct Room {
-    all: usize,
-    used: AtomicUsize,
+    small: Pool,
+    large: Pool,
     occupants: Arc<Occupants>,
-    freed: Mutex<Option<Instant>>,
     status: Arc<ListenerStatus>,
+}
+
+/// Room for bodies and answers of one size.
+#[derive(Debug)]
+struct Pool {
+    size: Size,
+    units: usize,
+    free: Arc<Semaphore>,
+    freed: Mutex<Option<Instant>>,
 }
 
 impl Room {
     pub(crate) fn new(limits: &Limits, occupants: Arc<Occupants>, status: Arc<ListenerStatus>) -> Self {
+        let all = (limits.room() / UNIT).min(Semaphore::MAX_PERMITS);
         Self {
-            all: limits.room(),
-            used: AtomicUsize::new(0),
+            small: Pool::new(Size::Small, all / 4),
+            large: Pool::new(Size::Large, all - all / 4),
             occupants,
-            freed: Mutex::default(),
             status,
         }
     }
 
-    /// What one body or answer that has become so large may make of the whole.
-    fn share(&self, whole: usize) -> usize {
-        if whole > SMALL { self.all / 4 * 3 } else { self.all }
+    fn pool(&self, bytes: usize) -> &Pool {
+        match Size::of(bytes) {
+            Size::Small => &self.small,
+            Size::Large => &self.large,
+        }
     }
 
-    fn take(&self, bytes: usize, share: usize) -> bool {
-        let taken = self.used.fetch_update(AcqRel, Acquire, |used| {
-            used.checked_add(bytes).filter(|used| *used <= share)
-        });
-        if let Ok(before) = taken {
-            self.status.held.store(before + bytes, Relaxed);
-            self.status.most_held.fetch_max(before + bytes, Relaxed);
+    /// Waits in turn for at most `patience`.
+    async fn wait(&self, pool: &Pool, units: u32, patience: Duration) -> Option<OwnedSemaphorePermit> {
+        let until = Instant::now() + patience;
+        let mut permit = std::pin::pin!(Arc::clone(&pool.free).acquire_many_owned(units));
+        loop {
+            pool.press(&self.occupants, units as usize * UNIT);
+            if let Ok(permit) = timeout(LOOK, &mut permit).await {
+                return permit.ok();
+            }
+            if Instant::now() >= until {
+                return None;
+            }
         }
-        taken.is_ok()
+    }
+}
+
+impl Pool {
+    fn new(size: Size, units: usize) -> Self {
+        Self {
+            size,
+            units,
+            free: Arc::new(Semaphore::new(units)),
+            freed: Mutex::default(),
+        }
     }
 
     /// Once for all that wait at a time: what is ended needs a moment to let go.
-    fn press(&self, bytes: usize) {
+    fn press(&self, occupants: &Occupants, bytes: usize) {
         let mut freed = match self.freed.try_lock() {
             Ok(freed) => freed,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
@@ -68,7 +95,7 @@ impl Room {
         let now = Instant::now();
         if freed.is_none_or(|last| now.saturating_duration_since(last) >= LOOK) {
             *freed = Some(now);
-            self.occupants.free(bytes.max(self.all / FREED));
+            occupants.free(self.size, bytes.max(self.units * UNIT / FREED));
         }
     }
 }
@@ -78,6 +105,7 @@ impl Room {
 pub(crate) struct Charge {
     room: Arc<Room>,
     bytes: usize,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Charge {
@@ -85,6 +113,7 @@ impl Charge {
         Self {
             room: Arc::clone(room),
             bytes: 0,
+            permit: None,
         }
     }
 
@@ -95,43 +124,66 @@ impl Charge {
     /// Becomes so large, or smaller. Waits for at most `patience`; false when there is no room until then, and it is what
     /// it was. What is larger than all that it could have counts as that.
     pub(crate) async fn resize(&mut self, bytes: usize, patience: Duration) -> bool {
-        let share = self.room.share(bytes);
-        let bytes = bytes.min(share);
-        let Some(more) = bytes.checked_sub(self.bytes) else {
-            self.shrink(bytes);
+        if bytes == self.bytes {
             return true;
+        }
+        if bytes == 0 {
+            self.set(0, None);
+            return true;
+        }
+        let room = Arc::clone(&self.room);
+        let pool = room.pool(bytes);
+        let units = bytes.div_ceil(UNIT).min(pool.units);
+        // In the same pool only the difference is needed. In another it is all, while what is held is kept.
+        let mut held = match self.permit.take() {
+            Some(permit) if Arc::ptr_eq(permit.semaphore(), &pool.free) => Some(permit),
+            other => {
+                self.permit = other;
+                None
+            }
         };
-        if self.room.take(more, share) {
-            self.bytes = bytes;
+        let has = held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if let (Some(permit), Some(surplus)) = (&mut held, has.checked_sub(units)) {
+            drop(permit.split(surplus));
+            self.set(bytes, held);
             return true;
         }
-        let until = Instant::now() + patience;
-        loop {
-            self.room.press(more);
-            sleep(LOOK).await;
-            if self.room.take(more, share) {
-                self.bytes = bytes;
-                return true;
-            }
-            if Instant::now() >= until {
-                self.room.status.no_room.fetch_add(1, Relaxed);
-                return false;
-            }
+        let more = u32::try_from(units - has).unwrap_or(u32::MAX);
+        let taken = match Arc::clone(&pool.free).try_acquire_many_owned(more) {
+            Ok(permit) => Some(permit),
+            Err(TryAcquireError::NoPermits) => room.wait(pool, more, patience).await,
+            Err(TryAcquireError::Closed) => None,
+        };
+        let Some(mut permit) = taken else {
+            self.permit = self.permit.take().or(held);
+            room.status.no_room.fetch_add(1, Relaxed);
+            return false;
+        };
+        if let Some(held) = held {
+            permit.merge(held);
         }
+        self.set(bytes, Some(permit));
+        true
     }
 
-    fn shrink(&mut self, bytes: usize) {
-        let before = self.room.used.fetch_sub(self.bytes - bytes, AcqRel);
-        self.room.status.held.store(before - (self.bytes - bytes), Relaxed);
+    fn set(&mut self, bytes: usize, permit: Option<OwnedSemaphorePermit>) {
+        let status = &self.room.status;
+        let held = if bytes >= self.bytes {
+            let more = bytes - self.bytes;
+            status.held.fetch_add(more, Relaxed) + more
+        } else {
+            let less = self.bytes - bytes;
+            status.held.fetch_sub(less, Relaxed) - less
+        };
+        status.most_held.fetch_max(held, Relaxed);
         self.bytes = bytes;
+        self.permit = permit;
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.shrink(0);
-        }
+        self.set(0, None);
     }
 }
 
@@ -139,48 +191,62 @@ impl Drop for Charge {
 mod tests {
     use super::*;
     use crate::limits::PER_CONNECTION;
-    use crate::occupant::{PATIENCE, Part, Wait};
+    use crate::occupant::{PATIENCE, Part, SMALL, Wait};
 
     const MOMENT: Duration = Duration::from_millis(100);
-    const UNIT: usize = 100 * 1024;
+    const PIECE: usize = 100 * 1024;
 
-    /// Room for 16 units.
+    /// Room for 16 pieces: 4 for small ones, 12 for large ones.
     fn room() -> (Arc<Room>, Arc<Occupants>) {
         let limits = Limits {
-            memory: PER_CONNECTION + 16 * UNIT,
+            memory: PER_CONNECTION + 16 * PIECE,
             connections: 1,
             body: 0,
             ..Limits::default()
         };
         let status = Arc::new(ListenerStatus::default());
-        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
+        let occupants = Arc::new(Occupants::new(&limits, PATIENCE, Arc::clone(&status)));
         (Arc::new(Room::new(&limits, Arc::clone(&occupants), status)), occupants)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_ones_leave_a_quarter_to_small_ones() {
+    async fn neither_large_ones_nor_small_ones_keep_the_others_out() {
         let (room, _) = room();
         let mut large = Charge::none(&room);
-        assert!(large.resize(12 * UNIT, MOMENT).await);
-        let (mut more, mut small) = (Charge::none(&room), Charge::none(&room));
-        assert!(!more.resize(UNIT, MOMENT).await);
-        assert!(small.resize(SMALL, MOMENT).await);
+        assert!(large.resize(12 * PIECE, MOMENT).await);
+        let mut more = Charge::none(&room);
+        assert!(!more.resize(PIECE, MOMENT).await);
+        assert_eq!(more.bytes(), 0);
+        let mut small = Vec::new();
+        for _ in 0..6 {
+            let mut one = Charge::none(&room);
+            assert!(one.resize(SMALL, MOMENT).await);
+            small.push(one);
+        }
+        assert!(!more.resize(SMALL, MOMENT).await);
         drop(large);
-        assert!(more.resize(UNIT, MOMENT).await);
-        assert!(more.resize(0, MOMENT).await);
+        assert!(more.resize(PIECE, MOMENT).await);
         drop((more, small));
-        assert_eq!(room.used.load(Relaxed), 0);
         assert_eq!(room.status.held.load(Relaxed), 0);
-        assert_eq!(room.status.most_held.load(Relaxed), 12 * UNIT + SMALL);
-        assert_eq!(room.status.no_room.load(Relaxed), 1);
+        assert_eq!(room.status.most_held.load(Relaxed), 12 * PIECE + 6 * SMALL);
+        assert_eq!(room.status.no_room.load(Relaxed), 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_too_large_for_all_counts_as_all_that_it_could_have() {
+    async fn a_share_grows_shrinks_and_moves_and_all_of_it_is_given_back() {
         let (room, _) = room();
-        let mut huge = Charge::none(&room);
-        assert!(huge.resize(100 * UNIT, MOMENT).await);
-        assert_eq!(huge.bytes, 12 * UNIT);
+        let mut one = Charge::none(&room);
+        for bytes in [1, 1000, SMALL, SMALL + 1, 5 * PIECE, 2 * PIECE, 10, 0, 100 * PIECE] {
+            assert!(one.resize(bytes, MOMENT).await);
+            assert_eq!(room.status.held.load(Relaxed), bytes);
+            let used = |pool: &Pool| (pool.units - pool.free.available_permits()) * UNIT;
+            let (small, large) = (used(&room.small), used(&room.large));
+            let counted = bytes.next_multiple_of(UNIT).min(12 * PIECE);
+            let expected = if bytes > SMALL { (0, counted) } else { (counted, 0) };
+            assert_eq!((small, large), expected, "{bytes}");
+        }
+        drop(one);
+        assert_eq!(room.large.free.available_permits(), room.large.units);
     }
 
     #[tokio::test(start_paused = true)]
@@ -188,10 +254,10 @@ mod tests {
         let (room, occupants) = room();
         let idler = occupants.admit([10, 0, 0, 1].into()).unwrap();
         let mut held = Charge::none(&room);
-        assert!(held.resize(12 * UNIT, MOMENT).await);
-        let upload = Wait::begin(&idler, Part::Upload, 12 * UNIT);
+        assert!(held.resize(12 * PIECE, MOMENT).await);
+        let upload = Wait::begin(&idler, Part::Upload, 12 * PIECE);
         let mut other = Charge::none(&room);
-        assert!(!other.resize(UNIT, MOMENT).await, "it has had no time yet");
+        assert!(!other.resize(PIECE, MOMENT).await, "it has had no time yet");
         let ended = {
             let idler = Arc::clone(&idler);
             tokio::spawn(async move {
@@ -199,7 +265,7 @@ mod tests {
                 drop((upload, held));
             })
         };
-        assert!(other.resize(UNIT, 2 * PATIENCE).await);
+        assert!(other.resize(PIECE, 2 * PATIENCE).await);
         ended.await.unwrap();
     }
 }

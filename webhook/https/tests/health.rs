@@ -126,15 +126,19 @@ async fn kept_alive_silent_and_unread_connections_fail_no_probe() {
             assert_eq!(get(&health, path), (200, "ok\n".to_owned()));
         }
     };
-    let mut kept: Vec<_> = (0..64).map(|_| connect()).collect();
-    assert!(kept.iter_mut().all(ask_on));
+    let mut kept = Vec::new();
+    for _ in 0..300 {
+        let mut stream = connect();
+        assert!(ask_on(&mut stream));
+        kept.push(stream);
+    }
     probe();
     let mut silent: Vec<_> = (0..200).map(|_| connect()).collect();
     for stream in &mut silent {
         drop(stream.write_all(b"GET /livez"));
     }
     probe();
-    let mut unread: Vec<_> = (0..64).map(|_| connect()).collect();
+    let mut unread: Vec<_> = (0..300).map(|_| connect()).collect();
     for stream in &mut unread {
         drop(stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
     }
