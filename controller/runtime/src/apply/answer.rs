@@ -12,6 +12,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use kube::core::Status;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::absence::absent;
 use super::error::Refusal;
@@ -42,10 +43,16 @@ const TOO_LARGE: [&str; 2] = [
     "trying to send message larger than max",
 ];
 
-/// What an answer means; an error where it is not what was asked for.
-pub(super) fn read(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Value, Refusal> {
+/// JSON that a server sent, as text: nothing of it is too deep for that.
+pub(super) type Text = Box<RawValue>;
+
+/// What an answer means; an error where it is not what was asked for, which says nothing of what was sent.
+pub(super) fn read(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result<Text, Refusal> {
     if !code.is_client_error() && !code.is_server_error() {
-        return serde_json::from_slice(body).map_err(|error| Refusal::Unreadable(error.to_string()));
+        return serde_json::from_slice(body).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Refusal::Unreadable(format!("no JSON at line {line}, column {column}"))
+        });
     }
     let header = headers.get(RETRY_AFTER).and_then(|after| after.to_str().ok());
     let rest = header.and_then(|after| after.parse().ok());

@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use popcell_core::plan::{Plane, Target};
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::error::{ApplyError, Failed, Refusal};
@@ -103,7 +102,7 @@ impl Doors {
     }
 
     /// What became of a write. What says nothing of others of its kind makes the next one the probe.
-    pub(super) fn answered(&mut self, place: &Place, answer: &Result<Value, ApplyError>, now: Instant) {
+    pub(super) fn answered<T>(&mut self, place: &Place, answer: &Result<T, ApplyError>, now: Instant) {
         let failed = match answer {
             Ok(_) => {
                 self.places.remove(place);
@@ -186,11 +185,11 @@ mod tests {
         Target::namespaced(&Plane::Project("p".to_owned()), RESOURCE_CLAIM, namespace, name)
     }
 
-    fn refused(target: &Target, refusal: Refusal) -> Result<Value, ApplyError> {
+    fn refused(target: &Target, refusal: Refusal) -> Result<(), ApplyError> {
         Err(ApplyError::of(target, "create", refusal))
     }
 
-    fn forbidden(target: &Target) -> Result<Value, ApplyError> {
+    fn forbidden(target: &Target) -> Result<(), ApplyError> {
         let message = "being terminated".to_owned();
         refused(target, Refusal::Refused { code: 403, message })
     }
@@ -200,7 +199,7 @@ mod tests {
     }
 
     /// Tries so many claims of namespace `n`, which are all answered by `answer`.
-    fn tried(doors: &mut Doors, count: usize, now: Instant, answer: impl Fn(&Target) -> Result<Value, ApplyError>) {
+    fn tried(doors: &mut Doors, count: usize, now: Instant, answer: impl Fn(&Target) -> Result<(), ApplyError>) {
         for number in 0..count {
             let target = target("n", &format!("c-{number}"));
             if doors.ask(&place_of(&target), &target.name, now).is_none() {

@@ -4,8 +4,9 @@ use http::Request;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use popcell_api::kind::{Kind, Scope};
+use popcell_core::object::{Fields as _, Object};
 use popcell_core::plan::{Event, Severity, Target};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::{ApplyError, Refusal};
 use super::request;
@@ -63,10 +64,10 @@ pub(crate) async fn tell(
     let failed = |verb| move |refusal| ApplyError::of(about, verb, refusal);
     let get = request::get(about).map_err(failed("get"))?;
     let found = request::send(client, get).await.map_err(failed("get"))?;
-    let uid = found.pointer("/metadata/uid").and_then(Value::as_str);
+    let found = Object::read(found.get()).unwrap_or_default();
     let event = Event {
         about: about.clone(),
-        uid: uid.unwrap_or_default().to_owned(),
+        uid: found.uid().to_owned(),
         severity,
         reason: reason.to_owned(),
         note: note.to_owned(),

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 pub use absence::absent;
+use answer::Text;
 use doors::{Doors, Place, Write};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
@@ -187,14 +188,14 @@ impl Applier {
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let request = request::create(target, object);
         let answer = self.attempt(target, Write::Create, request).await?;
-        self.record(target, object.data.get("spec"), answer);
+        self.record(target, object.data.get("spec"), &answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
         let write = if patch.status { Write::Status } else { Write::Patch };
         let answer = self.attempt(&patch.target, write, request::patch(patch)).await?;
-        self.record(&patch.target, request::spec_of(patch), answer);
+        self.record(&patch.target, request::spec_of(patch), &answer);
         Ok(())
     }
 
@@ -206,7 +207,7 @@ impl Applier {
         {
             // Somebody else was faster (domain.md G37).
             Err(error) if error.is_absence() => None,
-            answer => request::object(answer?),
+            answer => request::object(&answer?),
         };
         match answer {
             // Finalizers hold it.
@@ -239,14 +240,14 @@ impl Applier {
         }
     }
 
-    fn record(&self, target: &Target, sent: Option<&Value>, answer: Value) {
-        if let Some(sent) = sent {
-            let stored = answer.get("spec").unwrap_or(&Value::Null);
-            self.ledger().record(target, sent, stored);
-        }
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) {
         let Some(object) = request::object(answer).map(Arc::new) else {
             return;
         };
+        if let Some(sent) = sent {
+            let stored = object.data.get("spec").unwrap_or(&Value::Null);
+            self.ledger().record(target, sent, stored);
+        }
         let held = object
             .metadata
             .finalizers
@@ -267,7 +268,7 @@ impl Applier {
         target: &Target,
         write: Write,
         request: Result<http::Request<Vec<u8>>, Refusal>,
-    ) -> Result<Value, ApplyError> {
+    ) -> Result<Text, ApplyError> {
         let place = Place::of(target, write);
         if let Some((like, delay)) = lock(&self.doors).ask(&place, &target.name, Instant::now()) {
             return Err(ApplyError::Shut(Box::new(like), delay));
@@ -283,7 +284,7 @@ impl Applier {
         target: &Target,
         verb: &'static str,
         request: Result<http::Request<Vec<u8>>, Refusal>,
-    ) -> Result<Value, ApplyError> {
+    ) -> Result<Text, ApplyError> {
         let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
         let client = self.client(&target.plane).await?;
         let answer = request::send(&client, request).await;

@@ -2,7 +2,7 @@
 
 use kube::Client;
 use popcell_api::kind::{Kind, PROJECT};
-use popcell_core::object::{Fields, Object};
+use popcell_core::object::{Fields, List, Object};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -160,7 +160,7 @@ impl Applier {
         let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
         let answer = request::send(client, request).await;
         match self.settle(server, answer).await {
-            Ok(value) => match serde_json::from_value(value) {
+            Ok(text) => match Object::read(text.get()) {
                 Ok(object) => Ok(Some(object)),
                 Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
             },
@@ -206,11 +206,15 @@ impl Applier {
         let answer = request::send(&client, request).await;
         let answer = self.settle(&Server::Of(plane.clone()), answer).await;
         let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
-        let items = list.get("items").cloned().unwrap_or(Value::Null);
-        let read: Result<Vec<Object>, _> = serde_json::from_value(items);
-        let read = read.map_err(|error| ApplyError::of(&target, "list", Refusal::Unreadable(error.to_string())))?;
-        let version = list.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        Ok((read, version.unwrap_or_default().to_owned()))
+        let unreadable = |why: String| ApplyError::of(&target, "list", Refusal::Unreadable(why));
+        let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable("it is no list".to_owned()))?;
+        let items = list
+            .items
+            .into_iter()
+            .flatten()
+            .map(|raw| raw.object.map(|object| *object));
+        let read = items.collect::<Result<Vec<Object>, _>>().map_err(unreadable)?;
+        Ok((read, list.metadata.resource_version.unwrap_or_default()))
     }
 
     /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it
@@ -238,7 +242,11 @@ impl Applier {
         let request = request::discover(of).map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
         let answer = request::send(&client, request).await;
         let answer = self.settle(&Server::Of(plane.clone()), answer).await;
-        answer.map_err(|refusal| ApplyError::of(&target, "discover", refusal))
+        let answer = answer.map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
+        serde_json::from_str(answer.get()).map_err(|_| {
+            let why = "it is no answer to a discovery".to_owned();
+            ApplyError::of(&target, "discover", Refusal::Unreadable(why))
+        })
     }
 
     /// Asks the discovery server, live, whether there is such a Project.

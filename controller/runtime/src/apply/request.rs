@@ -3,6 +3,7 @@
 //! Bodies are JSON values, not kube's types: what a server answers is compared with what was sent, whole.
 
 use http::Request;
+use http_body_util::{BodyExt as _, Limited};
 use kube::api::{DeleteParams, ListParams, Patch as Patching, PatchParams, PostParams, Preconditions, Request as Url};
 use kube::client::Body;
 use kube::core::DynamicObject;
@@ -13,10 +14,13 @@ use popcell_core::plan::{Delete, Patch, Target};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::answer::Text;
 use super::error::Refusal;
 use super::{REQUEST_TIMEOUT, answer};
 use crate::error::chain;
 
+/// The largest answer that is read, in bytes: a list of all that a cell holds in a project.
+const LARGEST: usize = 64 << 20;
 /// Who writes, in `managedFields`.
 const FIELD_MANAGER: &str = "popcell";
 
@@ -99,10 +103,8 @@ pub(super) fn spec_of(patch: &Patch) -> Option<&Value> {
 }
 
 /// The object in an answer, without what nobody here reads; `None` where it is none, such as a Status.
-pub(super) fn object(mut answer: Value) -> Option<Object> {
-    let metadata = answer.get_mut("metadata")?.as_object_mut()?;
-    metadata.remove("managedFields");
-    let object: Object = serde_json::from_value(answer).ok()?;
+pub(super) fn object(answer: &Text) -> Option<Object> {
+    let object = Object::read(answer.get()).ok()?;
     object.metadata.uid.is_some().then_some(object)
 }
 
@@ -117,15 +119,18 @@ pub(super) fn probe(kind: Option<Kind>) -> Result<Request<Vec<u8>>, Refusal> {
 }
 
 /// Sends a request and reads the answer.
-pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Value, Refusal> {
+pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Text, Refusal> {
     let answered = async {
         let response = client
             .send(request.map(Body::from))
             .await
             .map_err(|error| unsent(&error))?;
         let (head, body) = response.into_parts();
-        let body = body.collect_bytes().await.map_err(|error| unsent(&error))?;
-        answer::read(head.status, &head.headers, &body)
+        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| {
+            // Its text is that of the limit, or of the connection.
+            Refusal::Silent(error.to_string())
+        })?;
+        answer::read(head.status, &head.headers, &body.to_bytes())
     };
     let late = |_| Refusal::TimedOut(format!("not within {} s", REQUEST_TIMEOUT.as_secs()));
     timeout(REQUEST_TIMEOUT, answered).await.map_err(late)?

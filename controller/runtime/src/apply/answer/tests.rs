@@ -40,12 +40,13 @@ fn plain(code: u16, text: &str) -> (u16, String) {
     (code, format!("{text}\n"))
 }
 
-fn answer(code: u16, headers: &[(&'static str, &str)], body: &str) -> Result<Value, Refusal> {
+fn answer(code: u16, headers: &[(&'static str, &str)], body: &str) -> Result<String, Refusal> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
         map.insert(*name, value.parse().unwrap());
     }
-    read(StatusCode::from_u16(code).unwrap(), &map, body.as_bytes())
+    let read = read(StatusCode::from_u16(code).unwrap(), &map, body.as_bytes());
+    read.map(|text| text.get().to_owned())
 }
 
 const CALL: &str = "failed calling webhook \"deny.tenant.example\": failed to call webhook: ";
@@ -277,5 +278,5 @@ fn what_no_api_server_wrote_is_not_repeated() {
 
 #[test]
 fn what_is_asked_for_is_read() {
-    assert_eq!(answer(201, &[], "{\"a\":1}"), Ok(json!({ "a": 1 })));
+    assert_eq!(answer(201, &[], "{\"a\":1}"), Ok("{\"a\":1}".to_owned()));
 }
