@@ -381,10 +381,10 @@ mod tests {
         doors.answered(&place, &refused(&one, busy), now + seconds(31));
         assert_eq!(doors.ask(&place, "one", now + seconds(31)), None);
         // A list that is read anew changes nothing about it.
-        let plane = Plane::Project("p".to_owned());
-        doors.open(&plane);
+        let project = Plane::Project("p".to_owned());
+        doors.open(&project);
         assert!(doors.ask(&place, "two", now + seconds(31)).is_some());
-        doors.retire(&plane);
+        doors.retire(&project);
         assert_eq!(doors.ask(&place, "two", now + seconds(31)), None);
     }
 }

@@ -34,6 +34,14 @@ pub struct Engaged {
     tasks: TaskTracker,
 }
 
+/// What all planes share.
+pub(super) struct Shared<'a> {
+    pub(super) streams: &'a Streams,
+    pub(super) listener: &'a Arc<dyn Listener>,
+    /// Told of watches that end.
+    pub(super) required: &'a Required,
+}
+
 /// Whether any of some stores has an object.
 #[derive(Clone)]
 struct Occupied(Vec<watch::Receiver<bool>>);
@@ -63,10 +71,13 @@ impl Engaged {
         connection: Connection,
         interests: Arc<[Interest]>,
         limits: Limits,
-        streams: &Streams,
-        listener: &Arc<dyn Listener>,
-        required: &Required,
+        shared: &Shared<'_>,
     ) -> Self {
+        let Shared {
+            streams,
+            listener,
+            required,
+        } = *shared;
         let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
         let budget = Budget::new(limits, &plane);
         let stores = interests

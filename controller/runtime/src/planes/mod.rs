@@ -41,6 +41,7 @@ pub(crate) use items::uids;
 
 use crate::error::Error;
 use crate::required::Required;
+use engaged::Shared;
 use follow::Streams;
 
 /// Who is told what happens on planes. Called from the watches' own tasks: it must not wait.
@@ -111,9 +112,11 @@ impl Planes {
             self.inner.transport.connect(plane)?,
             (self.inner.interests)(plane),
             self.inner.limits,
-            &self.inner.streams,
-            &self.inner.listener,
-            &self.inner.required,
+            &Shared {
+                streams: &self.inner.streams,
+                listener: &self.inner.listener,
+                required: &self.inner.required,
+            },
         );
         self.write().insert(plane.clone(), Arc::new(engaged));
         Ok(())
