@@ -161,3 +161,28 @@ fn registration_changes_its_own_configuration_only() -> Result<()> {
     }
     Ok(())
 }
+
+/// On by default: what each project gets, and what one cluster is for all.
+#[test]
+fn deployments_are_left_to_popcell_wherever_projects_are_set_up() -> Result<()> {
+    const POLICY: &str = "compute-deployment-writers";
+    for directory in [manifests::PROJECT_RBAC, manifests::SINGLE_CLUSTER] {
+        let shipped = manifests::build(directory.as_ref())?;
+        let policy = find(&shipped, "ValidatingAdmissionPolicy", POLICY)?;
+        let user = find(&shipped, "ClusterRoleBinding", "compute-manager-project")?["subjects"][0]["name"].clone();
+        let writers = policy["spec"]["variables"][0]["expression"].as_str();
+        assert_eq!(
+            writers,
+            Some(format!("['{}']", user.as_str().unwrap_or_default()).as_str())
+        );
+        let rules = &policy["spec"]["matchConstraints"]["resourceRules"];
+        assert_eq!(
+            rules[0]["resources"],
+            json!(["workloaddeployments"]),
+            "{directory}: status and finalizers are of others"
+        );
+        let binding = find(&shipped, "ValidatingAdmissionPolicyBinding", POLICY)?;
+        assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]), "{directory}");
+    }
+    Ok(())
+}

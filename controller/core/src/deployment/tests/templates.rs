@@ -155,3 +155,24 @@ fn c02_a_template_that_cannot_be_read_is_told_once() {
     let instances = cell.world.list(&Plane::Cell, kind::INSTANCE);
     assert!(instances.is_empty(), "{NAMESPACE}");
 }
+
+/// On one cluster nobody carries a template who could take them out.
+#[test]
+fn reserved_keys_of_a_template_are_not_those_of_its_instances() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| {
+        let metadata = &mut one.data["spec"]["template"]["metadata"];
+        metadata["labels"]["karmada.io/managed"] = json!("true");
+        metadata["labels"]["compute.datumapis.com/workload-uid"] = json!("another");
+        metadata["annotations"]["compute.datumapis.com/source-uid"] = json!("another");
+        metadata["annotations"]["compute.datumapis.com/ssh-keys"] = json!("me:key");
+    });
+    cell.settle();
+    let made = cell.instance(0).unwrap();
+    assert_eq!(made.label("karmada.io/managed"), None);
+    assert_eq!(made.label("compute.datumapis.com/workload-uid"), Some("w"));
+    assert_eq!(made.annotation("compute.datumapis.com/source-uid"), None);
+    assert_eq!(made.annotation("compute.datumapis.com/ssh-keys"), Some("me:key"));
+    assert_eq!(made.label("app"), Some("web"));
+    assert_eq!(cell.settle(), [""; 0]);
+}
