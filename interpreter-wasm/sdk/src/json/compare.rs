@@ -67,11 +67,11 @@ fn have_one_order(a: Raw<'_>, b: Raw<'_>) -> Option<bool> {
         let (Some(x), Some(y)) = (one.next(), other.next()) else {
             break;
         };
-        if x.is_escaped() || y.is_escaped() || x.inner() != y.inner() {
+        if x.is_escaped() || y.is_escaped() || x.inner_bytes() != y.inner_bytes() {
             return None;
         }
-        rises = rises && before.is_none_or(|before| before < x.inner());
-        before = Some(x.inner());
+        rises = rises && before.is_none_or(|before| before < x.inner_bytes());
+        before = Some(x.inner_bytes());
         one.next();
         other.next();
     }

@@ -83,7 +83,8 @@ impl Map {
 
     /// As [`Map::get`], and looks first at the place after the last find: maps that are compared often have one order.
     pub(crate) fn get_near(&self, key: &str, next: &mut usize) -> Option<&Json> {
-        let is_next = !self.is_removed(*next) && self.fields.get(*next).is_some_and(|(found, _)| found.as_str() == key);
+        let is_key = |(found, _): &(Key, Json)| found.as_bytes() == key.as_bytes();
+        let is_next = !self.is_removed(*next) && self.fields.get(*next).is_some_and(is_key);
         let position = if is_next { *next } else { self.find(key)? };
         *next = position + 1;
         self.fields.get(position).map(|(_, value)| value)
@@ -165,7 +166,10 @@ impl Map {
     /// The last place of the key, also of a field that was removed.
     fn any_position(&self, key: &str) -> Option<usize> {
         if self.fields.len() <= SMALL {
-            return self.fields.iter().rposition(|(name, _)| name.as_str() == key);
+            return self
+                .fields
+                .iter()
+                .rposition(|(name, _)| name.as_bytes() == key.as_bytes());
         }
         let index = self.index.get_or_init(|| Index::of(&self.fields));
         index.find(&self.fields, key)
@@ -177,19 +181,22 @@ fn key(fields: &[(Key, Json)], position: usize) -> &str {
 }
 
 fn ascending(fields: &[(Key, Json)]) -> usize {
-    let rises = |pair: &[(Key, Json)]| match pair {
-        [(one, _), (next, _)] => one.as_str() < next.as_str(),
-        _ => false,
-    };
-    let pairs = fields.windows(2).take_while(|pair| rises(pair)).count();
-    (pairs + 1).min(fields.len())
+    let mut before: Option<&[u8]> = None;
+    for (position, (key, _)) in fields.iter().enumerate() {
+        let key = key.as_bytes();
+        if before.is_some_and(|before| before >= key) {
+            return position;
+        }
+        before = Some(key);
+    }
+    fields.len()
 }
 
 /// Whether the lengths and the first and last letters alone tell all keys apart; `false` says nothing.
 fn all_differ(fields: &[(Key, Json)]) -> bool {
     let mut seen = 0_u128;
     fields.iter().all(|(key, _)| {
-        let key = key.as_str().as_bytes();
+        let key = key.as_bytes();
         let (first, last) = (key.first().copied().unwrap_or(0), key.last().copied().unwrap_or(0));
         let mark = 1 << ((usize::from(first) * 31 + usize::from(last) * 7 + key.len()) % 128);
         let is_new = seen & mark == 0;
@@ -217,7 +224,9 @@ impl Index {
     /// The last field with the key.
     fn find(&self, fields: &[(Key, Json)], wanted: &str) -> Option<usize> {
         let head = fields.get(..self.ascending).unwrap_or_default();
-        let in_head = head.partition_point(|(key, _)| key.as_str() <= wanted).checked_sub(1);
+        let in_head = head
+            .partition_point(|(key, _)| key.as_bytes() <= wanted.as_bytes())
+            .checked_sub(1);
         let in_head = in_head.filter(|position| key(fields, *position) == wanted);
         let in_runs = self
             .runs

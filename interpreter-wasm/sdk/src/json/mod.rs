@@ -266,6 +266,14 @@ impl Key {
             Self::Owned(text) => text,
         }
     }
+
+    /// For comparing: the order of UTF-8 is that of its bytes.
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Read(place) => place.raw().inner_bytes(),
+            Self::Owned(text) => text.as_bytes(),
+        }
+    }
 }
 
 impl fmt::Debug for Json {

@@ -121,7 +121,7 @@ impl Place {
                 View::Items(items)
             }
             b'{' => {
-                let mut fields = Vec::with_capacity(raw.children().count() / 2);
+                let mut fields = Vec::with_capacity(raw.count());
                 let mut children = raw.children();
                 while let (Some(key), Some(value)) = (children.next(), children.next()) {
                     fields.push((self.key(key), Json::read(self.at(value))));
@@ -198,6 +198,12 @@ impl<'a> Raw<'a> {
         text.get(1..text.len().saturating_sub(1)).unwrap_or_default()
     }
 
+    /// As [`Raw::inner`], for comparing.
+    pub(super) fn inner_bytes(self) -> &'a [u8] {
+        let (start, end) = (self.spot.start as usize + 1, self.end().saturating_sub(1));
+        self.document.text.as_bytes().get(start..end).unwrap_or_default()
+    }
+
     /// Whether this is a string that has to be decoded.
     pub(super) fn is_escaped(self) -> bool {
         !self.is_container() && self.spot.rest & ESCAPED != 0
@@ -222,19 +228,22 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// How many values are directly inside, at least.
+    /// How many items or fields are directly inside. More, where strings look like more; exact where that would be dear.
     fn count(self) -> usize {
         let text = self.text().as_bytes();
-        let has_containers = self
-            .document
-            .tape
-            .get(self.spot.rest as usize)
-            .is_some_and(|entry| entry.next > self.spot.rest + 1);
-        if has_containers || text.contains(&b'"') {
-            return self.children().count();
+        let is_object = self.first_byte() == b'{';
+        let entry = self.document.tape.get(self.spot.rest as usize);
+        let has_inner = entry.is_some_and(|entry| entry.next > self.spot.rest + 1);
+        if has_inner || (!is_object && text.contains(&b'"')) {
+            let values = self.children().count();
+            return if is_object { values / 2 } else { values };
         }
-        // Numbers and words have no comma inside.
-        text.iter().filter(|byte| **byte == b',').count() + usize::from(text.len() > 2)
+        // Each field has a colon, and between two items there is a comma.
+        let mark = if is_object { b':' } else { b',' };
+        let marks = text.iter().filter(|byte| **byte == mark).count();
+        // A field has at least five bytes, an item two: text full of marks is no reason to reserve for more.
+        let most = if is_object { text.len() / 5 } else { text.len() / 2 };
+        (marks + usize::from(!is_object)).min(most + 1)
     }
 
     /// The child in which the byte `target` lies; appends its name to the path.

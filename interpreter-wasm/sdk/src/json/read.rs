@@ -12,12 +12,12 @@ impl Json {
         if pointer.is_empty() {
             return Some(self);
         }
+        // Before anything else: a list may have many values that have nothing inside.
+        if !matches!(self.first_byte(), b'{' | b'[') {
+            return None;
+        }
         let mut value = self;
         for token in pointer.strip_prefix('/')?.split('/') {
-            // Before anything else: a list may have many values that have nothing inside.
-            if !matches!(value.first_byte(), b'{' | b'[') {
-                return None;
-            }
             value = value.child(&pointer::unescape(token))?;
         }
         Some(value)
