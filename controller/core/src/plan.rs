@@ -14,7 +14,7 @@ use popcell_api::kind::{Kind, Scope};
 
 use crate::object::{Excess, Fields, Object};
 pub(crate) use event::cut;
-pub use event::{EVENT_NOTE_BYTES, Event, Severity};
+pub use event::{EVENT_NOTE_BYTES, EVENT_REASON_BYTES, Event, Severity};
 pub use proof::Proof;
 
 /// The kind Namespace.

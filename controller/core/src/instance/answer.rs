@@ -7,10 +7,9 @@ use popcell_api::labels::UPSTREAM_CLUSTER_NAME;
 use popcell_api::quota as api;
 use serde_json::Value;
 
-use super::draft::MESSAGE_BYTES;
 use super::tiers::since;
 use super::{Observation, Quota};
-use crate::conditions;
+use crate::conditions::{self, MESSAGE_BYTES};
 use crate::object::{Fields, Object};
 use crate::plan::cut;
 use crate::sizing;
