@@ -205,6 +205,15 @@ impl Action {
         })
     }
 
+    /// What is done to the object.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Patch(_) => "patch",
+            Self::Delete(_) => "delete",
+        }
+    }
+
     /// The object that is written.
     pub fn target(&self) -> &Target {
         match self {

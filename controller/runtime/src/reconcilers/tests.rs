@@ -9,6 +9,7 @@ mod mirror;
 mod namespaces;
 mod orphans;
 mod refused;
+mod rejected;
 mod remote;
 mod sources;
 mod stalled;
