@@ -274,6 +274,8 @@ pub enum Note {
     Unknown(Plane),
     /// An object of another owner holds the name; it was left alone.
     Foreign(Target),
+    /// Who made the object of the note before, as far as it says.
+    Maker(String),
     /// The server keeps another spec than the one that was sent: CRDs of different versions.
     Skew(Target),
     /// A field that is needed cannot be read.

@@ -12,6 +12,7 @@ use super::{Observation, Quota};
 use crate::conditions::{self, MESSAGE_BYTES};
 use crate::object::{Fields, Object};
 use crate::plan::cut;
+use crate::remote::claim;
 use crate::sizing;
 
 /// A claim that is going is not waited for longer than this (domain.md G24).
@@ -164,15 +165,11 @@ fn denial(instance: &Object, claim: &Object, said: &str) -> String {
 }
 
 fn foreign(claim: &Object) -> String {
-    let source = claim
-        .label(popcell_api::labels::SOURCE_CLUSTER)
-        .filter(|source| !source.is_empty());
-    let owner = source.map_or_else(|| "somebody else".to_owned(), |source| format!("cell {source}"));
-    format!(
-        "ResourceClaim {}/{} belongs to {owner} and is left alone",
-        claim.namespace(),
-        claim.name()
-    )
+    let (namespace, name) = (claim.namespace(), claim.name());
+    match claim::maker(claim) {
+        Some(maker) => format!("ResourceClaim {namespace}/{name} belongs to another owner ({maker}) and is kept"),
+        None => format!("ResourceClaim {namespace}/{name} belongs to another owner and is kept"),
+    }
 }
 
 fn spec(instance: &Object) -> &Value {

@@ -14,6 +14,7 @@ mod remote;
 mod sources;
 mod stalled;
 mod storm;
+mod taken;
 mod wakes;
 
 use std::sync::{Arc, Mutex};

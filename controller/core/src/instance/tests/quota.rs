@@ -109,7 +109,7 @@ fn fm2_to_fm6_fm11_a_quota_system_that_fails_holds_what_is_gated_and_says_why() 
             "fm11",
             Quota::Foreign(&foreign),
             "QuotaMisconfigured",
-            "ResourceClaim default/instance-web-0 belongs to cell ord-01 and is left alone",
+            "ResourceClaim default/instance-web-0 belongs to another owner (cell ord-01) and is kept",
             "misconfigured",
         ),
     ] {
@@ -136,7 +136,11 @@ fn fm2_to_fm6_fm11_a_quota_system_that_fails_holds_what_is_gated_and_says_why() 
     }
     let nobodys = claim("True", "", "");
     let one = after(&seen(&instance(&["Quota"], unobserved()), Quota::Foreign(&nobodys)));
-    assert!(told(&one, "QuotaGranted").2.contains("belongs to somebody else"));
+    assert!(
+        told(&one, "QuotaGranted")
+            .2
+            .contains("belongs to another owner and is kept")
+    );
 }
 
 fn reason_of_ready(instance: &Object) -> &str {
