@@ -4,6 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::object::{Fields, Object};
+use crate::plan::cut;
+
+/// Longest message of a condition: what its schema takes in characters, in bytes.
+pub const MESSAGE_BYTES: usize = 32_768;
 
 /// One condition as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +33,8 @@ impl Condition {
         }
     }
 
-    /// As JSON. The time of the last transition stays while the status does; `old` is the status that it goes into.
+    /// As JSON, its message within [`MESSAGE_BYTES`]. The time of the last transition stays while the status does; `old` is
+    /// the status that it goes into.
     pub fn render(&self, old: Option<&Value>, generation: Option<i64>, now: Timestamp) -> Value {
         let since = old
             .and_then(|status| find(status, self.type_))
@@ -41,7 +46,7 @@ impl Condition {
             "type": self.type_,
             "status": self.status,
             "reason": self.reason,
-            "message": self.message,
+            "message": cut(&self.message, MESSAGE_BYTES),
             "lastTransitionTime": since,
         });
         if let (Some(generation), Some(fields)) = (generation, condition.as_object_mut()) {
@@ -161,6 +166,18 @@ mod tests {
             "placements": [{ "conditions": [{ "type": "C" }, { "type": "D" }] }] });
         assert!(!same_status(Some(&one), &grown));
         assert!(same_status(None, &json!({})) && !same_status(None, &json!({ "replicas": 0 })));
+    }
+
+    #[test]
+    fn a_message_is_cut_at_the_limit_of_a_condition_only() {
+        let message = |length: usize| {
+            let condition = Condition::new("Available", false, "A", "é".repeat(length));
+            let rendered = condition.render(None, None, Timestamp::UNIX_EPOCH);
+            text(&rendered, "message").len()
+        };
+        assert_eq!(message(1024), 2048);
+        assert_eq!(message(MESSAGE_BYTES / 2), MESSAGE_BYTES);
+        assert_eq!(message(MESSAGE_BYTES), MESSAGE_BYTES);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use popcell_api::kind::{Kind, Scope};
 
 use crate::object::{Excess, Fields, Object};
 pub(crate) use event::cut;
-pub use event::{EVENT_NOTE_BYTES, Event, Severity};
+pub use event::{EVENT_NOTE_BYTES, EVENT_REASON_BYTES, Event, Severity};
 pub use proof::Proof;
 
 /// The kind Namespace.
@@ -205,6 +205,15 @@ impl Action {
         })
     }
 
+    /// What is done to the object.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::Patch(_) => "patch",
+            Self::Delete(_) => "delete",
+        }
+    }
+
     /// The object that is written.
     pub fn target(&self) -> &Target {
         match self {
@@ -265,6 +274,8 @@ pub enum Note {
     Unknown(Plane),
     /// An object of another owner holds the name; it was left alone.
     Foreign(Target),
+    /// Who made the object of the note before, as far as it says.
+    Maker(String),
     /// The server keeps another spec than the one that was sent: CRDs of different versions.
     Skew(Target),
     /// A field that is needed cannot be read.

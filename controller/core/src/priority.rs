@@ -13,6 +13,7 @@ pub fn of(reason: &str) -> u8 {
         reasons::PROVISIONING_INSTANCES | reasons::PROVISIONING => 1,
         reasons::PROVISIONING_NETWORK => 2,
         reasons::PENDING_QUOTA | reasons::QUOTA_EXCEEDED => BLOCKING,
+        reasons::REJECTED => 4,
         reasons::IMAGE_UNAVAILABLE | reasons::INSTANCE_CRASHING | reasons::CONFIGURATION_ERROR => 5,
         reasons::NETWORK_NOT_FOUND | reasons::NO_MATCHING_LOCATION => 6,
         reasons::NETWORK_FAILED_TO_CREATE => 7,

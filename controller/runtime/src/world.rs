@@ -2,6 +2,7 @@
 
 mod hub_index;
 mod namespaces;
+mod rejections;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -18,9 +19,10 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 
 pub use hub_index::HubIndex;
 pub use namespaces::Namespaces;
+pub use rejections::Rejections;
 
 use crate::apply::{Applier, ApplyError};
-use crate::pass::{Live, Reporter, Tally, Woken};
+use crate::pass::{Live, Reporter, Tally, Waiting, Woken};
 use crate::planes::{Change, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
@@ -44,6 +46,10 @@ pub struct World {
     pub tally: Tally,
     /// When keys were woken.
     pub woken: Woken,
+    /// What servers rejected of the last passes.
+    pub rejections: Rejections,
+    /// Keys whose writes wait for those of another.
+    pub waiting: Waiting,
     /// Who counts passes.
     pub reporter: Arc<dyn Reporter>,
     /// Settings.
@@ -71,6 +77,8 @@ impl World {
             applier,
             tally: Tally::default(),
             woken: Woken::default(),
+            rejections: Rejections::default(),
+            waiting: Waiting::default(),
             reporter,
             rules,
             projects,
@@ -179,6 +187,8 @@ impl World {
         };
         self.tally.retire(plane, &hub_namespaces);
         self.woken.retire(plane);
+        self.rejections.retire(plane);
+        self.waiting.retire(plane);
         self.namespaces.retire(plane);
         self.counts().remove(plane);
     }

@@ -45,6 +45,11 @@ pub const NAME_CONFLICT: &str = "NameConflict";
 /// Available=False where nothing runs, ReplicasReady=False: it nests too deeply, or is too large, and is not carried further.
 pub const LIMIT_EXCEEDED: &str = "LimitExceeded";
 
+// What an API server refuses.
+
+/// Available=False, ReplicasReady=False: a server rejects what has to be written; the message has its words.
+pub const REJECTED: &str = "Rejected";
+
 // Instance: Ready, Available, Programmed.
 
 /// Nobody has looked yet.

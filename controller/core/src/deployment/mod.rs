@@ -22,11 +22,14 @@ use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
+use crate::rejection::{self, Rejection};
 use crate::remote::HELD_BY_OTHERS;
 use crate::sizing;
 use crate::slots;
+use crate::transitions;
 pub use networks::{Networks, binding_name, binding_prefix};
 use rollout::{Instances, Step};
+use status::Hindrance;
 pub use template::hash;
 use template::{Likeness, Template};
 
@@ -39,6 +42,8 @@ pub struct Observation<'a> {
     pub instances: &'a [&'a Object],
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
+    /// What the cell's server refused of the last pass.
+    pub rejected: &'a [Rejection],
     /// The time of the pass.
     pub now: Timestamp,
 }
@@ -99,7 +104,10 @@ impl<'a> Pass<'a> {
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
             self.plan.actions.extend(edit.action());
-            return self.plan;
+            return match self.rejection() {
+                Some(_) => self.report(None, None, None),
+                None => self.plan,
+            };
         }
         if let Some(excess) = deployment.excess() {
             return self.exceeded(excess);
@@ -129,15 +137,27 @@ impl<'a> Pass<'a> {
         let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
         let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
         if let Some(remember) = memory.action() {
-            // It moves the version that a status would be written on: the next pass writes that.
+            // It moves the version that a status would be written on: the next pass writes that. Behind what is refused it
+            // would never be written.
+            if self.rejection().is_some() {
+                self.plan.actions.insert(0, remember);
+                return self.plan;
+            }
             self.plan.actions.push(remember);
-            return self.plan;
+            if self.rejection().is_none() {
+                return self.plan;
+            }
         }
         if held.is_some() {
             // Nobody tells that what is not ours is gone.
             self.plan.requeue_within(HELD_BY_OTHERS);
         }
         self.report(Some(&template), networks.as_ref(), held.as_ref())
+    }
+
+    /// What is refused of the plan as it is so far.
+    fn rejection(&self) -> Option<&'a Rejection> {
+        rejection::of_plan(&self.plan, self.seen.rejected)
     }
 
     fn edit(&self) -> Edit<'a> {
@@ -191,6 +211,15 @@ impl<'a> Pass<'a> {
     }
 
     fn unreadable(mut self, path: &str) -> Plan {
+        // Fewer replicas need no template.
+        let desired = slots::desired(self.deployment);
+        let ordinal = |one: &Object| slots::ordinal_of(self.deployment.name(), one.name());
+        let surplus = self.ours.iter().copied().filter(|one| !one.deleting());
+        let surplus = surplus.filter(|one| ordinal(one).is_some_and(|ordinal| ordinal >= desired));
+        if let Some(surplus) = surplus.max_by_key(|one| ordinal(one)) {
+            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, surplus, Vec::new(), Brake::Exempt);
+            self.plan.actions.push(delete);
+        }
         self.plan.terminal = Some(Terminal {
             reason: "Unreadable".to_owned(),
             message: format!("{path} cannot be read"),
@@ -263,7 +292,21 @@ impl<'a> Pass<'a> {
         networks: Option<&networks::State>,
         held: Option<&Target>,
     ) -> Plan {
-        let status: Value = status::render(self.deployment, template, &self.ours, networks, held, self.seen.now);
+        let rejection = self.rejection().map(Rejection::message);
+        let hindrance = Hindrance {
+            held,
+            rejected: rejection.as_deref(),
+        };
+        let status: Value = status::render(
+            self.deployment,
+            template,
+            &self.ours,
+            networks,
+            hindrance,
+            self.seen.now,
+        );
+        let event = transitions::rejected(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
+        self.plan.events.extend(event);
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
         if let Some(delay) = status::next_look(&self.ours, self.seen.now) {
             self.plan.requeue_within(delay);

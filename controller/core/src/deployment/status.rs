@@ -29,14 +29,29 @@ struct Counts {
     blocked: i32,
 }
 
-/// The whole status; fields and conditions of others stay. `networks` is `None` where networking is off; `held` is an object
-/// of another owner at a name that is needed.
+/// What keeps the plan from its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hindrance<'a> {
+    /// An object of another owner at a name that is needed.
+    pub(super) held: Option<&'a Target>,
+    /// What the server refuses, in its words.
+    pub(super) rejected: Option<&'a str>,
+}
+
+impl Hindrance<'_> {
+    /// Whether what an Instance says is told before what is refused.
+    fn is_outweighed_by(self, worst: &Worst<'_>) -> bool {
+        self.rejected.is_none() || priority::of(worst.reason) > priority::of(reasons::REJECTED)
+    }
+}
+
+/// The whole status; fields and conditions of others stay. `networks` is `None` where networking is off.
 pub(super) fn render(
     deployment: &Object,
     template: Option<&Template<'_>>,
     instances: &[&Object],
     networks: Option<&State>,
-    held: Option<&Target>,
+    hindrance: Hindrance<'_>,
     now: Timestamp,
 ) -> Value {
     let old = deployment.at("/status");
@@ -62,8 +77,8 @@ pub(super) fn render(
     paused::lift(&mut list);
     let (stuck, worst) = (stuck(instances, now), worst(instances));
     let told = [
-        Some(replicas_ready(counts, stuck, held, worst.as_ref())),
-        available(deployment, counts, worst.as_ref(), networks, held),
+        Some(replicas_ready(counts, stuck, hindrance, worst.as_ref())),
+        available(deployment, counts, worst.as_ref(), networks, hindrance),
     ];
     for condition in told.into_iter().flatten() {
         conditions::put(&mut list, condition.render(old, deployment.generation(), now));
@@ -115,7 +130,7 @@ pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duratio
 fn replicas_ready(
     counts: Counts,
     stuck: Option<(&Object, Timestamp)>,
-    held: Option<&Target>,
+    hindrance: Hindrance<'_>,
     worst: Option<&Worst<'_>>,
 ) -> Condition {
     let told = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
@@ -129,17 +144,27 @@ fn replicas_ready(
         return told(false, reasons::INSTANCE_TERMINATING, message);
     }
     if counts.ready < counts.desired {
-        return match (worst, held) {
-            (Some(worst), _) => {
+        return match (worst, hindrance) {
+            (Some(worst), _) if hindrance.is_outweighed_by(worst) => {
                 let message = format!("{available}; {}: {}", worst.name, worst.message);
                 told(false, worst.reason, message)
             }
-            (None, Some(held)) => {
+            (
+                _,
+                Hindrance {
+                    rejected: Some(rejected),
+                    ..
+                },
+            ) => told(false, reasons::REJECTED, format!("{available}; {rejected}")),
+            (_, Hindrance { held: Some(held), .. }) => {
                 let message = format!("{available}; {}", held_by_another(held));
                 told(false, reasons::NAME_CONFLICT, message)
             }
-            (None, None) => told(false, reasons::PROVISIONING_INSTANCES, available),
+            _ => told(false, reasons::PROVISIONING_INSTANCES, available),
         };
+    }
+    if let Some(rejected) = hindrance.rejected {
+        return told(false, reasons::REJECTED, format!("{available}; {rejected}"));
     }
     told(true, reasons::REPLICAS_AVAILABLE, available)
 }
@@ -154,7 +179,7 @@ fn available(
     counts: Counts,
     worst: Option<&Worst<'_>>,
     networks: Option<&State>,
-    held: Option<&Target>,
+    hindrance: Hindrance<'_>,
 ) -> Option<Condition> {
     let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
     if counts.ready > 0 {
@@ -169,10 +194,13 @@ fn available(
             messages::no_matching_location(city),
         );
     }
-    if let Some(worst) = worst {
+    if let Some(worst) = worst.filter(|worst| hindrance.is_outweighed_by(worst)) {
         return told(false, worst.reason, worst.message.to_owned());
     }
-    if let Some(held) = held {
+    if let Some(rejected) = hindrance.rejected {
+        return told(false, reasons::REJECTED, rejected.to_owned());
+    }
+    if let Some(held) = hindrance.held {
         return told(false, reasons::NAME_CONFLICT, held_by_another(held));
     }
     if networks.is_some_and(|networks| !networks.ready) {

@@ -10,7 +10,7 @@ use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Brake, NAMESPACE, Note, Plane, Proof, Target};
-use crate::{reserved, workload};
+use crate::{growth, reserved, workload};
 
 /// Fields that the API lets nobody change.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
@@ -216,7 +216,12 @@ impl<'a> Pass<'a> {
             return None;
         }
         let stored = existing.at("/spec")?;
-        let lowered = workload::lowered(stored, &self.spec());
+        let spec = self.spec();
+        let lowered = if self.differs_for_good(existing) {
+            workload::lowered(stored, &spec)
+        } else {
+            growth::held(stored, &spec)
+        };
         Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing)
             .spec(&lowered)
             .action()

@@ -167,6 +167,7 @@ fn says_nothing_of_the_city(project: &Object) -> bool {
     };
     let reason = conditions::text(available, "reason");
     priority::needs_an_edit(reason)
+        || reason == reasons::REJECTED
         || reason == DELETING
         || reason == reasons::NO_MATCHING_LOCATION
         || conditions::text(available, "message")

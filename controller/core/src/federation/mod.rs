@@ -35,6 +35,7 @@ use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
+use crate::rejection::{self, Rejection};
 use crate::{paused, policy, transitions};
 
 /// Reason of Available=False while a deletion waits for a plane that is away.
@@ -59,6 +60,8 @@ pub struct Observation<'a> {
     pub hub: Observed<Hub<'a>>,
     /// What the hub's server made of earlier writes.
     pub ledger: &'a Ledger,
+    /// What it, or the project's, refused of the last pass.
+    pub rejected: &'a [Rejection],
     /// The time of the pass.
     pub now: Timestamp,
 }
@@ -127,7 +130,7 @@ impl<'a> Pass<'a> {
             let edit =
                 Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).with_finalizer(finalizers::FEDERATOR);
             self.plan.actions.extend(edit.action());
-            return self.plan;
+            return self.told_of_rejection(None);
         }
         let city = deployment.text("/spec/cityCode").unwrap_or_default();
         if let Err(error) = names::check_city(city) {
@@ -160,18 +163,19 @@ impl<'a> Pass<'a> {
         match served {
             Observed::Known(true) => {}
             Observed::Known(false) => {
-                let made = self.mine(&hub, &hub_namespace);
-                self.plan.actions.extend(made.and_then(|made| self.lowered(made)));
-                return self.unserved(city, made);
+                self.lower_what_is_there();
+                return self.unserved(city, self.mine(&hub, &hub_namespace));
             }
             Observed::Unknown => {
                 self.plan.notes.push(Note::Unknown(self.plane.clone()));
+                self.lower_what_is_there();
                 let made = self.mine(&hub, &hub_namespace);
                 return self.mirrored(&hub, made);
             }
         }
         if let Some(other) = self.other_spelling(&hub, &hub_namespace, city) {
             let message = format!("City code {city} is in use as {other} in this namespace: use one spelling");
+            self.lower_what_is_there();
             let status = mirror::overlay(
                 deployment,
                 &unavailable(reasons::CITY_CODE_CONFLICT, message),
@@ -208,6 +212,25 @@ impl<'a> Pass<'a> {
         if let Some(delay) = requeue {
             self.plan.requeue_within(delay);
         }
+        self.told_of_rejection(status)
+    }
+
+    /// With this status, and in it what a server refuses of the plan.
+    fn told_of_rejection(self, status: Option<Value>) -> Plan {
+        let rejection = rejection::of_plan(&self.plan, self.seen.rejected).map(Rejection::message);
+        let status = match rejection {
+            Some(message) => {
+                let deployment = self.seen.deployment;
+                Some(mirror::stopped(
+                    deployment,
+                    status,
+                    reasons::REJECTED,
+                    &message,
+                    self.seen.now,
+                ))
+            }
+            None => status,
+        };
         match status {
             Some(status) => self.with_status(status),
             None => self.plan,
@@ -254,8 +277,18 @@ impl<'a> Pass<'a> {
             self.plan.notes.push(Note::Unknown(Plane::Hub));
             return self.with_status(status);
         };
-        self.plan.otherwise = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         let held = self.remove_from(&hub);
+        let status = match rejection::of_plan(&self.plan, self.seen.rejected) {
+            Some(rejection) => {
+                let told = unavailable(
+                    DELETING,
+                    format!("Waiting for the removal in city {city}: {}", rejection.message()),
+                );
+                mirror::overlay(deployment, &told, self.seen.now)
+            }
+            None => status,
+        };
+        self.plan.otherwise = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         if !held {
             let edit =
                 Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).without_finalizer(finalizers::FEDERATOR);
@@ -286,7 +319,16 @@ impl<'a> Pass<'a> {
         self.with_status(status)
     }
 
+    /// What the hub has from before goes on, and may become less: only more of it waits.
+    fn lower_what_is_there(&mut self) {
+        if let (Observed::Known(hub), Observed::Known(Some(namespace))) = (self.seen.hub, self.seen.namespace) {
+            let made = self.mine(&hub, &names::hub_namespace(namespace.uid()));
+            self.plan.actions.extend(made.and_then(|made| self.lowered(made)));
+        }
+    }
+
     fn terminal(mut self, reason: &'static str, message: String) -> Plan {
+        self.lower_what_is_there();
         self.plan.terminal = Some(Terminal {
             reason: reason.to_owned(),
             message: message.clone(),

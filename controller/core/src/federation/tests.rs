@@ -1,6 +1,8 @@
 mod cities;
+mod gates;
 mod identity;
 mod limits;
+mod rejections;
 mod status;
 
 use super::*;
@@ -52,6 +54,11 @@ pub(crate) fn pass(world: &World, name: &str) -> Plan {
 }
 
 fn pass_of(world: &World, name: &str, project: Project<'_>) -> Plan {
+    pass_after(world, name, project, &[])
+}
+
+/// A pass after one of which this was refused.
+fn pass_after(world: &World, name: &str, project: Project<'_>, rejected: &[Rejection]) -> Plan {
     let Some(deployment) = world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", name) else {
         return Plan::default();
     };
@@ -70,6 +77,7 @@ fn pass_of(world: &World, name: &str, project: Project<'_>) -> Plan {
             binding: world.get(&Plane::Hub, kind::RESOURCE_BINDING, "ns-n1", name),
         }),
         ledger: &Ledger::default(),
+        rejected,
         now: testing::now(),
     })
 }
@@ -231,6 +239,7 @@ fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
             namespace: Observed::Unknown,
             hub: Observed::Unknown,
             ledger: &Ledger::default(),
+            rejected: &[],
             now: testing::now(),
         })
     };
@@ -321,6 +330,7 @@ fn a_server_that_prunes_is_written_to_once() {
             ..Hub::default()
         }),
         ledger: &ledger,
+        rejected: &[],
         now: testing::now(),
     });
     assert!(plan.is_quiet(), "{plan:?}");

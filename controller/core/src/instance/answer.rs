@@ -7,12 +7,12 @@ use popcell_api::labels::UPSTREAM_CLUSTER_NAME;
 use popcell_api::quota as api;
 use serde_json::Value;
 
-use super::draft::MESSAGE_BYTES;
 use super::tiers::since;
 use super::{Observation, Quota};
-use crate::conditions;
+use crate::conditions::{self, MESSAGE_BYTES};
 use crate::object::{Fields, Object};
 use crate::plan::cut;
+use crate::remote::claim;
 use crate::sizing;
 
 /// A claim that is going is not waited for longer than this (domain.md G24).
@@ -165,15 +165,11 @@ fn denial(instance: &Object, claim: &Object, said: &str) -> String {
 }
 
 fn foreign(claim: &Object) -> String {
-    let source = claim
-        .label(popcell_api::labels::SOURCE_CLUSTER)
-        .filter(|source| !source.is_empty());
-    let owner = source.map_or_else(|| "somebody else".to_owned(), |source| format!("cell {source}"));
-    format!(
-        "ResourceClaim {}/{} belongs to {owner} and is left alone",
-        claim.namespace(),
-        claim.name()
-    )
+    let (namespace, name) = (claim.namespace(), claim.name());
+    match claim::maker(claim) {
+        Some(maker) => format!("ResourceClaim {namespace}/{name} belongs to another owner ({maker}) and is kept"),
+        None => format!("ResourceClaim {namespace}/{name} belongs to another owner and is kept"),
+    }
 }
 
 fn spec(instance: &Object) -> &Value {

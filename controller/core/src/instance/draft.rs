@@ -6,10 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conditions::{self, Condition};
 use crate::object::{Fields, Object};
-use crate::plan::cut;
 
-/// Longest message of a condition that we write, in bytes.
-pub(super) const MESSAGE_BYTES: usize = 1024;
 /// Longest reason that the schema takes.
 const REASON_BYTES: usize = 1024;
 
@@ -52,8 +49,6 @@ impl<'a> Draft<'a> {
 
     /// Puts a condition of ours in, of the Instance's generation.
     pub(super) fn set(&mut self, condition: &Condition) {
-        let mut condition = condition.clone();
-        condition.message = cut(&condition.message, MESSAGE_BYTES).to_owned();
         let rendered = condition.render(self.instance.at("/status"), self.instance.generation(), self.now);
         conditions::put(&mut self.conditions, rendered);
     }

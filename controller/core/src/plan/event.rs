@@ -8,6 +8,9 @@ use crate::object::{Fields, Object};
 /// Longest note of an Event that every API server takes, in bytes.
 pub const EVENT_NOTE_BYTES: usize = 1024;
 
+/// Longest reason of an Event that every API server takes, in bytes. That of a condition may be longer.
+pub const EVENT_REASON_BYTES: usize = 128;
+
 /// Normal or Warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -26,20 +29,21 @@ pub struct Event {
     pub uid: String,
     /// Normal or Warning.
     pub severity: Severity,
-    /// A reason: one word for programs.
+    /// A reason: one word for programs; at most [`EVENT_REASON_BYTES`].
     pub reason: String,
     /// For people; at most [`EVENT_NOTE_BYTES`].
     pub note: String,
 }
 
 impl Event {
-    /// A Warning about an observed object; a note that is too long is cut at a character.
+    /// A Warning about an observed object; a reason or note that is too long is cut at a character: an Event that a server
+    /// refuses would be lost.
     pub fn warning(plane: &Plane, kind: Kind, object: &Object, reason: &str, note: &str) -> Self {
         Self {
             about: Target::of(plane, kind, object),
             uid: object.uid().to_owned(),
             severity: Severity::Warning,
-            reason: reason.to_owned(),
+            reason: cut(reason, EVENT_REASON_BYTES).to_owned(),
             note: cut(note, EVENT_NOTE_BYTES).to_owned(),
         }
     }
@@ -53,6 +57,18 @@ pub(crate) fn cut(text: &str, bytes: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_event_is_made_of_a_reason_and_a_note_of_any_length() {
+        let object: Object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a" } })).unwrap();
+        let event = |reason: &str, note: &str| {
+            let event = Event::warning(&Plane::Cell, popcell_api::kind::INSTANCE, &object, reason, note);
+            (event.reason.len(), event.note.len())
+        };
+        assert_eq!(event("Rejected", "no"), (8, 2));
+        let long = "é".repeat(2000);
+        assert_eq!(event(&long, &long), (EVENT_REASON_BYTES, EVENT_NOTE_BYTES));
+    }
 
     #[test]
     fn a_note_is_cut_at_a_character() {

@@ -5,6 +5,7 @@
 //! - What is asked for cannot be changed: a claim of another size is replaced while the Instance is held for quota or
 //!   missing, and stays while it runs.
 //! - A claim of another source, or of no agreeing identity, is never adopted; one that is being deleted is waited for.
+//!   Without any stamp, a grant of exactly what this Instance asks for agrees ([`whose`]).
 
 use std::time::Duration;
 
@@ -24,12 +25,14 @@ use crate::sizing;
 use crate::sources::Source;
 
 mod quota;
+mod whose;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::instance::Quota;
 pub use quota::{quota, refusal};
+pub use whose::maker;
 
 /// How soon a claim that is being deleted is looked at again (domain.md G24).
 pub const GOING: Duration = Duration::from_secs(1);
@@ -188,6 +191,7 @@ impl<'a> Observation<'a> {
             (Stamp::Ours | Stamp::Partly { id: true, .. }, _) | (Stamp::Partly { name: true, .. }, Some(_)) => {
                 Bond::Agrees
             }
+            (Stamp::Partly { .. }, _) if whose::is_granted_for(self, claim) => Bond::Agrees,
             (Stamp::Another | Stamp::Partly { .. }, _) => Bond::Foreign,
         }
     }
@@ -273,7 +277,11 @@ fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
     let bond = seen.bond(claim);
     let lives = matches!(behind, Behind::Instance(instance) if !instance.deleting());
     match bond {
-        Bond::Foreign if lives => return foreign(seen.target(claim)),
+        Bond::Foreign if lives => {
+            let mut plan = foreign(seen.target(claim));
+            plan.notes.extend(maker(claim).map(Note::Maker));
+            return plan;
+        }
         Bond::Foreign => return Plan::default(),
         _ if claim.deleting() && lives => {
             return Plan {

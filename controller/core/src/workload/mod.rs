@@ -4,6 +4,8 @@
 //! - Only WorkloadDeployments whose `workloadRef.uid` is this Workload's are changed or deleted; a predecessor of the
 //!   same name only on proof that this one lives.
 //! - A binding that is lost tears nothing down: only the user's edit removes a city.
+//! - A Network that is missing, a binding that is lost and a name that cannot be hold what grows, and nothing else
+//!   ([`crate::growth`]): what takes away or mends goes on.
 //!
 //! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
 //! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
@@ -21,12 +23,14 @@ use popcell_api::{finalizers, kind, labels};
 
 use crate::bindings::usable_cities;
 use crate::edit::Edit;
+use crate::growth;
 use crate::ledger::Ledger;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::priority;
+use crate::rejection::{self, Rejection};
 use crate::transitions;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
@@ -47,6 +51,8 @@ pub struct Observation<'a> {
     pub networks: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
     pub ledger: &'a Ledger,
+    /// What it refused of the last pass.
+    pub rejected: &'a [Rejection],
     /// The time of the pass.
     pub now: Timestamp,
 }
@@ -92,6 +98,29 @@ impl Settled {
     }
 }
 
+/// What holds growth.
+struct Gates<'a> {
+    /// Cities with a usable binding.
+    usable: Observed<BTreeSet<&'a str>>,
+    /// Networks of the template that do not exist.
+    missing: Observed<BTreeSet<(String, String)>>,
+}
+
+impl Gates<'_> {
+    fn networks_are_there(&self) -> bool {
+        matches!(&self.missing, Observed::Known(missing) if missing.is_empty())
+    }
+
+    /// Whether a template that was not asked for yet names a network that is not there, or may not be.
+    fn bar(&self, workload: &Object, stored: &Object) -> bool {
+        let (new, old) = (desired::networks(workload), desired::networks(stored));
+        new.difference(&old).any(|network| match &self.missing {
+            Observed::Known(missing) => missing.contains(network),
+            Observed::Unknown => true,
+        })
+    }
+}
+
 struct Pass<'a> {
     seen: &'a Observation<'a>,
     plane: Plane,
@@ -126,7 +155,7 @@ impl<'a> Pass<'a> {
         if !workload.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = Edit::of(&self.plane, kind::WORKLOAD, workload).with_finalizer(finalizers::WORKLOAD_CONTROLLER);
             self.plan.actions.extend(edit.action());
-            return self.plan;
+            return self.before_all();
         }
         if let Some(excess) = workload.excess() {
             return self.exceeded(excess);
@@ -135,25 +164,37 @@ impl<'a> Pass<'a> {
             Ok(slots) => slots,
             Err(unreadable) => return self.unreadable(unreadable),
         };
-        let Observed::Known(networks) = self.seen.networks else {
-            self.plan.notes.push(Note::Unknown(self.plane.clone()));
-            return self.plan;
+        let gates = Gates {
+            usable: self.seen.bindings.map(usable_cities),
+            missing: self.seen.networks.map(|networks| self.missing_networks(networks)),
         };
-        let missing = self.missing_networks(networks);
-        if !missing.is_empty() {
-            let report = status::Report::blocked(reasons::NETWORK_NOT_FOUND, missing_message(workload, &missing));
-            return self.report(&slots, &report);
-        }
-        self.delete_orphans(&slots);
-        let usable = self.seen.bindings.map(usable_cities);
         let mut report = status::Report::default();
+        if let Observed::Known(missing) = &gates.missing
+            && !missing.is_empty()
+        {
+            report.blocked = Some((reasons::NETWORK_NOT_FOUND, missing_message(workload, missing)));
+        }
+        report.troubles.extend(self.delete_orphans(&slots));
         for slot in &slots {
-            let settled = self.settle(slot, &usable);
+            let settled = self.settle(slot, &gates);
             report.settled &= settled.done;
             report.created += u32::from(settled.created);
             report.troubles.extend(settled.trouble);
         }
+        if let Observed::Unknown = gates.missing {
+            self.plan.notes.push(Note::Unknown(self.plane.clone()));
+            return self.plan;
+        }
         self.report(&slots, &report)
+    }
+
+    /// Nothing can be done for a Workload before this write of the plan; where it is refused, its status says so.
+    fn before_all(self) -> Plan {
+        let Some(rejection) = rejection::of_plan(&self.plan, self.seen.rejected) else {
+            return self.plan;
+        };
+        let report = status::Report::blocked(reasons::REJECTED, rejection.message());
+        self.report(&[], &report)
     }
 
     fn finalise(mut self) -> Plan {
@@ -208,29 +249,61 @@ impl<'a> Pass<'a> {
         needed
     }
 
-    fn delete_orphans(&mut self, slots: &[Slot<'_>]) {
+    /// Takes away what no placement asks for; the troubles are those that are refused.
+    fn delete_orphans(&mut self, slots: &[Slot<'_>]) -> Vec<Trouble> {
         let wanted: BTreeSet<&str> = slots.iter().map(|slot| slot.name.as_str()).collect();
+        let mut troubles = Vec::new();
         for deployment in &self.ours {
             if !deployment.deleting() && !wanted.contains(deployment.name()) {
                 let delete = self.delete(deployment, Vec::new(), self.by_user());
                 self.plan.actions.push(delete);
+                let text = |pointer| deployment.text(pointer).unwrap_or_default();
+                let (placement, city) = (text("/spec/placementName"), text("/spec/cityCode"));
+                troubles.extend(self.rejection(deployment.name()).map(|rejection| Trouble {
+                    placement: placement.to_owned(),
+                    city: city.to_owned(),
+                    reason: reasons::REJECTED,
+                    message: rejection.message(),
+                }));
             }
+        }
+        troubles
+    }
+
+    /// What was refused of the last write of a WorkloadDeployment.
+    fn rejection(&self, name: &str) -> Option<&'a Rejection> {
+        let of_it = |one: &&Rejection| one.target.kind == kind::WORKLOAD_DEPLOYMENT && one.target.name == name;
+        self.seen.rejected.iter().find(of_it)
+    }
+
+    fn settle(&mut self, slot: &Slot<'_>, gates: &Gates<'_>) -> Settled {
+        let before = self.plan.actions.len();
+        let settled = self.settled(slot, gates);
+        let writes = self.plan.actions.len() > before;
+        match self.rejection(&slot.name).filter(|_| writes) {
+            Some(rejection) => Settled::trouble(false, trouble(slot, reasons::REJECTED, rejection.message())),
+            None => settled,
         }
     }
 
-    fn settle(&mut self, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
+    fn settled(&mut self, slot: &Slot<'_>, gates: &Gates<'_>) -> Settled {
         if let Some(trouble) = &slot.trouble {
+            // What was made under other rules is not made larger, and that is all.
+            let holder = self.holder(slot).filter(|one| !one.deleting() && self.is_of(one, slot));
+            if let Some(holder) = holder.filter(|_| trouble.reason != reasons::NAME_CONFLICT) {
+                self.write(holder, slot, true, gates);
+            }
             return Settled::trouble(true, trouble.clone());
         }
         match self.holder(slot) {
-            None => self.create(slot, usable),
+            None => self.create(slot, gates),
             Some(holder) if holder.deleting() => {
                 let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
                 self.plan.notes.push(Note::WaitsFor(target));
                 Settled::not_yet()
             }
             Some(holder) if holder.text("/spec/workloadRef/uid") == Some(self.seen.workload.uid()) => {
-                self.update(holder, slot, usable)
+                self.update(holder, slot, gates)
             }
             Some(holder) if self.is_predecessor(holder) => {
                 let lives = self.lives();
@@ -249,10 +322,11 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn create(&mut self, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
-        match usable {
+    fn create(&mut self, slot: &Slot<'_>, gates: &Gates<'_>) -> Settled {
+        match &gates.usable {
             Observed::Unknown => Settled::not_yet(),
             Observed::Known(cities) if !cities.contains(slot.city) => Settled::trouble(true, unserved(slot)),
+            Observed::Known(_) if !gates.networks_are_there() => Settled::not_yet(),
             Observed::Known(_) => {
                 let object = desired::deployment(self.seen.workload, slot);
                 let create = Action::create(&self.plane, kind::WORKLOAD_DEPLOYMENT, object);
@@ -265,20 +339,41 @@ impl<'a> Pass<'a> {
         }
     }
 
-    fn update(&mut self, holder: &Object, slot: &Slot<'_>, usable: &Observed<BTreeSet<&str>>) -> Settled {
-        // Immutable in the API: another spelling of a city, or another split of one name, is another object.
-        if holder.text("/spec/cityCode") != Some(slot.city)
-            || holder.text("/spec/placementName") != Some(slot.placement)
-        {
+    /// Whether a WorkloadDeployment of ours is for this slot: another spelling of a city, or another split of one name, is
+    /// another object, since neither can be changed.
+    fn is_of(&self, holder: &Object, slot: &Slot<'_>) -> bool {
+        holder.text("/spec/workloadRef/uid") == Some(self.seen.workload.uid())
+            && holder.text("/spec/cityCode") == Some(slot.city)
+            && holder.text("/spec/placementName") == Some(slot.placement)
+    }
+
+    fn update(&mut self, holder: &Object, slot: &Slot<'_>, gates: &Gates<'_>) -> Settled {
+        if !self.is_of(holder, slot) {
+            if !gates.networks_are_there() {
+                // The one in its place could not be made.
+                return Settled::not_yet();
+            }
             let delete = self.delete(holder, Vec::new(), self.by_user());
             self.plan.actions.push(delete);
             return Settled::not_yet();
         }
-        let lost = usable.as_ref().map(|cities| !cities.contains(slot.city));
+        let lost = gates.usable.as_ref().map(|cities| !cities.contains(slot.city));
+        let held = lost != Observed::Known(false) || !gates.networks_are_there();
+        let fits = self.write(holder, slot, held, gates);
+        match lost {
+            Observed::Known(true) => Settled::trouble(fits, unserved(slot)),
+            _ if fits => Settled::yes(),
+            _ => Settled::not_yet(),
+        }
+    }
+
+    /// Writes what may be written while growth is held, or all; whether that is what is asked for.
+    fn write(&mut self, holder: &Object, slot: &Slot<'_>, held: bool, gates: &Gates<'_>) -> bool {
         let stored = holder.at("/spec");
-        let desired = match (lost, stored) {
-            (Observed::Known(false), _) | (_, None) => slot.spec.clone(),
-            (_, Some(stored)) => desired::lowered(stored, &slot.spec),
+        let desired = match stored {
+            Some(stored) if held && gates.bar(self.seen.workload, holder) => lowered(stored, &slot.spec),
+            Some(stored) if held => growth::held(stored, &slot.spec),
+            _ => slot.spec.clone(),
         };
         let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
         let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder)
@@ -290,12 +385,7 @@ impl<'a> Pass<'a> {
             edit = edit.spec(&desired);
         }
         self.plan.actions.extend(edit.action());
-        let fits = desired == slot.spec;
-        match lost {
-            Observed::Known(true) => Settled::trouble(fits, unserved(slot)),
-            _ if fits => Settled::yes(),
-            _ => Settled::not_yet(),
-        }
+        desired == slot.spec
     }
 
     /// Made by us for an earlier Workload of this name.

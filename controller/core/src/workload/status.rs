@@ -71,6 +71,7 @@ pub(super) fn render(
         status.insert("observedGeneration".to_owned(), json!(observed));
     }
 
+    let rejected: Vec<Trouble> = deployments.iter().filter_map(|one| said_rejected(one)).collect();
     let names: BTreeSet<&str> = slots
         .iter()
         .map(|slot| slot.placement)
@@ -87,7 +88,12 @@ pub(super) fn render(
                 .collect();
             let serves = members.iter().any(|one| is_available(one));
             available |= serves;
-            let troubles: Vec<_> = report.troubles.iter().filter(|one| one.placement == name).collect();
+            let troubles: Vec<_> = report
+                .troubles
+                .iter()
+                .chain(&rejected)
+                .filter(|one| one.placement == name)
+                .collect();
             let old = old_placement(workload, name);
             let condition = placement_condition(serves, &troubles).render(old, observed, now);
             let mut placement = old.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -99,7 +105,7 @@ pub(super) fn render(
         .collect();
     status.insert("placements".to_owned(), json!(placements));
 
-    let condition = workload_condition(available, deployments, report).render(old, observed, now);
+    let condition = workload_condition(available, deployments, report, &rejected).render(old, observed, now);
     put_condition(&mut status, condition);
     Value::Object(status)
 }
@@ -126,17 +132,21 @@ fn placement_condition(serves: bool, troubles: &[&Trouble]) -> Condition {
     }
 }
 
-fn workload_condition(available: bool, deployments: &[&Object], report: &Report) -> Condition {
+fn workload_condition(available: bool, deployments: &[&Object], report: &Report, rejected: &[Trouble]) -> Condition {
     if let Some((reason, message)) = &report.blocked {
         return Condition::new(types::AVAILABLE, false, reason, message.clone());
     }
     if available {
-        return Condition::new(
-            types::AVAILABLE,
-            true,
-            reasons::AVAILABLE_PLACEMENT_FOUND,
-            messages::AVAILABLE_PLACEMENT_FOUND,
-        );
+        // What runs is not all that was asked for: whoever looks at the Workload only is told, too.
+        let refused = report.troubles.iter().filter(|one| one.reason == reasons::REJECTED);
+        let mut told: Vec<String> = refused
+            .chain(rejected)
+            .map(|one| format!("city {}: {}", one.city, one.message))
+            .collect();
+        told.sort();
+        told.insert(0, messages::AVAILABLE_PLACEMENT_FOUND.to_owned());
+        let message = told.join("; ");
+        return Condition::new(types::AVAILABLE, true, reasons::AVAILABLE_PLACEMENT_FOUND, message);
     }
     let mut worst: Vec<(u8, &str, &str, &str)> = report
         .troubles
@@ -154,7 +164,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report)
     // The highest priority; among equals the first city by name, so that the message stands still.
     worst.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.cmp(right)));
     match worst.first() {
-        Some((_, city, reason, message)) if priority::needs_an_edit(reason) => {
+        Some((_, city, reason, message)) if priority::needs_an_edit(reason) || *reason == reasons::REJECTED => {
             Condition::new(types::AVAILABLE, false, reason, format!("City {city}: {message}"))
         }
         Some((_, city, _, message)) => Condition::new(
@@ -170,6 +180,18 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report)
             messages::NO_AVAILABLE_PLACEMENTS,
         ),
     }
+}
+
+/// What a server refuses of a WorkloadDeployment, below the project, whatever runs of it.
+fn said_rejected(deployment: &Object) -> Option<Trouble> {
+    let condition = conditions::find(deployment.at("/status")?, types::REPLICAS_READY)?;
+    let text = |pointer| deployment.text(pointer).unwrap_or_default().to_owned();
+    (conditions::text(condition, "reason") == reasons::REJECTED).then(|| Trouble {
+        placement: text("/spec/placementName"),
+        city: text("/spec/cityCode"),
+        reason: reasons::REJECTED,
+        message: conditions::text(condition, "message").to_owned(),
+    })
 }
 
 fn why_not(deployment: &Object) -> Option<(u8, &str, &str, &str)> {

@@ -1,5 +1,7 @@
 mod conflicts;
+mod gates;
 mod quiet;
+mod rejections;
 
 use super::*;
 use crate::conditions;
@@ -56,6 +58,7 @@ fn decide_in(world: &World) -> Plan {
         bindings: Observed::Known(&world.list(&plane, kind::LOCATION_BINDING)),
         networks: Observed::Known(&world.list(&plane, kind::NETWORK)),
         ledger: &Ledger::default(),
+        rejected: &[],
         now: testing::now(),
     })
 }
@@ -106,6 +109,7 @@ fn b4_no_project_means_no_work() {
         bindings: Observed::Unknown,
         networks: Observed::Unknown,
         ledger: &Ledger::default(),
+        rejected: &[],
         now: testing::now(),
     });
     assert!(plan.is_quiet() && plan.requeue.is_none());
@@ -372,6 +376,7 @@ fn c24_unknown_stores_stop_new_work_and_delete_nothing() {
         bindings: Observed::Unknown,
         networks: Observed::Known(&networks),
         ledger: &Ledger::default(),
+        rejected: &[],
         now: testing::now(),
     };
     assert!(decide(&seen).actions.is_empty());

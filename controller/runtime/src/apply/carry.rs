@@ -10,7 +10,7 @@ use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane, Proof
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::{Applier, ApplyError, Braking, Differ, Difference, Done, event, lock};
+use super::{Applier, ApplyError, Braking, Differ, Difference, Done, Heard, event, lock};
 use crate::error::chain;
 
 /// How long a proof that a user did something counts for the deletion guard.
@@ -61,7 +61,7 @@ impl Applier {
     /// # Errors
     /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
     pub async fn carry_out(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
-        self.carry(plan, difference, false).await
+        self.carry(plan, difference, false, None).await
     }
 
     /// As [`Applier::carry_out`], for a plan that is not decided again at once after a conflict: a server that answers
@@ -70,10 +70,49 @@ impl Applier {
     /// # Errors
     /// The same.
     pub async fn carry_out_at_last(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
-        self.carry(plan, difference, true).await
+        self.carry(plan, difference, true, None).await
     }
 
-    async fn carry(&self, plan: &Plan, difference: &Differ<'_>, last: bool) -> Result<Done, ApplyError> {
+    /// The same, where the caller shows what is rejected by [`Applier::report`]: a status that does not say so yet is not
+    /// written. `last` as in [`Applier::carry_out_at_last`].
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn carry_out_heard(
+        &self,
+        plan: &Plan,
+        difference: &Differ<'_>,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<Done, ApplyError> {
+        self.carry(plan, difference, last, Some(heard)).await
+    }
+
+    /// Of a plan only what is shown of it: the status, and the events that go with it.
+    ///
+    /// # Errors
+    /// The status was not written.
+    pub async fn report(&self, plan: &Plan) -> Result<(), ApplyError> {
+        let Some(status) = plan.otherwise.as_ref().or(plan.status.as_ref()) else {
+            return Ok(());
+        };
+        if self.options.dry_run {
+            return Ok(());
+        }
+        self.patch(status).await?;
+        for event in &plan.events {
+            self.tell(event).await;
+        }
+        Ok(())
+    }
+
+    async fn carry(
+        &self,
+        plan: &Plan,
+        difference: &Differ<'_>,
+        last: bool,
+        mut heard: Option<&mut Heard>,
+    ) -> Result<Done, ApplyError> {
         if plan.is_quiet() {
             return Ok(Done::Quiet);
         }
@@ -81,11 +120,12 @@ impl Applier {
             self.rehearse(plan);
             return Ok(Done::Planned);
         }
-        let mut course = self.act(plan, difference).await;
+        let mut course = self.act(plan, difference, heard.as_deref_mut()).await;
+        let rejected = heard.as_deref().is_some_and(|heard| !heard.rejections.is_empty());
         let mut told = course.failures.is_empty();
         let otherwise = plan.otherwise.as_ref().filter(|_| !told);
         let status = otherwise.or(plan.status.as_ref());
-        if let Some(status) = status.filter(|status| course.leaves(status, last)) {
+        if let Some(status) = status.filter(|status| !rejected && course.leaves(status, last)) {
             let written = self.patch(status).await;
             told = written.is_ok();
             if let Err(error) = written {
@@ -98,7 +138,11 @@ impl Applier {
             }
         }
         for action in &plan.aside {
-            match self.write(action).await {
+            let written = self.write(action).await;
+            if let Some(heard) = heard.as_deref_mut() {
+                heard.note(action, &written);
+            }
+            match written {
                 Ok(()) => info!(%action, "written"),
                 Err(error) => course.failures.push((action.target().plane.clone(), error)),
             }
@@ -106,7 +150,7 @@ impl Applier {
         course.end()
     }
 
-    async fn act(&self, plan: &Plan, difference: &Differ<'_>) -> Course {
+    async fn act(&self, plan: &Plan, difference: &Differ<'_>, mut heard: Option<&mut Heard>) -> Course {
         let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
         for action in &plan.actions {
             if let Action::Delete(delete) = action
@@ -116,7 +160,11 @@ impl Applier {
                 held.push(action);
                 continue;
             }
-            let Err(error) = self.write(action).await else {
+            let written = self.write(action).await;
+            if let Some(heard) = heard.as_deref_mut() {
+                heard.note(action, &written);
+            }
+            let Err(error) = written else {
                 info!(%action, "written");
                 wrote = true;
                 continue;
@@ -259,12 +307,7 @@ impl Applier {
     fn rehearse(&self, plan: &Plan) {
         for action in plan.writes() {
             info!(%action, "dry run");
-            let verb = match action {
-                Action::Create { .. } => "create",
-                Action::Patch(_) => "patch",
-                Action::Delete(_) => "delete",
-            };
-            self.meter.planned(action.target(), verb);
+            self.meter.planned(action.target(), action.verb());
         }
         if let Some(status) = &plan.status {
             info!(action = %status, "dry run");

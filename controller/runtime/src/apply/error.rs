@@ -77,6 +77,25 @@ impl Refusal {
         }
     }
 
+    /// What the server says, alone.
+    pub fn words(&self) -> String {
+        let said = match self {
+            Self::NotFound { message, .. }
+            | Self::Busy { message, .. }
+            | Self::Admission { message, .. }
+            | Self::Refused { message, .. } => message,
+            Self::Changed(said)
+            | Self::Silent(said)
+            | Self::TimedOut(said)
+            | Self::Unsendable(said)
+            | Self::Unreadable(said) => said,
+        };
+        match said.trim() {
+            "" => format!("HTTP {}, without a word", self.code()),
+            said => said.to_owned(),
+        }
+    }
+
     /// Whether an API server says that this very object is not there. Any other 404, as of a proxy, of a path that is not
     /// served or of a namespace, says nothing about it.
     pub fn is_absence_of(&self, target: &Target) -> bool {
@@ -177,6 +196,20 @@ impl ApplyError {
     /// Whether the server answered 404.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Failed(failed) if matches!(failed.refusal, Refusal::NotFound { .. }))
+    }
+
+    /// What was refused, where that lasts until somebody changes something: the object, a policy, a right. That is for the
+    /// user to see; what passes by itself is not.
+    pub fn rejected(&self) -> Option<&Failed> {
+        let (Self::Failed(failed) | Self::Shut(failed, _)) = self else {
+            return None;
+        };
+        let lasts = match failed.refusal {
+            Refusal::Admission { .. } | Refusal::Refused { .. } | Refusal::Unsendable(_) => true,
+            Refusal::NotFound { .. } => failed.verb == "create",
+            _ => false,
+        };
+        lasts.then_some(failed)
     }
 
     /// Whether it passes by itself: the server is away or busy, or its plane is not engaged yet.

@@ -10,6 +10,7 @@ mod carry;
 mod doors;
 mod error;
 mod event;
+mod heard;
 mod memory;
 mod proof;
 mod read;
@@ -35,6 +36,7 @@ use answer::Text;
 use doors::{Doors, Place, Write};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
+pub use heard::{Heard, Spot};
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
 

@@ -12,7 +12,7 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::{Cell, reread};
+use super::{Cell, reread, taken};
 use crate::error::chain;
 use crate::planes::SINGLE;
 use crate::world::World;
@@ -41,7 +41,7 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
         }
     };
     // Neither ends.
-    tokio::join!(levelled, reread::run(&cell, &world));
+    tokio::join!(levelled, reread::run(&cell, &world), taken::run(&cell, &world));
 }
 
 async fn learn(cell: &Cell, world: &World) {
@@ -91,6 +91,7 @@ async fn leave(cell: &Cell, world: &World, wanted: &BTreeSet<String>) {
         if !is_others && !wanted.contains(id) {
             world.planes.disengage(&plane).await;
             cell.rereads.forget(id);
+            cell.taken.forget(&plane);
         }
     }
 }

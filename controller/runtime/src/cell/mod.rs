@@ -7,6 +7,7 @@
 mod engage;
 mod facts;
 mod reread;
+mod taken;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -25,6 +26,9 @@ use tokio::sync::Notify;
 pub use engage::engage;
 pub use facts::{Facts, MISMATCH_AGAIN};
 pub use reread::Rereads;
+pub use taken::Taken;
+#[cfg(test)]
+pub(crate) use taken::run as watch_names;
 
 use crate::config::Settings;
 use crate::queue::{Key, WorkQueue};
@@ -66,6 +70,8 @@ pub struct Cell {
     answers: Mutex<BTreeMap<String, Asked>>,
     /// Projects whose claims are to be read again.
     pub rereads: Rereads,
+    /// Names of claims that others hold.
+    pub taken: Taken,
     instances: OnceLock<WorkQueue>,
 }
 

@@ -1,5 +1,8 @@
 //! One pass: observe, decide, carry out, report (design.md 7.3). The same for all reconcilers of both sides.
 //!
+//! What a server rejects is shown where it was asked for: the pass is decided again with the rejection in view, and of that
+//! plan only the status is written, since a status that is decided before says nothing of it.
+//!
 //! Invariants: deciding reads no server and no clock but through its arguments; what was decided on and has changed is
 //! read live and decided again at once, [`IMMEDIATE_RETRIES`] times; a pass that met an unknown plane of its own waits for
 //! that plane's list.
@@ -8,10 +11,11 @@ mod held;
 mod report;
 mod sight;
 mod tally;
+mod waiting;
 mod woken;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
@@ -27,9 +31,10 @@ use held::Held;
 pub use report::{Outcome, Reporter};
 pub use sight::{Live, Sight, refs};
 pub use tally::{Counts, Tallied, Tally};
+pub use waiting::Waiting;
 pub use woken::Woken;
 
-use crate::apply::{ApplyError, Difference, Done};
+use crate::apply::{ApplyError, Difference, Done, Heard, Spot};
 use crate::planes::Change;
 use crate::queue::{Key, Pace, Verdict};
 use crate::world::World;
@@ -37,7 +42,7 @@ use crate::world::World;
 /// How often a conflict is followed by another look at once.
 pub const IMMEDIATE_RETRIES: usize = 3;
 /// When a plan whose deletes are held is decided again, for the case that the world recovers without an event.
-const HELD_AGAIN: std::time::Duration = std::time::Duration::from_mins(1);
+const HELD_AGAIN: Duration = Duration::from_mins(1);
 
 /// What a reconciler is to the pass and to the queue.
 pub trait Reconciler: Send + Sync + 'static {
@@ -138,10 +143,16 @@ impl Runner {
     async fn retried(&self, key: &Key, live: &mut Live) -> (Outcome, Verdict) {
         for retry in 0.. {
             let last = retry == IMMEDIATE_RETRIES;
-            let error = match self.once(key, live, last).await {
-                Ok(ended) => return ended,
+            let mut heard = Heard::default();
+            let ended = self.once(key, live, last, &mut heard).await;
+            self.world.waiting.accepted(heard.accepted());
+            let error = match ended {
+                Ok(ended) => return self.went(key, ended),
                 Err(error) => error,
             };
+            if !heard.rejections.is_empty() {
+                self.show(key, live, &heard).await;
+            }
             if let Some(target) = error.stale().filter(|_| !last) {
                 debug!(%error, "deciding again");
                 match self.world.applier.read(target).await {
@@ -157,13 +168,58 @@ impl Runner {
         (Outcome::Dropped, Verdict::Done)
     }
 
-    fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
-        self.reconciler.failed(&self.world, key, error);
-        failed(error)
+    /// A pass came to its end: what was rejected before is not, or is not asked for any more.
+    fn went(&self, key: &Key, (outcome, verdict): (Outcome, Verdict)) -> (Outcome, Verdict) {
+        let name = self.reconciler.name();
+        self.world.waiting.left(name, key);
+        if self.world.rejections.clear(name, key) && outcome != Outcome::Dropped {
+            // What the status says of it is taken back by the next pass.
+            return (outcome, Verdict::After(Duration::ZERO));
+        }
+        (outcome, verdict)
     }
 
-    async fn once(&self, key: &Key, live: &mut Live, last: bool) -> Result<(Outcome, Verdict), ApplyError> {
-        let ended = self.looked(key, live, last).await;
+    fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
+        self.reconciler.failed(&self.world, key, error);
+        let (outcome, verdict) = failed(error);
+        let name = self.reconciler.name();
+        let verdict = match error {
+            ApplyError::Shut(failed, delay) => {
+                Verdict::Postponed(self.world.waiting.shut(name, key, &Spot::of(failed), *delay))
+            }
+            ApplyError::Failed(_) if error.rejected().is_some() => verdict,
+            _ => {
+                self.world.waiting.left(name, key);
+                verdict
+            }
+        };
+        (outcome, verdict)
+    }
+
+    /// Shows what was rejected in the status of the object that asked for it.
+    async fn show(&self, key: &Key, live: &Live, heard: &Heard) {
+        let name = self.reconciler.name();
+        let is_new = self.world.rejections.put(name, key, &heard.rejections);
+        if !is_new && heard.shown {
+            return;
+        }
+        let sight = Sight::new(&self.world, live);
+        let Some(plan) = self.reconciler.decide(&sight, key, Timestamp::now()) else {
+            return;
+        };
+        if let Err(error) = self.world.applier.report(&plan).await {
+            debug!(%error, "what was rejected is not shown yet");
+        }
+    }
+
+    async fn once(
+        &self,
+        key: &Key,
+        live: &mut Live,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<(Outcome, Verdict), ApplyError> {
+        let ended = self.looked(key, live, last, heard).await;
         match (ended, live.take_missed()) {
             (ended, None) => ended,
             (Ok(_), Some(missed)) => Err(missed),
@@ -171,7 +227,13 @@ impl Runner {
         }
     }
 
-    async fn looked(&self, key: &Key, live: &mut Live, last: bool) -> Result<(Outcome, Verdict), ApplyError> {
+    async fn looked(
+        &self,
+        key: &Key,
+        live: &mut Live,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<(Outcome, Verdict), ApplyError> {
         self.reconciler.prepare(&self.world, live, key).await?;
         let decided = self
             .reconciler
@@ -187,12 +249,9 @@ impl Runner {
         if let Some(action) = &plan.status {
             debug!(%action, "planned");
         }
+        heard.shown = plan.status.is_none() && plan.otherwise.is_none();
         let (applier, differ) = (&self.world.applier, |plane: &_, kind| self.difference(plane, kind));
-        let done = if last {
-            applier.carry_out_at_last(&plan, &differ).await?
-        } else {
-            applier.carry_out(&plan, &differ).await?
-        };
+        let done = applier.carry_out_heard(&plan, &differ, last, heard).await?;
         self.reconciler.carried_out(&self.world, key, &plan);
         if done == Done::Written {
             self.held.wrote();

@@ -56,6 +56,7 @@ impl Reconciler for Deployment {
                 claims: claims.as_ref().map(Vec::as_slice),
                 subnets: subnets.as_ref().map(Vec::as_slice),
             }),
+            rejected: &sight.world.rejections.of(self.name(), key),
             now,
         }))
     }

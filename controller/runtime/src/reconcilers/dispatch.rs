@@ -54,6 +54,11 @@ impl Dispatch {
     pub fn listen(&self, world: &Arc<World>) {
         // A second world is not listened to.
         let _ = self.world.set(Arc::downgrade(world));
+        let queues = self
+            .lanes
+            .iter()
+            .map(|lane| (lane.reconciler.name(), lane.queue.clone()));
+        world.waiting.listen(queues.collect());
     }
 
     /// From now on events wake reconcilers; and everything there is gets a pass. What is not listed yet is woken by its

@@ -142,6 +142,7 @@ impl Reconciler for Federation {
             .filter(|one| one.name() == key.name || is_served(sight, plane, one, &bindings) == Observed::Known(true))
             .cloned()
             .collect();
+        let rejected = sight.world.rejections.of(self.name(), key);
         sight.project(plane, |project| {
             let current = namespace.as_ref().known().and_then(Option::as_deref);
             let holding = if sight.has_missed(&Plane::Hub) {
@@ -168,6 +169,7 @@ impl Reconciler for Federation {
                     binding: holding.binding.as_deref(),
                 }),
                 ledger: &sight.world.applier.ledger(),
+                rejected: &rejected,
                 now,
             })
         })

@@ -82,6 +82,7 @@ impl Reconciler for Remote {
     fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
         if let Plane::Project(_) = &key.plane {
             self.cell.refused(&key.namespace, &key.name, claimed::foreign(plan));
+            self.cell.taken.set(key, claimed::held(plan));
         }
     }
 

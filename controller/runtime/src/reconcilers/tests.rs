@@ -10,10 +10,12 @@ mod namespaces;
 mod noisy;
 mod orphans;
 mod refused;
+mod rejected;
 mod remote;
 mod sources;
 mod stalled;
 mod storm;
+mod taken;
 mod wakes;
 
 use std::sync::{Arc, Mutex};

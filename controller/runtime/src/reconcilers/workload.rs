@@ -31,6 +31,7 @@ impl Reconciler for Workload {
             sight.all(plane, kind::LOCATION_BINDING),
             sight.all(plane, kind::NETWORK),
         );
+        let rejected = sight.world.rejections.of(self.name(), key);
         sight.project(plane, |project| {
             workload::decide(&workload::Observation {
                 project: project.id,
@@ -39,6 +40,7 @@ impl Reconciler for Workload {
                 bindings: bindings.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 networks: networks.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 ledger: &sight.world.applier.ledger(),
+                rejected: &rejected,
                 now,
             })
         })

@@ -1,7 +1,9 @@
 //! One WorkloadDeployment in one cell.
 
+mod gates;
 mod networking;
 mod properties;
+mod rejections;
 mod rollout;
 mod statuses;
 mod templates;
@@ -13,6 +15,7 @@ use super::{Networks, Observation, decide};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane};
+use crate::rejection::Rejection;
 use crate::testing::{World, now, object};
 
 const NAMESPACE: &str = "ns-1";
@@ -46,6 +49,7 @@ fn template(image: &str) -> Value {
 struct Cell {
     world: World,
     networking: bool,
+    rejected: Vec<Rejection>,
 }
 
 impl Cell {
@@ -55,6 +59,7 @@ impl Cell {
         Self {
             world,
             networking: false,
+            rejected: Vec::new(),
         }
     }
 
@@ -80,6 +85,7 @@ impl Cell {
             deployment,
             instances: &list(kind::INSTANCE),
             networks: self.networking.then_some(networks),
+            rejected: &self.rejected,
             now: now(),
         })
     }

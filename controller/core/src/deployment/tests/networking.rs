@@ -211,6 +211,7 @@ fn b18_kinds_that_are_not_served_hold_nothing_but_the_gate() {
         deployment: cell.get().unwrap(),
         instances: &[],
         networks: Some(super::Networks::default()),
+        rejected: &[],
         now: crate::testing::now(),
     });
     let created: Vec<&Object> = plan

@@ -289,6 +289,7 @@ fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
             deployment: one,
             instances: &[],
             networks: None,
+            rejected: &[],
             now: now(),
         };
         let plan = super::decide(&seen(&one));

@@ -123,6 +123,7 @@ fn what_is_unknown_carries_nothing_and_tears_nothing_down() {
             namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
             hub,
             ledger: &Ledger::default(),
+            rejected: &[],
             now: testing::now(),
         })
     };

@@ -250,6 +250,7 @@ fn d12_a_new_deployment_waits_in_sight_while_the_hub_is_away_and_an_old_one_keep
             namespace: Observed::Known(Some(&namespace)),
             hub: Observed::Unknown,
             ledger: &Ledger::default(),
+            rejected: &[],
             now: testing::now(),
         })
     };

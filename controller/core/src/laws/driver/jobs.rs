@@ -62,6 +62,7 @@ impl Driver {
                     bindings: Observed::Known(&world.list(&project, kind::LOCATION_BINDING)),
                     networks: Observed::Known(&world.list(&project, kind::NETWORK)),
                     ledger: &ledger,
+                    rejected: &[],
                     now: testing::now(),
                 })
             }),
@@ -95,6 +96,7 @@ impl Driver {
                             Observed::Known(hub)
                         },
                         ledger: &ledger,
+                        rejected: &[],
                         now: testing::now(),
                     })
                 }),

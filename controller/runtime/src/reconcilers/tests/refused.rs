@@ -30,6 +30,9 @@ async fn o5_a_network_that_cannot_be_asked_for_holds_up_no_instance_and_no_statu
         format!("cell POST {DEPLOYMENTS}/ns-1/instances"),
         format!("cell PATCH {DEPLOYMENTS}/ns-1/workloaddeployments/web/status"),
         "cell POST /apis/networking.datumapis.com/v1alpha/namespaces/ns-1/networkbindings".to_owned(),
+        // What is refused is shown.
+        format!("cell PATCH {DEPLOYMENTS}/ns-1/workloaddeployments/web/status"),
+        "cell POST /apis/events.k8s.io/v1/namespaces/ns-1/events".to_owned(),
     ];
     assert_eq!(writes, in_order);
 }

@@ -42,7 +42,7 @@ fn fm11_d7_a_claim_of_others_is_never_adopted_or_changed() {
         let mut world = made(labels.clone(), source_uid, json!({}));
         let plan = pass(&world);
         assert!(
-            plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]),
+            plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_), ..]),
             "{labels}: {plan:?}"
         );
         // What is of others is not watched.
@@ -95,6 +95,84 @@ fn d7_a_claim_that_agrees_is_stamped_once_and_then_ours() {
         settle(&mut left);
         assert!(held(&left).is_none(), "{labels}");
     }
+}
+
+/// A claim without stamps, which asks for what the Instance asks for, after a change.
+fn bare(change: impl FnOnce(&mut Object)) -> World {
+    let mut first = world();
+    settle(&mut first);
+    let spec = held(&first).unwrap().data["spec"].clone();
+    let mut kept = made(json!(null), None, spec);
+    kept.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |claim| {
+        claim.data["status"] = json!({ "conditions": [{ "type": "Granted", "status": "True" }] });
+        change(claim);
+    });
+    kept
+}
+
+#[test]
+fn a_grant_that_lost_its_stamps_is_ours_by_name_namespace_consumer_and_amounts() {
+    for gates in [&["Quota"][..], &[]] {
+        let mut kept = bare(|_| ());
+        kept.put(&Plane::Cell, kind::INSTANCE, instance(gates));
+        see(&kept, |seen| {
+            assert!(matches!(quota(seen, None, None), Quota::Claim(_)), "{gates:?}")
+        });
+        settle(&mut kept);
+        let claim = held(&kept).unwrap();
+        assert_eq!((claim.uid(), crate::sources::of(claim)), ("theirs", Some(DFW)));
+        assert_eq!(instance_of(claim), Some(("ns-n1", "web-0")));
+    }
+    // So it is while the slot waits for its next Instance.
+    let mut slot = bare(|_| ());
+    end_instance(&mut slot);
+    settle(&mut slot);
+    assert_eq!(crate::sources::of(held(&slot).unwrap()), Some(DFW));
+}
+
+#[test]
+fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names_it() {
+    let changes: [(&str, fn(&mut Object)); 7] = [
+        ("not granted", |claim| claim.data["status"] = json!(null)),
+        ("denied", |claim| {
+            claim.data["status"]["conditions"][0]["status"] = json!("False")
+        }),
+        ("another amount", |claim| {
+            claim.data["spec"]["requests"][1]["amount"] = json!(7)
+        }),
+        ("an amount less", |claim| {
+            claim.data["spec"]["requests"].as_array_mut().unwrap().pop();
+        }),
+        ("another consumer", |claim| {
+            claim.data["spec"]["consumerRef"]["name"] = json!("q")
+        }),
+        ("another kind of consumer", |claim| {
+            claim.data["spec"]["consumerRef"]["kind"] = json!("Org")
+        }),
+        ("another cell", |claim| {
+            claim.metadata.labels = Some([(CLUSTER.to_owned(), "ord-01".to_owned())].into());
+        }),
+    ];
+    for (what, change) in changes {
+        let mut world = bare(change);
+        world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |claim| {
+            claim.metadata.managed_fields = serde_json::from_value(json!([{ "manager": "kubectl-create" }])).unwrap();
+        });
+        let plan = pass(&world);
+        let [Note::Foreign(target), Note::Maker(maker)] = plan.notes.as_slice() else {
+            panic!("{what}: {plan:?}");
+        };
+        assert_eq!(target.name, "instance-web-0");
+        assert!(plan.is_quiet() && maker.contains("kubectl-create"), "{what}: {maker}");
+        see(&world, |seen| {
+            assert!(matches!(quota(seen, None, None), Quota::Foreign(_)), "{what}")
+        });
+    }
+    // Without Instance and slot nothing says what it should ask for.
+    let mut nothing = bare(|_| ());
+    end_instance(&mut nothing);
+    nothing.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+    assert_eq!(pass(&nothing), Plan::default());
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! Every gate and terminal condition of a WorkloadDeployment in its cell, with every kind of change.
+
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Gate {
+    None,
+    /// Networks are not there, and no Location is either.
+    Networks,
+    /// The claim of an Instance is refused.
+    Quota,
+    /// Another owner's object has the name of a slot.
+    NameConflict,
+    /// The template cannot be read.
+    Unreadable,
+    /// It was taken in with a city code that cannot be one.
+    InvalidCityCode,
+    Paused,
+}
+
+fn closed(gate: Gate) -> Cell {
+    let mut cell = Cell::running(3);
+    match gate {
+        Gate::Networks => cell.networking = true,
+        Gate::Quota => cell.edit_instance(1, |one| {
+            one.data["spec"]["controller"]["schedulingGates"] = json!([{ "name": "Quota" }]);
+            one.data["status"]["conditions"] = json!([
+                { "type": "QuotaGranted", "status": "False", "reason": "QuotaExceeded", "message": "m" },
+                { "type": "Ready", "status": "False", "reason": "PendingQuota", "message": "m" }]);
+        }),
+        Gate::NameConflict => {
+            cell.world.remove(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+            let foreign = object(
+                json!({ "metadata": { "name": "web-1", "namespace": NAMESPACE, "uid": "x",
+                "resourceVersion": "9" }, "spec": {} }),
+            );
+            cell.world.put(&Plane::Cell, kind::INSTANCE, foreign);
+        }
+        Gate::Unreadable => cell.edit(|one| one.data["spec"]["template"] = json!({})),
+        Gate::InvalidCityCode => cell.edit(|one| one.data["spec"]["cityCode"] = json!("d_w")),
+        Gate::Paused => cell.edit(|one| {
+            one.metadata.annotations = Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());
+        }),
+        Gate::None => {}
+    }
+    cell.settle();
+    cell
+}
+
+#[test]
+fn what_holds_growth_holds_neither_what_shrinks_nor_what_goes() {
+    for gate in [
+        Gate::None,
+        Gate::Networks,
+        Gate::Quota,
+        Gate::NameConflict,
+        Gate::Unreadable,
+        Gate::InvalidCityCode,
+        Gate::Paused,
+    ] {
+        let moves = gate != Gate::Paused;
+        let gone = |cell: &Cell, ordinal| cell.instance(ordinal).is_none();
+        // Fewer replicas: the highest slot goes.
+        let mut cell = closed(gate);
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+        cell.settle();
+        assert_eq!(gone(&cell, 2), moves, "{gate:?}: fewer replicas");
+        assert!(!gone(&cell, 0), "{gate:?}: no more than that");
+        // An Instance that fails with an old template is replaced.
+        let mut cell = closed(gate);
+        cell.report(2, false);
+        if gate != Gate::Unreadable {
+            cell.edit(|one| one.data["spec"]["template"] = template("two"));
+        }
+        cell.settle();
+        let image = |one: &Object| {
+            one.text("/spec/runtime/sandbox/containers/0/image")
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let is_new = cell.instance(2).is_none_or(|one| image(one) == "two");
+        assert_eq!(is_new, moves && gate != Gate::Unreadable, "{gate:?}: repair");
+        // It goes, and all that is its own.
+        let mut cell = closed(gate);
+        let foreign = usize::from(gate == Gate::NameConflict);
+        cell.world
+            .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
+        cell.settle();
+        let left = cell.world.list(&Plane::Cell, kind::INSTANCE).len();
+        assert_eq!(left == foreign && cell.get().is_none(), moves, "{gate:?}: delete");
+        // More replicas: what is held is one slot, and it says so.
+        let mut cell = closed(gate);
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(4));
+        cell.settle();
+        let grows = matches!(gate, Gate::None | Gate::Networks | Gate::InvalidCityCode);
+        assert_eq!(cell.instance(3).is_some(), grows, "{gate:?}: more replicas");
+    }
+}

@@ -1,0 +1,150 @@
+//! What the cell's server refuses of a WorkloadDeployment.
+
+use popcell_api::annotations;
+
+use super::*;
+use crate::conditions;
+use crate::plan::Target;
+
+const WORDS: &str = "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no Instances here";
+
+fn rejection(kind: kind::Kind, name: &str, verb: &'static str) -> Rejection {
+    Rejection::new(&Target::namespaced(&Plane::Cell, kind, NAMESPACE, name), verb, WORDS)
+}
+
+impl Cell {
+    /// A pass whose writes are refused: what is told all the same, and the events.
+    fn refused(&mut self, rejection: Rejection) -> Vec<String> {
+        self.rejected = vec![rejection];
+        let mut plan = self.plan();
+        let events = plan.events.iter().map(|event| event.reason.clone()).collect();
+        assert!(plan.writes().next().is_some(), "it is tried again");
+        plan.actions.clear();
+        self.world.apply(&plan);
+        events
+    }
+
+    fn said(&self, type_: &str) -> (String, String, String) {
+        let status = self
+            .get()
+            .and_then(|one| one.at("/status"))
+            .cloned()
+            .unwrap_or_default();
+        let condition = conditions::find(&status, type_).cloned().unwrap_or_default();
+        let text = |field| conditions::text(&condition, field).to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+}
+
+#[test]
+fn a_cell_that_takes_no_instances_is_told_of_once_with_all_counts() {
+    let mut cell = Cell::new(2);
+    assert_eq!(cell.refused(rejection(kind::INSTANCE, "web-0", "create")), ["Rejected"]);
+    let (said, reason, message) = cell.said("Available");
+    assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
+    assert_eq!(
+        message,
+        format!("The cell rejects the creation of Instance web-0: {WORDS}")
+    );
+    let (said, reason, message) = cell.said("ReplicasReady");
+    assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
+    assert!(
+        message.starts_with("0/2 replicas available; The cell rejects"),
+        "{message}"
+    );
+    let status = cell.get().unwrap().at("/status").cloned().unwrap();
+    assert_eq!(
+        (&status["desiredReplicas"], &status["observedGeneration"]),
+        (&json!(2), &json!(3))
+    );
+    let again = cell.plan();
+    assert_eq!(
+        (again.status, again.events),
+        (None, Vec::new()),
+        "an unchanged world is told nothing"
+    );
+
+    cell.rejected.clear();
+    cell.settle();
+    assert_eq!(cell.said("Available").1, "ProvisioningInstances");
+}
+
+#[test]
+fn a_scale_up_that_is_refused_shows_what_is_desired() {
+    let mut cell = Cell::running(1);
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+    assert_eq!(cell.refused(rejection(kind::INSTANCE, "web-1", "create")), ["Rejected"]);
+    let status = cell.get().unwrap().at("/status").cloned().unwrap();
+    assert_eq!(
+        (&status["desiredReplicas"], &status["readyReplicas"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(cell.said("Available").0, "True");
+    let (said, reason, message) = cell.said("ReplicasReady");
+    assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
+    assert!(message.ends_with(WORDS), "{message}");
+    // The user takes it back: there is nothing to refuse.
+    cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
+    cell.settle();
+    assert_eq!(cell.said("ReplicasReady").1, "ReplicasAvailable");
+}
+
+#[test]
+fn a_change_and_a_deletion_that_are_refused_are_told_too() {
+    let mut cell = Cell::running(1);
+    cell.edit_instance(0, |one| one.metadata.labels = None);
+    cell.refused(rejection(kind::INSTANCE, "web-0", "patch"));
+    assert_eq!(cell.said("ReplicasReady").1, "Rejected", "also while all are Ready");
+    let mut cell = Cell::running(1);
+    cell.world
+        .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
+    cell.refused(rejection(kind::INSTANCE, "web-0", "delete"));
+    assert!(
+        cell.said("ReplicasReady")
+            .2
+            .contains("rejects the deletion of Instance web-0")
+    );
+    // The finalizer comes before everything.
+    let mut cell = Cell::new(1);
+    cell.edit(|one| one.metadata.finalizers = None);
+    cell.refused(rejection(kind::WORKLOAD_DEPLOYMENT, "web", "patch"));
+    assert_eq!(cell.said("Available").1, "Rejected");
+}
+
+#[test]
+fn a_worse_cause_of_an_instance_is_told_before() {
+    let mut cell = Cell::running(1);
+    cell.report(0, false);
+    cell.edit(|one| one.data["spec"]["template"] = template("two"));
+    cell.refused(rejection(kind::INSTANCE, "web-0", "delete"));
+    assert_eq!(cell.said("Available").1, "InstanceCrashing");
+}
+
+#[test]
+fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
+    let mut cell = Cell::new(2);
+    cell.pass();
+    cell.report(0, true);
+    // The slot is granted, and the next one is refused.
+    cell.rejected = vec![rejection(kind::INSTANCE, "web-1", "create")];
+    let plan = cell.plan();
+    let targets: Vec<&str> = plan
+        .actions
+        .iter()
+        .map(|action| action.target().name.as_str())
+        .collect();
+    assert_eq!((targets, &plan.status), (vec!["web", "web-1"], &None));
+    cell.world.apply(&Plan {
+        actions: plan.actions[..1].to_vec(),
+        ..Plan::default()
+    });
+    assert_eq!(cell.get().unwrap().annotation(annotations::GRANTED_SLOTS), Some("0"));
+    cell.refused(rejection(kind::INSTANCE, "web-1", "create"));
+    assert_eq!(cell.said("ReplicasReady").1, "Rejected");
+    // Where that itself is refused, the rest is told all the same.
+    let mut cell = Cell::new(1);
+    cell.pass();
+    cell.report(0, true);
+    cell.refused(rejection(kind::WORKLOAD_DEPLOYMENT, "web", "patch"));
+    assert_eq!(cell.said("ReplicasReady").1, "Rejected");
+}

@@ -1,0 +1,111 @@
+//! Every gate and terminal condition on the way to the hub, with every kind of change.
+
+use popcell_api::annotations::{PAUSED, PAUSED_TRUE};
+
+use super::*;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Gate {
+    None,
+    /// The project has no usable binding of the city.
+    NoMatchingLocation,
+    BindingsUnknown,
+    /// Another WorkloadDeployment writes the city in other letters.
+    CityCodeConflict,
+    /// It was taken in under other rules.
+    InvalidCityCode,
+    Paused,
+}
+
+/// One that the hub has with three replicas and two entries, and then the gate is closed.
+fn carried(gate: Gate) -> World {
+    let city = if gate == Gate::InvalidCityCode { "d_w" } else { "DFW" };
+    let mut world = world(&[("web", "DFW")]);
+    change(&mut world, "web", |one| {
+        one.data["spec"]["scaleSettings"]["minReplicas"] = json!(3);
+        one.data["spec"]["template"]["spec"] = json!({ "volumes": [{ "name": "a" }, { "name": "b" }] });
+    });
+    settle(&mut world, "web");
+    for one in [Plane::Hub, plane()] {
+        let namespace = if one == Plane::Hub { "ns-n1" } else { "default" };
+        world.change(&one, kind::WORKLOAD_DEPLOYMENT, namespace, "web", |one| {
+            one.data["spec"]["cityCode"] = json!(city);
+        });
+    }
+    match gate {
+        Gate::NoMatchingLocation => world.remove(&plane(), kind::LOCATION_BINDING, "", "binding-DFW"),
+        Gate::CityCodeConflict => {
+            world.put(&plane(), kind::WORKLOAD_DEPLOYMENT, wd("other", "dfw"));
+            let policy = json!({ "metadata": { "name": names::city_policy("dfw"), "namespace": "ns-n1", "uid": "p",
+                "resourceVersion": "1" }, "spec": { "resourceSelectors": [{ "labelSelector": { "matchLabels": {
+                "topology.datum.net/city-code": "dfw" } } }] } });
+            world.put(&Plane::Hub, kind::PROPAGATION_POLICY, object(policy));
+        }
+        Gate::Paused => change(&mut world, "web", |one| {
+            one.metadata.annotations = Some([(PAUSED.to_owned(), PAUSED_TRUE.to_owned())].into());
+        }),
+        Gate::None | Gate::BindingsUnknown | Gate::InvalidCityCode => {}
+    }
+    world
+}
+
+fn look(world: &World, gate: Gate) -> Plan {
+    if gate != Gate::BindingsUnknown {
+        return pass(world, "web");
+    }
+    let Some(deployment) = world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web") else {
+        return Plan::default();
+    };
+    decide(&Observation {
+        project: P,
+        deployment,
+        siblings: &[deployment],
+        workload: Observed::Unknown,
+        bindings: Observed::Unknown,
+        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
+        hub: Observed::Known(Hub {
+            namespaces: &world.list(&Plane::Hub, NAMESPACE),
+            deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+            policy: None,
+            binding: None,
+        }),
+        ledger: &Ledger::default(),
+        rejected: &[],
+        now: testing::now(),
+    })
+}
+
+#[test]
+fn what_holds_growth_holds_neither_what_shrinks_nor_what_repairs_nor_what_goes() {
+    let volumes = |names: &[&str]| json!(names.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>());
+    for gate in [
+        Gate::None,
+        Gate::NoMatchingLocation,
+        Gate::BindingsUnknown,
+        Gate::CityCodeConflict,
+        Gate::InvalidCityCode,
+        Gate::Paused,
+    ] {
+        let (moves, grows) = (gate != Gate::Paused, gate == Gate::None);
+        for (replicas, names, carried_over) in [
+            (2, &["a", "b"][..], moves),
+            (3, &["b"], moves),
+            (4, &["a", "b"], grows),
+            (3, &["a", "b", "c"], grows),
+        ] {
+            let mut world = carried(gate);
+            change(&mut world, "web", |one| {
+                one.data["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
+                one.data["spec"]["template"]["spec"]["volumes"] = volumes(names);
+            });
+            let desired = in_project(&world, "web").at("/spec").cloned();
+            world.settle(|world| look(world, gate));
+            let spec = in_hub(&world, "web").unwrap().at("/spec").cloned();
+            assert_eq!(spec == desired, carried_over, "{gate:?}: {replicas}, {names:?}");
+        }
+        let mut world = carried(gate);
+        world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+        world.settle(|world| look(world, gate));
+        assert_eq!(in_hub(&world, "web").is_none(), moves, "{gate:?}: delete");
+    }
+}

@@ -1,0 +1,164 @@
+//! What goes on while a gate says "nothing new here": what takes away and what mends.
+//!
+//! A gate is a rule for growth: a Network that is missing, a city whose binding is lost. What runs is as it was agreed on
+//! before, so the user can make it smaller or correct it all the same.
+
+use serde_json::Value;
+
+use crate::workload::lowered;
+
+const REPLICAS: &str = "/scaleSettings/minReplicas";
+/// Labels and annotations of the template say nothing about what is needed.
+const METADATA: &str = "metadata";
+
+/// The spec of a WorkloadDeployment to write in place of `stored` while growth is held. A change that adds nothing is
+/// carried whole; of one that adds something, only fewer replicas are: a part of a change is nothing that anybody asked for.
+pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
+    if grows(stored, desired) {
+        return lowered(stored, desired);
+    }
+    let (Some(most), Some(asked)) = (replicas(stored), replicas(desired)) else {
+        return lowered(stored, desired);
+    };
+    let mut spec = desired.clone();
+    if asked > most
+        && let Some(place) = spec.pointer_mut(REPLICAS)
+    {
+        *place = Value::from(most);
+    }
+    spec
+}
+
+fn replicas(spec: &Value) -> Option<i64> {
+    spec.pointer(REPLICAS).and_then(Value::as_i64)
+}
+
+/// Whether a value has a field or an entry that the stored one lacks. Another value in the place of one does not count.
+fn grows(stored: &Value, desired: &Value) -> bool {
+    match (stored, desired) {
+        (Value::Object(stored), Value::Object(desired)) => desired
+            .iter()
+            .filter(|(key, value)| *key != METADATA && !is_empty(value))
+            .any(|(key, value)| stored.get(key).is_none_or(|stored| grows(stored, value))),
+        (Value::Array(stored), Value::Array(desired)) => list_grows(stored, desired),
+        (Value::Null, desired) => !is_empty(desired),
+        _ => false,
+    }
+}
+
+/// Entries with a name are compared by it, others by their place. A list of words, such as a command, is one value.
+fn list_grows(stored: &[Value], desired: &[Value]) -> bool {
+    if !desired.iter().all(Value::is_object) {
+        return false;
+    }
+    desired.iter().enumerate().any(|(index, entry)| {
+        let same = match name(entry) {
+            Some(wanted) => stored.iter().find(|one| name(one) == Some(wanted)),
+            None => stored.get(index),
+        };
+        same.is_none_or(|same| grows(same, entry))
+    })
+}
+
+fn name(entry: &Value) -> Option<&str> {
+    entry.get("name")?.as_str()
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn spec(replicas: i64, container: &Value) -> Value {
+        json!({ "cityCode": "DFW", "scaleSettings": { "minReplicas": replicas }, "template": {
+            "metadata": { "labels": { "a": "1" } },
+            "spec": { "runtime": { "sandbox": { "containers": [container] } } } } })
+    }
+
+    /// Two entries of everything.
+    fn two() -> Value {
+        json!({ "name": "main", "image": "old", "command": ["a"], "ports": [{ "name": "web", "port": 80 },
+            { "name": "admin", "port": 81 }], "env": [{ "name": "A", "value": "1" }, { "name": "B", "value": "2" }] })
+    }
+
+    fn with(change: impl FnOnce(&mut Value)) -> Value {
+        let mut container = two();
+        change(&mut container);
+        container
+    }
+
+    #[test]
+    fn what_takes_away_or_mends_is_carried_whole_and_what_adds_is_not() {
+        for (what, container, carried) in [
+            ("nothing", two(), true),
+            (
+                "an entry goes",
+                with(|one| one["env"] = json!([{ "name": "B", "value": "2" }])),
+                true,
+            ),
+            (
+                "all go",
+                with(|one| drop(one.as_object_mut().unwrap().remove("ports"))),
+                true,
+            ),
+            ("another value", with(|one| one["env"][0]["value"] = json!("9")), true),
+            ("another image", with(|one| one["image"] = json!("new")), true),
+            ("a longer command", with(|one| one["command"] = json!(["a", "b"])), true),
+            ("an empty list", with(|one| one["volumeAttachments"] = json!([])), true),
+            (
+                "one goes and one comes",
+                with(|one| one["env"][0]["name"] = json!("C")),
+                false,
+            ),
+            (
+                "another source",
+                with(|one| one["env"][0] = json!({ "name": "A", "valueFrom": { "x": 1 } })),
+                false,
+            ),
+            ("a new field", with(|one| one["workingDir"] = json!("/")), false),
+        ] {
+            let (stored, desired) = (spec(3, &two()), spec(3, &container));
+            let expected = if carried { &desired } else { &stored };
+            assert_eq!(&held(&stored, &desired), expected, "{what}");
+            // Replicas go down with either, and up with none.
+            let (fewer, more) = (spec(1, &container), spec(9, &container));
+            let count = |spec: &Value| spec.pointer(REPLICAS).cloned().unwrap();
+            assert_eq!(count(&held(&stored, &fewer)), 1, "{what}");
+            assert_eq!(count(&held(&stored, &more)), 3, "{what}");
+            let carried_template = held(&stored, &more)["template"] == desired["template"];
+            assert_eq!(carried_template, carried || desired == stored, "{what}");
+        }
+    }
+
+    #[test]
+    fn labels_and_annotations_of_the_template_hold_nothing_up() {
+        let (stored, mut desired) = (spec(1, &two()), spec(1, &two()));
+        desired["template"]["metadata"]["annotations"] = json!({ "compute.datumapis.com/restartedAt": "now" });
+        assert_eq!(held(&stored, &desired), desired);
+    }
+
+    #[test]
+    fn entries_without_a_name_are_told_by_their_place() {
+        let of = |names: &[&str]| {
+            let interfaces: Vec<Value> = names
+                .iter()
+                .map(|name| json!({ "network": { "name": name } }))
+                .collect();
+            json!({ "scaleSettings": { "minReplicas": 1 }, "template": { "spec": { "networkInterfaces": interfaces } } })
+        };
+        for (desired, carried) in [(&["a"][..], true), (&["c", "b"], true), (&["a", "b", "c"], false)] {
+            let (stored, desired) = (of(&["a", "b"]), of(desired));
+            assert_eq!(held(&stored, &desired) == desired, carried, "{desired}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a server refused of an earlier pass, in its own words, for the status of whoever asked for it.
+//!
+//! A pass that was refused is decided again with the refusal in view: its status says so, and its writes stay in the plan,
+//! so that they are tried again.
+
+use std::fmt::Write;
+
+use crate::conditions::MESSAGE_BYTES;
+use crate::plan::{Action, Plan, Target, cut};
+
+/// One write that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// The object that was to be written.
+    pub target: Target,
+    /// What was tried: `create`, `patch` or `delete`.
+    pub verb: &'static str,
+    words: String,
+}
+
+impl Rejection {
+    /// The server's words are made fit to be shown: on one line, and no longer than a condition takes.
+    pub fn new(target: &Target, verb: &'static str, words: &str) -> Self {
+        Self {
+            target: target.clone(),
+            verb,
+            words: cut(&shown(words), MESSAGE_BYTES).to_owned(),
+        }
+    }
+
+    /// For people.
+    pub fn message(&self) -> String {
+        let what = match self.verb {
+            "create" => "creation",
+            "delete" => "deletion",
+            _ => "change",
+        };
+        let Target { plane, kind, name, .. } = &self.target;
+        format!("The {plane} rejects the {what} of {} {name}: {}", kind.kind, self.words)
+    }
+
+    /// Whether it is about the same write, whatever the server says.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.target == other.target && self.verb == other.verb
+    }
+
+    fn is_of(&self, action: &Action) -> bool {
+        self.verb == action.verb() && self.target == *action.target()
+    }
+}
+
+/// The first of them that is about a write of this plan: what is not asked for any more is refused by nobody.
+pub(crate) fn of_plan<'a>(plan: &Plan, rejected: &'a [Rejection]) -> Option<&'a Rejection> {
+    rejected
+        .iter()
+        .find(|one| plan.writes().any(|action| one.is_of(action)))
+}
+
+/// Without what would break a line or turn the direction of a text.
+fn shown(words: &str) -> String {
+    let mut shown = String::with_capacity(words.len());
+    for one in words.chars() {
+        let turns =
+            matches!(one, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        if one.is_control() || turns {
+            // Writing to a text does not fail.
+            let _ = write!(shown, "{}", one.escape_default());
+        } else {
+            shown.push(one);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::INSTANCE;
+
+    use super::*;
+    use crate::plan::Plane;
+
+    fn target() -> Target {
+        Target::namespaced(&Plane::Cell, INSTANCE, "ns-1", "web-0")
+    }
+
+    #[test]
+    fn a_refusal_names_plane_verb_object_and_the_words_of_the_server() {
+        for (verb, what) in [("create", "creation"), ("patch", "change"), ("delete", "deletion")] {
+            let expected = format!("The cell rejects the {what} of Instance web-0: not here");
+            assert_eq!(Rejection::new(&target(), verb, "not here").message(), expected);
+        }
+    }
+
+    #[test]
+    fn words_stay_on_one_line_and_within_the_limit_of_a_condition() {
+        let said = Rejection::new(&target(), "create", "a\nb\t\u{1b}[31m\u{202e}é");
+        assert!(
+            said.message().ends_with(r"web-0: a\nb\t\u{1b}[31m\u{202e}é"),
+            "{}",
+            said.message()
+        );
+        let long = Rejection::new(&target(), "create", &"é".repeat(MESSAGE_BYTES));
+        assert!(long.message().len() <= MESSAGE_BYTES + 100);
+    }
+}

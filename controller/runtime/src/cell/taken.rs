@@ -1,0 +1,134 @@
+//! Names of claims that others hold. The watch on claims brings those of this cell only, so it does not bring when a name
+//! is free again.
+//!
+//! Invariants: a name is watched while it is held, by itself and by its metadata only; no more than [`AT_ONCE`] are, and
+//! the rest wait for the next look at them ([`popcell_core::remote::HELD_BY_OTHERS`]).
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures::stream::FuturesUnordered;
+use futures::{StreamExt, pin_mut};
+use kube::Api;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{Config, Event, watcher};
+use popcell_core::plan::{Plane, Target};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tracing::{debug, info};
+
+use super::{Cell, lock};
+use crate::queue::Key;
+use crate::world::World;
+
+/// Names that are watched at the same time.
+const AT_ONCE: usize = 64;
+/// Who waits may have gone: that is looked at this often.
+const CHECK: Duration = Duration::from_secs(30);
+/// The reconciler whose keys wait for the names.
+const REMOTE: &str = "remote";
+
+/// Keys of `remote` and the claims of others that are in their way.
+#[derive(Debug, Default)]
+pub struct Taken {
+    names: Mutex<BTreeMap<Key, Name>>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Name {
+    target: Target,
+    watched: bool,
+}
+
+impl Taken {
+    /// Who is in the way of a key; `None` = nobody.
+    pub fn set(&self, key: &Key, held: Option<&Target>) {
+        let mut names = lock(&self.names);
+        match held {
+            None => {
+                names.remove(key);
+            }
+            Some(target) if names.get(key).is_none_or(|name| name.target != *target) => {
+                let name = Name {
+                    target: target.clone(),
+                    watched: false,
+                };
+                names.insert(key.clone(), name);
+                self.changed.notify_one();
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// A project that is left is not watched any more.
+    pub(super) fn forget(&self, plane: &Plane) {
+        lock(&self.names).retain(|key, _| key.plane != *plane);
+    }
+
+    /// Those to begin with, while there is room for so many.
+    fn begin(&self, room: usize) -> Vec<(Key, Target)> {
+        let mut names = lock(&self.names);
+        let waiting = names.iter_mut().filter(|(_, name)| !name.watched).take(room);
+        let begun = waiting.map(|(key, name)| {
+            name.watched = true;
+            (key.clone(), name.target.clone())
+        });
+        begun.collect()
+    }
+
+    fn is_held(&self, key: &Key, target: &Target) -> bool {
+        lock(&self.names).get(key).is_some_and(|name| name.target == *target)
+    }
+}
+
+/// Wakes whoever waits for a name that is free. Runs for ever: drop the future to end it.
+pub(crate) async fn run(cell: &Cell, world: &World) {
+    let mut watches = FuturesUnordered::new();
+    loop {
+        for (key, target) in cell.taken.begin(AT_ONCE.saturating_sub(watches.len())) {
+            watches.push(async {
+                until_free(cell, world, &key, &target).await;
+                (key, target)
+            });
+        }
+        tokio::select! {
+            () = cell.taken.changed.notified() => {}
+            Some((key, target)) = watches.next(), if !watches.is_empty() => {
+                if cell.taken.is_held(&key, &target) {
+                    info!(%target, "the name of a claim is free again");
+                    cell.taken.set(&key, None);
+                    world.waiting.wake(REMOTE, key);
+                }
+            }
+        }
+    }
+}
+
+/// Ends when the claim is gone, or when nobody waits for its name any more.
+async fn until_free(cell: &Cell, world: &World, key: &Key, target: &Target) {
+    let Some(engaged) = world.planes.get(&target.plane) else {
+        return;
+    };
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    let (client, resource) = (engaged.client().clone(), target.kind.resource());
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::namespaced_with(client, namespace, &resource);
+    let named = Config::default().fields(&format!("metadata.name={}", target.name));
+    let events = watcher(api, named).default_backoff();
+    pin_mut!(events);
+    let mut found = false;
+    while cell.taken.is_held(key, target) {
+        let Ok(Some(event)) = timeout(CHECK, events.next()).await else {
+            continue;
+        };
+        match event {
+            Ok(Event::Init) => found = false,
+            Ok(Event::InitApply(_) | Event::Apply(_)) => found = true,
+            Ok(Event::InitDone) if found => {}
+            Ok(Event::InitDone | Event::Delete(_)) => return,
+            Err(error) => debug!(%target, %error, "the name of a claim is not watched now"),
+        }
+    }
+}

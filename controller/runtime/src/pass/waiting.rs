@@ -1,0 +1,210 @@
+//! Keys whose writes are held up because those of others were refused in the same place.
+//!
+//! Invariants: of those that wait in one place one looks whether writes are accepted again, as soon as that may be tried,
+//! and the others cost nothing meanwhile; the first write that is accepted wakes all of them; the one that looks has a
+//! successor when it ends.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use popcell_core::plan::Plane;
+
+use crate::apply::Spot;
+use crate::queue::{Key, WorkQueue};
+use crate::spread;
+
+/// When those that wait look by themselves, for the case that nobody does it for them: twice this at most.
+const BY_ITSELF: Duration = Duration::from_mins(1);
+
+type Who = (&'static str, Key);
+
+#[derive(Debug, Default)]
+struct Lines {
+    places: HashMap<Spot, Line>,
+    /// In which line each one is.
+    within: HashMap<Who, Spot>,
+}
+
+#[derive(Debug)]
+struct Line {
+    looks: Who,
+    rest: HashSet<Who>,
+}
+
+/// Who waits where.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    lines: Mutex<Lines>,
+    queues: OnceLock<BTreeMap<&'static str, WorkQueue>>,
+}
+
+impl Waiting {
+    /// Keys are woken by these queues, by the name of their reconciler.
+    pub fn listen(&self, queues: BTreeMap<&'static str, WorkQueue>) {
+        // A second dispatch is not listened to.
+        let _ = self.queues.set(queues);
+    }
+
+    /// A write of a key was not tried, and may be after `delay`: how long the key waits.
+    pub(super) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
+        let who = (reconciler, key.clone());
+        if self.lines().within.get(&who).is_some_and(|before| before != spot) {
+            // It waits somewhere else now.
+            self.left(reconciler, key);
+        }
+        let mut lines = self.lines();
+        lines.within.insert(who.clone(), spot.clone());
+        let line = lines.places.entry(spot.clone()).or_insert_with(|| Line {
+            looks: who.clone(),
+            rest: HashSet::new(),
+        });
+        if line.looks == who {
+            return delay;
+        }
+        let waits = BY_ITSELF + spread::part(BY_ITSELF, &who);
+        line.rest.insert(who);
+        waits.max(delay)
+    }
+
+    /// A key does not wait any more.
+    pub(super) fn left(&self, reconciler: &'static str, key: &Key) {
+        let mut lines = self.lines();
+        if lines.within.is_empty() {
+            return;
+        }
+        let who = (reconciler, key.clone());
+        let Some(spot) = lines.within.remove(&who) else { return };
+        let Some(line) = lines.places.get_mut(&spot) else {
+            return;
+        };
+        if line.looks != who {
+            line.rest.remove(&who);
+            return;
+        }
+        match line.rest.iter().next().cloned() {
+            Some(next) => {
+                line.rest.remove(&next);
+                line.looks = next.clone();
+                drop(lines);
+                self.wake(next.0, next.1);
+            }
+            None => {
+                lines.places.remove(&spot);
+            }
+        }
+    }
+
+    /// Writes were accepted in these places.
+    pub(super) fn accepted(&self, spots: &[Spot]) {
+        for spot in spots {
+            let mut lines = self.lines();
+            let Some(line) = lines.places.remove(spot) else {
+                continue;
+            };
+            let all: Vec<Who> = line.rest.into_iter().chain([line.looks]).collect();
+            for who in &all {
+                lines.within.remove(who);
+            }
+            drop(lines);
+            all.into_iter().for_each(|(reconciler, key)| self.wake(reconciler, key));
+        }
+    }
+
+    /// Forgets what concerns a plane. Those that waited for it look by themselves.
+    pub fn retire(&self, plane: &Plane) {
+        let mut lines = self.lines();
+        lines.places.retain(|spot, _| spot.plane != *plane);
+        lines.within.retain(|_, spot| spot.plane != *plane);
+        let gone: Vec<Who> = lines
+            .within
+            .keys()
+            .filter(|(_, key)| key.plane == *plane)
+            .cloned()
+            .collect();
+        drop(lines);
+        for (reconciler, key) in gone {
+            self.left(reconciler, &key);
+        }
+    }
+
+    /// A pass of a key as soon as it is its turn.
+    pub fn wake(&self, reconciler: &'static str, key: Key) {
+        if let Some(queue) = self.queues.get().and_then(|queues| queues.get(reconciler)) {
+            queue.add(key);
+        }
+    }
+
+    // What is changed under one lock is consistent before each call that could panic.
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::INSTANCE;
+    use popcell_core::plan::Target;
+
+    use super::*;
+    use crate::queue::Workers;
+
+    const SOON: Duration = Duration::from_secs(8);
+
+    fn spot(namespace: &str) -> Spot {
+        Spot::at(&Target::namespaced(&Plane::Hub, INSTANCE, namespace, "i"), "create")
+    }
+
+    fn key(name: &str) -> Key {
+        Key::new(&Plane::Cell, "n", name)
+    }
+
+    fn waiting() -> (Waiting, WorkQueue) {
+        let (waiting, queue) = (Waiting::default(), WorkQueue::new(Workers { total: 1, share: 1 }));
+        waiting.listen([("r", queue.clone())].into());
+        (waiting, queue)
+    }
+
+    #[tokio::test]
+    async fn one_looks_and_the_first_that_is_accepted_wakes_all() {
+        let (waiting, queue) = waiting();
+        let delays: Vec<Duration> = (0..1000)
+            .map(|number| waiting.shut("r", &key(&number.to_string()), &spot("n"), SOON))
+            .collect();
+        assert_eq!(delays.iter().filter(|delay| **delay == SOON).count(), 1);
+        assert!(
+            delays[1..]
+                .iter()
+                .all(|delay| (BY_ITSELF..=2 * BY_ITSELF).contains(delay))
+        );
+        assert_eq!(
+            waiting.shut("r", &key("0"), &spot("n"), SOON),
+            SOON,
+            "it goes on looking"
+        );
+        waiting.accepted(&[spot("other")]);
+        assert_eq!(queue.stats().depth, 0);
+        waiting.accepted(&[spot("n")]);
+        assert_eq!(queue.stats().depth, 1000);
+        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_one_that_looks_has_a_successor() {
+        let (waiting, queue) = waiting();
+        for name in ["a", "b"] {
+            waiting.shut("r", &key(name), &spot("n"), SOON);
+        }
+        waiting.left("r", &key("a"));
+        assert_eq!(queue.stats().depth, 1);
+        assert_eq!(waiting.shut("r", &key("b"), &spot("n"), SOON), SOON);
+        // It goes to wait elsewhere, and nobody is left here.
+        assert_eq!(waiting.shut("r", &key("b"), &spot("m"), SOON), SOON);
+        assert_eq!(waiting.lines().places.len(), 1);
+        waiting.retire(&Plane::Hub);
+        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+        waiting.shut("r", &key("b"), &spot("m"), SOON);
+        waiting.retire(&Plane::Cell);
+        assert!(waiting.lines().within.is_empty());
+    }
+}

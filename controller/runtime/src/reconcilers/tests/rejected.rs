@@ -1,0 +1,326 @@
+//! What a server rejects is shown where it was asked for, tried again soon, and costs little.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use json_patch::Patch;
+use popcell_api::finalizers::{FEDERATOR, WORKLOAD_CONTROLLER};
+use popcell_api::kind::{LOCATION_BINDING, NETWORK};
+use popcell_core::conditions;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::cell::testing::cell;
+use crate::pass::Runner;
+use crate::reconcilers::cell as of_cell;
+
+const WORDS: &str = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with binding \
+    'none' denied request: not here";
+
+/// Servers that keep what is written, but for what a policy denies.
+#[derive(Default)]
+struct Servers {
+    /// By plane and path.
+    objects: Mutex<BTreeMap<String, Value>>,
+    /// Starts of lines that are denied.
+    denied: Mutex<Vec<String>>,
+    asked: Mutex<Vec<String>>,
+    events: Mutex<Vec<Value>>,
+}
+
+impl Servers {
+    fn deny(&self, lines: &[&str]) {
+        *self.denied.lock().unwrap() = lines.iter().map(|line| (*line).to_owned()).collect();
+    }
+
+    /// Writes since the last call, but for Events.
+    fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+
+    /// Reasons and notes of Events since the last call.
+    fn told(&self) -> Vec<(String, String)> {
+        let events = std::mem::take(&mut *self.events.lock().unwrap());
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        events
+            .iter()
+            .map(|event| (text(event, "reason"), text(event, "note")))
+            .collect()
+    }
+
+    fn answer(self: &Arc<Self>) -> Arc<Answer> {
+        let servers = Arc::clone(self);
+        let watches = |asked: &Asked| asked.line.contains("watch=") || asked.line.contains("limit=");
+        Arc::new(move |asked| (!watches(&asked)).then(|| servers.take(asked)))
+    }
+
+    fn take(&self, asked: Asked) -> (u16, Value) {
+        let line = format!("{} {}", asked.plane, asked.line);
+        let line = line.split('?').next().unwrap().to_owned();
+        if line.ends_with("/events") {
+            self.events.lock().unwrap().push(asked.body);
+            return (201, json!({}));
+        }
+        let (verb, path) = asked.line.split('?').next().unwrap().split_once(' ').unwrap();
+        let mut objects = self.objects.lock().unwrap();
+        let at = |path: &str| format!("{} {path}", asked.plane);
+        if verb == "GET" {
+            return match objects.get(&at(path)) {
+                Some(found) => (200, found.clone()),
+                None => absent(path),
+            };
+        }
+        self.asked.lock().unwrap().push(line.clone());
+        if self.denied.lock().unwrap().iter().any(|start| line.starts_with(start)) {
+            let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422,
+                "reason": "Invalid", "message": WORDS, "details": { "causes": [{ "message": "not here" }] } });
+            return (422, body);
+        }
+        match verb {
+            "POST" => {
+                let mut made = asked.body;
+                made["metadata"]["uid"] = json!(format!("uid-{}", objects.len()));
+                made["metadata"]["resourceVersion"] = json!("100");
+                made["metadata"]["generation"] = json!(1);
+                let name = made["metadata"]["name"].as_str().unwrap().to_owned();
+                objects.insert(at(&format!("{path}/{name}")), made.clone());
+                (201, made)
+            }
+            "PATCH" => {
+                let path = at(path.strip_suffix("/status").unwrap_or(path));
+                let found = objects.get_mut(&path).unwrap();
+                let patch: Patch = serde_json::from_value(asked.body).unwrap();
+                json_patch::patch(found, &patch).unwrap();
+                let version: u64 = found["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+                found["metadata"]["resourceVersion"] = json!((version + 1).to_string());
+                (200, found.clone())
+            }
+            _ => (200, json!({ "kind": "Status" })),
+        }
+    }
+
+    /// All objects of a kind.
+    fn all(&self, plane: &Plane, plural: &str) -> Vec<Value> {
+        let (start, part) = (plane.to_string(), format!("/{plural}/"));
+        let objects = self.objects.lock().unwrap();
+        let of_kind = objects
+            .iter()
+            .filter(|(path, _)| path.starts_with(&start) && path.contains(&part));
+        of_kind.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// An object that is there from the beginning.
+    fn keep(&self, plane: &Plane, path: &str, object: &Value) {
+        self.objects
+            .lock()
+            .unwrap()
+            .insert(format!("{plane} {path}"), object.clone());
+    }
+
+    /// Status, reason and message of a condition.
+    fn said(&self, plane: &Plane, path: &str, type_: &str) -> (String, String, String) {
+        let objects = self.objects.lock().unwrap();
+        let status = objects[&format!("{plane} {path}")]
+            .get("status")
+            .cloned()
+            .unwrap_or_default();
+        let condition = conditions::find(&status, type_).cloned().unwrap_or_default();
+        let text = |field| conditions::text(&condition, field).to_owned();
+        (text("status"), text("reason"), text("message"))
+    }
+}
+
+fn taken_in(name: &str, finalizer: &str) -> Value {
+    let mut one = deployment("ns-1", name, &format!("uid-{name}"));
+    one["metadata"]["finalizers"] = json!([finalizer]);
+    one
+}
+
+fn within(name: &str) -> String {
+    format!("{DEPLOYMENTS}/ns-1/workloaddeployments/{name}")
+}
+
+const INSTANCES: &str = "cell POST /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_that_denies_instances_is_told_in_the_status_once_and_its_end_is_seen() {
+    let servers = Arc::<Servers>::default();
+    servers.deny(&[INSTANCES]);
+    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+    let one = taken_in("web", WORKLOAD_CONTROLLER);
+    servers.keep(&Plane::Cell, &within("web"), &one);
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    let (key, status) = (
+        Key::new(&Plane::Cell, "ns-1", "web"),
+        format!("cell PATCH {}/status", within("web")),
+    );
+
+    assert_eq!(told.pass("deployment", &key).await, Verdict::Failed(Backoff::ADMISSION));
+    assert_eq!(servers.writes(), [INSTANCES.to_owned(), status.clone()]);
+    let message = format!("The cell rejects the creation of Instance web-0: {WORDS}");
+    let said = |type_| servers.said(&Plane::Cell, &within("web"), type_);
+    let expected = ("False".to_owned(), "Rejected".to_owned(), message.clone());
+    assert_eq!(said("Available"), expected);
+    assert_eq!(said("ReplicasReady").1, "Rejected");
+    assert_eq!(servers.told(), [("Rejected".to_owned(), message)]);
+
+    // The same again is tried, and told nobody.
+    assert_eq!(told.pass("deployment", &key).await, Verdict::Failed(Backoff::ADMISSION));
+    assert_eq!(
+        (servers.writes(), servers.told()),
+        (vec![INSTANCES.to_owned()], Vec::new())
+    );
+    assert!(
+        Backoff::ADMISSION.cap <= Duration::from_secs(8),
+        "users wait for its end"
+    );
+
+    // A process that has just started remembers nothing, and tells nothing twice.
+    told.world.rejections.retire(&Plane::Cell);
+    told.pass("deployment", &key).await;
+    assert_eq!(
+        (servers.writes(), servers.told()),
+        (vec![INSTANCES.to_owned()], Vec::new())
+    );
+
+    servers.deny(&[]);
+    assert_eq!(told.pass("deployment", &key).await, Verdict::After(Duration::ZERO));
+    told.pass("deployment", &key).await;
+    assert_eq!(servers.writes(), [INSTANCES.to_owned(), status]);
+    assert_eq!(said("Available").1, "ProvisioningInstances");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_hub_and_project_deny_is_told_in_the_project() {
+    let p = project("p");
+    let hub = format!("hub POST {DEPLOYMENTS}/ns-n1/workloaddeployments");
+    let servers = Arc::<Servers>::default();
+    servers.deny(&[&hub]);
+    let told = Told::answering(management(true), &["p"], servers.answer()).await;
+    list_all(&told, &["p"]);
+    let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n1", "resourceVersion": "1" } });
+    servers.keep(&p, "/api/v1/namespaces/ns-1", &namespace);
+    let one = taken_in("web", FEDERATOR);
+    servers.keep(&p, &within("web"), &one);
+    told.put(&p, WORKLOAD_DEPLOYMENT, one);
+    let workload = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Workload", "metadata": {
+        "name": "site", "namespace": "ns-1", "uid": "site", "resourceVersion": "1", "generation": 1,
+        "finalizers": [WORKLOAD_CONTROLLER] }, "spec": { "template": { "spec": {} }, "placements": [
+        { "name": "us", "cityCodes": ["DFW"], "scaleSettings": { "minReplicas": 1 } }] } });
+    let at = format!("{DEPLOYMENTS}/ns-1/workloads/site");
+    servers.keep(&p, &at, &workload);
+    told.put(&p, WORKLOAD, workload);
+    told.list(&p, NETWORK, Vec::new());
+    let dfw = json!({ "metadata": { "name": "dfw", "uid": "b", "resourceVersion": "1" },
+        "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
+    told.list(&p, LOCATION_BINDING, vec![dfw]);
+
+    for _ in 0..3 {
+        told.pass("federation", &Key::new(&p, "ns-1", "web")).await;
+    }
+    let (said, reason, message) = servers.said(&p, &within("web"), "Available");
+    assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
+    assert_eq!(
+        message,
+        format!("The hub rejects the creation of WorkloadDeployment web: {WORDS}")
+    );
+    let statuses = |writes: &[String]| writes.iter().filter(|line| line.ends_with("/status")).count();
+    assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
+    servers.deny(&[]);
+    for _ in 0..2 {
+        told.pass("federation", &Key::new(&p, "ns-1", "web")).await;
+    }
+    let (_, reason, message) = servers.said(&p, &within("web"), "Available");
+    assert_eq!(
+        (reason.as_str(), message.as_str()),
+        ("ProvisioningInstances", "Waiting for city DFW")
+    );
+
+    servers.writes();
+    servers.deny(&[&format!("project p POST {DEPLOYMENTS}/ns-1/workloaddeployments")]);
+    for _ in 0..3 {
+        told.pass("workload", &Key::new(&p, "ns-1", "site")).await;
+    }
+    let (said, reason, message) = servers.said(&p, &at, "Available");
+    assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
+    assert!(
+        message.starts_with("City DFW: ") && message.ends_with(WORDS),
+        "{message}"
+    );
+    assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
+    const MANY: usize = 1000;
+    let servers = Arc::<Servers>::default();
+    servers.deny(&[INSTANCES]);
+    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+    let all: Vec<Value> = (0..MANY)
+        .map(|number| taken_in(&format!("web{number}"), WORKLOAD_CONTROLLER))
+        .collect();
+    for one in &all {
+        let name = one["metadata"]["name"].as_str().unwrap();
+        servers.keep(&Plane::Cell, &within(name), one);
+    }
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, all);
+    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    let lanes = told.dispatch.lanes();
+    let lane = lanes
+        .iter()
+        .find(|lane| lane.reconciler.name() == "deployment")
+        .unwrap();
+    for number in 0..MANY {
+        lane.queue.add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
+    }
+    let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
+    let (passes, stop) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
+    let count = Arc::clone(&passes);
+    let run = lane.queue.run(
+        move |key: Arc<Key>| {
+            let (runner, count) = (Arc::clone(&runner), Arc::clone(&count));
+            async move {
+                count.fetch_add(1, Ordering::Relaxed);
+                runner.pass(&key).await
+            }
+        },
+        stop.clone(),
+    );
+    let posts = || servers.writes().iter().filter(|line| *line == INSTANCES).count();
+    let script = async {
+        sleep(Duration::from_secs(1)).await;
+        // The watch brings what was written.
+        let written = servers.all(&Plane::Cell, "workloaddeployments");
+        written
+            .into_iter()
+            .for_each(|one| told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one));
+        // Those that were told were told once, with the words that another one heard where they were not tried.
+        assert_eq!(servers.told().len(), MANY);
+        assert_eq!(servers.said(&Plane::Cell, &within("web999"), "Available").1, "Rejected");
+        posts();
+        passes.store(0, Ordering::Relaxed);
+        let minutes = 5;
+        sleep(Duration::from_mins(minutes)).await;
+        let (tried, looked) = (posts(), passes.load(Ordering::Relaxed));
+        assert!(
+            (30..=60).contains(&tried),
+            "{tried} attempts and {looked} passes in {minutes} min"
+        );
+        assert!(looked <= 6 * MANY, "{looked} passes in {minutes} min");
+        assert_eq!(servers.told(), []);
+
+        servers.deny(&[]);
+        let from = Instant::now();
+        let mut made = 0;
+        while made < MANY {
+            sleep(Duration::from_millis(100)).await;
+            made += posts();
+            assert!(from.elapsed() < Duration::from_secs(10), "{made} of {MANY} came back");
+        }
+        stop.cancel();
+    };
+    tokio::join!(run, script);
+}

@@ -1,0 +1,76 @@
+//! A claim whose name another owner holds, and gives back.
+
+use popcell_core::plan::Target;
+use tokio::time::{Duration, timeout};
+
+use super::*;
+use crate::cell::Cell;
+use crate::cell::testing::cell;
+use crate::cell::watch_names;
+use crate::reconcilers::Remote;
+
+const CLAIMS: &str = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resourceclaims";
+
+/// A claim of somebody else, as its metadata.
+fn held() -> Value {
+    json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": { "name": "instance-web-0",
+        "namespace": "default", "uid": "theirs", "resourceVersion": "7" } })
+}
+
+/// A cell whose project lists this of the name, and brings one event of it.
+async fn waiting(listed: Vec<Value>, event: Option<&'static str>) -> (Arc<Cell>, Told, Arc<Mutex<Vec<String>>>) {
+    let cell = Arc::new(cell(None));
+    let remote = Arc::new(Remote {
+        cell: Arc::clone(&cell),
+    });
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let lines = Arc::clone(&asked);
+    let answer: Arc<Answer> = Arc::new(move |asked: Asked| {
+        if !asked.line.contains("fieldSelector=metadata.name%3Dinstance-web-0") {
+            return None;
+        }
+        lines.lock().unwrap().push(asked.line.clone());
+        if asked.line.contains("watch=true") {
+            return event.map(|event| (200, json!({ "type": event, "object": held() })));
+        }
+        let list = json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+            "metadata": { "resourceVersion": "9" }, "items": listed.clone() });
+        Some((200, list))
+    });
+    let told = Told::in_cell(vec![remote], &["p"], answer).await;
+    (cell, told, asked)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_free_again_is_noticed_by_watch() {
+    let key = Key::new(&project("p"), "ns-1", "web-0");
+    let target = Target::namespaced(&project("p"), RESOURCE_CLAIM, "default", "instance-web-0");
+    for (listed, event, woken) in [
+        (vec![held()], Some("DELETED"), true),
+        // It went before the watch began.
+        (Vec::new(), None, true),
+        (vec![held()], None, false),
+    ] {
+        let (cell, told, asked) = waiting(listed.clone(), event).await;
+        let watched = timeout(Duration::from_secs(20), watch_names(&cell, &told.world));
+        let set = async {
+            assert!(asked.lock().unwrap().is_empty(), "nothing is watched before");
+            cell.taken.set(&key, Some(&target));
+        };
+        let (_, ()) = tokio::join!(watched, set);
+        assert_eq!(told.depth("remote"), usize::from(woken), "{listed:?}, {event:?}");
+        let asked = asked.lock().unwrap().clone();
+        assert!(asked[0].starts_with(&format!("GET {CLAIMS}?")), "{asked:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_any_more_is_not_woken() {
+    let key = Key::new(&project("p"), "ns-1", "web-0");
+    let target = Target::namespaced(&project("p"), RESOURCE_CLAIM, "default", "instance-web-0");
+    let (cell, told, _) = waiting(Vec::new(), None).await;
+    cell.taken.set(&key, Some(&target));
+    cell.taken.set(&key, None);
+    let _ = timeout(Duration::from_secs(20), watch_names(&cell, &told.world)).await;
+    assert_eq!(told.depth("remote"), 0);
+}

@@ -1,0 +1,94 @@
+//! What servers rejected of the last pass of each key, for its decisions.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use popcell_core::plan::Plane;
+use popcell_core::rejection::Rejection;
+use tokio::time::Instant;
+
+use crate::queue::Key;
+
+/// Servers may word one refusal in another way each time: that is shown, and written, once in this time at most.
+const REWORDED: Duration = Duration::from_mins(1);
+
+type Known = HashMap<(&'static str, Key), (Vec<Rejection>, Instant)>;
+
+/// Keys with something that was rejected: there are as many as there is trouble.
+#[derive(Debug, Default)]
+pub struct Rejections(Mutex<Known>);
+
+impl Rejections {
+    /// What was rejected of the last pass of a key.
+    pub fn of(&self, reconciler: &'static str, key: &Key) -> Vec<Rejection> {
+        let known = self.lock();
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let found = known.get(&(reconciler, key.clone()));
+        found.map(|(rejected, _)| rejected.clone()).unwrap_or_default()
+    }
+
+    /// Takes in what a pass met; whether that is something new to show.
+    pub fn put(&self, reconciler: &'static str, key: &Key, rejected: &[Rejection]) -> bool {
+        let (who, now) = ((reconciler, key.clone()), Instant::now());
+        let mut known = self.lock();
+        if let Some((before, at)) = known.get(&who) {
+            let alike =
+                before.len() == rejected.len() && before.iter().zip(rejected).all(|(one, other)| one.is_like(other));
+            if before == rejected || alike && at.elapsed() < REWORDED {
+                return false;
+            }
+        }
+        known.insert(who, (rejected.to_vec(), now));
+        true
+    }
+
+    /// Nothing is rejected any more; whether something was.
+    pub fn clear(&self, reconciler: &'static str, key: &Key) -> bool {
+        let mut known = self.lock();
+        !known.is_empty() && known.remove(&(reconciler, key.clone())).is_some()
+    }
+
+    /// Forgets all keys of a plane.
+    pub fn retire(&self, plane: &Plane) {
+        self.lock().retain(|(_, key), _| key.plane != *plane);
+    }
+
+    // Each hold is one step of a map: there is no half-done state that a panic could leave.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::INSTANCE;
+    use popcell_core::plan::Target;
+    use tokio::time::advance;
+
+    use super::*;
+
+    fn rejected(name: &str, words: &str) -> [Rejection; 1] {
+        let target = Target::namespaced(&Plane::Cell, INSTANCE, "n", name);
+        [Rejection::new(&target, "create", words)]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_words_for_the_same_are_new_once_a_minute_and_another_object_at_once() {
+        let (known, key) = (Rejections::default(), Key::new(&Plane::Cell, "n", "web"));
+        assert!(known.put("r", &key, &rejected("web-0", "at 1")));
+        assert!(!known.put("r", &key, &rejected("web-0", "at 1")));
+        assert!(!known.put("r", &key, &rejected("web-0", "at 2")));
+        assert_eq!(known.of("r", &key), rejected("web-0", "at 1"));
+        assert!(known.put("r", &key, &rejected("web-1", "at 2")));
+        advance(REWORDED).await;
+        assert!(known.put("r", &key, &rejected("web-1", "at 3")));
+        assert!(known.of("other", &key).is_empty());
+        assert!(known.clear("r", &key) && !known.clear("r", &key));
+        assert!(known.put("r", &key, &rejected("web-1", "at 3")));
+        known.retire(&Plane::Cell);
+        assert!(known.of("r", &key).is_empty());
+    }
+}
