@@ -164,7 +164,8 @@ impl<'a> Pass<'a> {
             Observed::Known(true) => {}
             Observed::Known(false) => {
                 self.lower_what_is_there();
-                return self.unserved(city, self.mine(&hub, &hub_namespace));
+                let made = self.mine(&hub, &hub_namespace);
+                return self.unserved(city, made);
             }
             Observed::Unknown => {
                 self.plan.notes.push(Note::Unknown(self.plane.clone()));
