@@ -237,6 +237,12 @@ pub const ADMISSION: Metric = counter(
 );
 /// Time of a review.
 pub const ADMISSION_SECONDS: Metric = histogram("popcell_admission_duration_seconds", &[], "How long reviews take.");
+/// Log lines that were not written.
+pub const LOG_LINES_LOST: Metric = counter(
+    "popcell_log_lines_lost_total",
+    &[],
+    "Log lines that standard error could not take.",
+);
 
 /// As controller-runtime names passes by result; values in [`result`].
 pub const RECONCILES: Metric = counter(
@@ -348,6 +354,7 @@ pub const ALL: &[Metric] = &[
     LEADER,
     ADMISSION,
     ADMISSION_SECONDS,
+    LOG_LINES_LOST,
     // As controller-runtime names them.
     RECONCILES,
     RECONCILE_ERRORS,

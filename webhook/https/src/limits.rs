@@ -58,7 +58,7 @@ impl Default for Limits {
             upload: Duration::from_secs(30),
             body: 8 * MIB,
             write: Duration::from_secs(30),
-            memory: 256 * MIB,
+            memory: 192 * MIB,
             connections: 1024,
             connections_per_peer: 256,
             grace: Duration::from_secs(5),

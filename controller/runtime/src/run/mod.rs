@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use popcell_core::metrics::LOG_LINES_LOST;
 use popcell_core::plan::Plane;
 use popcell_https::log;
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,6 +68,7 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     let stop = on_signal(&required).map_err(RunError::System)?;
     let connections = settings.connect().await?;
     let (metrics, transport) = (Metrics::new(), direct(settings, &connections));
+    metrics.before_scrape(Box::new(|metrics| metrics.reach(&LOG_LINES_LOST, &[], log::lost())));
     let keeper = keeper(settings, &connections)?;
     let permit = keeper.as_ref().map_or_else(Permit::sole, Keeper::permit);
     let mut ports = Ports::default();
