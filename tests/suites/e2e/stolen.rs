@@ -386,7 +386,7 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> R
     ensure!(open["spec"]["variables"][0]["name"] == "takesOver", "{open}");
     open["spec"]["variables"][0]["expression"] = json!("true");
     hub.apply(&open).await?;
-    let taking = eventually("what is nobody's may be taken", SOON, async || {
+    let takes = eventually("what is nobody's may be taken", SOON, async || {
         refused(
             cell.delete(INSTANCE, here, NOBODYS).await,
             COPIES,
@@ -394,7 +394,7 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> R
         )?;
         cell.merge(INSTANCE, here, NOBODYS, &taken(DFW, uid)).await
     });
-    let outcome = taking.await.map(|_| ());
+    let outcome = takes.await.map(|_| ());
     let others = cell.merge(INSTANCE, here, OTHERS, &taken(DFW, uid)).await;
     hub.apply(policy).await?;
     outcome?;

@@ -12,7 +12,11 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use tracing::Metadata;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use lossy::Lossy;
 pub use shown::{LONGEST, Shown, shown};
@@ -32,15 +36,23 @@ pub fn install(json: bool) {
         // It would print to standard error, and panic where that fails.
         .log_internal_errors(false)
         .with_writer(log.clone());
+    let no_bodies = filter_fn(is_kept);
     let installed = if json {
-        lines.json().flatten_event(true).try_init()
+        lines.json().flatten_event(true).finish().with(no_bodies).try_init()
     } else {
-        lines.with_ansi(std::io::stderr().is_terminal()).try_init()
+        let lines = lines.with_ansi(std::io::stderr().is_terminal());
+        lines.finish().with(no_bodies).try_init()
     };
     // Only a test that runs the program twice in one process comes here twice.
     if installed.is_ok() {
         std::panic::set_hook(Box::new(panicked));
     }
+}
+
+/// Whether something may be logged at all, whatever `RUST_LOG` asks for: kube's client logs the bodies of servers, which are
+/// all tenants' objects, where it cannot decode them (kube-client 5.0, `src/client/mod.rs`).
+fn is_kept(metadata: &Metadata<'_>) -> bool {
+    metadata.is_span() || metadata.target() != "kube_client::client"
 }
 
 /// Lines that could not be written since the start.
@@ -78,5 +90,57 @@ fn panicked(info: &PanicHookInfo<'_>) {
     let backtrace = Backtrace::capture();
     if let (BacktraceStatus::Captured, Some(log)) = (backtrace.status(), LOG.get()) {
         log.push(format!("{backtrace}\n").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(text);
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn bodies_of_servers_are_not_logged_at_any_filter() {
+        let lines = Lines::default();
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new("trace,kube_client::client=trace"))
+            .with_writer(lines.clone())
+            .finish()
+            .with(filter_fn(is_kept));
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!(target: "kube_client::client", "s3cret");
+            tracing::trace!(target: "kube_client::client", "s3cret");
+            tracing::debug!(target: "kube_client::client::builder", "requesting");
+            tracing::info!("ours");
+        });
+        let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(
+            !told.contains("s3cret") && told.contains("requesting") && told.contains("ours"),
+            "{told}"
+        );
     }
 }
