@@ -3,6 +3,7 @@
 
 pub mod counted;
 mod machine;
+pub mod shapes;
 mod sight;
 mod times;
 

@@ -98,7 +98,7 @@ fn fill() {
     for size in [1 << 10, 64 << 10, 1 << 20, 8 << 20] {
         pages.push(std::hint::black_box(vec![SECRET; size]));
     }
-    fill_stack(200);
+    fill_stack(60);
     std::mem::forget(pages);
 }
 

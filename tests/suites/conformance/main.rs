@@ -6,6 +6,7 @@ mod faults;
 mod karmadactl;
 mod objects;
 mod operations;
+mod patches;
 mod room;
 mod same;
 mod wire;
@@ -50,6 +51,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Beside,
             operations::cases,
         )
+        .test("l2::patches_of_odd_keys_apply", Beside, patches::odd_keys)
         .test(
             "l2::popcell_interpret_prints_as_karmadactl",
             Beside,

@@ -159,7 +159,7 @@ impl fmt::Debug for Engine {
     }
 }
 
-fn config(settings: &Settings, allocator: Allocator, scan: bool) -> Config {
+pub(crate) fn config(settings: &Settings, allocator: Allocator, scan: bool) -> Config {
     let mut config = Config::new();
     config
         .wasm_component_model(true)

@@ -17,6 +17,8 @@ mod engine;
 mod gate;
 mod inspect;
 mod limits;
+#[cfg(test)]
+mod linear;
 mod load;
 mod module;
 mod modules;
@@ -35,3 +37,4 @@ pub use load::{Conflict, LoadError, module_files};
 pub use module::Module;
 pub use modules::Modules;
 pub use settings::Settings;
+pub use verify::check_patch;

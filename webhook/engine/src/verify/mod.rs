@@ -17,7 +17,7 @@ mod work;
 
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, PatchOp};
+use popcell_protocol::{Answer, Operation, PatchOp};
 
 use crate::bindings::wit;
 use crate::call_error::cut;
@@ -43,6 +43,23 @@ impl Violation {
         cut(&mut message, MAX_TEXT);
         Self { path, message }
     }
+}
+
+/// Whether the host would pass on this patch of `object` as a module's answer: for tests and fuzzing, without a module and
+/// without a deadline.
+///
+/// # Errors
+/// The place and the rule that is broken.
+pub fn check_patch(operation: Operation, object: &[u8], steps: &[PatchOp]) -> Result<(), String> {
+    let value = |step: &PatchOp| match step {
+        PatchOp::Add { value, .. } | PatchOp::Replace { value, .. } => value.get().len(),
+        PatchOp::Remove { .. } => 0,
+    };
+    let size = steps.iter().map(|step| step.path().len() + value(step)).sum();
+    patch::check_steps(operation, object, steps, size, None).map_err(|objection| match objection {
+        Objection::Violation(Violation { path, message }) => format!("{path}: {message}"),
+        Objection::Deadline => "took too long".to_owned(),
+    })
 }
 
 /// Why an answer is not passed on.

@@ -33,13 +33,25 @@ pub(super) fn check(
         .into_iter()
         .map(|step| read(step, &mut room))
         .collect::<Result<Vec<_>, _>>()?;
+    check_steps(operation, object, &steps, max - room, deadline)?;
+    Ok(steps)
+}
+
+/// As [`check`], of steps that were read; `size` is their size in bytes.
+pub(super) fn check_steps(
+    operation: Operation,
+    object: &[u8],
+    steps: &[PatchOp],
+    size: usize,
+    deadline: Option<Instant>,
+) -> Result<(), Objection> {
     let object = std::str::from_utf8(object).map_err(|_| Violation::new("", "the object is not UTF-8"))?;
     let mut document = Node::Raw(object);
-    let mut work = Work::new(object.len() + (max - room), deadline);
-    for step in &steps {
+    let mut work = Work::new(object.len() + size, deadline);
+    for step in steps {
         check_step(operation, &mut document, step, &mut work)?;
     }
-    Ok(steps)
+    Ok(())
 }
 
 fn read(step: wit::PatchOp, room: &mut usize) -> Result<PatchOp, Violation> {

@@ -17,7 +17,7 @@ fn an_instance_never_sees_anothers_bytes() {
             let filled = ask(&module, Operation::InterpretHealth, "fill");
             assert!(matches!(filled, Ok(Answer::Health(true))), "{filled:?}");
             let Cause::Failed(found) = ask(&module, Operation::InterpretHealth, "look").unwrap_err().cause else {
-                panic!("the fixture did not look");
+                panic!("the fixture did not look")
             };
             assert_eq!(found, "0 bytes of another call", "scan {scan}, round {round}");
         }

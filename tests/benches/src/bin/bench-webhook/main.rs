@@ -10,6 +10,7 @@
 mod client;
 mod engine;
 mod figures;
+mod large;
 mod memory;
 mod operation;
 mod peers;

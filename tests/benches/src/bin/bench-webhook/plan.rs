@@ -15,6 +15,8 @@ pub(crate) struct Plan {
     pub(crate) callers: Vec<usize>,
     /// Calls of the engine alone per round and operation.
     pub(crate) engine_calls: usize,
+    /// Calls about each large object.
+    pub(crate) large_calls: usize,
     /// After how many calls in all the memory of the server is looked at.
     pub(crate) memory_calls: [usize; 2],
 }
@@ -28,6 +30,7 @@ impl Plan {
             warm_up: 100,
             callers: vec![1, 16],
             engine_calls: 4000,
+            large_calls: 15,
             memory_calls: [10_000, 200_000],
         }
     }
@@ -40,6 +43,7 @@ impl Plan {
             warm_up: 8,
             callers: vec![1, 16],
             engine_calls: 50,
+            large_calls: 1,
             memory_calls: [300, 900],
         }
     }

@@ -79,6 +79,16 @@ fn engine_and_memory(report: &Report) {
             lua / figure.p50_micros
         );
     }
+    println!("\nengine alone, calls about objects of 1 MiB, compute.wasm");
+    for figure in &report.large {
+        println!(
+            "  {:<16} {:<16} CPU {:>6.1} ms   guest {:>5.1} MiB",
+            figure.operation.as_str(),
+            figure.shape,
+            figure.cpu_millis,
+            figure.guest_mib
+        );
+    }
     println!("\nresident memory of popcell-webhook, 16 callers over http/1.1");
     println!("  ready            {:>6.1} MiB", report.memory.idle_kib / 1024.0);
     for sample in &report.memory.after {

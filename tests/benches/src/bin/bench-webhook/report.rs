@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::client::{self, Measurement, Turn};
 use crate::engine::EngineCall;
 use crate::figures::{EngineFigure, Figure, Key, median};
+use crate::large::{self, LargeFigure};
 use crate::memory::{self, Memory};
 use crate::operation::{MEASURED, patches};
 use crate::peers::{Peer, Peers, Target};
@@ -21,6 +22,7 @@ pub(crate) struct Report {
     pub(crate) object_bytes: usize,
     pub(crate) figures: Vec<Figure>,
     pub(crate) engine: Vec<EngineFigure>,
+    pub(crate) large: Vec<LargeFigure>,
     pub(crate) memory: Memory,
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -37,6 +39,8 @@ impl Report {
             samples.round(plan, round, &peers.targets()?, &engine)?;
         }
         drop(peers);
+        println!("objects of 1 MiB");
+        let large = large::measure(plan.large_calls)?;
         println!("memory over {} calls", plan.memory_calls[1]);
         let memory = memory::measure(plan).await?;
         let (figures, of_engine) = samples.figures();
@@ -44,9 +48,10 @@ impl Report {
             machine: Machine::this()?,
             plan: plan.clone(),
             object_bytes: engine.object_bytes(),
-            verdicts: verdict::all(&figures, &of_engine, &memory),
+            verdicts: verdict::all(&figures, &of_engine, &large, &memory),
             figures,
             engine: of_engine,
+            large,
             memory,
         })
     }

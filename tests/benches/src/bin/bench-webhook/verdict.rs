@@ -4,6 +4,7 @@ use popcell_protocol::Operation;
 use serde::Serialize;
 
 use crate::figures::{EngineFigure, Figure, Key};
+use crate::large::LargeFigure;
 use crate::memory::Memory;
 use crate::operation::{MEASURED, patches};
 use crate::peers::{Peer, Transport};
@@ -35,7 +36,7 @@ impl Verdict {
 }
 
 /// All requirements. One whose figures are missing is not met.
-pub(crate) fn all(figures: &[Figure], engine: &[EngineFigure], memory: &Memory) -> Vec<Verdict> {
+pub(crate) fn all(figures: &[Figure], engine: &[EngineFigure], large: &[LargeFigure], memory: &Memory) -> Vec<Verdict> {
     let mut verdicts: Vec<_> = MEASURED
         .into_iter()
         .flat_map(|operation| {
@@ -47,8 +48,28 @@ pub(crate) fn all(figures: &[Figure], engine: &[EngineFigure], memory: &Memory) 
         .collect();
     verdicts.sort_by_key(|verdict| verdict.requirement);
     verdicts.push(of_engine(figures, engine));
+    verdicts.extend(of_large(large));
     verdicts.push(of_memory(memory));
     verdicts
+}
+
+/// The dearest call decides; without any there is no verdict that is met.
+fn of_large(large: &[LargeFigure]) -> [Verdict; 2] {
+    let most = |requirement, value: fn(&LargeFigure) -> f64, limit: f64| {
+        let dearest = large.iter().max_by(|one, other| value(one).total_cmp(&value(other)));
+        let of = dearest.map_or_else(String::new, |figure| {
+            format!("{}, {}", figure.operation.as_str(), figure.shape)
+        });
+        Verdict::new(requirement, of, dearest.map_or(f64::NAN, value) / limit, 1.0)
+    };
+    [
+        most("CPU of a call about 1 MiB, to 30 ms", |figure| figure.cpu_millis, 30.0),
+        most(
+            "guest memory of a call about 1 MiB, to 16 MiB",
+            |figure| figure.guest_mib,
+            16.0,
+        ),
+    ]
 }
 
 fn of_server(figures: &[Figure], ours: &Figure) -> Vec<Verdict> {
@@ -157,6 +178,20 @@ mod tests {
     fn a_figure_that_is_missing_meets_nothing() {
         let verdict = of_engine(&[], &[]);
         assert!(verdict.ratio.is_nan() && !verdict.met);
+    }
+
+    #[test]
+    fn the_dearest_large_call_decides() {
+        let figure = |cpu_millis, guest_mib| LargeFigure {
+            shape: "deep",
+            operation: Operation::Retain,
+            cpu_millis,
+            guest_mib,
+        };
+        let [cpu, memory] = of_large(&[figure(3.0, 15.0), figure(31.0, 2.0)]);
+        assert!(!cpu.met && memory.met);
+        assert_eq!(cpu.of, "Retain, deep");
+        assert!(of_large(&[]).iter().all(|verdict| !verdict.met));
     }
 
     #[test]
