@@ -2,6 +2,7 @@
 
 mod ahead;
 mod credentials;
+mod listing;
 mod required;
 mod rewind;
 
