@@ -25,9 +25,9 @@ use crate::world::{P1, World};
 const MANY: usize = 50;
 /// Workloads of the other namespace in each part of the run: the slowest is the 99th percentile.
 const MEASURED: usize = 30;
-/// A Workload that is slower than twice the quiet figure is not delayed by others as long as it is faster than this: a
-/// circuit breaker costs 15 s, and a machine that is busy some hundred milliseconds.
-const GRANULARITY: Duration = Duration::from_secs(1);
+/// Slower than twice the quiet figure is delayed by others only beyond this. Programs and servers of a test share few
+/// processors, which objects of 1.5 MB keep busy for seconds; an open circuit breaker costs 15 s and more.
+const GRANULARITY: Duration = Duration::from_secs(10);
 const VALIDATING: Kind = Kind::of(
     "admissionregistration.k8s.io",
     "v1",
@@ -89,11 +89,14 @@ pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> 
 
 /// The longest time from a Workload to its WorkloadDeployment in the hub.
 async fn slowest(tenant: &Tenant, part: &str) -> Result<Duration> {
-    let mut slowest = Duration::ZERO;
+    let mut times = Vec::new();
     for number in 0..MEASURED {
-        slowest = slowest.max(carried(tenant, &format!("{part}-{number}")).await?);
+        times.push(carried(tenant, &format!("{part}-{number}")).await?);
     }
-    Ok(slowest)
+    times.sort();
+    let (middle, slowest) = (times.get(MEASURED / 2), times.last().context("nothing was measured")?);
+    eprintln!("noisy: {part}: {middle:?} in the middle, {slowest:?} at most");
+    Ok(*slowest)
 }
 
 async fn carried(tenant: &Tenant, name: &str) -> Result<Duration> {

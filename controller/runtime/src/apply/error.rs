@@ -272,6 +272,10 @@ impl ApplyError {
             Self::Failed(failed) if matches!(failed.refusal, Refusal::Admission { .. }) => {
                 Verdict::Failed(Backoff::ADMISSION)
             }
+            // 500 is a refusal only where etcd finds the object too large; 413 is what the server itself takes.
+            Self::Failed(failed) if matches!(failed.refusal, Refusal::Refused { code: 413 | 500, .. }) => {
+                Verdict::Failed(Backoff::TOO_LARGE)
+            }
             Self::Failed(_) => Verdict::Failed(Backoff::REFUSED),
         }
     }

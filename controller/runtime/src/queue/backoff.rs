@@ -33,6 +33,13 @@ impl Backoff {
         cap: Duration::from_secs(8),
     };
 
+    /// What only a change of the object can end, which is an event: one that is too large. Each attempt costs all that
+    /// handle it as much as the object is large.
+    pub const TOO_LARGE: Self = Self {
+        first: Duration::from_mins(1),
+        cap: Duration::from_mins(15),
+    };
+
     /// The delay after this many failures in a row, the last one counted; at least 1.
     pub(super) fn delay(&self, failures: u32) -> Duration {
         let doublings = failures.saturating_sub(1).min(31);

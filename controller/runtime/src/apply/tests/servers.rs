@@ -145,6 +145,25 @@ async fn what_a_webhook_or_the_store_refuses_of_one_namespace_holds_up_no_other(
     }
 }
 
+#[tokio::test]
+async fn each_kind_of_refusal_has_its_backoff() {
+    use crate::queue::Backoff;
+    for (refusal, backoff) in [
+        (webhook_fails(), Backoff::ADMISSION),
+        (
+            status(413, "Request entity too large: limit is 3145728"),
+            Backoff::TOO_LARGE,
+        ),
+        (status(500, "etcdserver: request is too large"), Backoff::TOO_LARGE),
+        (status(500, "etcdserver: request timed out"), Backoff::TRANSIENT),
+        (status(403, "no"), Backoff::REFUSED),
+    ] {
+        let tried = Tried::new(std::slice::from_ref(&refusal)).await;
+        let failed = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
+        assert_eq!(failed.verdict(), Verdict::Failed(backoff), "{refusal:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_slow_webhook_is_told_from_a_slow_server_by_a_probe() {
     // A webhook that does not answer in time: the server says so, with words that leave open what was slow.
