@@ -88,7 +88,7 @@ impl Planes {
                 let there = found.is_some_and(|found| found.uid() == uid);
                 Ok(there.then(|| format!("project {project} is there after all")))
             }
-            Proof::Lives { .. } | Proof::SourceGone { .. } => {
+            Proof::Lives { .. } | Proof::SourceGone { .. } | Proof::NotServed { .. } => {
                 Ok(Some("this command does not prove such a thing".to_owned()))
             }
         }

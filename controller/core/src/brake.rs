@@ -68,8 +68,8 @@ impl Brakes {
     /// Whether a delete rests on a plane whose versions went back.
     pub fn is_rewound(&self, delete: &Delete) -> bool {
         let unless = match &delete.brake {
-            Brake::Unless(proof) => Some(proof.as_ref()),
-            _ => None,
+            Brake::Unless(proofs) => proofs.as_slice(),
+            _ => &[],
         };
         let planes = delete.proofs.iter().chain(unless).filter_map(Proof::plane);
         !self.rewound.is_empty()
@@ -273,7 +273,7 @@ mod tests {
             delete(vec![gone(Plane::Cell)], Brake::Applies),
             delete(Vec::new(), Brake::Applies),
         );
-        let unless = delete(Vec::new(), Brake::Unless(Box::new(gone(Plane::Cell))));
+        let unless = delete(Vec::new(), Brake::Unless(vec![gone(Plane::Cell)]));
         let mut brakes = Brakes::default();
         assert!(!brakes.is_rewound(&of_cell));
         assert!(brakes.rewound(&Plane::Cell) && !brakes.rewound(&Plane::Cell));

@@ -151,8 +151,8 @@ pub enum Brake {
     Applies,
     /// It is held while the guard of another kind on the same plane holds: its reason is counted there.
     With(Kind),
-    /// It counts, unless this is proven live: then a user did it, and it is never held.
-    Unless(Box<Proof>),
+    /// It counts, unless one of these is proven live: then a user or operator did it, and it is never held.
+    Unless(Vec<Proof>),
     /// An explicit command, the record of a removed cell, or an owner's own deletion: it does not count.
     Exempt,
 }

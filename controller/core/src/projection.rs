@@ -153,7 +153,7 @@ fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Brake 
             uid: owner.map(|one| one.uid.clone()),
         },
     };
-    Brake::Unless(Box::new(proof))
+    Brake::Unless(vec![proof])
 }
 
 fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> Verdict<'a> {

@@ -240,6 +240,10 @@ impl World {
                 let other = |live: &Object| live.text("/spec/id").is_some_and(|one| !one.is_empty() && one != id);
                 live.is_none_or(other) || self.removed_cells.contains(&(cluster.clone(), id.clone()))
             }
+            Proof::NotServed { cluster, deployment } => {
+                let cluster = self.get(&Plane::Hub, popcell_api::kind::CLUSTER, "", cluster);
+                Proof::is_not_served(cluster, live(deployment))
+            }
             Proof::Server { project, uid } => {
                 let plane = Plane::Project(project.clone());
                 let found = self.get(&plane, NAMESPACE, "", crate::identity::SYSTEM_NAMESPACE);

@@ -16,7 +16,9 @@ const MANY: u32 = 24;
 
 pub(crate) async fn held(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P2, namespace).await?;
-    tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
+    // All of them are asked for: what a user scales down is never held.
+    let replicas = i32::try_from(MANY)?;
+    tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
     copies(&tenant).await?;
     counted(&tenant, MANY as usize).await?;

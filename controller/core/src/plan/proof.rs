@@ -1,6 +1,7 @@
 //! Proofs, and what a live answer says to them.
 
 use popcell_api::kind::Kind;
+use popcell_api::labels;
 
 use super::{Plane, Target};
 use crate::object::{Fields, Object};
@@ -45,6 +46,14 @@ pub enum Proof {
         /// Uid of the kube-system namespace of the cell.
         id: String,
     },
+    /// Live GETs answer that the Karmada Cluster does not carry the city of this WorkloadDeployment of the hub: Karmada has
+    /// taken it out of the cell.
+    NotServed {
+        /// Name of the Cluster.
+        cluster: String,
+        /// The WorkloadDeployment on the hub.
+        deployment: Target,
+    },
     /// A live GET of `kube-system` on the project's API server answers this uid: it is the server that the doomed object's
     /// project is on, so that what it does not have is gone (mode `single`).
     Server {
@@ -68,9 +77,19 @@ impl Proof {
         match self {
             Self::Gone { source, .. } | Self::Lives { source, .. } => Some(&source.plane),
             Self::NoneLeft { plane, .. } => Some(plane),
-            Self::SourceGone { .. } => Some(&Plane::Hub),
+            Self::SourceGone { .. } | Self::NotServed { .. } => Some(&Plane::Hub),
             Self::Server { .. } | Self::ProjectGone { .. } => None,
         }
+    }
+
+    /// Whether what live GETs found proves [`Proof::NotServed`]. A Cluster that is not there may be about to come back, and
+    /// says nothing.
+    pub fn is_not_served(cluster: Option<&Object>, deployment: Option<&Object>) -> bool {
+        let (Some(cluster), Some(deployment)) = (cluster, deployment) else {
+            return false;
+        };
+        let city = deployment.text("/spec/cityCode");
+        city.is_some() && cluster.label(labels::CITY_CODE) != city
     }
 
     /// Whether what a live GET found (`None` = NotFound) proves [`Proof::Gone`].
@@ -88,6 +107,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_cluster_that_carries_another_city_has_lost_what_it_ran_for_one() {
+        let object = |value| serde_json::from_value::<Object>(value).unwrap();
+        let cluster = |labels| object(json!({ "metadata": { "name": "c", "labels": labels } }));
+        let deployment = object(json!({ "metadata": { "name": "web" }, "spec": { "cityCode": "DFW" } }));
+        let dfw = cluster(json!({ "topology.datum.net/city-code": "DFW" }));
+        let ord = cluster(json!({ "topology.datum.net/city-code": "ORD" }));
+        let none = cluster(json!({}));
+        let not_served = |cluster| Proof::is_not_served(cluster, Some(&deployment));
+        assert!(not_served(Some(&ord)) && not_served(Some(&none)));
+        assert!(!not_served(Some(&dfw)) && !not_served(None) && !Proof::is_not_served(Some(&ord), None));
+    }
 
     #[test]
     fn only_the_same_object_that_stays_counts_as_there() {

@@ -201,7 +201,7 @@ fn the_guard_lets_go_what_a_user_did_and_holds_what_the_hub_has_lost() {
     assert_eq!(guard_of(&world), Brake::Applies, "its slot is asked for");
     let source = Target::namespaced(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
     let uid = "wd".to_owned();
-    let unless = |proof| Brake::Unless(Box::new(proof));
+    let unless = |proof| Brake::Unless(vec![proof]);
     let mut scaled = world.clone();
     slots(&mut scaled, 0);
     let lives = Proof::Lives {

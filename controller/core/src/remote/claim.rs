@@ -352,7 +352,7 @@ fn delete(seen: &Observation<'_>, claim: &Object, proof: Proof) -> Action {
         Plane::Cell => found.map(Fields::uid),
         _ => found.and_then(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)),
     };
-    let guard = guarded(seen.name, seen.namespace, seen.deployments, &origin, uid);
+    let guard = guarded((seen.namespace, seen.name), seen.deployments, seen.source, &origin, uid);
     Action::delete(&seen.plane(), kind::RESOURCE_CLAIM, claim, vec![proof], guard)
 }
 

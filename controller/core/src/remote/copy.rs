@@ -248,7 +248,13 @@ fn delete(seen: &Observation<'_>, copy: &Object) -> Plan {
         .into_iter()
         .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
         .map(|one| one.uid.as_str());
-    let guard = guarded(seen.name, seen.namespace, seen.deployments, &Plane::Hub, owner);
+    let guard = guarded(
+        (seen.namespace, seen.name),
+        seen.deployments,
+        seen.source,
+        &Plane::Hub,
+        owner,
+    );
     let delete = Action::delete(&Plane::Hub, kind::INSTANCE, copy, vec![gone], guard);
     done(Some(delete))
 }

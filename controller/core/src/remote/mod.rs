@@ -90,24 +90,38 @@ pub(crate) enum Bond {
 }
 
 /// How the deletion guard takes the delete of what a name has left that nothing stands behind. A user did it where the cell's
-/// WorkloadDeployment lives and asks for fewer, or where the one that it came from, on `origin`, is gone too. What is left is
-/// a cell that has lost what it had.
-fn guarded(name: &str, namespace: &str, deployments: &[&Object], origin: &Plane, uid: Option<&str>) -> Brake {
+/// WorkloadDeployment lives and asks for fewer, or where the one that it came from, on `origin`, is gone too; an operator did
+/// where the cell does not serve its city any more. What is left is a cell that has lost what it had.
+fn guarded(
+    (namespace, name): (&str, &str),
+    deployments: &[&Object],
+    source: Source<'_>,
+    origin: &Plane,
+    uid: Option<&str>,
+) -> Brake {
     let Some(of) = slots::deployment_of(name) else {
         return Brake::Applies;
     };
     let at = |plane: &Plane| Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, namespace, of);
-    let proof = match deployments.iter().find(|one| one.name() == of && !one.deleting()) {
-        Some(living) => Proof::Lives {
-            source: at(&Plane::Cell),
-            uid: living.uid().to_owned(),
+    let mut proofs = vec![
+        match deployments.iter().find(|one| one.name() == of && !one.deleting()) {
+            Some(living) => Proof::Lives {
+                source: at(&Plane::Cell),
+                uid: living.uid().to_owned(),
+            },
+            None => Proof::Gone {
+                source: at(origin),
+                uid: uid.map(str::to_owned),
+            },
         },
-        None => Proof::Gone {
-            source: at(origin),
-            uid: uid.map(str::to_owned),
-        },
-    };
-    Brake::Unless(Box::new(proof))
+    ];
+    if *origin == Plane::Hub {
+        proofs.push(Proof::NotServed {
+            cluster: source.name.to_owned(),
+            deployment: at(origin),
+        });
+    }
+    Brake::Unless(proofs)
 }
 
 /// A plan that says who holds the name.

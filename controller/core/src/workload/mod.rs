@@ -413,7 +413,7 @@ impl<'a> Pass<'a> {
 
     /// The user's own Workload says so, as long as it is there.
     fn by_user(&self) -> Brake {
-        Brake::Unless(Box::new(self.lives()))
+        Brake::Unless(vec![self.lives()])
     }
 
     fn delete(&self, deployment: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {

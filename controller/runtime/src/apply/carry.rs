@@ -222,10 +222,12 @@ impl Applier {
         if self.brakes().passes(plane, kind) {
             return false;
         }
-        if let Brake::Unless(proof) = &delete.brake
-            && self.excuses(proof).await
-        {
-            return false;
+        if let Brake::Unless(proofs) = &delete.brake {
+            for proof in proofs {
+                if self.excuses(proof).await {
+                    return false;
+                }
+            }
         }
         // Without the lock: it decides all keys anew, and deciding takes the ledger.
         self.judge(plane, kind, difference(plane, kind))

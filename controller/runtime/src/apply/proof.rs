@@ -33,6 +33,12 @@ impl fmt::Display for Unproven {
                 kind.kind
             ),
             Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
+            Proof::NotServed { cluster, deployment } => {
+                write!(
+                    f,
+                    "Cluster {cluster} should not serve the city of {deployment}, but {found}"
+                )
+            }
             Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
             Proof::Server { project, uid } => write!(
                 f,
@@ -62,6 +68,12 @@ impl Applier {
                 (!left.is_empty()).then(|| format!("{} are", left.len()))
             }
             Proof::SourceGone { cluster, id } => self.source_not_gone(cluster, id).await?,
+            Proof::NotServed { cluster, deployment } => {
+                let cluster = self.read(&Target::cluster(&Plane::Hub, CLUSTER, cluster)).await?;
+                let deployment = self.read(deployment).await?;
+                let holds = Proof::is_not_served(cluster.as_ref(), deployment.as_ref());
+                (!holds).then(|| "it may".to_owned())
+            }
             Proof::Server { project, uid } => {
                 let plane = Plane::Project(project.clone());
                 let system = Target::cluster(&plane, NAMESPACE, identity::SYSTEM_NAMESPACE);

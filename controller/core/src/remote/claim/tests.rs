@@ -188,7 +188,14 @@ fn d1_c67_a_claim_of_nothing_is_deleted_by_level_with_proof() {
     // The WorkloadDeployment lives and asks for fewer: a user scaled it down.
     let source = Target::namespaced(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
     let uid = deployment(0).uid().to_owned();
-    assert_eq!(delete.brake, Brake::Unless(Box::new(Proof::Lives { source, uid })));
+    let not_served = || Proof::NotServed {
+        cluster: DFW.name.to_owned(),
+        deployment: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"),
+    };
+    assert_eq!(
+        delete.brake,
+        Brake::Unless(vec![Proof::Lives { source, uid }, not_served()])
+    );
     // Gone from the cell, it has to be gone from the hub too; in single-cluster mode the cell is where it was made.
     let mut lost = world.clone();
     lost.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
@@ -196,10 +203,8 @@ fn d1_c67_a_claim_of_nothing_is_deleted_by_level_with_proof() {
         panic!("no delete");
     };
     let source = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
-    assert_eq!(
-        of_lost.brake,
-        Brake::Unless(Box::new(Proof::Gone { source, uid: None }))
-    );
+    let gone = Proof::Gone { source, uid: None };
+    assert_eq!(of_lost.brake, Brake::Unless(vec![gone, not_served()]));
     // One of that name that came meanwhile keeps it.
     let mut anew = world.clone();
     anew.put(&Plane::Cell, kind::INSTANCE, instance(&["Quota"]));

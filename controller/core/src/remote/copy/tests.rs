@@ -330,12 +330,12 @@ fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
         match &delete.brake {
             // A user scaled it down.
             Brake::Unless(proof) if plane == Plane::Cell => {
-                assert!(matches!(proof.as_ref(), Proof::Lives { source: found, .. } if found == &source));
+                assert!(matches!(&proof[0], Proof::Lives { source: found, .. } if found == &source));
             }
             // A user deleted it, if it is gone from the hub too.
             Brake::Unless(proof) => {
                 assert!(
-                    matches!(proof.as_ref(), Proof::Gone { source: found, .. } if found == &source),
+                    matches!(&proof[0], Proof::Gone { source: found, .. } if found == &source),
                     "{what}"
                 );
             }

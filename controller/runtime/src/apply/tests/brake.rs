@@ -108,10 +108,10 @@ fn held_by_all() -> impl Fn(&Plane, Kind) -> Difference + Send + Sync {
 
 /// Whether the WorkloadDeployment in the project of which a hub object is made is gone.
 fn by_user() -> Brake {
-    Brake::Unless(Box::new(Proof::Gone {
+    Brake::Unless(vec![Proof::Gone {
         source: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "source"),
         uid: Some("s".to_owned()),
-    }))
+    }])
 }
 
 #[tokio::test]
@@ -188,4 +188,37 @@ async fn nothing_that_rests_on_a_server_that_went_back_is_deleted_until_it_is_re
         tried.server.asked(),
         [format!("DELETE {ALL}/b"), format!("DELETE {ALL}/a")]
     );
+}
+
+#[tokio::test]
+async fn what_karmada_takes_out_of_a_cell_that_lost_its_city_is_an_operators_deed() {
+    let source = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "source");
+    let by_operator = Brake::Unless(vec![
+        Proof::Gone {
+            source: source.clone(),
+            uid: None,
+        },
+        Proof::NotServed {
+            cluster: "dfw-01".to_owned(),
+            deployment: source,
+        },
+    ]);
+    let mut lives = stored("source", "s");
+    lives["spec"]["cityCode"] = json!("DFW");
+    for (city, done) in [("ORD", Done::Written), ("DFW", Done::Held)] {
+        let cluster = json!({ "metadata": { "name": "dfw-01", "labels": { "topology.datum.net/city-code": city } } });
+        let tried = Tried::new(&[
+            (200, lives.clone()),
+            (200, cluster),
+            (200, lives.clone()),
+            (200, json!({})),
+        ])
+        .await;
+        let doomed = plan(vec![delete("a", Vec::new(), by_operator.clone())]);
+        assert_eq!(
+            tried.applier.carry_out(&doomed, &held_by_all()).await,
+            Ok(done),
+            "{city}"
+        );
+    }
 }
