@@ -166,7 +166,7 @@ fn denial(instance: &Object, claim: &Object, said: &str) -> String {
 
 fn foreign(claim: &Object) -> String {
     let (namespace, name) = (claim.namespace(), claim.name());
-    match claim::maker(claim) {
+    match claim::maker(&claim.metadata) {
         Some(maker) => format!("ResourceClaim {namespace}/{name} belongs to another owner ({maker}) and is kept"),
         None => format!("ResourceClaim {namespace}/{name} belongs to another owner and is kept"),
     }

@@ -279,7 +279,7 @@ fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
     match bond {
         Bond::Foreign if lives => {
             let mut plan = foreign(seen.target(claim));
-            plan.notes.extend(maker(claim).map(Note::Maker));
+            plan.notes.extend(maker(&claim.metadata).map(Note::Maker));
             return plan;
         }
         Bond::Foreign => return Plan::default(),

@@ -50,6 +50,8 @@ impl Heard {
 
     pub(super) fn note(&mut self, action: &Action, written: &Result<(), ApplyError>) {
         match written {
+            // That a status is accepted says nothing of the object itself.
+            Ok(()) if matches!(action, Action::Patch(patch) if patch.status) => {}
             Ok(()) => self.accepted.push(Spot::at(action.target(), action.verb())),
             // What was not tried is rejected in the words that another one heard.
             Err(error) => self.rejections.extend(error.rejected().map(|failed| {

@@ -38,7 +38,7 @@ use crate::world::World;
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.
-type Refusal = (&'static str, String);
+pub type Refusal = (&'static str, String);
 
 /// What a project answered that was asked for its claims, or how soon it is to be asked again.
 pub type Asked = Result<Answer, Duration>;

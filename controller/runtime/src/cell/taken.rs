@@ -1,5 +1,5 @@
 //! Names of claims that others hold. The watch on claims brings those of this cell only, so it does not bring when a name
-//! is free again.
+//! is free again; and objects are kept without what says who wrote them.
 //!
 //! Invariants: a name is watched while it is held, by itself and by its metadata only; no more than [`AT_ONCE`] are, and
 //! the rest wait for the next look at them ([`popcell_core::remote::HELD_BY_OTHERS`]).
@@ -14,12 +14,14 @@ use kube::Api;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
+use popcell_api::conditions::reasons;
 use popcell_core::plan::{Plane, Target};
+use popcell_core::remote::claim;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use super::{Cell, lock};
+use super::{Cell, Refusal, lock};
 use crate::queue::Key;
 use crate::world::World;
 
@@ -41,6 +43,8 @@ pub struct Taken {
 struct Name {
     target: Target,
     watched: bool,
+    /// Who made the claim.
+    maker: Option<String>,
 }
 
 impl Taken {
@@ -55,12 +59,32 @@ impl Taken {
                 let name = Name {
                     target: target.clone(),
                     watched: false,
+                    maker: None,
                 };
                 names.insert(key.clone(), name);
                 self.changed.notify_one();
             }
             Some(_) => {}
         }
+    }
+
+    /// What the Instance of a key is told of the claim in its way; `seen`: who made it, as far as a pass has seen.
+    pub fn told(&self, key: &Key, target: &Target, seen: Option<&str>) -> Refusal {
+        let names = lock(&self.names);
+        let maker = names.get(key).and_then(|name| name.maker.as_deref()).or(seen);
+        let maker = maker.map(|maker| format!(" ({maker})")).unwrap_or_default();
+        let message = format!("{target} is held by another owner{maker}: delete it, or rename the Workload");
+        (reasons::QUOTA_MISCONFIGURED, message)
+    }
+
+    /// It is known who made the claim in the way of a key; whether that is new.
+    fn made(&self, key: &Key, maker: Option<String>) -> bool {
+        let mut names = lock(&self.names);
+        let Some(name) = names.get_mut(key).filter(|name| name.maker != maker) else {
+            return false;
+        };
+        name.maker = maker;
+        true
     }
 
     /// A project that is left is not watched any more.
@@ -125,7 +149,13 @@ async fn until_free(cell: &Cell, world: &World, key: &Key, target: &Target) {
         };
         match event {
             Ok(Event::Init) => found = false,
-            Ok(Event::InitApply(_) | Event::Apply(_)) => found = true,
+            Ok(Event::InitApply(claim) | Event::Apply(claim)) => {
+                found = true;
+                if cell.taken.made(key, claim::maker(&claim.metadata)) {
+                    let told = cell.taken.told(key, target, None);
+                    cell.refused(&key.namespace, &key.name, Some(told));
+                }
+            }
             Ok(Event::InitDone) if found => {}
             Ok(Event::InitDone | Event::Delete(_)) => return,
             Err(error) => debug!(%target, %error, "the name of a claim is not watched now"),

@@ -107,7 +107,9 @@ impl Waiting {
                 lines.within.remove(who);
             }
             drop(lines);
-            all.into_iter().for_each(|(reconciler, key)| self.wake(reconciler, key));
+            for (reconciler, key) in all {
+                self.wake(reconciler, key);
+            }
         }
     }
 

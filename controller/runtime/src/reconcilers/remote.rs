@@ -81,8 +81,11 @@ impl Reconciler for Remote {
 
     fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
         if let Plane::Project(_) = &key.plane {
-            self.cell.refused(&key.namespace, &key.name, claimed::foreign(plan));
-            self.cell.taken.set(key, claimed::held(plan));
+            // Such a claim does not carry our label, so only the pass that was refused its name has seen it.
+            let held = claimed::held(plan);
+            self.cell.taken.set(key, held);
+            let told = held.map(|target| self.cell.taken.told(key, target, claimed::maker(plan)));
+            self.cell.refused(&key.namespace, &key.name, told);
         }
     }
 

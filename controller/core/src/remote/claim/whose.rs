@@ -1,6 +1,6 @@
 //! Whose a claim is that carries none of our stamps.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use popcell_api::quota as api;
 use popcell_api::{annotations, labels};
 
@@ -25,17 +25,20 @@ pub(super) fn is_granted_for(seen: &Observation<'_>, claim: &Object) -> bool {
 }
 
 /// Who made a claim, for people, as far as its metadata says: no object says which user made it. `None` where nothing does.
-pub fn maker(claim: &Object) -> Option<String> {
+/// Only what was read with its `managedFields` tells which program wrote it.
+pub fn maker(metadata: &ObjectMeta) -> Option<String> {
     let mut known: Vec<String> = Vec::new();
-    let label = |key| claim.label(key).filter(|value: &&str| !value.is_empty());
-    let uid = claim
-        .annotation(annotations::SOURCE_UID)
-        .map(|uid| format!(" of uid {uid}"));
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).filter(|value| !value.is_empty());
+    let uid = metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotations::SOURCE_UID));
+    let uid = uid.map(|uid| format!(" of uid {uid}"));
     known.extend(label(labels::SOURCE_CLUSTER).map(|source| format!("cell {source}{}", uid.unwrap_or_default())));
     known.extend(label(MANAGED_BY).map(|manager| format!("managed by {manager}")));
-    let owner = claim.metadata.owner_references.iter().flatten().next();
+    let owner = metadata.owner_references.iter().flatten().next();
     known.extend(owner.map(|owner| format!("owned by {} {}", owner.kind, owner.name)));
-    let writer = claim.metadata.managed_fields.iter().flatten();
+    let writer = metadata.managed_fields.iter().flatten();
     let writer = writer
         .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
         .filter(|entry| entry.manager.is_some())
@@ -58,15 +61,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::object;
 
     fn made(metadata: Value) -> Option<String> {
-        let mut whole = json!({ "metadata": { "name": "instance-web-0", "namespace": "default" } });
-        whole["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .extend(metadata.as_object().cloned().unwrap());
-        maker(&object(whole))
+        maker(&serde_json::from_value(metadata).unwrap())
     }
 
     #[test]

@@ -180,25 +180,18 @@ pub(super) fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
     Some((reason, chain(error)))
 }
 
-/// What an Instance is told of a claim whose name another owner holds. Such a claim does not carry our label, so only the
-/// pass that was refused its name has seen it.
-pub(super) fn foreign(plan: &Plan) -> Option<(&'static str, String)> {
-    let target = held(plan)?;
-    let maker = plan.notes.iter().find_map(|note| match note {
-        Note::Maker(maker) => Some(format!(" ({maker})")),
-        _ => None,
-    });
-    let message = format!(
-        "{target} is held by another owner{}: delete it, or rename the Workload",
-        maker.unwrap_or_default()
-    );
-    Some((reasons::QUOTA_MISCONFIGURED, message))
-}
-
 /// The claim of another owner that holds the name of ours.
 pub(super) fn held(plan: &Plan) -> Option<&Target> {
     plan.notes.iter().find_map(|note| match note {
         Note::Foreign(target) if target.kind == kind::RESOURCE_CLAIM => Some(target),
+        _ => None,
+    })
+}
+
+/// Who made it, as far as it was seen.
+pub(super) fn maker(plan: &Plan) -> Option<&str> {
+    plan.notes.iter().find_map(|note| match note {
+        Note::Maker(maker) => Some(maker.as_str()),
         _ => None,
     })
 }

@@ -14,7 +14,8 @@ const CLAIMS: &str = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resou
 /// A claim of somebody else, as its metadata.
 fn held() -> Value {
     json!({ "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": { "name": "instance-web-0",
-        "namespace": "default", "uid": "theirs", "resourceVersion": "7" } })
+        "namespace": "default", "uid": "theirs", "resourceVersion": "7", "managedFields": [{ "manager": "kubectl-create",
+        "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z" }] } })
 }
 
 /// A cell whose project lists this of the name, and brings one event of it.
@@ -59,6 +60,10 @@ async fn a_name_that_is_free_again_is_noticed_by_watch() {
         };
         let (_, ()) = tokio::join!(watched, set);
         assert_eq!(told.depth("remote"), usize::from(woken), "{listed:?}, {event:?}");
+        // Who wrote it is known by the watch only.
+        let told = cell.refusal("ns-1", "web-0").map(|(_, message)| message);
+        let named = told.is_some_and(|told| told.contains("(written by kubectl-create at 2026-01-01T00:00:00Z)"));
+        assert_eq!(named, !listed.is_empty());
         let asked = asked.lock().unwrap().clone();
         assert!(asked[0].starts_with(&format!("GET {CLAIMS}?")), "{asked:?}");
     }

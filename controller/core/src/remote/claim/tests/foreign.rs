@@ -132,7 +132,8 @@ fn a_grant_that_lost_its_stamps_is_ours_by_name_namespace_consumer_and_amounts()
 
 #[test]
 fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names_it() {
-    let changes: [(&str, fn(&mut Object)); 7] = [
+    type Change = fn(&mut Object);
+    let changes: [(&str, Change); 7] = [
         ("not granted", |claim| claim.data["status"] = json!(null)),
         ("denied", |claim| {
             claim.data["status"]["conditions"][0]["status"] = json!("False")
@@ -156,14 +157,15 @@ fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names
     for (what, change) in changes {
         let mut world = bare(change);
         world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |claim| {
-            claim.metadata.managed_fields = serde_json::from_value(json!([{ "manager": "kubectl-create" }])).unwrap();
+            let labels = claim.metadata.labels.get_or_insert_default();
+            labels.insert("app.kubernetes.io/managed-by".to_owned(), "Helm".to_owned());
         });
         let plan = pass(&world);
         let [Note::Foreign(target), Note::Maker(maker)] = plan.notes.as_slice() else {
             panic!("{what}: {plan:?}");
         };
         assert_eq!(target.name, "instance-web-0");
-        assert!(plan.is_quiet() && maker.contains("kubectl-create"), "{what}: {maker}");
+        assert!(plan.is_quiet() && maker.contains("Helm"), "{what}: {maker}");
         see(&world, |seen| {
             assert!(matches!(quota(seen, None, None), Quota::Foreign(_)), "{what}")
         });
