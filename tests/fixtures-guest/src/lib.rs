@@ -95,6 +95,13 @@ impl Guest for Misbehaving {
             "lie-karmada" => add("/metadata/annotations/work.karmada.io~1name", "\"x\"".into()),
             "lie-name" => add("/metadata/name", "\"x\"".into()),
             "lie-json" => add("/spec", "{".into()),
+            "lie-inserts" => {
+                let insert = PathValue {
+                    path: "/spec/list/0".into(),
+                    value: b"1".to_vec(),
+                };
+                Change::Patch(vec![PatchOp::Add(insert); 10_000])
+            }
             _ => Change::Unchanged,
         })
     }

@@ -63,10 +63,7 @@ fn have_one_order(a: Raw<'_>, b: Raw<'_>) -> Option<bool> {
     // The keys alone first: each value is compared once, since a second time at every level would be a power of the depth.
     let (mut one, mut other) = (a.children(), b.children());
     let (mut before, mut rises) = (None, true);
-    loop {
-        let (Some(x), Some(y)) = (one.next(), other.next()) else {
-            break;
-        };
+    while let (Some(x), Some(y)) = (one.next(), other.next()) {
         if x.is_escaped() || y.is_escaped() || x.inner_bytes() != y.inner_bytes() {
             return None;
         }

@@ -65,15 +65,19 @@ impl Map {
         self.count
     }
 
-    /// The field after so many places, whether it is there or was removed; `None` beyond the last place.
-    pub(super) fn place(&self, position: usize) -> Option<Option<(&str, &Json)>> {
+    /// How many places for fields there are, those of removed ones included.
+    pub(super) fn places(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// The field in a place; `None` where it was removed.
+    pub(super) fn place(&self, position: usize) -> Option<(&str, &Json)> {
         let (key, value) = self.fields.get(position)?;
-        let is_there = !self.is_removed(position);
-        Some(is_there.then(|| (key.as_str(), value)))
+        (!self.is_removed(position)).then(|| (key.as_str(), value))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        (0..self.fields.len()).filter_map(|position| self.place(position).flatten())
+        (0..self.places()).filter_map(|position| self.place(position))
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Json> {
@@ -107,15 +111,13 @@ impl Map {
     pub(super) fn remove(&mut self, key: &str) -> Option<Json> {
         let position = self.find(key)?;
         self.mark_removed(position);
-        self.fields
-            .get_mut(position)
-            .map(|(_, value)| std::mem::replace(value, Json::null()))
+        self.fields.get_mut(position).map(|(_, value)| std::mem::take(value))
     }
 
     /// Removes the fields for which `keep` says no.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&str, &Json) -> bool) {
         for position in 0..self.fields.len() {
-            let drops = matches!(self.place(position), Some(Some((key, value))) if !keep(key, value));
+            let drops = matches!(self.place(position), Some((key, value)) if !keep(key, value));
             if drops {
                 self.mark_removed(position);
                 if let Some((_, value)) = self.fields.get_mut(position) {

@@ -84,14 +84,15 @@ impl<'a> Iterator for Fields<'a> {
     type Item = (&'a str, &'a Json);
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let place = self.map.place(self.at)?;
+        while self.at < self.map.places() {
+            let field = self.map.place(self.at);
             self.at += 1;
-            if let Some(field) = place {
+            if field.is_some() {
                 self.left = self.left.saturating_sub(1);
-                return Some(field);
+                return field;
             }
         }
+        None
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

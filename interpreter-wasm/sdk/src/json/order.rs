@@ -33,8 +33,8 @@ impl Marked {
         (self.0 >> 32) as u32
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is a position of 32 bits")]
     pub(super) fn position(self) -> usize {
-        // The lower half is the position.
         (self.0 & u64::from(u32::MAX)) as usize
     }
 }

@@ -72,7 +72,7 @@ mod tests {
         let mut work = Work::new(0, over);
         assert_eq!(work.pay(LOOK), Ok(()));
         assert_eq!(work.pay(1), Err(Exhausted::Deadline));
-        let later = Instant::now().checked_add(Duration::from_secs(60));
+        let later = Instant::now().checked_add(Duration::from_mins(1));
         let mut work = Work::new(0, later);
         assert_eq!(work.pay(LOOK), Ok(()));
         assert_eq!(work.pay(1), Ok(()));

@@ -1,6 +1,6 @@
 //! Single calls: honest ones, crashes, limits and lies.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use popcell_engine::{Call, Cause, Settings};
 use popcell_protocol::{Answer, Operation, PatchOp, StatusItem};
@@ -226,6 +226,26 @@ fn f19_lies_are_refused_with_their_place() {
         );
         assert!(message.contains(text), "{lie}: {message} does not say {text}");
     }
+}
+
+#[test]
+fn a_patch_that_takes_too_much_work_ends_within_the_call_timeout() {
+    let settings = settings();
+    let module = module(&settings);
+    let list = format!(r#","spec":{{"list":[0{}]}}}}"#, ",0".repeat(699_999));
+    let mut object = String::from_utf8(object("lie-inserts")).unwrap();
+    object.truncate(object.len() - 1);
+    object.push_str(&list);
+    let kind = kind(KIND);
+    let call = Call {
+        observed: Some(b"{}"),
+        ..Call::new(Retain, &kind, object.as_bytes())
+    };
+    let started = Instant::now();
+    let error = module.call(&call, Duration::from_secs(30)).unwrap_err();
+    assert!(started.elapsed() < settings.call_timeout, "{:?}", started.elapsed());
+    assert_eq!(error.label(), "refused-answer", "{error}");
+    assert!(error.to_string().contains("too much work"), "{error}");
 }
 
 #[test]
