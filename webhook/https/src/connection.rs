@@ -44,6 +44,28 @@ pub(crate) struct Shared {
     pub(crate) status: Arc<ListenerStatus>,
 }
 
+/// Waits for the first byte, where nothing else is computed; false when it does not come. Every client speaks first.
+pub(crate) async fn speaks(shared: &Shared, stream: &TcpStream, peer: &Peer) -> bool {
+    let (limit, late) = match shared.tls {
+        Some(_) => (shared.limits.handshake, &shared.status.handshake_errors),
+        None => (shared.limits.first_request, &shared.status.silent),
+    };
+    let mut phase = peer.phase.clone();
+    let mut first = [0; 1];
+    let spoken = tokio::select! {
+        spoken = timeout(limit, stream.peek(&mut first)) => spoken,
+        () = reached(&mut phase, Phase::Stopping) => return false,
+        () = peer.occupant.cut.cancelled() => return false,
+    };
+    if let Ok(size) = spoken {
+        peer.occupant.advanced();
+        size.is_ok_and(|size| size > 0)
+    } else {
+        late.fetch_add(1, Relaxed);
+        false
+    }
+}
+
 /// Serves one accepted socket until either side ends it.
 pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer) {
     // Without it Nagle's algorithm and delayed acknowledgements add 40 ms to an answer of two segments.

@@ -35,11 +35,6 @@ const SWEEP: Duration = Duration::from_millis(500);
 const BACKLOG: u32 = 4096;
 /// Between two looks whether another connection may begin.
 const LOOK: Duration = Duration::from_millis(5);
-/// A new connection has at least so long for its handshake, and then for its first request.
-const START: Duration = Duration::from_millis(500);
-/// Without TLS there is nothing to compute first.
-const START_PLAIN: Duration = Duration::from_millis(50);
-
 /// Why a listener cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -167,8 +162,7 @@ impl Listener {
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
-        let start = if tls.is_some() { START } else { START_PLAIN };
-        let occupants = Arc::new(Occupants::new(&limits, start, Arc::clone(&status)));
+        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
 
         let room = Arc::new(Room::new(&limits, Arc::clone(&occupants), Arc::clone(&status)));
         let shared = Arc::new(Shared {
@@ -282,8 +276,13 @@ impl Accepting {
         let open = Open::enter(status);
         let seat = self.threads.as_ref().and_then(Threads::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
-        self.tasks.spawn_on(
-            async move {
+        let tasks = self.tasks.clone();
+        self.tasks.spawn(async move {
+            if !connection::speaks(&shared, &stream, &peer).await {
+                occupants.leave(&occupant);
+                return drop((open, seat));
+            }
+            let serving = async move {
                 match moved(stream) {
                     Ok(stream) => connection::serve(shared, stream, peer).await,
                     Err(error) => {
@@ -293,9 +292,9 @@ impl Accepting {
                 }
                 occupants.leave(&occupant);
                 drop((open, seat));
-            },
-            &runtime,
-        );
+            };
+            tasks.spawn_on(serving, &runtime);
+        });
     }
 
     fn refuse(&self, peer: SocketAddr, full: Full) {

@@ -10,7 +10,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What a client has kept waiting for less than this is never taken from it.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
+/// A new connection has so long for its first byte, before another may take its place.
+pub(crate) const SILENCE: Duration = Duration::from_millis(200);
+/// And so long for each of the next steps, handshake and first request: on a busy machine it is the server that is late.
+pub(crate) const START: Duration = Duration::from_secs(2);
 /// Bodies and answers up to this size are small.
 pub(crate) const SMALL: usize = 64 * 1024;
 
@@ -48,6 +52,8 @@ struct Work {
     /// Requests whose head has arrived and whose answer is not made yet.
     active: usize,
     requests: u64,
+    /// Whether a byte has come.
+    spoken: bool,
     /// Its last step: the beginning, the end of the handshake, the end of the last request.
     step: Instant,
     waiting: Vec<Waiting>,
@@ -95,6 +101,7 @@ impl Occupant {
             work: Mutex::new(Work {
                 active: 0,
                 requests: 0,
+                spoken: false,
                 step: opened,
                 waiting: Vec::new(),
                 next: 0,
@@ -107,9 +114,11 @@ impl Occupant {
         self.work().active == 0
     }
 
-    /// It has come a step further without a request.
+    /// It has come a step further without a request: to its first byte, to the end of its handshake.
     pub(crate) fn advanced(&self) {
-        self.work().step = Instant::now();
+        let mut work = self.work();
+        work.spoken = true;
+        work.step = Instant::now();
     }
 
     /// Whether it has never asked for anything.
@@ -137,8 +146,8 @@ impl Occupant {
         work.step = Instant::now();
     }
 
-    /// `None` for a connection that is being served, and for one that has begun less than `start` ago.
-    pub(crate) fn standing(&self, now: Instant, start: Duration) -> Option<Standing> {
+    /// `None` for a connection that is being served, and for one that still has time for its next step.
+    pub(crate) fn standing(&self, now: Instant) -> Option<Standing> {
         let work = self.work();
         if work.active > 0 || !work.waiting.is_empty() {
             let since = work.waiting.iter().map(|waiting| waiting.since).min()?;
@@ -147,7 +156,8 @@ impl Occupant {
         if work.requests > 0 {
             return Some(Standing::Idle(work.step));
         }
-        (now.saturating_duration_since(work.step) >= start).then_some(Standing::Fresh(work.step))
+        let time = if work.spoken { START } else { SILENCE };
+        (now.saturating_duration_since(work.step) >= time).then_some(Standing::Fresh(work.step))
     }
 
     /// Bytes kept waiting in bodies and answers of this size, times how long, in byte-milliseconds: 0 while its client does
@@ -162,6 +172,11 @@ impl Occupant {
         (late.sum(), of_size().map(|waiting| waiting.bytes).sum())
     }
 
+    /// Whether any bytes wait for its client.
+    pub(crate) fn holds(&self) -> bool {
+        !self.work().waiting.is_empty()
+    }
+
     /// Whether an answer has been waiting for its client for longer than `limit`.
     pub(crate) fn unread(&self, now: Instant, limit: Duration) -> bool {
         let work = self.work();
@@ -171,7 +186,7 @@ impl Occupant {
 
     /// Whether it has asked before, and for nothing since so long.
     pub(crate) fn quiet(&self, now: Instant, limit: Duration) -> bool {
-        matches!(self.standing(now, limit), Some(Standing::Idle(since)) if now.saturating_duration_since(since) >= limit)
+        matches!(self.standing(now), Some(Standing::Idle(since)) if now.saturating_duration_since(since) >= limit)
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -240,8 +255,6 @@ mod tests {
 
     use super::*;
 
-    const START: Duration = Duration::from_secs(1);
-
     fn occupant() -> Arc<Occupant> {
         Arc::new(Occupant::new(0, Ipv4Addr::LOCALHOST.into()))
     }
@@ -250,19 +263,22 @@ mod tests {
     async fn who_is_served_is_never_dispensable_and_who_keeps_others_waiting_is() {
         let one = occupant();
         let opened = Instant::now();
-        assert_eq!(one.standing(opened, START), None, "it has only begun");
-        advance(START).await;
-        assert_eq!(one.standing(Instant::now(), START), Some(Standing::Fresh(opened)));
+        assert_eq!(one.standing(opened), None, "it has only begun");
+        advance(SILENCE).await;
+        assert_eq!(one.standing(Instant::now()), Some(Standing::Fresh(opened)));
         one.advanced();
-        assert_eq!(one.standing(Instant::now(), START), None, "a step gives it time again");
+        advance(SILENCE).await;
+        assert_eq!(one.standing(Instant::now()), None, "a step gives it time again");
+        advance(START).await;
+        assert!(one.standing(Instant::now()).is_some());
         one.asked();
-        assert_eq!(one.standing(Instant::now(), START), None, "its answer is being made");
+        assert_eq!(one.standing(Instant::now()), None, "its answer is being made");
         let began = Instant::now();
         let upload = Wait::begin(&one, Part::Upload, 1000);
-        assert_eq!(one.standing(Instant::now(), START), None, "it has only begun");
+        assert_eq!(one.standing(Instant::now()), None, "it has only begun");
         advance(PATIENCE).await;
-        assert_eq!(one.standing(Instant::now(), START), Some(Standing::Stalled(began)));
-        assert_eq!(one.weight(Size::Small, Instant::now()), (250_000, 1000));
+        assert_eq!(one.standing(Instant::now()), Some(Standing::Stalled(began)));
+        assert_eq!(one.weight(Size::Small, Instant::now()), (500_000, 1000));
         upload.forgive(PATIENCE);
         assert_eq!(
             one.weight(Size::Small, Instant::now()),
@@ -272,7 +288,7 @@ mod tests {
         drop(upload);
         one.answered();
         let quiet = Instant::now();
-        assert_eq!(one.standing(quiet, START), Some(Standing::Idle(quiet)));
+        assert_eq!(one.standing(quiet), Some(Standing::Idle(quiet)));
         assert!(
             Standing::Fresh(quiet) < Standing::Idle(opened),
             "who has asked before stays longer"

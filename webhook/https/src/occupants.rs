@@ -20,8 +20,6 @@ const BEGINNERS: usize = 256;
 pub(crate) struct Occupants {
     most: usize,
     most_of_one: usize,
-    /// A new connection has at least so long for its next step.
-    start: Duration,
     status: Arc<ListenerStatus>,
     open: Mutex<Open>,
 }
@@ -31,6 +29,8 @@ struct Open {
     next: u64,
     all: BTreeMap<u64, Arc<Occupant>>,
     by_address: HashMap<IpAddr, usize>,
+    /// Told to end for the bytes that they hold, which they do not let go at once.
+    ending: Vec<Arc<Occupant>>,
 }
 
 /// Which limit a connection would exceed.
@@ -43,11 +43,10 @@ pub(crate) enum Full {
 }
 
 impl Occupants {
-    pub(crate) fn new(limits: &Limits, start: Duration, status: Arc<ListenerStatus>) -> Self {
+    pub(crate) fn new(limits: &Limits, status: Arc<ListenerStatus>) -> Self {
         Self {
             most: limits.connections,
             most_of_one: limits.connections_per_peer,
-            start,
             status,
             open: Mutex::default(),
         }
@@ -68,7 +67,7 @@ impl Occupants {
         };
         let crowd = crowd.ok_or(full)?;
         let of_crowd = open.all.values().filter(|one| one.address == crowd);
-        let ranked = of_crowd.filter_map(|one| Some((one.standing(now, self.start)?, one)));
+        let ranked = of_crowd.filter_map(|one| Some((one.standing(now)?, one)));
         let victim = ranked
             .min_by_key(|(standing, _)| *standing)
             .map(|(_, one)| Arc::clone(one));
@@ -91,7 +90,7 @@ impl Occupants {
         if new.clone().count() < BEGINNERS.min(self.most - self.most / 4) {
             return true;
         }
-        let idlers = new.filter_map(|one| match one.standing(now, self.start) {
+        let idlers = new.filter_map(|one| match one.standing(now) {
             Some(standing @ Standing::Fresh(_)) => Some((standing, one)),
             _ => None,
         });
@@ -110,13 +109,15 @@ impl Occupants {
         let weights = open.all.values().map(|one| (one.weight(size, now), Arc::clone(one)));
         let mut heavy: Vec<_> = weights.filter(|((weight, _), _)| *weight > 0).collect();
         heavy.sort_unstable_by_key(|((weight, _), _)| std::cmp::Reverse(*weight));
-        let mut freed = 0_usize;
+        open.ending.retain(|one| one.holds());
+        let mut freed: usize = open.ending.iter().map(|one| one.weight(size, now).1).sum();
         for ((_, held), one) in heavy {
             if freed >= bytes {
                 return;
             }
             freed = freed.saturating_add(held);
             self.end(&mut open, &one);
+            open.ending.push(one);
         }
     }
 
@@ -189,9 +190,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::occupant::{PATIENCE, Part, Wait};
-
-    const START: Duration = Duration::from_millis(500);
+    use crate::occupant::{PATIENCE, Part, START, Wait};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -205,7 +204,7 @@ mod tests {
             connections_per_peer,
             ..Limits::default()
         };
-        Occupants::new(&limits, START, Arc::default())
+        Occupants::new(&limits, Arc::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -270,11 +269,14 @@ mod tests {
         let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         served.asked();
         let _light = Wait::begin(&light, Part::Upload, 1000);
-        let _heavy = Wait::begin(&heavy, Part::Answer, 2000);
+        let held = Wait::begin(&heavy, Part::Answer, 2000);
         advance(PATIENCE).await;
         let _young = Wait::begin(&young, Part::Answer, 60_000);
         all.free(Size::Small, 1500);
         assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
+        all.free(Size::Small, 1500);
+        assert!(!light.cut.is_cancelled(), "enough is on its way");
+        drop(held);
         all.free(Size::Small, 1500);
         assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
     }

@@ -205,7 +205,7 @@ mod tests {
             ..Limits::default()
         };
         let status = Arc::new(ListenerStatus::default());
-        let occupants = Arc::new(Occupants::new(&limits, PATIENCE, Arc::clone(&status)));
+        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
         (Arc::new(Room::new(&limits, Arc::clone(&occupants), status)), occupants)
     }
 

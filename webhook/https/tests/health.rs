@@ -143,7 +143,7 @@ async fn kept_alive_silent_and_unread_connections_fail_no_probe() {
         drop(stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"));
     }
     // What has just been asked for is never taken away; a probe has a second.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_millis(600));
     probe();
 }
 

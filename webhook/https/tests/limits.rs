@@ -192,7 +192,7 @@ async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() 
             silent.push(stream);
         }
         // They have had their time.
-        tokio::time::sleep(Duration::from_millis(600)).await;
+        tokio::time::sleep(Duration::from_millis(2100)).await;
         let mut other = client.http1().await;
         assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
         assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
@@ -239,7 +239,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     })
     .await;
     // Now it is in the way of others, and has been for long.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
     let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
     assert_eq!(text(response).await, "1000");
     assert_eq!(running.status.evicted.load(Relaxed), 0);
@@ -263,7 +263,7 @@ async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_a
     let mut sender = client.http1().await;
     let kept = tokio::spawn(async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await });
     eventually("it is held", async || running.status.held.load(Relaxed) >= 1_000_000).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
     let large = async || send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
     assert_eq!(large().await.status(), 429);
     let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;

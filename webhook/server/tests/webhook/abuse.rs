@@ -28,7 +28,7 @@ const MEMORY: u64 = 512 * 1024 * 1024;
 /// The correct caller waits so long for each answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// After an end that was not the abuser's will.
-const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// So large is a test, and so long.
 #[derive(Clone, Copy)]
