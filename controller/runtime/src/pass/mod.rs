@@ -200,7 +200,7 @@ impl Runner {
     async fn show(&self, key: &Key, live: &Live, heard: &Heard) {
         let name = self.reconciler.name();
         let is_new = self.world.rejections.put(name, key, &heard.rejections);
-        if !is_new && heard.shown {
+        if !is_new && (heard.shown || self.world.rejections.is_unshown(name, key)) {
             return;
         }
         let sight = Sight::new(&self.world, live);
@@ -209,6 +209,9 @@ impl Runner {
         };
         if let Err(error) = self.world.applier.report(&plan).await {
             debug!(%error, "what was rejected is not shown yet");
+            if error.rejected().is_some() {
+                self.world.rejections.unshown(name, key);
+            }
         }
     }
 

@@ -13,7 +13,18 @@ use crate::queue::Key;
 /// Servers may word one refusal in another way each time: that is shown, and written, once in this time at most.
 const REWORDED: Duration = Duration::from_mins(1);
 
-type Known = HashMap<(&'static str, Key), (Vec<Rejection>, Instant)>;
+/// A status that is rejected too is written again after this time, or when something else is rejected.
+const UNSHOWN: Duration = Duration::from_mins(10);
+
+#[derive(Debug)]
+struct Entry {
+    rejected: Vec<Rejection>,
+    at: Instant,
+    /// The status was rejected, too.
+    unshown: Option<Instant>,
+}
+
+type Known = HashMap<(&'static str, Key), Entry>;
 
 /// Keys with something that was rejected: there are as many as there is trouble.
 #[derive(Debug, Default)]
@@ -27,22 +38,44 @@ impl Rejections {
             return Vec::new();
         }
         let found = known.get(&(reconciler, key.clone()));
-        found.map(|(rejected, _)| rejected.clone()).unwrap_or_default()
+        found.map(|entry| entry.rejected.clone()).unwrap_or_default()
     }
 
     /// Takes in what a pass met; whether that is something new to show.
     pub fn put(&self, reconciler: &'static str, key: &Key, rejected: &[Rejection]) -> bool {
         let (who, now) = ((reconciler, key.clone()), Instant::now());
         let mut known = self.lock();
-        if let Some((before, at)) = known.get(&who) {
+        if let Some(Entry {
+            rejected: before, at, ..
+        }) = known.get(&who)
+        {
             let alike =
                 before.len() == rejected.len() && before.iter().zip(rejected).all(|(one, other)| one.is_like(other));
             if before == rejected || alike && at.elapsed() < REWORDED {
                 return false;
             }
         }
-        known.insert(who, (rejected.to_vec(), now));
+        let entry = Entry {
+            rejected: rejected.to_vec(),
+            at: now,
+            unshown: None,
+        };
+        known.insert(who, entry);
         true
+    }
+
+    /// The status that should show what was rejected of a key is rejected, too.
+    pub fn unshown(&self, reconciler: &'static str, key: &Key) {
+        if let Some(entry) = self.lock().get_mut(&(reconciler, key.clone())) {
+            entry.unshown = Some(Instant::now());
+        }
+    }
+
+    /// Whether that is so, and was so lately.
+    pub fn is_unshown(&self, reconciler: &'static str, key: &Key) -> bool {
+        let known = self.lock();
+        let since = known.get(&(reconciler, key.clone())).and_then(|entry| entry.unshown);
+        since.is_some_and(|since| since.elapsed() < UNSHOWN)
     }
 
     /// Nothing is rejected any more; whether something was.
@@ -86,6 +119,11 @@ mod tests {
         advance(REWORDED).await;
         assert!(known.put("r", &key, &rejected("web-1", "at 3")));
         assert!(known.of("other", &key).is_empty());
+        assert!(!known.is_unshown("r", &key));
+        known.unshown("r", &key);
+        assert!(known.is_unshown("r", &key) && !known.is_unshown("other", &key));
+        advance(UNSHOWN).await;
+        assert!(!known.is_unshown("r", &key));
         assert!(known.clear("r", &key) && !known.clear("r", &key));
         assert!(known.put("r", &key, &rejected("web-1", "at 3")));
         known.retire(&Plane::Cell);
