@@ -25,8 +25,8 @@ use crate::process::{Webhook, World};
 
 /// What a pod of the webhook may use.
 const MEMORY: u64 = 512 * 1024 * 1024;
-/// The correct caller waits so long for each answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The correct caller waits so long for each answer, as API servers and Karmada do.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// After an end that was not the abuser's will.
 const AGAIN: Duration = Duration::from_secs(1);
 
@@ -103,7 +103,7 @@ where
 /// A call as Karmada's client makes it: sent away with `Retry-After`, it comes back.
 async fn correctly(client: &Client, body: String, repeated: &mut usize) -> Reply {
     loop {
-        let reply = client.post("?timeout=5s", body.clone()).await;
+        let reply = client.post("?timeout=10s", body.clone()).await;
         if !reply.is_sent_away() {
             return reply;
         }
