@@ -91,8 +91,8 @@ impl Servers {
             "PATCH" => {
                 let path = at(path.strip_suffix("/status").unwrap_or(path));
                 let found = objects.get_mut(&path).unwrap();
-                let patch: Patch = serde_json::from_value(asked.body).unwrap();
-                json_patch::patch(found, &patch).unwrap();
+                let change: Patch = serde_json::from_value(asked.body).unwrap();
+                json_patch::patch(found, &change).unwrap();
                 let version: u64 = found["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
                 found["metadata"]["resourceVersion"] = json!((version + 1).to_string());
                 (200, found.clone())
@@ -294,9 +294,9 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
         sleep(Duration::from_secs(1)).await;
         // The watch brings what was written.
         let written = servers.all(&Plane::Cell, "workloaddeployments");
-        written
-            .into_iter()
-            .for_each(|one| told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one));
+        for one in written {
+            told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
+        }
         // Those that were told were told once, with the words that another one heard where they were not tried.
         assert_eq!(servers.told().len(), MANY);
         assert_eq!(servers.said(&Plane::Cell, &within("web999"), "Available").1, "Rejected");
