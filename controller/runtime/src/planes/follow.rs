@@ -105,9 +105,10 @@ impl Follow<'_> {
             let anew = is_lost || matches!(broken, Error::Renewed { .. });
             let error = broken;
             let broken = chain(&error);
-            match error {
-                Error::Again { .. } => debug!(error = broken, "a watch ends"),
-                _ => warn!(error = broken, "a watch broke"),
+            if let Error::Again { .. } = error {
+                debug!(error = broken, "a watch ends");
+            } else {
+                warn!(error = broken, "a watch broke");
             }
             let lasted = self.store.is_known() && began.elapsed() >= LASTED;
             let change = if is_lost {

@@ -61,7 +61,7 @@ pub(crate) fn measure(calls: usize) -> Result<Vec<LargeFigure>> {
             for _ in 0..calls {
                 let before = thread_cpu()?;
                 let (answer, memory) = black_box(module.measure(black_box(&call), Duration::from_secs(30)));
-                times.push((thread_cpu()? - before).as_secs_f64() * 1e3);
+                times.push(thread_cpu()?.saturating_sub(before).as_secs_f64() * 1e3);
                 most = most.max(memory);
                 match answer {
                     Err(error) if error.cause.is_module_fault() => {
