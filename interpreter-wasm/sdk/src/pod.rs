@@ -302,7 +302,9 @@ mod tests {
 
     #[test]
     fn sidecars_add_to_the_sum_and_run_beside_the_init_containers_after_them() {
-        let cases: [(&[u32], &[(&str, u32)], &str); 8] = [
+        /// CPU of the containers, names and CPU of the init containers, and what the pod needs.
+        type Case = (&'static [u32], &'static [(&'static str, u32)], &'static str);
+        let cases: [Case; 8] = [
             (&[1], &[("s", 2)], "3"),
             (&[1, 1], &[("s1", 2), ("s2", 3)], "7"),
             // An init container before a sidecar runs without it, one after it beside it.
