@@ -11,7 +11,8 @@ pub fn check(bytes: &[u8]) {
     let Some(first) = read(first) else { return };
     let second = texts.next().and_then(read).unwrap_or_else(|| first.clone());
     assert!(first == first.clone() && rebuilt(&first) == first && first == rebuilt(&first));
-    assert_eq!(first == second, second == first, "equality has one answer");
+    let (there, back) = (first == second, second == first);
+    assert_eq!(there, back, "equality has one answer");
     let (Ok(mut before), Ok(mut after)) = (Object::try_from(first), Object::try_from(second)) else {
         return;
     };
