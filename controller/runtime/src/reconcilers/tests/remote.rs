@@ -21,7 +21,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let script = Arc::<Script>::default();
-        let known = json!({ "metadata": { "name": "dfw-01" }, "spec": { "id": "cell-uid" } });
+        let known = json!({ "metadata": { "name": "dfw-01", "labels": { "topology.datum.net/city-code": "DFW" } }, "spec": { "id": "cell-uid" } });
         script.say("hub GET /apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", 200, known);
         script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
         let cell = Arc::new(cell(None));
