@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 pub use crate::limits::Excess;
 pub use data::Data;
 pub use metadata::Metadata;
-pub use raw::{List, ListMetadata, Raw};
+pub use raw::{EventLine, List, ListMetadata, Raw};
 pub use read::ReadError;
 
 /// Any object of an API server.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: splitting what a server sent never fails for one of its objects. One that cannot be read harms itself only.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -59,6 +61,31 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
+/// A line of a watch: the type of its event, and the text of the object that it is about.
+#[derive(Debug, Deserialize)]
+pub struct EventLine<'a> {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    #[serde(borrow, rename = "type")]
+    pub kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+impl<'a> EventLine<'a> {
+    /// From the text of the line, in whatever order.
+    ///
+    /// # Errors
+    /// It is no event; the error says values of the line, and is not to be shown.
+    pub fn read(text: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
+
+    /// The object's text.
+    pub fn object(&self) -> &'a str {
+        self.object.get()
+    }
+}
+
 /// A list, or a page of one.
 #[derive(Debug, Deserialize)]
 pub struct List {
@@ -68,6 +95,16 @@ pub struct List {
     /// Null in some servers' empty lists; never absent.
     #[serde(deserialize_with = "Option::deserialize")]
     pub items: Option<Vec<Raw>>,
+}
+
+impl List {
+    /// From the text of an answer.
+    ///
+    /// # Errors
+    /// It is no list; the error says values of the answer, and is not to be shown.
+    pub fn read(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
 }
 
 /// What is said of the list itself.

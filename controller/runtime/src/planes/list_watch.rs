@@ -207,7 +207,7 @@ impl Source<'_> {
                 *limit = (*limit / 4).max(1);
                 continue;
             };
-            let page: List = serde_json::from_slice(&text).map_err(|error| Broken::form(&error))?;
+            let page = List::read(&text).map_err(|error| Broken::form(&error))?;
             let objects = VecDeque::from(page.items.unwrap_or_default());
             *limit = next_limit(*limit, objects.len(), text.len());
             let next = match page.metadata.more.filter(|more| !more.is_empty()) {
@@ -254,7 +254,7 @@ impl Source<'_> {
         let Some(text) = self.read(request).await? else {
             return Ok(());
         };
-        let page: List = serde_json::from_slice(&text).map_err(|error| Broken::form(&error))?;
+        let page = List::read(&text).map_err(|error| Broken::form(&error))?;
         let now = version(page.metadata.resource_version)?;
         if number(&now)
             .zip(number(before))

@@ -2,17 +2,14 @@
 //!
 //! kube's own decoder takes a line as long as it comes, and reads an object that stands before its type as a value.
 
-use std::borrow::Cow;
 use std::io;
 
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::core::Status;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use popcell_core::object::{EventLine, Raw};
 
 use super::{Broken, PAGE_BYTES};
-use popcell_core::object::Raw;
 
 /// One event.
 pub(super) enum Line {
@@ -24,20 +21,12 @@ pub(super) enum Line {
     Error(Box<Status>),
 }
 
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
 impl Line {
     fn read(text: &[u8]) -> Result<Self, Broken> {
         let form = |error: serde_json::Error| Broken::form(&error);
-        let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(form)?;
-        let object = envelope.object.get();
-        Ok(match envelope.kind.as_ref() {
+        let event = EventLine::read(text).map_err(form)?;
+        let object = event.object();
+        Ok(match event.kind.as_ref() {
             "DELETED" => Self::Deleted(Raw::read(object)),
             "BOOKMARK" => Self::Bookmark(Raw::read(object).version().to_owned()),
             "ERROR" => Self::Error(serde_json::from_str(object).map_err(form)?),
