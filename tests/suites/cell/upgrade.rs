@@ -11,7 +11,7 @@ use popcell_api::{annotations, finalizers, labels};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
 use popcell_suites::world::{DFW, SOON};
-use popcell_test_support::kind::{ADMISSION_POLICY, CONFIG_MAP, INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{ADMISSION_POLICY, CLUSTER, CONFIG_MAP, INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
@@ -100,7 +100,9 @@ async fn may_take_over(world: &World, tenant: &Tenant, files: &Path) -> Result<(
     probe["metadata"]["labels"] = json!({});
     tenant.hub.create(&probe, false).await?;
     let cell = Plane::connect("hub of the cell", &world.to_hub[0].kubeconfig(files, "probe")?).await?;
-    let ours = json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: DFW } } });
+    let cluster = tenant.hub.expect(CLUSTER, None, DFW).await?;
+    let ours = json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: DFW },
+        "annotations": { annotations::SOURCE_UID: read::at(&cluster, "/spec/id") } } });
     eventually("the cell may take over", SOON, async || {
         cell.merge(INSTANCE, below, "probe-0", &ours).await
     })

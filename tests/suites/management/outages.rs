@@ -63,6 +63,22 @@ impl Trio {
         waits.await.context("its deletion does not wait").map(|_| ())
     }
 
+    /// What a user sees of a new one that the hub rejects for good, as far as anybody knows: its words.
+    async fn is_rejected_in_sight(&self) -> Result<()> {
+        let rejected = |one: &DynamicObject| {
+            available(one, "False", reasons::REJECTED)?;
+            let message = read::condition(one, popcell_api::conditions::AVAILABLE)?["message"].clone();
+            let words = message.as_str().unwrap_or_default();
+            let begins = words.starts_with("The hub rejects the creation of WorkloadDeployment new-us-lhr: ");
+            ensure!(begins, "{message}");
+            Ok(())
+        };
+        self.tenant
+            .in_project(WORKLOAD_DEPLOYMENT, "new-us-lhr", rejected)
+            .await
+            .map(|_| ())
+    }
+
     /// What a user sees of a new one: it waits for its city, and not a word of the hub.
     async fn waits_in_sight(&self) -> Result<()> {
         let waiting = |one: &DynamicObject| {
@@ -94,40 +110,44 @@ impl Trio {
 /// Writes in each of four namespaces are refused in another way at the same time, and only there.
 pub(crate) async fn refusing(world: &World, namespace: &str) -> Result<()> {
     let refusals = [
-        (Fault::not_served(), true),
-        (Fault::refused(403, "Forbidden"), true),
-        // These are answers to writes.
-        (Fault::refused(409, "Conflict"), false),
-        (Fault::refused(422, "Invalid"), false),
+        (Fault::not_served(), true, false),
+        (Fault::refused(403, "Forbidden"), true, false),
+        // These are answers to writes. Only a conflict passes by itself.
+        (Fault::refused(409, "Conflict"), false, true),
+        (Fault::refused(422, "Invalid"), false, false),
     ];
     let mut refused = Vec::new();
-    for (number, (refusal, reads)) in refusals.into_iter().enumerate() {
+    for (number, (refusal, reads, passes)) in refusals.into_iter().enumerate() {
         let namespace = format!("{}-{number}", namespace.chars().take(50).collect::<String>());
         let trio = Trio::new(world, &namespace).await?;
         let within = trio.tenant.hub_namespace.clone();
         let matching = move |asked: &Asked| asked.is_within(&within) && (reads || asked.writes());
         let fault = world.to_hub.inject(refusal, matching);
         trio.disturb().await?;
-        refused.push((trio, fault));
+        refused.push((trio, fault, passes));
     }
-    for (trio, fault) in &refused {
+    for (trio, fault, passes) in &refused {
         let what = format!("the hub refuses something of {}", trio.tenant.namespace);
         eventually(&what, SOON, async || {
             ensure!(fault.hits() > 0);
             Ok(())
         })
         .await?;
-        trio.waits_in_sight().await?;
+        if *passes {
+            trio.waits_in_sight().await?;
+        } else {
+            trio.is_rejected_in_sight().await?;
+        }
     }
     always("nothing is lost", WATCHED, async || {
-        for (trio, _) in &refused {
+        for (trio, ..) in &refused {
             trio.stands().await.with_context(|| trio.tenant.namespace.clone())?;
         }
         Ok(())
     })
     .await?;
     let mut trios = Vec::new();
-    for (trio, fault) in refused {
+    for (trio, fault, _) in refused {
         eprintln!(
             "outages: {} requests refused in {}",
             fault.hits(),

@@ -9,7 +9,7 @@ use crate::gateway::of_project;
 /// A request as RBAC would name it. What is not about objects has no `plural`, such as `/version`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asked {
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    /// `get`, `list`, `probe` (a list of one object, which only asks whether the server works and how far it is), `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: &'static str,
     /// The project below whose prefix it is.
     pub project: Option<String>,
@@ -50,6 +50,7 @@ impl Asked {
             Method::DELETE => "deletecollection",
             _ if watches => "watch",
             _ if one => "get",
+            _ if query.split('&').any(|pair| pair == "limit=1") => "probe",
             _ => "list",
         };
         Self {
@@ -65,7 +66,7 @@ impl Asked {
     /// Whether it would change something.
     #[must_use]
     pub fn writes(&self) -> bool {
-        !matches!(self.verb, "get" | "list" | "watch")
+        !matches!(self.verb, "get" | "list" | "probe" | "watch")
     }
 
     /// Whether it is about objects of a namespace.
