@@ -100,9 +100,9 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
         }
         let mut parts = head.first().map(String::as_str).unwrap_or_default().split(' ');
         let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let path = path.split('?').next().unwrap_or_default();
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let (code, body) = answer(method, path, body, &mut state.lock().unwrap());
+        let (code, body) = answer(method, (path, query), body, &mut state.lock().unwrap());
         let body = body.to_string();
         let text = format!(
             "HTTP/1.1 {code} Said\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -115,7 +115,7 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
     }
 }
 
-fn answer(method: &str, path: &str, body: Value, state: &mut State) -> (u16, Value) {
+fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut State) -> (u16, Value) {
     state.asked.push(format!("{method} {path}"));
     let script = |one: &&mut Script| one.method == method && one.path == path && one.times > 0;
     if let Some(script) = state.scripts.iter_mut().find(script) {
@@ -125,7 +125,7 @@ fn answer(method: &str, path: &str, body: Value, state: &mut State) -> (u16, Val
     let is_one = state.objects.contains_key(path);
     match method {
         "GET" if is_one => (200, state.objects[path].clone()),
-        "GET" if is_collection(path) => (200, list(path, state)),
+        "GET" if is_collection(path) => (200, list(path, query, state)),
         "POST" => {
             let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
             if state.objects.contains_key(&path) {
@@ -165,8 +165,18 @@ fn is_collection(path: &str) -> bool {
     }
 }
 
+/// Whether an object has the one label that a query selects.
+fn is_selected(object: &Value, query: &str) -> bool {
+    let selector = query.split('&').find_map(|one| one.strip_prefix("labelSelector="));
+    let selector = selector.unwrap_or_default().replace("%2F", "/").replace("%3D", "=");
+    match selector.split_once('=') {
+        Some((key, value)) => object["metadata"]["labels"][key] == value,
+        None => true,
+    }
+}
+
 /// Objects below `/prefix/plural`, in every namespace where the path names none.
-fn list(path: &str, state: &State) -> Value {
+fn list(path: &str, query: &str, state: &State) -> Value {
     let (prefix, plural) = path.rsplit_once('/').unwrap();
     let is_in = |one: &str| {
         let Some((collection, _)) = one.rsplit_once('/') else {
@@ -183,7 +193,7 @@ fn list(path: &str, state: &State) -> Value {
     let items: Vec<_> = state
         .objects
         .iter()
-        .filter(|(one, _)| is_in(one))
+        .filter(|(one, object)| is_in(one) && is_selected(object, query))
         .map(|(_, object)| object)
         .collect();
     json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": items })
