@@ -113,8 +113,18 @@ impl Doors {
         };
         self.rest(place, failed, now);
         if !is_of_the_place(&failed.refusal, place.write) {
-            if let Some(probe) = self.places.get_mut(place).and_then(|door| door.probe.as_mut()) {
+            let door = self.places.get_mut(place);
+            if let Some(Door {
+                told,
+                probe: Some(probe),
+                ..
+            }) = door
+            {
                 *probe = now;
+                // What was refused before is not what stands in the way now.
+                if matches!(failed.refusal, Refusal::Busy { .. }) {
+                    *told = Failed::clone(failed);
+                }
             }
             return;
         }
@@ -248,6 +258,8 @@ mod tests {
             None,
             "what a server in trouble answers is no answer"
         );
+        let (told, _) = doors.wait(&place, "other", later).unwrap();
+        assert_eq!(told.refusal.code(), 429, "the others wait for the server now");
         doors.answered(&place, &Ok(json!({})), later);
         assert_eq!(doors.ask(&place, "new", later), None);
         assert!(doors.places.is_empty());
