@@ -55,7 +55,8 @@ fn a_crate_outside_the_workspace_becomes_a_component_without_imports() {
     let built = built(folder.path()).unwrap_or_else(|error| panic!("{error}"));
     let bytes = fs::read(&built.output).unwrap();
     assert_eq!(built.bytes, bytes.len() as u64);
-    assert!(bytes.len() < 150_000, "{} bytes", bytes.len());
+    // It was below 150,000 before the SDK kept an order of the keys of wide maps.
+    assert!(bytes.len() < 200_000, "{} bytes", bytes.len());
 
     let (imports, exports) = world(&bytes);
     assert_eq!(imports, Vec::<String>::new());
