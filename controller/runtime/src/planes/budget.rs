@@ -22,6 +22,9 @@ const STATUS: usize = 64 * 1024;
 fn lookups(kind: Kind) -> &'static [&'static str] {
     match kind {
         kind::WORKLOAD_DEPLOYMENT => &["/spec/cityCode", "/spec/workloadRef/uid"],
+        kind::RESOURCE_BINDING => &["/spec/resource/kind", "/spec/resource/name"],
+        kind::NETWORK_BINDING => &["/status/networkContextRef/namespace", "/status/networkContextRef/name"],
+        kind::SUBNET_CLAIM => &["/spec/networkContext/name", "/status/subnetRef/name"],
         _ => &[],
     }
 }
@@ -74,6 +77,8 @@ impl Budget {
             }
         }
         object.pick(lookups);
+        // The store knows the kind.
+        object.types = None;
     }
 
     /// What a kind keeps from now on.

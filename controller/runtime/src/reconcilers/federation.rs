@@ -111,8 +111,9 @@ impl Reconciler for Federation {
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let lives = events::stored(world, &key.plane, kind::WORKLOAD_DEPLOYMENT, Some(&key.namespace));
-            let Some(deployment) = lives.iter().find(|one| one.name() == key.name) else {
+            let store = world.store(&key.plane, kind::WORKLOAD_DEPLOYMENT);
+            let found = store.and_then(|store| store.get(&key.namespace, &key.name).known().flatten());
+            let Some(deployment) = found else {
                 return Ok(());
             };
             world.read_server(live, &key.plane).await?;
