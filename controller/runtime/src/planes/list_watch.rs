@@ -20,7 +20,7 @@ use kube::core::{DynamicObject, Request as Url, Status};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource as _};
 use serde_json::error::Category;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::interest::{Interest, View};
 use super::store::number;
@@ -90,7 +90,7 @@ enum State {
     },
     /// The watch has to begin at this version.
     Listed(String),
-    Watching(String, Lines),
+    Watching(String, Lines, Instant),
     /// The watch ended at this version.
     Ended(String),
 }
@@ -167,9 +167,9 @@ impl<'a> ListWatch<'a> {
                 State::Listed(version) => {
                     let version = std::mem::take(version);
                     let lines = self.source.watch(&version).await?;
-                    self.state = State::Watching(version, lines);
+                    self.state = State::Watching(version, lines, Instant::now());
                 }
-                State::Watching(version, lines) => match timeout(IDLE, lines.next()).await {
+                State::Watching(version, lines, began) => match timeout(IDLE, lines.next()).await {
                     Ok(Some(line)) => {
                         let event = taken(line?, version)?;
                         self.version = number(version);
@@ -177,6 +177,7 @@ impl<'a> ListWatch<'a> {
                             return Ok(event);
                         }
                     }
+                    Ok(None) if is_due(began.elapsed()) => self.state = State::Listed(std::mem::take(version)),
                     // The server ends a watch, and a connection that is dead is given up.
                     Ok(None) | Err(_) => self.state = State::Ended(std::mem::take(version)),
                 },
@@ -304,6 +305,12 @@ async fn gathered(mut body: Body) -> Result<Option<Vec<u8>>, Broken> {
     Ok(Some(text))
 }
 
+/// Whether a watch has ended because its time was up: then its server is the one that it was, and is not asked. One that was
+/// restored from a backup was stopped before, and ends its watches at any time.
+fn is_due(lasted: Duration) -> bool {
+    lasted + Duration::from_secs(1) >= Duration::from_secs(u64::from(WATCH_SECONDS))
+}
+
 /// What an answer that is not good says; nothing of its body where that is no Status.
 fn refusal(code: StatusCode, body: &[u8]) -> kube::Error {
     let status = serde_json::from_slice(body).unwrap_or_else(|_| {
@@ -351,6 +358,13 @@ fn version(version: Option<String>) -> Result<String, Broken> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_asked_whether_it_was_set_back_only_where_a_watch_ends_before_its_time() {
+        for (seconds, due) in [(0, false), (60, false), (288, false), (290, true), (291, true)] {
+            assert_eq!(is_due(Duration::from_secs(seconds)), due, "{seconds}");
+        }
+    }
 
     #[test]
     fn pages_grow_and_shrink_with_the_size_of_objects() {
