@@ -148,6 +148,17 @@ mod tests {
     }
 
     #[test]
+    fn managed_fields_that_nest_deeper_than_the_object_do_not_count() {
+        let text = format!(
+            r#"{{"metadata":{{"name":"a","managedFields":[{{"fieldsV1":{}}}]}},"spec":{}}}"#,
+            nested(70),
+            nested(63)
+        );
+        let object = Raw::read(&text).object.unwrap();
+        assert_eq!((object.excess(), object.at("/spec").is_some()), (None, true));
+    }
+
+    #[test]
     fn however_deeply_an_object_nests_it_is_read_and_says_so() {
         for (levels, is_there) in [
             (61, true),

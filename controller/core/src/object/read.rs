@@ -97,7 +97,8 @@ pub(super) fn object(text: &str) -> Result<Object, ReadError> {
             .iter()
             .filter(|(key, _)| !["apiVersion", "kind", "metadata"].contains(&key.as_str())),
     );
-    let levels = fields.iter().map(|(_, text)| depth(text.get()) + 1).max().unwrap_or(1);
+    // Metadata has a form of its own, and managedFields nest deeper than what they are about.
+    let levels = depth(&rest);
     let types = string("apiVersion").zip(string("kind"));
     Ok(Object {
         types: types.map(|(api_version, kind)| TypeMeta { api_version, kind }),
@@ -122,12 +123,9 @@ fn metadata(text: &str) -> Result<(ObjectMeta, usize), ReadError> {
 
 /// Namespace, name and resourceVersion of an object whose metadata cannot be read as a whole.
 pub(super) fn address(text: &str) -> [Option<String>; 3] {
-    let picked = pick(
-        text,
-        &["/metadata/namespace", "/metadata/name", "/metadata/resourceVersion"],
-    );
-    ["/metadata/namespace", "/metadata/name", "/metadata/resourceVersion"]
-        .map(|pointer| picked.pointer(pointer)?.as_str().map(str::to_owned))
+    const POINTERS: [&str; 3] = ["/metadata/namespace", "/metadata/name", "/metadata/resourceVersion"];
+    let picked = pick(text, &POINTERS);
+    POINTERS.map(|pointer| picked.pointer(pointer)?.as_str().map(str::to_owned))
 }
 
 /// The value of an object's text. A field of it that nests too deeply is left out; the others are there.
