@@ -45,6 +45,7 @@ impl Projection {
             let shown = copies.iter().any(|one| one.name() == name);
             if let (Change::Gone { last: Some(last), .. }, true) = (change, shown)
                 && last.marked()
+                && !is_there(world, &Plane::Project(id.to_owned()), namespace, name)
             {
                 self.removed().insert((hub_namespace.clone(), name.to_owned()));
             }
@@ -52,6 +53,12 @@ impl Projection {
         }
         woken
     }
+}
+
+/// Whether a project has an Instance again that has gone once.
+fn is_there(world: &World, project: &Plane, namespace: &str, name: &str) -> bool {
+    let store = world.store(project, kind::INSTANCE);
+    store.is_some_and(|store| matches!(store.get(namespace, name), Observed::Known(Some(_))))
 }
 
 impl Reconciler for Projection {
@@ -86,6 +93,10 @@ impl Reconciler for Projection {
                 Some(known) => Some(known),
                 None => world.applier.read(&target).await?.map(Arc::new),
             };
+            // A read may know of it before the watch does.
+            if found.is_none() && stored.marked() {
+                self.removed().insert((key.namespace.clone(), key.name.clone()));
+            }
             live.insert(&target, found);
             Ok(())
         })

@@ -9,6 +9,7 @@ mod mirror;
 mod namespaces;
 mod noisy;
 mod orphans;
+mod projection;
 mod refused;
 mod rejected;
 mod remote;
