@@ -138,11 +138,13 @@ impl Reconciler for Federation {
         let namespace = sight.project_namespace(plane, &key.namespace);
         let bindings = sight.all(plane, kind::LOCATION_BINDING);
         let workload = claimed(sight, plane, deployment);
-        let others: Vec<Arc<Object>> = siblings
-            .iter()
-            .filter(|one| one.name() == key.name || is_served(sight, plane, one, &bindings) == Observed::Known(true))
-            .cloned()
-            .collect();
+        // All spell the city alike but in rare cases, and then siblings change nothing.
+        let is_disputed = siblings.iter().any(|one| spells_otherwise(one, deployment));
+        let may_hold = |one: &&Arc<Object>| {
+            let is_itself = one.name() == key.name;
+            is_itself || is_disputed && is_served(sight, plane, one, &bindings) == Observed::Known(true)
+        };
+        let others: Vec<Arc<Object>> = siblings.iter().filter(may_hold).cloned().collect();
         let rejected = sight.world.rejections.of(self.name(), key);
         sight.project(plane, |project| {
             let current = namespace.as_ref().known().and_then(Option::as_deref);
@@ -284,27 +286,32 @@ fn in_project(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {
     let mut woken = vec![Key::new(plane, namespace, name)];
     if events::comes_or_goes(change) {
         for gone in events::both(change) {
-            woken.extend(same_policy(world, plane, namespace, gone));
+            woken.extend(other_spellings(world, plane, namespace, gone));
         }
     }
     woken
 }
 
-/// WorkloadDeployments of a project's namespace whose city has the same policy name: one of them may wait for the other.
-fn same_policy(world: &World, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
-    let policy = |one: &Object| one.text("/spec/cityCode").map(names::city_policy);
-    let wanted = policy(deployment);
+/// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
+fn other_spellings(world: &World, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
     events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
         .iter()
-        .filter(|one| policy(one) == wanted && one.name() != deployment.name())
+        .filter(|one| spells_otherwise(one, deployment))
         .map(|one| Key::new(plane, namespace, one.name()))
         .collect()
 }
 
-/// Users of a city's policy name, in the project that a hub namespace is for.
+/// Whether two name the same city, for which there is one policy, in other letters.
+fn spells_otherwise(one: &Object, other: &Object) -> bool {
+    let [one, other] = [one, other].map(|each| each.text("/spec/cityCode"));
+    one.zip(other)
+        .is_some_and(|(one, other)| one != other && names::city_policy(one) == names::city_policy(other))
+}
+
+/// Those of the project that a hub namespace is for, which spell the city of one in it otherwise.
 fn users_of(world: &World, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
     owner(world, hub_namespace)
-        .map(|(plane, namespace)| same_policy(world, &plane, &namespace, deployment))
+        .map(|(plane, namespace)| other_spellings(world, &plane, &namespace, deployment))
         .unwrap_or_default()
 }
 

@@ -133,3 +133,23 @@ async fn before_the_bindings_are_listed_nothing_is_made_of_what_a_tenant_made() 
         "{writes:?}"
     );
 }
+
+#[tokio::test]
+async fn one_that_goes_wakes_those_that_spell_its_city_otherwise_and_no_other() {
+    let told = Told::answering(management(true), &["single"], Arc::<Script>::default().answer()).await;
+    let all = [("a", "DFW"), ("b", "DFW"), ("c", "dfw"), ("d", "LHR")];
+    let deployments = all.map(|(name, city)| direct(name, city));
+    told.list(&project("single"), WORKLOAD_DEPLOYMENT, deployments.into());
+    let gone = Change::Gone {
+        namespace: "default".to_owned(),
+        name: "a".to_owned(),
+        last: Some(Arc::new(serde_json::from_value(direct("a", "DFW")).unwrap())),
+    };
+    let mut lanes = told.dispatch.lanes().iter();
+    let lane = lanes.find(|lane| lane.reconciler.name() == "federation").unwrap();
+    let woken = lane
+        .reconciler
+        .wake(&told.world, &project("single"), WORKLOAD_DEPLOYMENT, &gone);
+    let names: Vec<&str> = woken.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(names, ["a", "c"]);
+}
