@@ -132,6 +132,7 @@ impl Discovery {
         let mut follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
+            are_many: false,
             interest: &self.interest,
             store: &self.store,
             renewal: None,

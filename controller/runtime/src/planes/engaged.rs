@@ -131,6 +131,7 @@ impl Engaged {
             let mut follow = Follow {
                 client: &client,
                 plane_kind: plane_kind(&plane),
+                are_many: matches!(plane, Plane::Project(_)),
                 interest: &interest,
                 store: &store,
                 renewal,

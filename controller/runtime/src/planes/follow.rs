@@ -16,7 +16,7 @@ use tracing::{debug, warn};
 
 use super::change::Change;
 use super::interest::{Interest, View};
-use super::list_watch::ListWatch;
+use super::list_watch::{Leave, ListWatch};
 use super::store::Store;
 use crate::error::{Error, chain};
 use crate::spread;
@@ -35,9 +35,12 @@ const LASTED: Duration = Duration::from_secs(10);
 /// Kind of plane and kind of object: what watches and objects are counted by.
 pub(crate) type Sort = (&'static str, &'static str);
 
-/// Counts watches while they are followed.
+/// Counts watches while they are followed, and has the leave for large lists. Clones share both.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Streams(Arc<Mutex<BTreeMap<Sort, usize>>>);
+pub(crate) struct Streams {
+    open: Arc<Mutex<BTreeMap<Sort, usize>>>,
+    leave: Leave,
+}
 
 impl Streams {
     /// Sorts of which there was none yet are not there; one that has none any more is 0.
@@ -52,7 +55,7 @@ impl Streams {
 
     // One step of a map: there is no half-done state that a panic could leave.
     fn all(&self) -> MutexGuard<'_, BTreeMap<Sort, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,6 +73,9 @@ impl Drop for Stream {
 pub(crate) struct Follow<'a> {
     pub(crate) client: &'a Client,
     pub(crate) plane_kind: &'static str,
+    /// Whether there are many such planes, where tenants decide how large objects are: large lists of theirs wait for each
+    /// other.
+    pub(crate) are_many: bool,
     pub(crate) interest: &'a Interest,
     pub(crate) store: &'a Store,
     pub(crate) renewal: Option<Renewal>,
@@ -92,6 +98,7 @@ impl Follow<'_> {
             client: self.client,
             interest: self.interest,
             store: self.store,
+            leave: self.are_many.then(|| streams.leave.clone()),
             tell: self.tell,
             went_back: self.went_back,
         };
@@ -135,6 +142,7 @@ struct Watched<'a> {
     client: &'a Client,
     interest: &'a Interest,
     store: &'a Store,
+    leave: Option<Leave>,
     tell: &'a (dyn Fn(Change) + Send + Sync),
     went_back: &'a (dyn Fn() + Send + Sync),
 }
@@ -143,7 +151,7 @@ impl Watched<'_> {
     /// One list and the watch after it, until that breaks.
     async fn once(&self, newest: &mut Newest) -> Error {
         let (kind, store) = (self.interest.kind.kind, self.store);
-        let mut events = ListWatch::new(self.client, self.interest);
+        let mut events = ListWatch::new(self.client, self.interest, self.leave.clone());
         let mut overdue = pin!(store.overdue());
         loop {
             let next = if store.is_known() {

@@ -3,12 +3,14 @@
 //! kube's own watcher decodes a list as a whole: what one object of it cannot be read for, all are lost for, and a list of a
 //! few megabytes takes fifty times as much while it is decoded. Here an answer is split into the texts of its objects.
 //!
-//! Invariants: an answer takes at most [`PAGE_BYTES`] and one object at once; a watch that ends is resumed where it ended,
+//! Invariants: an answer takes at most [`PAGE_BYTES`] and one object at once, and of answers beyond [`SMALL`] at most
+//! [`AT_ONCE`] are held for all projects together; a watch that ends is resumed where it ended,
 //! unless its server is behind that: one that was restored from a backup would bring nothing for as long.
 
 mod lines;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, HeaderValue};
@@ -20,6 +22,7 @@ use kube::core::{DynamicObject, Request as Url, Status};
 use kube::runtime::watcher::Event;
 use kube::{Client, Resource as _};
 use serde_json::error::Category;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use super::interest::{Interest, View};
@@ -29,6 +32,12 @@ use popcell_core::object::{List, Raw};
 
 /// How many bytes of an answer are taken in at once, but for an answer of a single object.
 const PAGE_BYTES: usize = 8 << 20;
+/// What an answer of a project may take without leave.
+const SMALL: usize = 256 << 10;
+/// How many larger ones are held at once, until their objects were taken over.
+const AT_ONCE: usize = 4;
+/// A larger one that does not go on for so long is given up: others wait for its leave.
+const STALLED: Duration = Duration::from_secs(5);
 /// How many objects the first page asks for: nobody knows yet how large they are.
 const FIRST_PAGE: u32 = 16;
 /// How many objects a page asks for at most.
@@ -49,6 +58,9 @@ pub enum Broken {
     /// One object is larger than all that is taken in at once.
     #[error("an object has more than {PAGE_BYTES} bytes: it cannot be taken in")]
     TooLarge,
+    /// A server has stopped in the middle of an answer.
+    #[error("the answer has stopped in the middle for {STALLED:?}")]
+    Stalled,
     /// A list or an event says no resourceVersion.
     #[error("the server says no resourceVersion")]
     NoVersion,
@@ -87,6 +99,8 @@ enum State {
     Page {
         objects: VecDeque<Raw>,
         next: Next,
+        // Held until its objects were taken over.
+        _leave: Option<OwnedSemaphorePermit>,
     },
     /// The watch has to begin at this version.
     Listed(String),
@@ -99,6 +113,19 @@ enum Next {
     More(Option<String>),
     Done(String),
 }
+
+/// Leave for answers beyond [`SMALL`]. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Leave(Arc<Semaphore>);
+
+impl Default for Leave {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_ONCE)))
+    }
+}
+
+/// An answer that was taken in, and the leave for it.
+type Answer = (Vec<u8>, Option<OwnedSemaphorePermit>);
 
 /// Lists and watches one kind of a plane.
 pub(super) struct ListWatch<'a> {
@@ -115,14 +142,18 @@ struct Source<'a> {
     client: &'a Client,
     interest: &'a Interest,
     url: Url,
+    /// `None` where answers need none.
+    leave: Option<Leave>,
 }
 
 impl<'a> ListWatch<'a> {
-    pub(super) fn new(client: &'a Client, interest: &'a Interest) -> Self {
+    /// Of a plane whose large answers need a leave, or of one whose do not.
+    pub(super) fn new(client: &'a Client, interest: &'a Interest, leave: Option<Leave>) -> Self {
         let source = Source {
             client,
             interest,
             url: Url::new(DynamicObject::url_path(&interest.kind.resource(), None)),
+            leave,
         };
         Self {
             source,
@@ -145,10 +176,11 @@ impl<'a> ListWatch<'a> {
                     self.state = State::Page {
                         objects: VecDeque::new(),
                         next: Next::More(None),
+                        _leave: None,
                     };
                     return Ok(Event::Init);
                 }
-                State::Page { objects, next } => {
+                State::Page { objects, next, _leave } => {
                     if let Some(object) = objects.pop_front() {
                         return Ok(Event::InitApply(object));
                     }
@@ -201,7 +233,7 @@ impl Source<'_> {
                 label_selector: self.selector(),
                 ..ListParams::default()
             };
-            let Some(text) = self.read(self.list_request(&params)?).await? else {
+            let Some((text, leave)) = self.read(self.list_request(&params)?).await? else {
                 if *limit == 1 {
                     return Err(Broken::TooLarge);
                 }
@@ -215,7 +247,11 @@ impl Source<'_> {
                 Some(more) => Next::More(Some(more)),
                 None => Next::Done(version(page.metadata.resource_version)?),
             };
-            return Ok(State::Page { objects, next });
+            return Ok(State::Page {
+                objects,
+                next,
+                _leave: leave,
+            });
         }
     }
 
@@ -240,8 +276,8 @@ impl Source<'_> {
         if status.is_success() {
             return Ok(Lines::new(answer.into_body()));
         }
-        let body = gathered(answer.into_body()).await?;
-        Err(refusal(status, &body.unwrap_or_default()).into())
+        let body = gathered(answer.into_body(), self.leave.as_ref()).await?;
+        Err(refusal(status, &body.unwrap_or_default().0).into())
     }
 
     /// Whether the server is not behind a version that it said.
@@ -252,7 +288,7 @@ impl Source<'_> {
             ..ListParams::default()
         };
         let request = self.url.list_metadata(&params).map_err(kube::Error::BuildRequest)?;
-        let Some(text) = self.read(request).await? else {
+        let Some((text, _)) = self.read(request).await? else {
             return Ok(());
         };
         let page = List::read(&text).map_err(|error| Broken::form(&error))?;
@@ -280,29 +316,39 @@ impl Source<'_> {
     }
 
     /// The body of a good answer; `None` where it is larger than is taken in at once.
-    async fn read(&self, request: Request<Vec<u8>>) -> Result<Option<Vec<u8>>, Broken> {
+    async fn read(&self, request: Request<Vec<u8>>) -> Result<Option<Answer>, Broken> {
         let answer = self.client.send(request.map(Body::from)).await?;
         let status = answer.status();
-        let text = gathered(answer.into_body()).await?;
+        let answer = gathered(answer.into_body(), self.leave.as_ref()).await?;
         if status.is_success() {
-            return Ok(text);
+            return Ok(answer);
         }
-        Err(refusal(status, &text.unwrap_or_default()).into())
+        Err(refusal(status, &answer.unwrap_or_default().0).into())
     }
 }
 
 /// A body; `None` where it is larger than is taken in at once.
-async fn gathered(mut body: Body) -> Result<Option<Vec<u8>>, Broken> {
-    let mut text = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame?.into_data() {
-            if text.len() + data.len() > PAGE_BYTES {
-                return Ok(None);
-            }
-            text.extend_from_slice(&data);
+async fn gathered(mut body: Body, leave: Option<&Leave>) -> Result<Option<Answer>, Broken> {
+    let (mut text, mut held) = (Vec::new(), None);
+    loop {
+        let frame = match held {
+            None => body.frame().await,
+            Some(_) => timeout(STALLED, body.frame()).await.map_err(|_| Broken::Stalled)?,
+        };
+        let Some(frame) = frame else {
+            return Ok(Some((text, held)));
+        };
+        let Ok(data) = frame?.into_data() else { continue };
+        let size = text.len() + data.len();
+        if size > PAGE_BYTES {
+            return Ok(None);
         }
+        if let (None, Some(Leave(leave)), true) = (&held, leave, size > SMALL) {
+            // It is never closed.
+            held = Arc::clone(leave).acquire_owned().await.ok();
+        }
+        text.extend_from_slice(&data);
     }
-    Ok(Some(text))
 }
 
 /// Whether a watch has ended because its time was up: then its server is the one that it was, and is not asked. One that was
@@ -357,12 +403,62 @@ fn version(version: Option<String>) -> Result<String, Broken> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use futures::{StreamExt, stream};
+
     use super::*;
 
     #[test]
     fn a_server_is_asked_whether_it_was_set_back_only_where_a_watch_ends_before_its_time() {
         for (seconds, due) in [(0, false), (60, false), (288, false), (290, true), (291, true)] {
             assert_eq!(is_due(Duration::from_secs(seconds)), due, "{seconds}");
+        }
+    }
+
+    async fn body(frames: [usize; 2], stalls: bool) -> Body {
+        let answer = move |_: http::Request<Body>| async move {
+            let frames = stream::iter(frames.map(|bytes| Ok::<_, Infallible>(vec![b'x'; bytes])));
+            let more = stream::iter(stalls.then_some(())).then(|()| pending());
+            Ok::<_, Infallible>(http::Response::new(axum::body::Body::from_stream(frames.chain(more))))
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        client.send(Request::new(Body::empty())).await.unwrap().into_body()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn large_answers_of_all_projects_together_are_few_and_small_ones_wait_for_none() {
+        let leave = Leave::default();
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            let (text, permit) = gathered(body([SMALL, 1], false).await, Some(&leave))
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!(text.len(), SMALL + 1);
+            held.push(permit.expect("it needs leave"));
+        }
+        let small = gathered(body([SMALL - 1, 1], false).await, Some(&leave))
+            .await
+            .unwrap()
+            .unwrap();
+        assert!(small.1.is_none());
+        let one_more = gathered(body([SMALL, 1], false).await, Some(&leave));
+        let mut one_more = Box::pin(one_more);
+        assert!(timeout(STALLED * 2, &mut one_more).await.is_err());
+        let of_the_hub = gathered(body([SMALL, 1], false).await, None).await.unwrap().unwrap();
+        assert!(of_the_hub.1.is_none());
+        held.pop();
+        assert!(one_more.await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_stops_in_the_middle_frees_its_leave() {
+        let leave = Leave::default();
+        for _ in 0..=AT_ONCE {
+            let stalled = gathered(body([SMALL, 1], true).await, Some(&leave)).await;
+            assert!(matches!(stalled, Err(Broken::Stalled)));
         }
     }
 
