@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod dice;
+pub mod failing;
 pub mod peer;
 pub mod read;
 pub mod steps;

@@ -14,6 +14,13 @@ pub fn peak_kib(pid: u32) -> Result<f64> {
     status(pid, "VmHWM:", " kB")
 }
 
+/// Pages that it had to be given so far: memory that it asks for and touches shows here, also where it gives it back.
+pub fn page_faults(pid: u32) -> Result<f64> {
+    let file = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&file).with_context(|| format!("failed to read {file}"))?;
+    faults(&stat).with_context(|| format!("{file} counts no page faults"))
+}
+
 /// Threads of the system.
 pub fn threads(pid: u32) -> Result<f64> {
     status(pid, "Threads:", "")
@@ -39,9 +46,23 @@ fn value(status: &str, key: &str, unit: &str) -> Option<f64> {
         .find_map(|line| line.strip_prefix(key)?.trim().strip_suffix(unit)?.parse().ok())
 }
 
+/// The sum of the minor and the major ones: fields 10 and 12. What is before the last `)` may hold spaces.
+fn faults(stat: &str) -> Option<f64> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let [minor, major] = [7, 9].map(|field| fields.get(field).and_then(|count| count.parse::<f64>().ok()));
+    Some(minor? + major?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn page_faults_are_found_behind_any_name() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194560 700 9 3 0 12 5 0 0 20 0 5 0 100 1000 200";
+        assert!((faults(stat).unwrap() - 703.0).abs() < 0.5);
+        assert!(faults("42 (a").is_none());
+    }
 
     #[test]
     fn values_are_found_by_key() {

@@ -119,6 +119,10 @@ pub(crate) struct Changed {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Idle {
     pub(crate) seconds: u64,
+    /// What the process has more at the end, in KiB of resident memory.
+    pub(crate) grown_kib: f64,
+    /// Pages that it was given meanwhile.
+    pub(crate) page_faults: f64,
     /// Everything that was asked and done, not for each object.
     pub(crate) effort: Effort,
 }

@@ -157,11 +157,19 @@ fn with_provider_down(instance: &DynamicObject) -> Value {
 
 /// Nothing happens.
 async fn idle(world: &World, controller: &Controller, plan: &Plan) -> Result<Idle> {
+    let pid = controller.pid().context("the controller does not run")?;
     let before = Counters::at_rest(world, controller).await?;
+    let (resident, faults) = (process::resident_kib(pid)?, process::page_faults(pid)?);
     tokio::time::sleep(Duration::from_secs(plan.idle_seconds)).await;
+    let (grown_kib, page_faults) = (
+        process::resident_kib(pid)? - resident,
+        process::page_faults(pid)? - faults,
+    );
     let after = Counters::read(world, controller).await?;
     Ok(Idle {
         seconds: plan.idle_seconds,
+        grown_kib,
+        page_faults,
         effort: after.since(&before, 1),
     })
 }

@@ -27,9 +27,11 @@ pub(crate) fn report(report: &Report) {
     println!("\none of {} changes its status; for each:", report.plan.most());
     effort(&report.changed.effort);
     println!(
-        "\nidle for {} s with {}; in all:",
+        "\nidle for {} s with {}: {:.0} KiB more, {:.0} page faults; in all:",
         report.idle.seconds,
-        report.plan.most()
+        report.plan.most(),
+        report.idle.grown_kib,
+        report.idle.page_faults
     );
     effort(&report.idle.effort);
 }

@@ -15,7 +15,11 @@ pub(crate) struct Report {
     pub(crate) load_after: String,
     pub(crate) plan: Plan,
     pub(crate) memory: Vec<Memory>,
+    /// One project without and with large WorkloadDeployments.
+    pub(crate) large: [Memory; 2],
     pub(crate) latencies: Vec<Latency>,
+    /// Workload to hub beside objects of another project that fail; the first is without these.
+    pub(crate) noisy: Vec<Latency>,
     pub(crate) requests: Vec<Requests>,
 }
 

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::world::{CITY, World, city, id};
 
 /// Between one object and the next, for what follows from the first.
-const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// Instances that the measured status speaks of.
 const DESIRED: i32 = 1000;
 
@@ -100,13 +100,13 @@ async fn status(
 }
 
 /// What the hub shows.
-struct Hub {
+pub(crate) struct Hub {
     deployments: Sight,
     policies: Sight,
 }
 
 impl Hub {
-    async fn watched(plane: &Plane) -> Result<Self> {
+    pub(crate) async fn watched(plane: &Plane) -> Result<Self> {
         Ok(Self {
             deployments: Sight::of(plane, WORKLOAD_DEPLOYMENT).await?,
             policies: Sight::of(plane, PROPAGATION_POLICY).await?,
@@ -114,14 +114,19 @@ impl Hub {
     }
 
     /// When both the WorkloadDeployment and the policy of its city were seen.
-    async fn complete(&mut self, namespace: &str, workload: &str, city: &str) -> Result<Instant> {
-        let name = format!("{workload}-us-{}", city.to_lowercase());
+    pub(crate) async fn complete(&mut self, namespace: &str, workload: &str, city: &str) -> Result<Instant> {
         let policy = objects::city_policy_name(city);
-        let one = self.deployments.of_one(|object| is(object, namespace, &name)).await;
-        let one = one.with_context(|| format!("no {name} in {namespace}"))?;
+        let one = self.deployment(namespace, workload, city).await?;
         let other = self.policies.of_one(|object| is(object, namespace, &policy)).await;
         let other = other.with_context(|| format!("no policy of {city} in {namespace}"))?;
         Ok(one.max(other))
+    }
+
+    /// When the WorkloadDeployment was seen.
+    pub(crate) async fn deployment(&mut self, namespace: &str, workload: &str, city: &str) -> Result<Instant> {
+        let name = format!("{workload}-us-{}", city.to_lowercase());
+        let seen = self.deployments.of_one(|object| is(object, namespace, &name)).await;
+        seen.with_context(|| format!("no {name} in {namespace}"))
     }
 }
 

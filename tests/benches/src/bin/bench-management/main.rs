@@ -12,6 +12,7 @@ mod figures;
 mod front;
 mod latency;
 mod memory;
+mod noisy;
 mod plan;
 mod print;
 mod requests;
@@ -55,6 +56,8 @@ async fn run(flags: Flags) -> Result<()> {
     println!("load average at the start: {load_before}");
     let mut world = World::start(&plan).await?;
     let memory = memory::measure(&mut world, &plan).await?;
+    println!("{} large objects", plan.large);
+    let large = memory::large(&mut world, &plan).await?;
     let mut latencies = Vec::new();
     let mut requests = Vec::new();
     for engaged in plan.engaged {
@@ -71,13 +74,20 @@ async fn run(flags: Flags) -> Result<()> {
         }
         controller.end()?;
     }
+    world.set_projects(noisy::PROJECTS).await?;
+    let mut controller = world.controller(Way::Tls).await?;
+    world.wait_engaged(&controller, noisy::PROJECTS).await?;
+    let noisy = noisy::measure(&world, &plan).await?;
+    controller.end()?;
     let report = Report {
         machine: Machine::this()?,
         load_before,
         load_after: load_average()?,
         plan,
         memory,
+        large,
         latencies,
+        noisy,
         requests,
     };
     world.end().await?;

@@ -1,13 +1,15 @@
-//! What an engaged idle project takes.
+//! What an engaged idle project takes, and one with large objects.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use popcell_test_support::process;
+use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
+use popcell_test_support::{objects, process};
+use serde_json::json;
 
 use crate::figures::{Memory, Way};
-use crate::plan::Plan;
-use crate::world::World;
+use crate::plan::{LARGE_BYTES, Plan};
+use crate::world::{CITY, World, id};
 
 /// A fresh process for each number of projects, and for the largest of them every other way.
 pub(crate) async fn measure(world: &mut World, plan: &Plan) -> Result<Vec<Memory>> {
@@ -23,6 +25,29 @@ pub(crate) async fn measure(world: &mut World, plan: &Plan) -> Result<Vec<Memory
         found.push(one(world, plan, most, way).await?);
     }
     Ok(found)
+}
+
+/// A fresh process with one project, without and with large WorkloadDeployments that its tenant made. They go again.
+pub(crate) async fn large(world: &mut World, plan: &Plan) -> Result<[Memory; 2]> {
+    world.set_projects(1).await?;
+    let without = one(world, plan, 1, Way::Tls).await?;
+    let (server, project) = (&world.server, id(0));
+    for number in 0..plan.large {
+        let mut deployment = objects::workload_deployment(&project, &format!("large-{number}"), CITY, 1);
+        deployment["metadata"]["labels"] = json!({});
+        let container = &mut deployment["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0];
+        // Many small values: of all shapes it is the one that takes most when it is decoded.
+        let variables =
+            (0..LARGE_BYTES / 40).map(|n| json!({ "name": format!("N{n:06}"), "value": format!("{n:07}") }));
+        container["env"] = variables.collect();
+        server.create(&deployment, false).await?;
+    }
+    let with = one(world, plan, 1, Way::Tls).await?;
+    for number in 0..plan.large {
+        let name = format!("large-{number}");
+        server.delete(WORKLOAD_DEPLOYMENT, Some(&project), &name).await?;
+    }
+    Ok([without, with])
 }
 
 async fn one(world: &World, plan: &Plan, projects: usize, way: Way) -> Result<Memory> {

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// A WorkloadDeployment that a tenant makes as large as servers allow.
+pub(crate) const LARGE_BYTES: usize = 1_100_000;
+
 /// Sizes of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
@@ -13,6 +16,10 @@ pub(crate) struct Plan {
     pub(crate) samples: usize,
     /// Objects over which requests are counted.
     pub(crate) objects: usize,
+    /// Objects of one project that no server accepts.
+    pub(crate) failing: usize,
+    /// WorkloadDeployments of [`LARGE_BYTES`] in one project.
+    pub(crate) large: usize,
     /// How long memory may come to rest.
     pub(crate) settle_seconds: u64,
 }
@@ -24,6 +31,8 @@ impl Plan {
             engaged: [1, 300],
             samples: 200,
             objects: 50,
+            failing: 50,
+            large: 6,
             settle_seconds: 20,
         }
     }
@@ -34,6 +43,8 @@ impl Plan {
             engaged: [1, 10],
             samples: 5,
             objects: 5,
+            failing: 3,
+            large: 2,
             settle_seconds: 2,
         }
     }

@@ -1,6 +1,7 @@
 //! The report for people.
 
 use crate::figures::{Memory, Report};
+use crate::plan::LARGE_BYTES;
 
 /// Milo's controller-manager in production, which engages projects with the library of upstream's compute operator
 /// (milo-os/milo, pull request 632): projects, and its working set in KiB.
@@ -14,7 +15,9 @@ pub(crate) fn report(report: &Report) {
         machine.date, machine.cores, machine.processor, machine.kernel, report.load_before, report.load_after
     );
     memory(&report.memory);
+    large(report);
     latencies(report);
+    noisy(report);
     requests(report);
 }
 
@@ -62,6 +65,35 @@ fn latencies(report: &Report) {
             each.p50_ms,
             each.p99_ms,
             each.samples_ms.len()
+        );
+    }
+}
+
+fn large(report: &Report) {
+    let [without, with] = &report.large;
+    println!(
+        "\n{} WorkloadDeployments of {:.1} MB in one project: {:.1} MiB more at rest (wanted: less than 60), {:.1} at the peak",
+        report.plan.large,
+        LARGE_BYTES as f64 / 1e6,
+        (with.resident_kib - without.resident_kib) / 1024.0,
+        (with.peak_kib - without.peak_kib) / 1024.0
+    );
+}
+
+fn noisy(report: &Report) {
+    let quiet = report.noisy.first().map_or(f64::NAN, |first| first.p99_ms);
+    println!(
+        "\n| Workload -> hub WD, beside {} that fail, ms | p50 | p99 | of the quiet p99 (wanted: 2 at most) |",
+        report.plan.failing
+    );
+    println!("| --- | --: | --: | --: |");
+    for each in &report.noisy {
+        println!(
+            "| {} | {:.1} | {:.1} | {:.1} |",
+            each.what,
+            each.p50_ms,
+            each.p99_ms,
+            each.p99_ms / quiet
         );
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct World {
     _front: Front,
     gateway: Gateway,
     files: TempDir,
-    lab: Lab,
+    pub(crate) lab: Lab,
 }
 
 /// The id of a project, which is the name of its only namespace as well.
