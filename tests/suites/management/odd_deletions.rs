@@ -49,6 +49,12 @@ pub(crate) async fn foreground_twice(world: &World, namespace: &str) -> Result<(
     ended(&tenant).await
 }
 
+fn only_held(workload: &DynamicObject) -> Result<()> {
+    let finalizers = &workload.metadata.finalizers;
+    ensure!(*finalizers == Some(vec![HELD.to_owned()]), "{finalizers:?}");
+    Ok(())
+}
+
 /// A finalizer of somebody else's holds the Workload after all is done for it; what it then asks for is not done.
 pub(crate) async fn edited_while_it_goes(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(world, P1, namespace).await?;
@@ -59,17 +65,15 @@ pub(crate) async fn edited_while_it_goes(world: &World, namespace: &str) -> Resu
     delete(&tenant, &DeleteParams::background()).await?;
     tenant.gone_from_project(WORKLOAD_DEPLOYMENT, NAME).await?;
     tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, NAME).await?;
+    // Its WorkloadDeployments are gone before our finalizer is.
+    tenant.in_project(WORKLOAD, "web", only_held).await?;
 
     tenant.place("web", &[("us", &["DFW"], 2)]).await?;
     let stray = tenant.deployment("stray", "LHR", 1);
     tenant.project.create(&stray, false).await?;
     always("nothing is made or adopted", WATCHED, async || {
         let now = tenant.project.expect(WORKLOAD, Some(namespace), "web").await?;
-        ensure!(
-            now.metadata.finalizers == Some(vec![HELD.to_owned()]),
-            "{:?}",
-            now.metadata
-        );
+        only_held(&now)?;
         let found = tenant.project.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
         let owned = |one: &&DynamicObject| is_owned_by(one, &mine);
         ensure!(found.len() == 1 && found.iter().find(owned).is_none(), "{found:?}");
