@@ -86,10 +86,12 @@ pub fn is_removed(record: &Object, source: Source<'_>) -> bool {
 /// Sources in the record of removed cells.
 pub fn removed(record: &Object) -> impl Iterator<Item = Source<'_>> {
     let data = record.at("/data").and_then(serde_json::Value::as_object);
-    data.into_iter().flatten().filter_map(|(key, _)| {
-        let (name, id) = key.rsplit_once('_')?;
-        Some(Source { name, id })
-    })
+    data.into_iter().flatten().filter_map(|(key, _)| of_record_key(key))
+}
+
+fn of_record_key(key: &str) -> Option<Source<'_>> {
+    let (name, id) = key.rsplit_once('_')?;
+    Some(Source { name, id })
 }
 
 /// Key of a source in the record of removed cells. Names of Clusters have no `_`.

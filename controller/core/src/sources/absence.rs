@@ -44,13 +44,21 @@ impl Absences<'_> {
         Some(self.grace.saturating_sub(age))
     }
 
+    /// Whether the grace of any source runs: a record of its removal would end it early.
+    pub fn runs(&self) -> bool {
+        let data = self.record.and_then(|record| record.at("/data")?.as_object());
+        let keys = data.into_iter().flat_map(Map::keys);
+        let mut sources = keys.filter_map(|key| super::of_record_key(key));
+        sources.any(|source| self.left(source).is_some_and(|left| !left.is_zero()))
+    }
+
     /// Notes these sources, and takes away the notes of those whose Cluster is there; `None` where all is noted.
     pub fn note(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Option<Action> {
         let old = self.record.and_then(|record| record.at("/data")?.as_object());
         let mut data: Map<String, Value> = old.cloned().unwrap_or_default();
         data.retain(|key, _| {
-            let source = key.rsplit_once('_').map(|(name, id)| Source { name, id });
-            source.is_some_and(|source| is_gone(source, Observed::Known(clusters), false) == Some(true))
+            super::of_record_key(key)
+                .is_some_and(|source| is_gone(source, Observed::Known(clusters), false) == Some(true))
         });
         for source in absent.iter().filter(|source| self.left(**source).is_none()) {
             data.insert(record_key(*source), json!(seconds(self.now)));
@@ -110,6 +118,15 @@ mod tests {
         found
     }
 
+    fn runs(world: &World, now: &str) -> bool {
+        let mut found = false;
+        at(world, now, |seen| {
+            found = seen.runs();
+            None
+        });
+        found
+    }
+
     #[test]
     fn an_absence_is_noted_once_and_counts_from_then() {
         let mut world = World::default();
@@ -120,6 +137,8 @@ mod tests {
         world.settle(|world| at(world, "2026-01-01T12:20:00Z", |seen| seen.note(&absent, &[])));
         assert_eq!(left(&world, "2026-01-01T12:20:00Z"), Some(Duration::from_mins(40)));
         assert_eq!(left(&world, "2026-01-01T13:00:00Z"), Some(Duration::ZERO));
+        assert!(runs(&world, NOON) && runs(&world, "2026-01-01T12:59:59Z"));
+        assert!(!runs(&world, "2026-01-01T13:00:00Z") && !runs(&World::default(), NOON));
         // A clock that is behind makes it no shorter.
         assert_eq!(left(&world, "2026-01-01T11:00:00Z"), Some(CELL_GRACE));
     }

@@ -12,7 +12,7 @@ use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
+use popcell_core::plan::{Action, CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::sources::{self, Absences, Claims, Observation, Source};
 
 use super::events;
@@ -23,9 +23,11 @@ use crate::queue::Key;
 use crate::world::World;
 
 /// Key on the hub: name of a Karmada Cluster, whatever its id: copies of all sources of that name that are gone, and the
-/// claims in their projects. Without a name, those of the record of removed cells.
+/// claims in their projects. Without a name, those of the record of removed cells. The record is not watched: while the grace
+/// of a source runs, it is read every [`RECORD`].
 ///
-/// Key on a project, without a name: what the claims there say themselves.
+/// Key on a project, without a name: what the claims there say themselves. Once the copies have gone, by whoever's hand,
+/// nothing else says that the claims are there.
 #[derive(Debug, Default)]
 pub struct Sources {
     /// Projects whose claims were looked at since they were engaged.
@@ -44,6 +46,9 @@ struct Counted {
 
 const RECORDED: &str = "";
 
+/// How soon a cell that is recorded as removed after its Cluster went is noticed.
+const RECORD: Duration = Duration::from_secs(10);
+
 /// Name and id of a source.
 type Named = (String, String);
 
@@ -60,7 +65,13 @@ impl Sources {
     async fn read_records(&self, world: &World, live: &mut Live) -> Result<(), ApplyError> {
         let record = world.applier.removed_cells().await?;
         live.put(&record_target(REMOVED_CELLS), record);
-        self.counted().removed = removed(&Sight::new(world, live));
+        let recorded = removed(&Sight::new(world, live));
+        let before = std::mem::replace(&mut self.counted().removed, recorded.clone());
+        if !recorded.is_subset(&before) {
+            for project in events::projects(world) {
+                world.waiting.wake(NAME, of_project(&project));
+            }
+        }
         match world.applier.absent_cells().await {
             Ok(notes) => live.put(&record_target(ABSENT_CELLS), notes),
             Err(error) => live.miss(&Plane::Hub, error),
@@ -175,9 +186,11 @@ fn of_project(plane: &Plane) -> Key {
     Key::new(plane, "", "")
 }
 
+const NAME: &str = "sources";
+
 impl Reconciler for Sources {
     fn name(&self) -> &'static str {
-        "sources"
+        NAME
     }
 
     fn prepare<'a>(
@@ -215,6 +228,18 @@ impl Reconciler for Sources {
         }
     }
 
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+        if key.name != RECORDED || key.plane != Plane::Hub {
+            let targets = plan.actions.iter().map(Action::target);
+            if targets
+                .filter(|one| one.kind == CONFIG_MAP)
+                .any(|one| one.name == ABSENT_CELLS)
+            {
+                world.waiting.wake(NAME, Key::new(&Plane::Hub, "", RECORDED));
+            }
+        }
+    }
+
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Hub, kind::CLUSTER) if events::is_listed(change) => {
@@ -233,11 +258,17 @@ impl Reconciler for Sources {
                 })
                 .unwrap_or_default(),
             // A pass looks at the copies of all cells: what a cell that is there writes does not cost that.
-            (Plane::Hub, kind::INSTANCE) if events::comes_or_goes(change) => events::both(change)
-                .filter_map(|copy| sources::of(copy))
-                .filter(|source| may_be_gone(world, *source))
-                .map(|source| Key::new(plane, "", source.name))
-                .collect(),
+            (Plane::Hub, kind::INSTANCE) if events::comes_or_goes(change) => {
+                let may_be_gone = |copy: &&Arc<Object>| sources::of(copy).is_some_and(|one| may_be_gone(world, one));
+                let copies = events::both(change).filter(may_be_gone);
+                let (is_gone, live) = (matches!(change, Change::Gone { .. }), Live::default());
+                let keys = copies.flat_map(|copy| {
+                    let source = sources::of(copy).map(|source| Key::new(plane, "", source.name));
+                    let project = is_gone.then(|| project_of(&Sight::new(world, &live), copy)).flatten();
+                    source.into_iter().chain(project.as_ref().map(of_project))
+                });
+                keys.collect()
+            }
             // A project that is engaged later may hold claims of a cell that is gone.
             (Plane::Project(_), kind::WORKLOAD) if events::is_listed(change) && !self.seen().contains(plane) => {
                 vec![of_project(plane)]
@@ -334,6 +365,9 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         });
         left.collect()
     });
+    if key.name == RECORDED && with_absences(sight, now, |seen| seen.is_some_and(Absences::runs)) {
+        plan.requeue_within(RECORD);
+    }
     if let (RECORDED, Observed::Known(clusters)) = (key.name.as_str(), clusters.as_ref()) {
         let twins = sources::twins(clusters).into_iter();
         plan.notes.extend(twins.map(|(id, names)| Note::Twins {

@@ -14,6 +14,13 @@ fn left(namespace: &str, name: &str) -> Value {
         "annotations": { "compute.datumapis.com/source-uid": "k1" } } })
 }
 
+/// A claim for the Instance of a number in a project.
+fn claim_of(id: &str, number: u32) -> Value {
+    let mut claim = left("default", &format!("instance-{id}-{number}"));
+    claim["metadata"]["labels"]["compute.datumapis.com/instance-namespace"] = json!(format!("ns-{id}"));
+    claim
+}
+
 fn claims(items: &[Value]) -> Value {
     json!({ "kind": "ResourceClaimList", "items": items })
 }
@@ -312,8 +319,92 @@ async fn what_a_living_cell_writes_wakes_no_look_at_the_copies_of_all() {
     assert_eq!(woken(("dfw-01", "k1")), [0, 0]);
     // Whose id Karmada has not read yet is not gone.
     assert_eq!(woken(("ord-01", "k2")), [0, 0]);
-    assert_eq!(woken(("dfw-01", "another")), [1, 1]);
-    assert_eq!(woken(("lhr-01", "k3")), [1, 1]);
+    // When a copy goes, the claims of its project are looked for too.
+    assert_eq!(woken(("dfw-01", "another")), [1, 2]);
+    assert_eq!(woken(("lhr-01", "k3")), [1, 2]);
     told.remove(&Plane::Hub, CLUSTER, cluster("dfw-01", "k1"));
-    assert_eq!(woken(("dfw-01", "k1")), [1, 1]);
+    assert_eq!(woken(("dfw-01", "k1")), [1, 2]);
+}
+
+/// By hand, or by another installation that shares the hub and read the record first.
+#[tokio::test]
+async fn claims_of_a_gone_cell_are_looked_for_when_their_copies_are_deleted_by_others() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p", "q"]).await;
+    let woken = |copy: Value| {
+        let last: popcell_core::object::Object = serde_json::from_value(copy).unwrap();
+        let change = Change::Gone {
+            namespace: last.metadata.namespace.clone().unwrap(),
+            name: last.metadata.name.clone().unwrap(),
+            last: Some(Arc::new(last)),
+        };
+        let lanes = told.dispatch.lanes();
+        let lane = lanes.iter().find(|lane| lane.reconciler.name() == "sources").unwrap();
+        lane.reconciler.wake(&told.world, &Plane::Hub, INSTANCE, &change)
+    };
+    let (cell, claims_of_q) = (Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("q"), "", ""));
+    assert_eq!(woken(left("ns-q", "q-0")), [cell, claims_of_q.clone()]);
+    told.remove(&Plane::Hub, INSTANCE, left("ns-q", "q-0"));
+    let list = "project q GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    script.say(list, 200, claims(&[claim_of("q", 0)]));
+    told.pass("sources", &claims_of_q).await;
+    let claim = format!("project q DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-q-0");
+    assert_eq!(deletes(&script), [claim]);
+    // A living cell makes its copy again.
+    let cluster =
+        json!({ "metadata": { "name": "dfw-01", "uid": "c", "resourceVersion": "1" }, "spec": { "id": "k1" } });
+    told.put(&Plane::Hub, CLUSTER, cluster);
+    assert_eq!(woken(left("ns-q", "q-0")), []);
+}
+
+/// The record is written for a Cluster that went before it: no event tells of it.
+#[tokio::test]
+async fn a_cell_that_is_recorded_after_its_cluster_went_is_released_within_seconds() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p", "q"]).await;
+    let (recorded, cell) = (Key::new(&Plane::Hub, "", ""), Key::new(&Plane::Hub, "", "dfw-01"));
+    let list = |id: &str| format!("project {id} GET /apis/quota.miloapis.com/v1alpha1/resourceclaims");
+    for id in ["p", "q"] {
+        script.say(&list(id), 200, claims(&[claim_of(id, 0)]));
+    }
+    // Of q only the claim is left.
+    told.remove(&Plane::Hub, INSTANCE, left("ns-q", "q-0"));
+    script.say(&format!("hub GET {NOTES}"), 404, absent(NOTES).1);
+    // There is nothing to look out for yet.
+    assert_eq!(told.pass("sources", &recorded).await, Verdict::Done);
+    let mut lanes = told.dispatch.lanes().iter();
+    let queue = &lanes.find(|lane| lane.reconciler.name() == "sources").unwrap().queue;
+    for key in [&cell, &Key::new(&project("q"), "", "")] {
+        told.pass("sources", key).await;
+        assert_eq!(
+            script.writes(),
+            ["hub POST /api/v1/namespaces/compute-system/configmaps"],
+            "{key}"
+        );
+        // Who notes an absence has the record looked at from now on.
+        assert_eq!(queue.stats().depth, 1, "{key}");
+        queue.retire(&Plane::Hub);
+    }
+    let now = k8s_openapi::jiff::Timestamp::now();
+    let notes = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-absent-cells", "namespace": "compute-system",
+        "uid": "notes", "resourceVersion": "1" }, "data": { "dfw-01_k1": now.to_string() } });
+    script.say(&format!("hub GET {NOTES}"), 200, notes);
+    let soon = Verdict::After(std::time::Duration::from_secs(10));
+    assert_eq!(told.pass("sources", &recorded).await, soon);
+    assert!(script.writes().is_empty());
+    let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
+        "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
+    let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
+    script.say(&format!("hub GET {records}"), 200, record);
+    assert_eq!(queue.stats().depth, 0);
+    told.pass("sources", &recorded).await;
+    let claim = |id: &str| format!("project {id} DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-{id}-0");
+    assert_eq!(deletes(&script), [claim("p")]);
+    assert_eq!(
+        queue.stats().depth,
+        2,
+        "claims without copies are looked for in all projects"
+    );
+    told.pass("sources", &Key::new(&project("q"), "", "")).await;
+    assert_eq!(deletes(&script), [claim("q")]);
 }
