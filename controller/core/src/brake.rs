@@ -35,9 +35,11 @@ pub enum Verdict {
 enum State {
     /// So many deletes of the last difference may still go without a question.
     Watching(usize),
-    Held,
-    /// Until the difference that was released is small.
-    Released,
+    /// A difference of so many deletes.
+    Held(usize),
+    /// So many deletes may go without a question: not more than were held, each sent twice. A difference that is small ends it
+    /// before.
+    Released(usize),
 }
 
 impl Default for State {
@@ -88,27 +90,26 @@ impl Brakes {
     /// or that was released.
     pub fn passes(&mut self, plane: &Plane, kind: Kind) -> bool {
         match self.states.get_mut(&(plane.clone(), kind.kind)) {
-            Some(State::Watching(left)) if *left > 0 => {
+            Some(State::Watching(left) | State::Released(left)) if *left > 0 => {
                 *left -= 1;
                 true
             }
-            Some(State::Released) => true,
             _ => false,
         }
     }
 
     /// Whether deletes of a plane and kind are held.
     pub fn is_held(&self, plane: &Plane, kind: Kind) -> bool {
-        self.is(plane, kind, State::Held)
+        matches!(self.state(plane, kind), Some(State::Held(_)))
     }
 
     /// Whether deletes of a plane and kind were released, and are not done yet.
     pub fn is_released(&self, plane: &Plane, kind: Kind) -> bool {
-        self.is(plane, kind, State::Released)
+        matches!(self.state(plane, kind), Some(State::Released(1..)))
     }
 
-    fn is(&self, plane: &Plane, kind: Kind, state: State) -> bool {
-        self.states.get(&(plane.clone(), kind.kind)) == Some(&state)
+    fn state(&self, plane: &Plane, kind: Kind) -> Option<State> {
+        self.states.get(&(plane.clone(), kind.kind)).copied()
     }
 
     /// Asks with the whole difference: how many objects of ours there are, and how many of them would be deleted.
@@ -117,12 +118,13 @@ impl Brakes {
     pub fn judge(&mut self, plane: &Plane, kind: Kind, ours: usize, doomed: usize) -> Verdict {
         let state = self.states.entry((plane.clone(), kind.kind)).or_default();
         match (*state, is_mass(kind, ours, doomed)) {
-            (State::Watching(_), true) => {
-                *state = State::Held;
-                Verdict::Hold { first: true }
+            (State::Released(1..), true) => Verdict::Go,
+            (before, true) => {
+                *state = State::Held(doomed);
+                Verdict::Hold {
+                    first: !matches!(before, State::Held(_)),
+                }
             }
-            (State::Held, true) => Verdict::Hold { first: false },
-            (State::Released, true) => Verdict::Go,
             (_, false) => {
                 // The one that is asked about goes beside them. More than a few may be of another difference by then.
                 *state = State::Watching(doomed.saturating_sub(1).min(free(kind)));
@@ -134,13 +136,13 @@ impl Brakes {
     /// Opens every guard that holds, once: annotation `mass-delete: allow` on our Lease. The caller takes the annotation
     /// away. Says which were held.
     pub fn release(&mut self) -> Vec<(Plane, &'static str)> {
-        let held = self.states.iter_mut().filter(|(_, state)| **state == State::Held);
-        let mut released: Vec<_> = held
-            .map(|((plane, kind), state)| {
-                *state = State::Released;
-                (plane.clone(), *kind)
-            })
-            .collect();
+        let mut released = Vec::new();
+        for ((plane, kind), state) in &mut self.states {
+            if let State::Held(doomed) = *state {
+                *state = State::Released(doomed.saturating_mul(2));
+                released.push((plane.clone(), *kind));
+            }
+        }
         released.extend(
             std::mem::take(&mut self.rewound)
                 .into_iter()
@@ -151,7 +153,7 @@ impl Brakes {
 
     /// Planes and kinds whose guard holds.
     pub fn held(&self) -> impl Iterator<Item = (&Plane, &'static str)> {
-        let held = |(_, state): &(_, &State)| **state == State::Held;
+        let held = |(_, state): &(_, &State)| matches!(state, State::Held(_));
         let held = self.states.iter().filter(held).map(|((plane, kind), _)| (plane, *kind));
         held.chain(self.rewound.iter().map(|plane| (plane, ALL_KINDS)))
     }
@@ -223,6 +225,24 @@ mod tests {
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 30, 30), hold(true));
         brakes.relisted(&Plane::Hub, INSTANCE);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 30, 30), hold(true));
+    }
+
+    #[test]
+    fn a_release_lets_go_what_was_held_and_no_more() {
+        let mut brakes = Brakes::default();
+        assert_eq!(
+            brakes.judge(&Plane::Hub, INSTANCE, 100, 60),
+            Verdict::Hold { first: true }
+        );
+        brakes.release();
+        // Nobody says meanwhile that the difference is small: a plane is away.
+        let passed = (0..500).filter(|_| brakes.passes(&Plane::Hub, INSTANCE)).count();
+        assert_eq!(passed, 120, "each may have to be sent twice");
+        assert!(!brakes.is_released(&Plane::Hub, INSTANCE));
+        assert_eq!(
+            brakes.judge(&Plane::Hub, INSTANCE, 100, 60),
+            Verdict::Hold { first: true }
+        );
     }
 
     #[test]
