@@ -5,62 +5,75 @@
 //! difference, but a skew to report. It is memory of the process: after a restart one write is sent again.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use popcell_api::kind::Kind;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::plan::{Plane, Target};
 
 type Key = (Plane, &'static str, Option<String>, String);
+type Hash = [u8; 32];
 
-/// Specs as sent and as stored, by object.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Specs as sent and as stored, by object. With a CRD of another version that is each of them, so of a spec the hash is kept.
+/// Its lock is held for one look or note.
+#[derive(Debug, Default)]
 pub struct Ledger {
-    written: HashMap<Key, Written>,
+    written: Mutex<HashMap<Key, Written>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 struct Written {
-    sent: Value,
-    stored: Value,
+    sent: Hash,
+    stored: Hash,
 }
 
 impl Ledger {
     /// Notes what a server answered to a create or patch. Equal specs are forgotten: nothing was changed on the way.
-    pub fn record(&mut self, target: &Target, sent: &Value, stored: &Value) {
+    pub fn record(&self, target: &Target, sent: &Value, stored: &Value) {
         if sent == stored {
-            self.written.remove(&key(target));
+            self.forget(target);
         } else {
-            let written = Written {
-                sent: sent.clone(),
-                stored: stored.clone(),
-            };
-            self.written.insert(key(target), written);
+            let [sent, stored] = [sent, stored].map(hash);
+            self.written().insert(key(target), Written { sent, stored });
         }
     }
 
     /// Forgets an object that is gone.
-    pub fn forget(&mut self, target: &Target) {
-        self.written.remove(&key(target));
+    pub fn forget(&self, target: &Target) {
+        self.written().remove(&key(target));
     }
 
     /// Forgets all objects of a kind on a plane.
-    pub fn forget_kind(&mut self, plane: &Plane, kind: Kind) {
-        self.written
+    pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
+        self.written()
             .retain(|(one, name, ..), _| one != plane || *name != kind.kind);
     }
 
     /// Forgets all objects of a plane.
-    pub fn forget_plane(&mut self, plane: &Plane) {
-        self.written.retain(|(one, ..), _| one != plane);
+    pub fn forget_plane(&self, plane: &Plane) {
+        self.written().retain(|(one, ..), _| one != plane);
     }
 
     /// Whether `stored` is what the server made of `desired` when it was last sent.
     pub fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
-        self.written
-            .get(&key(target))
-            .is_some_and(|written| written.sent == *desired && Some(&written.stored) == stored)
+        let written = self.written().get(&key(target)).map(|one| (one.sent, one.stored));
+        let (Some((sent, became)), Some(stored)) = (written, stored) else {
+            return false;
+        };
+        became == hash(stored) && sent == hash(desired)
     }
+
+    // Each hold is one step of a map: there is no half-done state that a panic could leave.
+    fn written(&self) -> MutexGuard<'_, HashMap<Key, Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Of the text of a value, whose keys are sorted.
+fn hash(value: &Value) -> Hash {
+    Sha256::digest(value.to_string()).into()
 }
 
 fn key(target: &Target) -> Key {
@@ -82,23 +95,23 @@ mod tests {
     fn a_pruned_spec_is_explained_until_either_side_changes() {
         let target = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "a");
         let (sent, stored) = (json!({ "a": 1, "new": 2 }), json!({ "a": 1 }));
-        let mut ledger = Ledger::default();
+        let ledger = Ledger::default();
         assert!(!ledger.explains(&target, &sent, Some(&stored)));
         ledger.record(&target, &sent, &stored);
         assert!(ledger.explains(&target, &sent, Some(&stored)));
         assert!(!ledger.explains(&target, &json!({ "a": 2 }), Some(&stored)));
         assert!(!ledger.explains(&target, &sent, Some(&json!({ "a": 3 }))));
         ledger.record(&target, &sent, &sent);
-        assert_eq!(ledger, Ledger::default());
+        assert!(ledger.written().is_empty());
         ledger.record(&target, &sent, &stored);
         ledger.forget_plane(&Plane::Cell);
         ledger.forget_kind(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
         ledger.forget_kind(&Plane::Hub, kind::INSTANCE);
         assert!(ledger.explains(&target, &sent, Some(&stored)));
         ledger.forget_plane(&Plane::Hub);
-        assert_eq!(ledger, Ledger::default());
+        assert!(ledger.written().is_empty());
         ledger.record(&target, &sent, &stored);
         ledger.forget_kind(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
-        assert_eq!(ledger, Ledger::default());
+        assert!(ledger.written().is_empty());
     }
 }

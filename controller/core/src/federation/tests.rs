@@ -310,7 +310,7 @@ fn a_server_that_prunes_is_written_to_once() {
     change_hub(&mut world, "web", |one| {
         one.data["spec"].as_object_mut().unwrap().remove("template");
     });
-    let mut ledger = Ledger::default();
+    let ledger = Ledger::default();
     let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, in_hub(&world, "web").unwrap());
     let (sent, stored) = (
         in_project(&world, "web").at("/spec"),

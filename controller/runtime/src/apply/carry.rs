@@ -229,7 +229,7 @@ impl Applier {
                 }
             }
         }
-        // Without the lock: it decides all keys anew, and deciding takes the ledger.
+        // Without a lock of the guard: it decides all keys anew.
         self.judge(plane, kind, difference(plane, kind))
     }
 

@@ -120,7 +120,7 @@ pub struct Applier {
     planes: Planes,
     options: Options,
     meter: Arc<dyn Meter>,
-    ledger: Mutex<Ledger>,
+    ledger: Ledger,
     projections: Projections,
     brakes: Mutex<Brakes>,
     /// Proofs of what users did, and when they held.
@@ -136,7 +136,7 @@ impl Applier {
             planes,
             options,
             meter,
-            ledger: Mutex::default(),
+            ledger: Ledger::default(),
             projections: Projections::default(),
             brakes: Mutex::default(),
             excuses: Mutex::default(),
@@ -151,8 +151,8 @@ impl Applier {
     }
 
     /// What servers made of earlier specs, for decisions. Hold it while deciding only.
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        lock(&self.ledger)
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// Brakes on mass deletion.
@@ -171,19 +171,19 @@ impl Applier {
         lock(&self.breaker).retire(plane);
         lock(&self.doors).retire(plane);
         lock(&self.brakes).forget(plane);
-        lock(&self.ledger).forget_plane(plane);
+        self.ledger.forget_plane(plane);
         self.projections.retire(plane);
     }
 
     /// An object is gone, and what is remembered of it.
     pub fn forget(&self, target: &Target) {
-        self.ledger().forget(target);
+        self.ledger.forget(target);
         self.projections.forget(target);
     }
 
     /// A kind is not watched any more on a plane: nobody would tell when its objects go.
     pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
-        self.ledger().forget_kind(plane, kind);
+        self.ledger.forget_kind(plane, kind);
         self.projections.forget_kind(plane, kind);
     }
 
@@ -248,7 +248,7 @@ impl Applier {
         };
         if let Some(sent) = sent {
             let stored = object.data.get("spec").unwrap_or(&Value::Null);
-            self.ledger().record(target, sent, stored);
+            self.ledger.record(target, sent, stored);
         }
         let held = object
             .metadata

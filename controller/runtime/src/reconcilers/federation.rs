@@ -171,7 +171,7 @@ impl Reconciler for Federation {
                     policy: holding.policy.as_deref(),
                     binding: holding.binding.as_deref(),
                 }),
-                ledger: &sight.world.applier.ledger(),
+                ledger: sight.world.applier.ledger(),
                 rejected: &rejected,
                 now,
             })

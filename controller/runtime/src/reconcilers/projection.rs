@@ -118,7 +118,7 @@ impl Reconciler for Projection {
                 hub_namespace: &hub_namespace,
                 deployments: deployments.as_ref().map(Vec::as_slice),
                 clusters: clusters.as_ref().map(Vec::as_slice),
-                ledger: &sight.world.applier.ledger(),
+                ledger: sight.world.applier.ledger(),
             };
             if key.name == SWEEP {
                 let copies = sight.in_namespace(&Plane::Hub, kind::INSTANCE, &key.namespace);

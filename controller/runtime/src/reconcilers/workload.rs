@@ -39,7 +39,7 @@ impl Reconciler for Workload {
                 deployments: &refs(&deployments),
                 bindings: bindings.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 networks: networks.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
-                ledger: &sight.world.applier.ledger(),
+                ledger: sight.world.applier.ledger(),
                 rejected: &rejected,
                 now,
             })

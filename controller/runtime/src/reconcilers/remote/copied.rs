@@ -94,7 +94,7 @@ pub(super) fn decide(cell: &Cell, sight: &Sight<'_>, key: &Key, now: Timestamp) 
         hub_namespace: hub_namespace.as_ref().map(Option::as_deref),
         copy: copy.as_ref().map(Option::as_deref),
         hub_deployment_lives: Observed::Known(lives == Some(Observed::Known(true))),
-        ledger: &sight.world.applier.ledger(),
+        ledger: sight.world.applier.ledger(),
         now,
     });
     let unlabelled = |one: &Arc<Object>| identity::of_namespace(one).is_none();

@@ -133,7 +133,7 @@ fn f24_a_hub_that_prunes_is_told_once() {
     world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["spec"]["new"] = json!(1);
     });
-    let mut ledger = Ledger::default();
+    let ledger = Ledger::default();
     let sent = world.get(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0").unwrap().data["spec"].clone();
     let copy = copy_of(&world, "web-0").unwrap();
     ledger.record(&target(copy), &sent, copy.at("/spec").unwrap());
