@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use popcell_api::kind::{self, Kind};
+
 /// Levels of objects and lists within each other, the object itself included.
 pub const DEPTH: usize = 64;
 
@@ -34,6 +36,24 @@ impl Default for Limits {
     }
 }
 
+/// Fields that are kept decoded of every object of a kind, by JSON pointer: what it is looked up by, and what says whether
+/// it is the one that was asked for. Of an object that exceeds a limit they are there as well, so that it is not taken for
+/// another.
+pub fn lookups(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        kind::WORKLOAD_DEPLOYMENT => &[
+            "/spec/cityCode",
+            "/spec/placementName",
+            "/spec/workloadRef/name",
+            "/spec/workloadRef/uid",
+        ],
+        kind::RESOURCE_BINDING => &["/spec/resource/kind", "/spec/resource/name"],
+        kind::NETWORK_BINDING => &["/status/networkContextRef/namespace", "/status/networkContextRef/name"],
+        kind::SUBNET_CLAIM => &["/spec/networkContext/name", "/status/subnetRef/name"],
+        _ => &[],
+    }
+}
+
 /// What an object has too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Excess {
@@ -59,6 +79,16 @@ pub enum Excess {
         /// The limit.
         limit: usize,
     },
+}
+
+impl Excess {
+    /// How many bytes are kept of the data of an object that has it: where a project has too many objects, of each little.
+    pub const fn kept_bytes(self) -> usize {
+        match self {
+            Self::Depth { .. } | Self::Bytes { .. } => 64 * 1024,
+            Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => 4 * 1024,
+        }
+    }
 }
 
 impl fmt::Display for Excess {

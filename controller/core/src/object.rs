@@ -11,6 +11,7 @@ mod read;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use kube::core::{ApiResource, TypeMeta};
+use popcell_api::kind::Kind;
 use popcell_api::labels;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
@@ -18,6 +19,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use crate::limits::Excess;
+use crate::limits::lookups;
 pub use data::Data;
 pub use metadata::Metadata;
 pub use raw::{EventLine, List, ListMetadata, Raw};
@@ -91,6 +93,14 @@ impl Object {
         }
     }
 
+    /// The object with these fields beside its metadata only, by JSON pointers: looking at them decodes nothing else.
+    #[must_use]
+    pub fn only(&self, pointers: &[&str]) -> Self {
+        let mut part = self.clone();
+        part.data.keep(pointers);
+        part
+    }
+
     /// Throws away all but address, uid, versions and these fields, by JSON pointers.
     pub fn keep(&mut self, pointers: &[&str]) {
         self.data.keep(pointers);
@@ -105,16 +115,27 @@ impl Object {
         self.data.pick(pointers);
     }
 
-    /// What it has too much of: such an object is not carried further. Its data lacks fields that nest too deeply; of one
-    /// that is too large nothing but these fields may be there.
+    /// What it has too much of: such an object is not carried further, and nothing is deleted or replaced for what it does not
+    /// show. Its data lacks fields that nest too deeply; of one that is too large, nothing but its [`lookups`] may be there.
     pub fn excess(&self) -> Option<Excess> {
         self.excess
     }
 
-    /// Says that it has too much of something, and keeps of its data these fields only.
-    pub fn exceeds(&mut self, excess: Excess, pointers: &[&str]) {
+    /// Says that it has too much of something, and keeps of it what that can be said with: spec and status where they are
+    /// small, or else its [`lookups`] with or without its status; of its metadata what we read.
+    pub fn exceeds(&mut self, excess: Excess, kind: Kind) {
         self.excess.get_or_insert(excess);
-        self.data.keep(pointers);
+        let beside: [&[&str]; 4] = [&["/spec", "/status"], &["/status"], &["/spec"], &[]];
+        let parts = beside.map(|fields| [lookups(kind), fields].concat());
+        self.data.keep_largest(&parts, excess.kept_bytes());
+        self.trim();
+        let metadata = serde_json::to_string(&self.metadata).map_or(0, |text| text.len());
+        self.bytes = metadata + self.data.bytes();
+    }
+
+    /// Throws away metadata that others may make as large as they like.
+    pub fn trim(&mut self) {
+        self.metadata.trim();
     }
 
     /// The bytes that its data takes as text.
@@ -122,7 +143,7 @@ impl Object {
         self.data.bytes()
     }
 
-    /// Its size in bytes of text without `managedFields`, as it was read; 0 for one that was made here.
+    /// Its size in bytes of text without `managedFields`, as it is kept; 0 for one that was made here.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use popcell_api::kind::Kind;
+use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
+use crate::limits::{Excess, lookups};
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Delete, NAMESPACE, Order, Patch, Plan, Plane, Proof, Target};
 
@@ -42,12 +43,19 @@ pub(crate) fn deepened(object: &Object, field: &str, levels: usize) -> Object {
     let text = serde_json::to_string(&marked).unwrap().replace("\"here\"", &deep);
     let mut object = Object::read(&text).unwrap();
     if let Some(excess) = object.excess() {
-        let kept: &[&str] = match field {
-            "spec" => &["/spec/cityCode", "/spec/workloadRef", "/status"],
-            _ => &["/spec"],
-        };
-        object.exceeds(excess, kept);
+        object.exceeds(excess, kind::WORKLOAD_DEPLOYMENT);
     }
+    object
+}
+
+/// The same object with so many bytes more in `spec` or `status`, as it is kept of what a server sends where it exceeds a
+/// limit.
+pub(crate) fn enlarged(object: &Object, kind: Kind, field: &str, bytes: usize, excess: Excess) -> Object {
+    let mut large = object.clone();
+    large.data[field]["large"] = Value::from("x".repeat(bytes));
+    let mut object = Object::read(&serde_json::to_string(&large).unwrap()).unwrap();
+    object.exceeds(excess, kind);
+    object.pick(lookups(kind));
     object
 }
 
@@ -190,7 +198,7 @@ impl World {
         json_patch::patch(&mut whole, &patch.patch).unwrap_or_else(|error| panic!("{patch}: {error}"));
         let mut new: Object = serde_json::from_value(whole).unwrap();
         if let Some(excess) = old.excess() {
-            new.exceeds(excess, &["/spec", "/status"]);
+            new.exceeds(excess, patch.target.kind);
         }
         if patch.status {
             assert_eq!(new.metadata, old.metadata);

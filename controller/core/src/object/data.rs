@@ -71,6 +71,18 @@ impl Data {
         *self = Self::text(kept.to_string());
     }
 
+    /// Keeps the fields of the first of these selections that takes at most so many bytes, or of the last.
+    pub(super) fn keep_largest(&mut self, selections: &[Vec<&str>], bytes: usize) {
+        let whole = self.as_text();
+        for selection in selections {
+            *self = whole.clone();
+            self.keep(selection);
+            if self.bytes() <= bytes {
+                return;
+            }
+        }
+    }
+
     /// The bytes of its text.
     pub(super) fn bytes(&self) -> usize {
         match &self.text {

@@ -156,14 +156,12 @@ pub(super) fn pick(text: &str, pointers: &[&str]) -> Value {
         if below.is_empty() {
             continue;
         }
-        let value = if below.contains(&"") {
-            (depth(text.get()) < DEPTH)
-                .then(|| serde_json::from_str(text.get()).ok())
-                .flatten()
-        } else {
-            Some(pick(text.get(), &below)).filter(|value| value.as_object().is_some_and(|map| !map.is_empty()))
-        };
-        if let Some(value) = value {
+        let whole = below.contains(&"") && depth(text.get()) < DEPTH;
+        let whole = whole.then(|| serde_json::from_str(text.get()).ok()).flatten();
+        // Of a field that nests too deeply there may be parts.
+        let part =
+            || Some(pick(text.get(), &below)).filter(|value| value.as_object().is_some_and(|map| !map.is_empty()));
+        if let Some(value) = whole.or_else(part) {
             picked.insert(key, value);
         }
     }

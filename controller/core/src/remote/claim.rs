@@ -215,6 +215,10 @@ fn is_held(instance: &Object) -> bool {
 
 /// Whether a claim asks for what this project has to give to an Instance of this spec.
 fn fits(seen: &Observation<'_>, claim: &Object, spec: &serde_json::Value) -> bool {
+    // What cannot be seen of it is no reason to take it away.
+    if claim.excess().is_some() {
+        return true;
+    }
     claim.text("/spec/consumerRef/kind") == Some(resource_manager::PROJECT_KIND)
         && claim.text("/spec/consumerRef/name") == Some(seen.project)
         && sizing::is_claimed(claim, spec)

@@ -18,10 +18,25 @@ pub(super) struct Slot<'a> {
     pub(super) city: &'a str,
     /// Name of the WorkloadDeployment.
     pub(super) name: String,
-    /// Its whole spec.
-    pub(super) spec: Value,
+    workload: &'a Object,
+    template: &'a Value,
+    settings: &'a Value,
     /// Why it can never be made from this Workload.
     pub(super) trouble: Option<Trouble>,
+}
+
+impl Slot<'_> {
+    /// The whole spec of the WorkloadDeployment. There may be a thousand slots of one large template: each spec is made
+    /// when it is needed.
+    pub(super) fn spec(&self) -> Value {
+        json!({
+            "workloadRef": { "name": self.workload.name(), "uid": self.workload.uid() },
+            "placementName": self.placement,
+            "cityCode": self.city,
+            "template": self.template,
+            "scaleSettings": self.settings,
+        })
+    }
 }
 
 /// Why a city of a placement does not have what was asked for.
@@ -66,13 +81,9 @@ pub(super) fn slots(workload: &Object) -> Result<Vec<Slot<'_>>, Unreadable> {
                 placement: name,
                 city,
                 name: derived,
-                spec: json!({
-                    "workloadRef": { "name": workload.name(), "uid": workload.uid() },
-                    "placementName": name,
-                    "cityCode": city,
-                    "template": template,
-                    "scaleSettings": settings,
-                }),
+                workload,
+                template,
+                settings,
                 trouble,
             });
         }
@@ -106,7 +117,7 @@ fn why_never(placement: &str, city: &str, derived: &str, holder: Option<(&str, &
 pub(super) fn deployment(workload: &Object, slot: &Slot<'_>) -> Object {
     let mut object = Object::new(&slot.name, &kind::WORKLOAD_DEPLOYMENT.resource())
         .within(workload.namespace())
-        .data(json!({ "spec": slot.spec }));
+        .data(json!({ "spec": slot.spec() }));
     object.metadata.labels = Some(BTreeMap::from([(
         labels::WORKLOAD_UID.to_owned(),
         workload.uid().to_owned(),

@@ -15,7 +15,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use popcell_api::conditions::{messages, reasons};
@@ -35,6 +35,12 @@ use crate::transitions;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
 pub(crate) use desired::{lowered, owner};
+
+/// How many WorkloadDeployments one pass creates. Each holds the whole template while it is sent; the next ones are created
+/// once these are seen.
+const AT_ONCE: usize = 32;
+/// What the metadata of a WorkloadDeployment may take beside its spec and status, in bytes.
+const METADATA: usize = 16 * 1024;
 
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +131,9 @@ struct Pass<'a> {
     seen: &'a Observation<'a>,
     plane: Plane,
     ours: Vec<&'a Object>,
+    by_name: BTreeMap<&'a str, &'a Object>,
+    /// How many WorkloadDeployments this plan creates.
+    created: usize,
     plan: Plan,
 }
 
@@ -140,6 +149,8 @@ impl<'a> Pass<'a> {
                 .copied()
                 .filter(|deployment| deployment.text("/spec/workloadRef/uid") == Some(uid))
                 .collect(),
+            by_name: seen.deployments.iter().map(|one| (one.name(), *one)).collect(),
+            created: 0,
             plan: Plan::independent(),
         }
     }
@@ -239,13 +250,10 @@ impl<'a> Pass<'a> {
     }
 
     fn missing_networks(&self, networks: &[&Object]) -> BTreeSet<(String, String)> {
-        let exists = |(namespace, name): &(String, String)| {
-            networks
-                .iter()
-                .any(|network| network.namespace() == namespace && network.name() == name)
-        };
         let mut needed = desired::networks(self.seen.workload);
-        needed.retain(|network| !exists(network));
+        for network in networks {
+            needed.remove(&(network.namespace().to_owned(), network.name().to_owned()));
+        }
         needed
     }
 
@@ -326,8 +334,9 @@ impl<'a> Pass<'a> {
         match &gates.usable {
             Observed::Unknown => Settled::not_yet(),
             Observed::Known(cities) if !cities.contains(slot.city) => Settled::trouble(true, unserved(slot)),
-            Observed::Known(_) if !gates.networks_are_there() => Settled::not_yet(),
+            Observed::Known(_) if !gates.networks_are_there() || self.created == AT_ONCE => Settled::not_yet(),
             Observed::Known(_) => {
+                self.created += 1;
                 let object = desired::deployment(self.seen.workload, slot);
                 let create = Action::create(&self.plane, kind::WORKLOAD_DEPLOYMENT, object);
                 self.plan.actions.push(create);
@@ -357,6 +366,15 @@ impl<'a> Pass<'a> {
             self.plan.actions.push(delete);
             return Settled::not_yet();
         }
+        if let Some(excess) = holder.excess()
+            && holder.at("/spec/template").is_none()
+            && !may_fit(excess, holder, slot)
+        {
+            let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
+            self.plan.notes.push(Note::Excess(target, excess));
+            let message = format!("WorkloadDeployment {} {excess}: it stays as it is", slot.name);
+            return Settled::trouble(true, trouble(slot, reasons::LIMIT_EXCEEDED, message));
+        }
         let lost = gates.usable.as_ref().map(|cities| !cities.contains(slot.city));
         let held = lost != Observed::Known(false) || !gates.networks_are_there();
         let fits = self.write(holder, slot, held, gates);
@@ -369,23 +387,26 @@ impl<'a> Pass<'a> {
 
     /// Writes what may be written while growth is held, or all; whether that is what is asked for.
     fn write(&mut self, holder: &Object, slot: &Slot<'_>, held: bool, gates: &Gates<'_>) -> bool {
-        let stored = holder.at("/spec");
-        let desired = match stored {
-            Some(stored) if held && gates.bar(self.seen.workload, holder) => lowered(stored, &slot.spec),
-            Some(stored) if held => growth::held(stored, &slot.spec),
-            _ => slot.spec.clone(),
+        // What is decoded to compare goes again with this copy.
+        let holder = holder.clone();
+        let (stored, wanted) = (holder.at("/spec"), slot.spec());
+        let held = match stored {
+            Some(stored) if held && gates.bar(self.seen.workload, &holder) => Some(lowered(stored, &wanted)),
+            Some(stored) if held => Some(growth::held(stored, &wanted)),
+            _ => None,
         };
-        let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
-        let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder)
+        let desired = held.as_ref().unwrap_or(&wanted);
+        let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder);
+        let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder)
             .label(labels::WORKLOAD_UID, self.seen.workload.uid())
             .owner(&owner(kind::WORKLOAD, self.seen.workload, true));
-        if self.seen.ledger.explains(&target, &desired, stored) {
+        if self.seen.ledger.explains(&target, desired, stored) {
             self.plan.notes.push(Note::Skew(target));
         } else {
-            edit = edit.spec(&desired);
+            edit = edit.spec(desired);
         }
         self.plan.actions.extend(edit.action());
-        desired == slot.spec
+        *desired == wanted
     }
 
     /// Made by us for an earlier Workload of this name.
@@ -397,11 +418,7 @@ impl<'a> Pass<'a> {
     }
 
     fn holder(&self, slot: &Slot<'_>) -> Option<&'a Object> {
-        self.seen
-            .deployments
-            .iter()
-            .copied()
-            .find(|deployment| deployment.name() == slot.name)
+        self.by_name.get(slot.name.as_str()).copied()
     }
 
     fn lives(&self) -> Proof {
@@ -422,7 +439,9 @@ impl<'a> Pass<'a> {
 
     fn report(mut self, slots: &[Slot<'_>], report: &status::Report) -> Plan {
         let workload = self.seen.workload;
-        let rendered = status::render(workload, slots, &self.ours, report, self.seen.now);
+        let shown: Vec<Object> = self.ours.iter().map(|one| one.only(&status::LOOKS_AT)).collect();
+        let shown: Vec<&Object> = shown.iter().collect();
+        let rendered = status::render(workload, slots, &shown, report, self.seen.now);
         self.plan
             .events
             .extend(transitions::blocked(&self.plane, kind::WORKLOAD, workload, &rendered));
@@ -437,6 +456,16 @@ impl<'a> Pass<'a> {
             });
         self.plan
     }
+}
+
+/// Whether a WorkloadDeployment that is too large, and whose spec is not kept, would not be with the one that is asked for now.
+/// Nothing else is written on it: what cannot be seen cannot be compared.
+fn may_fit(excess: Excess, holder: &Object, slot: &Slot<'_>) -> bool {
+    let Excess::Bytes { limit, .. } = excess else {
+        return false;
+    };
+    let status = holder.at("/status").map_or(0, |status| status.to_string().len());
+    slot.spec().to_string().len() + status + METADATA <= limit
 }
 
 fn missing_message(workload: &Object, missing: &BTreeSet<(String, String)>) -> String {

@@ -1,6 +1,6 @@
 //! Status of a Workload: sums over its WorkloadDeployments, by placement and in all (domain.md 2.6, 3.2 step 7, K6).
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use popcell_api::conditions::{self as types, messages, reasons};
@@ -12,6 +12,9 @@ use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
 use crate::paused;
 use crate::priority;
+
+/// What is looked at of a WorkloadDeployment.
+pub(super) const LOOKS_AT: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/status"];
 
 /// What the pass found beside the WorkloadDeployments.
 #[derive(Debug)]
@@ -72,20 +75,19 @@ pub(super) fn render(
     }
 
     let rejected: Vec<Trouble> = deployments.iter().filter_map(|one| said_rejected(one)).collect();
-    let names: BTreeSet<&str> = slots
-        .iter()
-        .map(|slot| slot.placement)
-        .chain(deployments.iter().filter_map(|one| one.text("/spec/placementName")))
-        .collect();
+    let mut by_placement: BTreeMap<&str, Vec<&Object>> = BTreeMap::new();
+    for slot in slots {
+        by_placement.entry(slot.placement).or_default();
+    }
+    for one in deployments {
+        if let Some(placement) = one.text("/spec/placementName") {
+            by_placement.entry(placement).or_default().push(one);
+        }
+    }
     let mut available = false;
-    let placements: Vec<Value> = names
+    let placements: Vec<Value> = by_placement
         .into_iter()
-        .map(|name| {
-            let members: Vec<&Object> = deployments
-                .iter()
-                .copied()
-                .filter(|one| one.text("/spec/placementName") == Some(name))
-                .collect();
+        .map(|(name, members)| {
             let serves = members.iter().any(|one| is_available(one));
             available |= serves;
             let troubles: Vec<_> = report

@@ -387,6 +387,56 @@ fn c24_unknown_stores_stop_new_work_and_delete_nothing() {
     assert!(unknown.is_quiet());
 }
 
+/// Limits that a WorkloadDeployment of a Workload may exceed, and the field that is large.
+const EXCESSES: [(&str, usize, Excess); 4] = [
+    ("spec", 300_000, TOO_LARGE),
+    ("status", 300_000, TOO_LARGE),
+    ("spec", 5_000, Excess::ProjectObjects { limit: 3 }),
+    ("spec", 5_000, Excess::ProjectBytes { limit: 3 }),
+];
+const TOO_LARGE: Excess = Excess::Bytes {
+    bytes: 300_000,
+    limit: 262_144,
+};
+
+#[test]
+fn a_deployment_that_exceeds_a_limit_is_not_taken_for_another() {
+    let plane = Plane::Project("p".to_owned());
+    for (field, bytes, excess) in EXCESSES {
+        let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+        world.settle(decide_in);
+        let before = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].clone();
+        let large = testing::enlarged(&before, kind::WORKLOAD_DEPLOYMENT, field, bytes, excess);
+        world.put(&plane, kind::WORKLOAD_DEPLOYMENT, large);
+        world.settle(decide_in);
+        let now = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0];
+        assert_eq!(now.uid(), before.uid(), "{field} {excess:?}");
+        if matches!(excess, Excess::Bytes { .. }) {
+            // What is asked for is small: that is written, or is there.
+            assert_eq!(now.at("/spec"), before.at("/spec"));
+        } else {
+            let (_, reason, message) = available(&status(&world));
+            assert_eq!(reason, "LimitExceeded");
+            assert!(message.contains(&excess.to_string()), "{message}");
+        }
+        assert!(decide_in(&world).is_quiet());
+    }
+}
+
+#[test]
+fn many_slots_of_a_large_template_are_created_few_at_a_time() {
+    let cities: Vec<String> = (0..100).map(|number| format!("C{number:03}")).collect();
+    let cities: Vec<&str> = cities.iter().map(String::as_str).collect();
+    let mut world = world(json!([placement("us", &cities)]), &cities);
+    let plane = Plane::Project("p".to_owned());
+    let mut made = Vec::new();
+    for _ in 0..6 {
+        world.apply(&decide_in(&world));
+        made.push(world.list(&plane, kind::WORKLOAD_DEPLOYMENT).len());
+    }
+    assert_eq!(made, [32, 64, 96, 100, 100, 100]);
+}
+
 #[test]
 fn a_workload_that_exceeds_a_limit_leaves_its_deployments_as_they_are_and_says_so() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);

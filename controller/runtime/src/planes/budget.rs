@@ -9,26 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
-use popcell_core::limits::{Excess, Limits};
+use popcell_core::limits::{Excess, Limits, lookups};
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
 
 /// A kind with objects that had no place is listed again so often: some may have gone since.
 pub(super) const AGAIN: Duration = Duration::from_mins(1);
-/// The status of an object that is too large is kept up to this size, in bytes.
-const STATUS: usize = 64 * 1024;
-
-/// Fields that are looked at of every object of a kind, such as those of all siblings.
-fn lookups(kind: Kind) -> &'static [&'static str] {
-    match kind {
-        kind::WORKLOAD_DEPLOYMENT => &["/spec/cityCode", "/spec/workloadRef/uid"],
-        kind::RESOURCE_BINDING => &["/spec/resource/kind", "/spec/resource/name"],
-        kind::NETWORK_BINDING => &["/status/networkContextRef/namespace", "/status/networkContextRef/name"],
-        kind::SUBNET_CLAIM => &["/spec/networkContext/name", "/status/subnetRef/name"],
-        _ => &[],
-    }
-}
-
 /// Objects that are kept whole, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
@@ -69,14 +55,10 @@ impl Budget {
     /// Makes an object what is kept of it, beside what is kept of its kind already.
     pub(super) fn fit(&self, kind: Option<Kind>, kept: Usage, object: &mut Object) {
         let Some(kind) = kind else { return };
-        let lookups = lookups(kind);
         if let Some(excess) = self.excess(kind, kept, object.bytes()) {
-            object.exceeds(excess, &[lookups, &["/status"]].concat());
-            if object.data_bytes() > STATUS {
-                object.exceeds(excess, lookups);
-            }
+            object.exceeds(excess, kind);
         }
-        object.pick(lookups);
+        object.pick(lookups(kind));
         // The store knows the kind.
         object.types = None;
     }

@@ -39,8 +39,7 @@ fn counted(item: Option<&Item>) -> (usize, usize) {
     match item {
         Some(Ok(object)) => match object.excess() {
             Some(Excess::ProjectObjects { .. } | Excess::ProjectBytes { .. }) => (0, 0),
-            Some(Excess::Bytes { .. }) => (1, object.data_bytes()),
-            Some(Excess::Depth { .. }) | None => (1, object.bytes()),
+            Some(Excess::Bytes { .. } | Excess::Depth { .. }) | None => (1, object.bytes()),
         },
         Some(Err(_)) | None => (0, 0),
     }

@@ -78,8 +78,8 @@ pub(super) fn keys_of(world: &World, plane: &Plane, kind: Kind) -> Vec<Key> {
 
 /// Objects of a plane as keys, where they are known.
 pub(super) fn keys_where(world: &World, plane: &Plane, kind: Kind, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
-    let objects = stored(world, plane, kind, None);
-    let meant = objects.iter().filter(|one| is_meant(one));
+    // One after the other: what is decoded to look at one goes with it.
+    let meant = stored(world, plane, kind, None).into_iter().filter(|one| is_meant(one));
     meant.map(|one| Key::new(plane, one.namespace(), one.name())).collect()
 }
 

@@ -74,7 +74,10 @@ impl Namespaces {
         let key = (plane.clone(), name.to_owned());
         let events = self.lock().entry(key.clone()).or_insert(Entry::UNREAD).events;
         let target = Target::cluster(plane, NAMESPACE, name);
-        let found = applier.read(&target).await?.map(Arc::new);
+        let mut found = applier.read(&target).await?;
+        // It is remembered, and its keys are a tenant's.
+        found.iter_mut().for_each(Object::trim);
+        let found = found.map(Arc::new);
         live.insert(&target, found.clone());
         let mut entries = self.lock();
         // Retired meanwhile, or asked before the last event: then the answer is for this pass only.

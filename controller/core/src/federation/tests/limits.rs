@@ -1,7 +1,8 @@
 //! Objects that exceed a limit, in the project and on the hub.
 
 use super::*;
-use crate::testing::deepened;
+use crate::object::Excess;
+use crate::testing::{deepened, enlarged};
 
 const RUNS: &str = r#"{ "replicas": 1, "readyReplicas": 1, "observedGeneration": 1, "conditions": [
     { "type": "Available", "status": "True", "reason": "StableInstanceFound", "message": "1/1" },
@@ -105,4 +106,25 @@ fn a_status_that_a_city_reports_too_deeply_is_not_shown_and_the_spec_is_carried_
         in_hub(&world, "web").unwrap().int("/spec/scaleSettings/minReplicas"),
         Some(5)
     );
+}
+
+#[test]
+fn one_of_the_hub_that_exceeds_a_limit_is_not_replaced() {
+    let too_large = Excess::Bytes {
+        bytes: 300_000,
+        limit: 262_144,
+    };
+    for field in ["spec", "status"] {
+        let mut world = world(&[("web", "DFW")]);
+        settle(&mut world, "web");
+        let before = in_hub(&world, "web").unwrap().clone();
+        change_hub(&mut world, "web", |one| {
+            *one = enlarged(one, kind::WORKLOAD_DEPLOYMENT, field, 300_000, too_large);
+        });
+        settle(&mut world, "web");
+        let now = in_hub(&world, "web").unwrap();
+        assert_eq!(now.uid(), before.uid(), "{field}");
+        assert_eq!(told(&world, "ReplicasReady").0, "LimitExceeded");
+        assert!(pass(&world, "web").is_quiet());
+    }
 }
