@@ -139,13 +139,14 @@ impl Engaged {
                 went_back: &went_back,
             };
             let Some(mut occupied) = occupied else {
-                return follow.run(&streams).await;
+                return Box::pin(follow.run(&streams)).await;
             };
             let mut vacant = occupied.clone();
             // The triggers' stores live as long as this plane: their end is the end of all.
             while occupied.becomes(true).await.is_some() {
                 tokio::select! {
-                    () = follow.run(&streams) => {}
+                    // Boxed: most kinds of most projects wait for the first object of another.
+                    () = Box::pin(follow.run(&streams)) => {}
                     _ = vacant.becomes(false) => {}
                 }
                 tell(store.clear());

@@ -169,6 +169,9 @@ impl<'a> ListWatch<'a> {
     }
 
     /// The next event. After an error nothing more comes.
+    ///
+    /// There are several for each of thousands of projects, and all but always they wait for a line: what only a list needs is
+    /// boxed.
     pub(super) async fn next(&mut self) -> Result<Event<Raw>, Broken> {
         loop {
             match &mut self.state {
@@ -192,13 +195,13 @@ impl<'a> ListWatch<'a> {
                         }
                         Next::More(more) => {
                             let more = more.take();
-                            self.state = self.source.page(more, &mut self.limit).await?;
+                            self.state = Box::pin(self.source.page(more, &mut self.limit)).await?;
                         }
                     }
                 }
                 State::Listed(version) => {
                     let version = std::mem::take(version);
-                    let lines = self.source.watch(&version).await?;
+                    let lines = Box::pin(self.source.watch(&version)).await?;
                     self.state = State::Watching(version, lines, Instant::now());
                 }
                 State::Watching(version, lines, began) => match timeout(IDLE, lines.next()).await {
@@ -215,7 +218,7 @@ impl<'a> ListWatch<'a> {
                 },
                 State::Ended(version) => {
                     let version = std::mem::take(version);
-                    self.source.check(&version).await?;
+                    Box::pin(self.source.check(&version)).await?;
                     self.state = State::Listed(version);
                 }
             }

@@ -240,7 +240,11 @@ impl Store {
     /// A server answered to a write of ours that an object is so; `seen` where the watch does not filter it out.
     pub(crate) fn wrote(&self, object: &Object, seen: bool) {
         let mut state = self.write();
-        state.ahead.is(Arc::new(object.as_text()), seen);
+        let mut object = object.as_text();
+        // No more is kept of it than of what the watch brings, and it is decided on alike.
+        let beside = state.items.usage_beside(object.namespace(), object.name());
+        self.budget.fit(state.items.kind(), beside, &mut object);
+        state.ahead.is(Arc::new(object), seen);
         self.set_due(&state);
     }
 

@@ -193,3 +193,22 @@ async fn a_watch_that_does_not_bring_what_we_wrote_is_overdue() {
     advance(DOUBT).await;
     assert!(is_overdue().await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_we_wrote_is_limited_as_what_the_watch_brings() {
+    let limits = popcell_core::limits::Limits {
+        object_bytes: 1_000,
+        ..popcell_core::limits::Limits::DEFAULT
+    };
+    let budget = crate::planes::budget::Budget::new(limits, &popcell_core::plan::Plane::Hub);
+    let store = Store::of(popcell_api::kind::WORKLOAD_DEPLOYMENT, budget);
+    list(&store, std::iter::empty());
+    let mut large = Object::clone(&object("u", 12));
+    large.data["spec"] = json!({ "cityCode": "DFW", "pad": "x".repeat(100_000) });
+    // The answer to a write has come as text.
+    let text = serde_json::to_string(&large).unwrap();
+    store.wrote(&Object::read(&text).unwrap(), true);
+    let found = store.get("n", "a").known().unwrap().unwrap();
+    assert!(found.excess().is_some() && found.data_bytes() < 1_000);
+    assert_eq!(found.text("/spec/cityCode"), Some("DFW"));
+}
