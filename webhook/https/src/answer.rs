@@ -35,10 +35,10 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Answer {
-    pub(crate) fn new(body: Body, charge: Charge, occupant: &Arc<Occupant>) -> Self {
+    pub(crate) fn new(body: Body, charge: Charge, part: Part, occupant: &Arc<Occupant>) -> Self {
         let held = (!body.is_end_stream()).then(|| {
             Arc::new(Held {
-                _wait: Wait::begin(occupant, Part::Answer, charge.bytes()),
+                _wait: Wait::begin(occupant, part, &charge),
                 _charge: charge,
             })
         });

@@ -97,14 +97,17 @@ impl BodyError {
 /// no memory waits for it, for at most a quarter of its time.
 pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, BodyError> {
     let peer = request.extensions().get::<Peer>();
+    let hint = request.body().size_hint();
+    let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+    // One that is not announced may become as large as any.
+    let most = hint.exact().map_or(limits.body, |_| announced);
     let mut upload = Upload {
         stopping: peer.map(|peer| peer.phase.clone()),
-        held: peer.map(Held::begin),
+        held: peer.map(|peer| Held::begin(peer, most)),
         body: request.into_body(),
         limit: limits.upload,
         until: Instant::now() + limits.upload,
     };
-    let announced = usize::try_from(upload.body.size_hint().lower()).unwrap_or(usize::MAX);
     let first = upload.next(&[]).await?.unwrap_or_default();
     if first.len().max(announced) > limits.body {
         return Err(upload.refuse(first, limits.body).await);
@@ -143,10 +146,13 @@ struct Held {
 }
 
 impl Held {
-    fn begin(peer: &Peer) -> Self {
+    /// Of so many bytes at most.
+    fn begin(peer: &Peer, most: usize) -> Self {
+        let mut charge = Charge::none(&peer.room);
+        charge.expect(most);
         Self {
-            charge: Charge::none(&peer.room),
-            wait: Wait::begin(&peer.occupant, Part::Upload, 0),
+            wait: Wait::begin(&peer.occupant, Part::Upload, &charge),
+            charge,
             peer: peer.clone(),
         }
     }
@@ -222,11 +228,11 @@ impl Upload {
     /// TCP.
     async fn enter(&mut self, bytes: usize, so_far: &[u8]) -> Result<(), BodyError> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        let began = Instant::now();
+        let paused = held.wait.pause();
         let entered = held.charge.resize(bytes, self.limit / 4).await;
-        held.wait.forgive(began.elapsed());
+        held.wait.resume(paused);
         if entered {
-            held.wait.hold(bytes);
+            held.wait.hold(&held.charge);
             return Ok(());
         }
         self.discard().await;

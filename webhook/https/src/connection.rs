@@ -18,6 +18,7 @@ use crate::limits::{ENCRYPTED, HEAD, Limits, STREAMS, WINDOW};
 use crate::occupant::Occupant;
 use crate::phase::{Phase, reached};
 use crate::service::{Application, Peer};
+use crate::socket::Socket;
 use crate::status::ListenerStatus;
 
 /// After the grace an idle connection has this long to take what was written and to say goodbye.
@@ -58,7 +59,7 @@ pub(crate) async fn speaks(shared: &Shared, stream: &TcpStream, peer: &Peer) -> 
         () = peer.occupant.cut.cancelled() => return false,
     };
     if let Ok(size) = spoken {
-        peer.occupant.advanced();
+        peer.occupant.unsent(false);
         size.is_ok_and(|size| size > 0)
     } else {
         late.fetch_add(1, Relaxed);
@@ -72,11 +73,19 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(peer = %peer.address, %error, "failed to set TCP_NODELAY");
     }
+    let socket = match Socket::here(stream, &peer.occupant) {
+        Ok(socket) => socket,
+        Err(error) => {
+            shared.status.accept_errors.fetch_add(1, Relaxed);
+            tracing::warn!(%error, "failed to take over a connection");
+            return;
+        }
+    };
     let Some(acceptor) = &shared.tls else {
-        return speak(&shared, stream, peer).await;
+        return speak(&shared, socket, peer).await;
     };
     let mut phase = peer.phase.clone();
-    let handshake = timeout(shared.limits.handshake, acceptor.accept(stream));
+    let handshake = timeout(shared.limits.handshake, acceptor.accept(socket));
     let outcome = tokio::select! {
         outcome = handshake => outcome,
         () = reached(&mut phase, Phase::Stopping) => return,
@@ -85,7 +94,6 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
     match outcome {
         Ok(Ok(mut stream)) => {
             stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
-            peer.occupant.advanced();
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 peer.protocol = Protocol::Http2;
             }

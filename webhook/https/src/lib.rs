@@ -31,6 +31,7 @@ mod occupants;
 mod phase;
 mod room;
 mod service;
+mod socket;
 mod status;
 mod threads;
 pub mod timeout;

@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::certificate::Certificates;
 use crate::connection::{self, Shared};
 use crate::limits::{Limits, SOCKET};
+use crate::occupant::Occupant;
 use crate::occupants::{Full, Occupants};
 use crate::phase::Phase;
 use crate::room::Room;
@@ -271,26 +272,17 @@ impl Accepting {
         };
         let (phase, room) = (self.phase.clone(), Arc::clone(&self.room));
         let peer = Peer::new(address, phase, room, Arc::clone(&occupant));
-        let occupants = Arc::clone(&self.occupants);
         let shared = Arc::clone(&self.shared);
-        let open = Open::enter(status);
+        let open = Open::enter(status, Arc::clone(&self.occupants), occupant);
         let seat = self.threads.as_ref().and_then(Threads::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             if !connection::speaks(&shared, &stream, &peer).await {
-                occupants.leave(&occupant);
                 return drop((open, seat));
             }
             let serving = async move {
-                match moved(stream) {
-                    Ok(stream) => connection::serve(shared, stream, peer).await,
-                    Err(error) => {
-                        shared.status.accept_errors.fetch_add(1, Relaxed);
-                        tracing::warn!(%error, "failed to take over a connection");
-                    }
-                }
-                occupants.leave(&occupant);
+                connection::serve(shared, stream, peer).await;
                 drop((open, seat));
             };
             tasks.spawn_on(serving, &runtime);
@@ -324,23 +316,27 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A socket belongs to the runtime that it was made on; this one shall belong to the runtime that calls.
-fn moved(stream: TcpStream) -> std::io::Result<TcpStream> {
-    TcpStream::from_std(stream.into_std()?)
+/// One connection counts, and has its place, for as long as this lives: a panic ends it as well.
+struct Open {
+    status: Arc<ListenerStatus>,
+    occupants: Arc<Occupants>,
+    occupant: Arc<Occupant>,
 }
 
-/// Counts one connection for as long as it lives.
-struct Open(Arc<ListenerStatus>);
-
 impl Open {
-    fn enter(status: &Arc<ListenerStatus>) -> Self {
+    fn enter(status: &Arc<ListenerStatus>, occupants: Arc<Occupants>, occupant: Arc<Occupant>) -> Self {
         status.open.fetch_add(1, Relaxed);
-        Self(Arc::clone(status))
+        Self {
+            status: Arc::clone(status),
+            occupants,
+            occupant,
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
+        self.occupants.leave(&self.occupant);
+        self.status.open.fetch_sub(1, Relaxed);
     }
 }

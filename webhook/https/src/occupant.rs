@@ -1,37 +1,25 @@
 //! One open connection as the listener sees it: what it holds, for how long its client has kept that waiting, and whether
 //! it can be closed for the sake of others.
+//!
+//! Invariant: time counts against a client only while the socket has nothing from it, or takes nothing more for it. However
+//! late the server itself is, a client that does its part has kept nobody waiting.
 
+use std::cmp::Reverse;
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use socket2::SockRef;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What a client has kept waiting for less than this is never taken from it.
+use crate::room::{Charge, Size};
+
+/// A client that keeps the server waiting for less than this is never closed for the sake of others.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
-/// A new connection has so long for its first byte, before another may take its place.
-pub(crate) const SILENCE: Duration = Duration::from_millis(200);
-/// And so long for each of the next steps, handshake and first request: on a busy machine it is the server that is late.
-pub(crate) const START: Duration = Duration::from_secs(2);
-/// Bodies and answers up to this size are small.
-pub(crate) const SMALL: usize = 64 * 1024;
-
-/// Of bodies and answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Size {
-    /// Up to [`SMALL`].
-    Small,
-    /// Larger.
-    Large,
-}
-
-impl Size {
-    pub(crate) fn of(bytes: usize) -> Self {
-        if bytes > SMALL { Self::Large } else { Self::Small }
-    }
-}
 
 /// One open connection.
 #[derive(Debug)]
@@ -44,6 +32,8 @@ pub(crate) struct Occupant {
     pub(crate) dismissed: Notify,
     /// Told once, at the first request.
     pub(crate) first: Notify,
+    /// Asked whether something has arrived that the server has not read yet.
+    socket: OnceLock<Weak<TcpStream>>,
     work: Mutex<Work>,
 }
 
@@ -52,10 +42,12 @@ struct Work {
     /// Requests whose head has arrived and whose answer is not made yet.
     active: usize,
     requests: u64,
-    /// Whether a byte has come.
-    spoken: bool,
-    /// Its last step: the beginning, the end of the handshake, the end of the last request.
+    /// The end of the last request.
     step: Instant,
+    /// Runs while the socket has nothing to read.
+    unsent: Clock,
+    /// Runs while the socket takes nothing more.
+    untaken: Clock,
     waiting: Vec<Waiting>,
     next: u64,
 }
@@ -65,8 +57,24 @@ struct Work {
 struct Waiting {
     id: u64,
     bytes: usize,
-    since: Instant,
+    size: Size,
+    /// What the clocks said when this began.
+    from: Mark,
     part: Part,
+}
+
+/// A clock that stands still while it is not the client's turn.
+#[derive(Debug, Default)]
+struct Clock {
+    total: Duration,
+    since: Option<Instant>,
+}
+
+/// What the clocks of a connection say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark {
+    unsent: Duration,
+    untaken: Duration,
 }
 
 /// What a client is waited for.
@@ -76,17 +84,21 @@ pub(crate) enum Part {
     Upload,
     /// To take an answer.
     Answer,
+    /// To take an answer over HTTP/2, for which it also has to ask.
+    Stream,
 }
 
 /// How dispensable a connection is; the first is closed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Standing {
-    /// It has not asked for anything yet.
-    Fresh(Instant),
-    /// It has asked before.
-    Idle(Instant),
-    /// It keeps an upload or an answer waiting.
-    Stalled(Instant),
+    /// It has not asked for anything, and has kept the server waiting for so long.
+    Fresh(Reverse<Duration>),
+    /// It has asked once, and not since then.
+    Once(Instant),
+    /// It keeps an upload or an answer waiting for so long.
+    Stalled(Reverse<Duration>),
+    /// It has come back with another request, the last one then: the connection of a client that uses it.
+    Kept(Instant),
 }
 
 impl Occupant {
@@ -98,27 +110,41 @@ impl Occupant {
             cut: CancellationToken::new(),
             dismissed: Notify::new(),
             first: Notify::new(),
+            socket: OnceLock::new(),
             work: Mutex::new(Work {
                 active: 0,
                 requests: 0,
-                spoken: false,
                 step: opened,
+                unsent: Clock {
+                    total: Duration::ZERO,
+                    since: Some(opened),
+                },
+                untaken: Clock::default(),
                 waiting: Vec::new(),
                 next: 0,
             }),
         }
     }
 
+    /// From now on the connection is read from here.
+    pub(crate) fn reads_from(&self, socket: &Arc<TcpStream>) {
+        // A connection has one socket.
+        drop(self.socket.set(Arc::downgrade(socket)));
+    }
+
+    /// Whether the last attempt to read found nothing.
+    pub(crate) fn unsent(&self, unsent: bool) {
+        self.work().unsent.run(unsent);
+    }
+
+    /// Whether the last attempt to write found no place.
+    pub(crate) fn untaken(&self, untaken: bool) {
+        self.work().untaken.run(untaken);
+    }
+
     /// Whether no request waits for its answer to be made.
     pub(crate) fn idle(&self) -> bool {
         self.work().active == 0
-    }
-
-    /// It has come a step further without a request: to its first byte, to the end of its handshake.
-    pub(crate) fn advanced(&self) {
-        let mut work = self.work();
-        work.spoken = true;
-        work.step = Instant::now();
     }
 
     /// Whether it has never asked for anything.
@@ -146,30 +172,38 @@ impl Occupant {
         work.step = Instant::now();
     }
 
-    /// `None` for a connection that is being served, and for one that still has time for its next step.
+    /// `None` for a connection that is being served, and for one whose client does its part in good time.
     pub(crate) fn standing(&self, now: Instant) -> Option<Standing> {
         let work = self.work();
+        let kept = |time: Duration| (time >= PATIENCE).then_some(Reverse(time));
         if work.active > 0 || !work.waiting.is_empty() {
-            let since = work.waiting.iter().map(|waiting| waiting.since).min()?;
-            return (now.saturating_duration_since(since) >= PATIENCE).then_some(Standing::Stalled(since));
+            let longest = work.waited(now).map(|(_, time)| time).max()?;
+            return kept(longest).map(Standing::Stalled);
         }
-        if work.requests > 0 {
-            return Some(Standing::Idle(work.step));
+        match work.requests {
+            0 => kept(work.unsent.read(now)).map(Standing::Fresh),
+            1 => Some(Standing::Once(work.step)),
+            _ => Some(Standing::Kept(work.step)),
         }
-        let time = if work.spoken { START } else { SILENCE };
-        (now.saturating_duration_since(work.step) >= time).then_some(Standing::Fresh(work.step))
     }
 
     /// Bytes kept waiting in bodies and answers of this size, times how long, in byte-milliseconds: 0 while its client does
     /// its part in good time. With the bytes that closing it would free.
     pub(crate) fn weight(&self, size: Size, now: Instant) -> (u128, usize) {
         let work = self.work();
-        let of_size = || work.waiting.iter().filter(|waiting| Size::of(waiting.bytes) == size);
-        let late = of_size().filter_map(|waiting| {
-            let age = now.saturating_duration_since(waiting.since);
-            (age >= PATIENCE).then(|| waiting.bytes as u128 * age.as_millis())
-        });
-        (late.sum(), of_size().map(|waiting| waiting.bytes).sum())
+        let of_size = work.waited(now).filter(|(waiting, _)| waiting.size == size);
+        of_size.fold((0, 0), |(weight, held), (waiting, time)| {
+            let late = if time >= PATIENCE { time.as_millis() } else { 0 };
+            (weight + waiting.bytes as u128 * late, held + waiting.bytes)
+        })
+    }
+
+    /// Whether something has arrived that the server has not come to read: whatever time says, it is the server that is
+    /// late. A client that does not take its answers gains nothing by sending.
+    pub(crate) fn has_spoken(&self) -> bool {
+        let socket = self.socket.get().and_then(Weak::upgrade);
+        let arrived = socket.is_some_and(|socket| SockRef::from(&*socket).peek(&mut [MaybeUninit::uninit()]).is_ok());
+        arrived && self.work().untaken.since.is_none()
     }
 
     /// Whether any bytes wait for its client.
@@ -180,18 +214,68 @@ impl Occupant {
     /// Whether an answer has been waiting for its client for longer than `limit`.
     pub(crate) fn unread(&self, now: Instant, limit: Duration) -> bool {
         let work = self.work();
-        let mut answers = work.waiting.iter().filter(|waiting| waiting.part == Part::Answer);
-        answers.any(|answer| now.saturating_duration_since(answer.since) >= limit)
+        work.waited(now)
+            .any(|(waiting, time)| waiting.part != Part::Upload && time >= limit)
     }
 
     /// Whether it has asked before, and for nothing since so long.
     pub(crate) fn quiet(&self, now: Instant, limit: Duration) -> bool {
-        matches!(self.standing(now), Some(Standing::Idle(since)) if now.saturating_duration_since(since) >= limit)
+        match self.standing(now) {
+            Some(Standing::Once(since) | Standing::Kept(since)) => now.saturating_duration_since(since) >= limit,
+            _ => false,
+        }
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
         // Whatever panicked, each change of it is one step.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Work {
+    /// What is waited for, each with how long its client has kept it waiting.
+    fn waited(&self, now: Instant) -> impl Iterator<Item = (&Waiting, Duration)> {
+        let now = self.mark(now);
+        self.waiting.iter().map(move |waiting| {
+            let Mark { unsent, untaken } = now.since(waiting.from);
+            let time = match waiting.part {
+                Part::Upload => unsent,
+                Part::Answer => untaken,
+                Part::Stream => unsent.max(untaken),
+            };
+            (waiting, time)
+        })
+    }
+
+    fn mark(&self, now: Instant) -> Mark {
+        Mark {
+            unsent: self.unsent.read(now),
+            untaken: self.untaken.read(now),
+        }
+    }
+}
+
+impl Mark {
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            unsent: self.unsent.saturating_sub(earlier.unsent),
+            untaken: self.untaken.saturating_sub(earlier.untaken),
+        }
+    }
+}
+
+impl Clock {
+    fn read(&self, now: Instant) -> Duration {
+        let running = self.since.map(|since| now.saturating_duration_since(since));
+        self.total + running.unwrap_or_default()
+    }
+
+    fn run(&mut self, runs: bool) {
+        if runs {
+            self.since.get_or_insert_with(Instant::now);
+        } else if let Some(since) = self.since.take() {
+            self.total += since.elapsed();
+        }
     }
 }
 
@@ -203,14 +287,19 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    pub(crate) fn begin(occupant: &Arc<Occupant>, part: Part, bytes: usize) -> Self {
+    pub(crate) fn begin(occupant: &Arc<Occupant>, part: Part, charge: &Charge) -> Self {
+        Self::of(occupant, part, charge.bytes(), charge.size())
+    }
+
+    pub(crate) fn of(occupant: &Arc<Occupant>, part: Part, bytes: usize, size: Size) -> Self {
         let mut work = occupant.work();
-        let id = work.next;
+        let (id, from) = (work.next, work.mark(Instant::now()));
         work.next += 1;
         work.waiting.push(Waiting {
             id,
             bytes,
-            since: Instant::now(),
+            size,
+            from,
             part,
         });
         drop(work);
@@ -220,14 +309,23 @@ impl Wait {
         }
     }
 
-    /// So many bytes are held now.
-    pub(crate) fn hold(&self, bytes: usize) {
-        self.change(|waiting| waiting.bytes = bytes);
+    /// This is held now.
+    pub(crate) fn hold(&self, charge: &Charge) {
+        self.change(|waiting| (waiting.bytes, waiting.size) = (charge.bytes(), charge.size()));
     }
 
-    /// The listener itself kept its client waiting for so long.
-    pub(crate) fn forgive(&self, time: Duration) {
-        self.change(|waiting| waiting.since += time);
+    /// Before the listener itself keeps its client waiting.
+    pub(crate) fn pause(&self) -> Mark {
+        self.occupant.work().mark(Instant::now())
+    }
+
+    /// It has done so since then.
+    pub(crate) fn resume(&self, paused: Mark) {
+        let Mark { unsent, untaken } = self.pause().since(paused);
+        self.change(|waiting| {
+            waiting.from.unsent += unsent;
+            waiting.from.untaken += untaken;
+        });
     }
 
     fn change(&self, change: impl FnOnce(&mut Waiting)) {
@@ -262,37 +360,70 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_served_is_never_dispensable_and_who_keeps_others_waiting_is() {
         let one = occupant();
-        let opened = Instant::now();
-        assert_eq!(one.standing(opened), None, "it has only begun");
-        advance(SILENCE).await;
-        assert_eq!(one.standing(Instant::now()), Some(Standing::Fresh(opened)));
-        one.advanced();
-        advance(SILENCE).await;
-        assert_eq!(one.standing(Instant::now()), None, "a step gives it time again");
-        advance(START).await;
-        assert!(one.standing(Instant::now()).is_some());
-        one.asked();
-        assert_eq!(one.standing(Instant::now()), None, "its answer is being made");
-        let began = Instant::now();
-        let upload = Wait::begin(&one, Part::Upload, 1000);
         assert_eq!(one.standing(Instant::now()), None, "it has only begun");
         advance(PATIENCE).await;
-        assert_eq!(one.standing(Instant::now()), Some(Standing::Stalled(began)));
-        assert_eq!(one.weight(Size::Small, Instant::now()), (500_000, 1000));
-        upload.forgive(PATIENCE);
+        assert_eq!(one.standing(Instant::now()), Some(Standing::Fresh(Reverse(PATIENCE))));
+        one.unsent(false);
+        one.asked();
+        assert_eq!(one.standing(Instant::now()), None, "its answer is being made");
+        let upload = Wait::of(&one, Part::Upload, 1000, Size::of(1000));
+        advance(PATIENCE).await;
+        assert_eq!(one.standing(Instant::now()), None, "the server has not read what came");
+        one.unsent(true);
+        advance(PATIENCE).await;
+        assert_eq!(one.standing(Instant::now()), Some(Standing::Stalled(Reverse(PATIENCE))));
+        assert_eq!(one.weight(Size::of(1000), Instant::now()), (500_000, 1000));
+        let paused = upload.pause();
+        advance(PATIENCE).await;
+        upload.resume(paused);
         assert_eq!(
-            one.weight(Size::Small, Instant::now()),
-            (0, 1000),
+            one.weight(Size::of(1000), Instant::now()),
+            (500_000, 1000),
             "it was us who waited"
         );
         drop(upload);
         one.answered();
         let quiet = Instant::now();
-        assert_eq!(one.standing(quiet), Some(Standing::Idle(quiet)));
-        assert!(
-            Standing::Fresh(quiet) < Standing::Idle(opened),
-            "who has asked before stays longer"
-        );
+        assert_eq!(one.standing(quiet), Some(Standing::Once(quiet)));
+        one.asked();
+        one.answered();
+        assert_eq!(one.standing(quiet), Some(Standing::Kept(quiet)));
+    }
+
+    #[test]
+    fn the_order_of_going_is_who_has_done_least() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let order = [
+            Standing::Fresh(Reverse(2 * second)),
+            Standing::Fresh(Reverse(second)),
+            Standing::Once(now),
+            Standing::Once(now + second),
+            Standing::Stalled(Reverse(2 * second)),
+            Standing::Stalled(Reverse(second)),
+            Standing::Kept(now),
+            Standing::Kept(now + second),
+        ];
+        assert!(order.is_sorted());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_waits_for_who_takes_it_and_over_http2_for_who_asks_for_it() {
+        let second = Duration::from_secs(1);
+        for (part, silent, full) in [(Part::Answer, false, true), (Part::Stream, true, true)] {
+            let one = occupant();
+            let _answer = Wait::of(&one, part, 1, Size::of(1));
+            advance(second).await;
+            assert_eq!(one.unread(Instant::now(), second), silent, "{part:?}");
+            one.unsent(false);
+            one.untaken(true);
+            advance(second).await;
+            assert_eq!(one.unread(Instant::now(), second), full, "{part:?}");
+            // A byte now and then wins little time.
+            one.untaken(false);
+            one.untaken(true);
+            advance(second).await;
+            assert!(one.unread(Instant::now(), 2 * second), "{part:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -301,8 +432,9 @@ mod tests {
         let limit = Duration::from_secs(30);
         one.asked();
         one.answered();
-        let answer = Wait::begin(&one, Part::Answer, 10);
-        let upload = Wait::begin(&one, Part::Upload, 10);
+        one.untaken(true);
+        let answer = Wait::of(&one, Part::Answer, 10, Size::of(10));
+        let upload = Wait::of(&one, Part::Upload, 10, Size::of(10));
         assert!(!one.unread(Instant::now(), limit));
         advance(limit).await;
         assert!(one.unread(Instant::now(), limit));
@@ -318,13 +450,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn little_for_long_weighs_like_much_for_short() {
         let (little, much) = (occupant(), occupant());
-        let _long = Wait::begin(&little, Part::Upload, 6_000);
+        let _long = Wait::of(&little, Part::Upload, 10_000, Size::of(10_000));
         advance(Duration::from_secs(10)).await;
-        let _short = Wait::begin(&much, Part::Answer, 60_000);
-        let _other = Wait::begin(&much, Part::Answer, 1_000_000);
+        let _short = Wait::of(&much, Part::Upload, 60_000, Size::of(60_000));
+        let _other = Wait::of(&much, Part::Upload, 1_000_000, Size::of(1_000_000));
         advance(Duration::from_secs(1)).await;
-        let weight = |one: &Occupant, size| one.weight(size, Instant::now()).0;
-        assert!(weight(&little, Size::Small) > weight(&much, Size::Small));
-        assert!(weight(&little, Size::Large) < weight(&much, Size::Large));
+        let weight = |one: &Occupant, bytes| one.weight(Size::of(bytes), Instant::now()).0;
+        assert!(weight(&little, 10_000) > weight(&much, 60_000));
+        assert!(weight(&little, 1_000_000) < weight(&much, 1_000_000));
     }
 }

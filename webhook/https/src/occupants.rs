@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::limits::Limits;
-use crate::occupant::{Occupant, Size, Standing};
+use crate::occupant::{Occupant, Standing};
+use crate::room::Size;
 use crate::status::ListenerStatus;
 
 /// So many connections may be without a first request at once.
@@ -67,11 +68,7 @@ impl Occupants {
         };
         let crowd = crowd.ok_or(full)?;
         let of_crowd = open.all.values().filter(|one| one.address == crowd);
-        let ranked = of_crowd.filter_map(|one| Some((one.standing(now)?, one)));
-        let victim = ranked
-            .min_by_key(|(standing, _)| *standing)
-            .map(|(_, one)| Arc::clone(one));
-        let victim = victim.ok_or(full)?;
+        let victim = most_dispensable(of_crowd.filter_map(|one| Some((one.standing(now)?, one)))).ok_or(full)?;
         self.end(&mut open, &victim);
         Ok(open.enter(address))
     }
@@ -82,7 +79,7 @@ impl Occupants {
     }
 
     /// Whether another connection may begin. Few do at once, so that those that have begun are served soon; the others wait
-    /// for their turn where the kernel keeps them. Ends the one that has begun first and asks for nothing.
+    /// for their turn where the kernel keeps them. Ends the one that has kept the server waiting for longest.
     pub(crate) fn may_begin(&self) -> bool {
         let now = Instant::now();
         let mut open = self.open();
@@ -94,10 +91,9 @@ impl Occupants {
             Some(standing @ Standing::Fresh(_)) => Some((standing, one)),
             _ => None,
         });
-        let victim = idlers
-            .min_by_key(|(standing, _)| *standing)
-            .map(|(_, one)| Arc::clone(one));
-        let Some(victim) = victim else { return false };
+        let Some(victim) = most_dispensable(idlers) else {
+            return false;
+        };
         self.end(&mut open, &victim);
         true
     }
@@ -114,6 +110,9 @@ impl Occupants {
         for ((_, held), one) in heavy {
             if freed >= bytes {
                 return;
+            }
+            if one.has_spoken() {
+                continue;
             }
             freed = freed.saturating_add(held);
             self.end(&mut open, &one);
@@ -185,12 +184,20 @@ impl Open {
     }
 }
 
+/// The first by its standing of whom nothing has arrived.
+fn most_dispensable<'a>(ranked: impl Iterator<Item = (Standing, &'a Arc<Occupant>)>) -> Option<Arc<Occupant>> {
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_unstable_by_key(|(standing, _)| *standing);
+    let mut silent = ranked.into_iter().filter(|(_, one)| !one.has_spoken());
+    silent.next().map(|(_, one)| Arc::clone(one))
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::occupant::{PATIENCE, Part, START, Wait};
+    use crate::occupant::{PATIENCE, Part, Wait};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -220,7 +227,7 @@ mod tests {
             "who has begun has time"
         );
         idle.answered();
-        advance(START).await;
+        advance(PATIENCE).await;
         let fourth = all.admit(address(1)).unwrap();
         assert!(fresh.cut.is_cancelled() && !idle.cut.is_cancelled());
         fourth.asked();
@@ -236,11 +243,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_connection_of_a_client_that_uses_it_outlives_many_that_are_used_once() {
+        let all = occupants(10, 3);
+        let kept = all.admit(address(1)).unwrap();
+        for _ in 0..2 {
+            kept.asked();
+            kept.answered();
+        }
+        for _ in 0..20 {
+            advance(PATIENCE).await;
+            let once = all.admit(address(1)).unwrap();
+            once.asked();
+            once.answered();
+        }
+        assert!(!kept.cut.is_cancelled());
+        assert_eq!(all.status.evicted.load(Relaxed), 18);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_full_port_takes_from_the_address_with_the_most() {
         let all = occupants(4, 3);
         let few = all.admit(address(1)).unwrap();
         let many = [(); 3].map(|()| all.admit(address(2)).unwrap());
-        advance(START).await;
+        advance(PATIENCE).await;
         all.admit(address(3)).unwrap();
         assert!(!few.cut.is_cancelled() && many[0].cut.is_cancelled());
         for one in &many {
@@ -258,7 +283,7 @@ mod tests {
         assert!(all.may_begin());
         all.admit(address(1)).unwrap();
         assert!(!all.may_begin());
-        advance(START).await;
+        advance(PATIENCE).await;
         assert!(all.may_begin());
         assert!(first.cut.is_cancelled());
     }
@@ -268,16 +293,16 @@ mod tests {
         let all = occupants(10, 10);
         let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         served.asked();
-        let _light = Wait::begin(&light, Part::Upload, 1000);
-        let held = Wait::begin(&heavy, Part::Answer, 2000);
+        let _light = Wait::of(&light, Part::Upload, 1500, Size::of(1500));
+        let held = Wait::of(&heavy, Part::Upload, 3000, Size::of(3000));
         advance(PATIENCE).await;
-        let _young = Wait::begin(&young, Part::Answer, 60_000);
-        all.free(Size::Small, 1500);
+        let _young = Wait::of(&young, Part::Upload, 8_000, Size::of(8_000));
+        all.free(Size::of(3000), 1500);
         assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
-        all.free(Size::Small, 1500);
+        all.free(Size::of(3000), 1500);
         assert!(!light.cut.is_cancelled(), "enough is on its way");
         drop(held);
-        all.free(Size::Small, 1500);
+        all.free(Size::of(3000), 1500);
         assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
     }
 
@@ -285,7 +310,8 @@ mod tests {
     async fn the_sweep_cuts_the_unread_and_dismisses_the_quiet() {
         let all = occupants(10, 10);
         let [unread, quiet, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
-        let _answer = Wait::begin(&unread, Part::Answer, 1);
+        unread.untaken(true);
+        let _answer = Wait::of(&unread, Part::Answer, 1, Size::of(1));
         quiet.asked();
         quiet.answered();
         advance(SECOND).await;

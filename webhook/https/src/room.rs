@@ -12,7 +12,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::{Instant, timeout};
 
 use crate::limits::Limits;
-use crate::occupant::Size;
 use crate::occupants::Occupants;
 use crate::status::ListenerStatus;
 
@@ -23,11 +22,23 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Whoever finds no room frees so much at once: a part of all.
 const FREED: usize = 16;
 
+/// The largest body or answer of each size but the last.
+const SIZES: [usize; 3] = [8 * UNIT, 64 * UNIT, 1024 * UNIT];
+
+/// How large a body or an answer is, in few steps. Each has a part of the memory, so that no size keeps the others out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(usize);
+
+impl Size {
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self(SIZES.iter().filter(|most| bytes > **most).count())
+    }
+}
+
 /// The room of a listener.
 #[derive(Debug)]
 pub(crate) struct Room {
-    small: Pool,
-    large: Pool,
+    pools: [Pool; SIZES.len() + 1],
     occupants: Arc<Occupants>,
     status: Arc<ListenerStatus>,
 }
@@ -45,18 +56,15 @@ impl Room {
     pub(crate) fn new(limits: &Limits, occupants: Arc<Occupants>, status: Arc<ListenerStatus>) -> Self {
         let all = (limits.room() / UNIT).min(Semaphore::MAX_PERMITS);
         Self {
-            small: Pool::new(Size::Small, all / 4),
-            large: Pool::new(Size::Large, all - all / 4),
+            pools: std::array::from_fn(|size| Pool::new(Size(size), all / (SIZES.len() + 1))),
             occupants,
             status,
         }
     }
 
     fn pool(&self, bytes: usize) -> &Pool {
-        match Size::of(bytes) {
-            Size::Small => &self.small,
-            Size::Large => &self.large,
-        }
+        let Size(size) = Size::of(bytes);
+        self.pools.get(size).unwrap_or(&self.pools[SIZES.len()])
     }
 
     /// Waits in turn for at most `patience`.
@@ -105,6 +113,8 @@ impl Pool {
 pub(crate) struct Charge {
     room: Arc<Room>,
     bytes: usize,
+    /// What it will become, where that is known.
+    expected: usize,
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -113,12 +123,23 @@ impl Charge {
         Self {
             room: Arc::clone(room),
             bytes: 0,
+            expected: 0,
             permit: None,
         }
     }
 
+    /// From now on it counts as one of this size, however small it still is.
+    pub(crate) fn expect(&mut self, bytes: usize) {
+        self.expected = bytes;
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// As what it counts.
+    pub(crate) fn size(&self) -> Size {
+        Size::of(self.bytes.max(self.expected))
     }
 
     /// Becomes so large, or smaller. Waits for at most `patience`; false when there is no room until then, and it is what
@@ -132,7 +153,7 @@ impl Charge {
             return true;
         }
         let room = Arc::clone(&self.room);
-        let pool = room.pool(bytes);
+        let pool = room.pool(bytes.max(self.expected));
         let units = bytes.div_ceil(UNIT).min(pool.units);
         // In the same pool only the difference is needed. In another it is all, while what is held is kept.
         let mut held = match self.permit.take() {
@@ -191,12 +212,13 @@ impl Drop for Charge {
 mod tests {
     use super::*;
     use crate::limits::PER_CONNECTION;
-    use crate::occupant::{PATIENCE, Part, SMALL, Wait};
+    use crate::occupant::{PATIENCE, Part, Wait};
 
     const MOMENT: Duration = Duration::from_millis(100);
-    const PIECE: usize = 100 * 1024;
+    const SMALL: usize = 64 * UNIT;
+    const PIECE: usize = 100 * UNIT;
 
-    /// Room for 16 pieces: 4 for small ones, 12 for large ones.
+    /// Room for 16 pieces, four of each size.
     fn room() -> (Arc<Room>, Arc<Occupants>) {
         let limits = Limits {
             memory: PER_CONNECTION + 16 * PIECE,
@@ -213,7 +235,7 @@ mod tests {
     async fn neither_large_ones_nor_small_ones_keep_the_others_out() {
         let (room, _) = room();
         let mut large = Charge::none(&room);
-        assert!(large.resize(12 * PIECE, MOMENT).await);
+        assert!(large.resize(4 * PIECE, MOMENT).await);
         let mut more = Charge::none(&room);
         assert!(!more.resize(PIECE, MOMENT).await);
         assert_eq!(more.bytes(), 0);
@@ -228,7 +250,7 @@ mod tests {
         assert!(more.resize(PIECE, MOMENT).await);
         drop((more, small));
         assert_eq!(room.status.held.load(Relaxed), 0);
-        assert_eq!(room.status.most_held.load(Relaxed), 12 * PIECE + 6 * SMALL);
+        assert_eq!(room.status.most_held.load(Relaxed), 4 * PIECE + 6 * SMALL);
         assert_eq!(room.status.no_room.load(Relaxed), 2);
     }
 
@@ -236,17 +258,39 @@ mod tests {
     async fn a_share_grows_shrinks_and_moves_and_all_of_it_is_given_back() {
         let (room, _) = room();
         let mut one = Charge::none(&room);
-        for bytes in [1, 1000, SMALL, SMALL + 1, 5 * PIECE, 2 * PIECE, 10, 0, 100 * PIECE] {
+        for bytes in [1, 1000, SMALL, SMALL + 1, 4 * PIECE, 2 * PIECE, 10, 0, 2 * UNIT * UNIT] {
             assert!(one.resize(bytes, MOMENT).await);
             assert_eq!(room.status.held.load(Relaxed), bytes);
-            let used = |pool: &Pool| (pool.units - pool.free.available_permits()) * UNIT;
-            let (small, large) = (used(&room.small), used(&room.large));
-            let counted = bytes.next_multiple_of(UNIT).min(12 * PIECE);
-            let expected = if bytes > SMALL { (0, counted) } else { (counted, 0) };
-            assert_eq!((small, large), expected, "{bytes}");
+            for pool in &room.pools {
+                let used = (pool.units - pool.free.available_permits()) * UNIT;
+                let own = bytes > 0 && pool.size == Size::of(bytes);
+                let expected = if own {
+                    bytes.next_multiple_of(UNIT).min(4 * PIECE)
+                } else {
+                    0
+                };
+                assert_eq!(used, expected, "{bytes} in {:?}", pool.size);
+            }
         }
         drop(one);
-        assert_eq!(room.large.free.available_permits(), room.large.units);
+        assert!(
+            room.pools
+                .iter()
+                .all(|pool| pool.free.available_permits() == pool.units)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_will_be_large_takes_nothing_from_smaller_ones_while_it_grows() {
+        let (room, _) = room();
+        let mut growing = Charge::none(&room);
+        growing.expect(2 * UNIT * UNIT);
+        for bytes in [PIECE, 2 * PIECE, 4 * PIECE] {
+            assert!(growing.resize(bytes, MOMENT).await);
+        }
+        let mut other = Charge::none(&room);
+        assert!(other.resize(4 * PIECE, MOMENT).await);
+        assert_ne!(growing.size(), other.size());
     }
 
     #[tokio::test(start_paused = true)]
@@ -254,8 +298,8 @@ mod tests {
         let (room, occupants) = room();
         let idler = occupants.admit([10, 0, 0, 1].into()).unwrap();
         let mut held = Charge::none(&room);
-        assert!(held.resize(12 * PIECE, MOMENT).await);
-        let upload = Wait::begin(&idler, Part::Upload, 12 * PIECE);
+        assert!(held.resize(4 * PIECE, MOMENT).await);
+        let upload = Wait::begin(&idler, Part::Upload, &held);
         let mut other = Charge::none(&room);
         assert!(!other.resize(PIECE, MOMENT).await, "it has had no time yet");
         let ended = {

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::answer::Answer;
 use crate::connection::Protocol;
-use crate::occupant::Occupant;
+use crate::occupant::{Occupant, Part};
 use crate::phase::Phase;
 use crate::room::{Charge, Room};
 use crate::status::ListenerStatus;
@@ -119,17 +119,21 @@ impl hyper::service::Service<Request<Incoming>> for Application {
         let peer = self.peer.for_request();
         let version = request.version();
         // Over HTTP/1 there is one head at a time, and each connection has memory for it.
-        let head = (peer.protocol == Protocol::Http2).then(|| head_size(request.headers()));
+        let (part, head) = match peer.protocol {
+            Protocol::Http1 => (Part::Answer, 0),
+            Protocol::Http2 => (Part::Stream, head_size(request.headers())),
+        };
         request.extensions_mut().insert(peer.clone());
         let mut router = self.router.clone();
         Box::pin(async move {
             let mut head_charge = Charge::none(&peer.room);
-            let mut response = if head_charge.resize(head.unwrap_or(0), PATIENCE).await {
+            let mut response = if head_charge.resize(head, PATIENCE).await {
                 router.call(request).await?
             } else {
                 no_room()
             };
             let mut charge = peer.kept();
+            charge.expect(0);
             if !charge.resize(size(&response), PATIENCE).await {
                 response = no_room();
             }
@@ -139,7 +143,7 @@ impl hyper::service::Service<Request<Incoming>> for Application {
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            let response = response.map(|body| Answer::new(body, charge, &peer.occupant));
+            let response = response.map(|body| Answer::new(body, charge, part, &peer.occupant));
             drop(active);
             Ok(response)
         })

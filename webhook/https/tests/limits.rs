@@ -192,7 +192,7 @@ async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() 
             silent.push(stream);
         }
         // They have had their time.
-        tokio::time::sleep(Duration::from_millis(2100)).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
         let mut other = client.http1().await;
         assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
         assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
@@ -216,8 +216,8 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
         connections: 100,
-        // Of the room, 2,000,000 bytes, large ones get three quarters.
-        memory: 100 * PER_CONNECTION + 2_000_000,
+        // Of the room each size gets a quarter.
+        memory: 100 * PER_CONNECTION + 4_000_000,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
@@ -254,7 +254,7 @@ async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_a
     let limits = Limits {
         body: 1_000_000,
         connections: 100,
-        memory: 100 * PER_CONNECTION + 2_000_000,
+        memory: 100 * PER_CONNECTION + 4_000_000,
         upload: Duration::from_secs(1),
         ..Limits::default()
     };
