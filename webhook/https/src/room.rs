@@ -4,12 +4,12 @@
 //! part of their own, so that neither many small ones nor a few large ones keep the others out. Who needs more than there is
 //! waits a moment, in turn, and takes it from those whose clients keep much waiting for long.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
-use tokio::time::{Instant, timeout};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::sleep;
 
 use crate::limits::Limits;
 use crate::occupants::Occupants;
@@ -49,7 +49,7 @@ struct Pool {
     size: Size,
     units: usize,
     free: Arc<Semaphore>,
-    freed: Mutex<Option<Instant>>,
+    looking: Mutex<()>,
 }
 
 impl Room {
@@ -67,18 +67,22 @@ impl Room {
         self.pools.get(size).unwrap_or(&self.pools[SIZES.len()])
     }
 
-    /// Waits in turn for at most `patience`.
+    /// Waits in turn for at most `patience`. Of all that wait one looks who can be ended: were each to look, those would
+    /// take the time of all others.
     async fn wait(&self, pool: &Pool, units: u32, patience: Duration) -> Option<OwnedSemaphorePermit> {
-        let until = Instant::now() + patience;
-        let mut permit = std::pin::pin!(Arc::clone(&pool.free).acquire_many_owned(units));
-        loop {
-            pool.press(&self.occupants, units as usize * UNIT);
-            if let Ok(permit) = timeout(LOOK, &mut permit).await {
-                return permit.ok();
+        let bytes = (units as usize * UNIT).max(pool.units * UNIT / FREED);
+        let looks = async {
+            let _only = pool.looking.lock().await;
+            loop {
+                self.occupants.free(pool.size, bytes);
+                sleep(LOOK).await;
             }
-            if Instant::now() >= until {
-                return None;
-            }
+        };
+        tokio::select! {
+            biased;
+            permit = Arc::clone(&pool.free).acquire_many_owned(units) => permit.ok(),
+            () = looks => None,
+            () = sleep(patience) => None,
         }
     }
 }
@@ -89,21 +93,7 @@ impl Pool {
             size,
             units,
             free: Arc::new(Semaphore::new(units)),
-            freed: Mutex::default(),
-        }
-    }
-
-    /// Once for all that wait at a time: what is ended needs a moment to let go.
-    fn press(&self, occupants: &Occupants, bytes: usize) {
-        let mut freed = match self.freed.try_lock() {
-            Ok(freed) => freed,
-            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        let now = Instant::now();
-        if freed.is_none_or(|last| now.saturating_duration_since(last) >= LOOK) {
-            *freed = Some(now);
-            occupants.free(self.size, bytes.max(self.units * UNIT / FREED));
+            looking: Mutex::default(),
         }
     }
 }

@@ -20,15 +20,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 
-use crate::client::{Client, HOST, Kept};
+use crate::client::{Client, HOST, Kept, get_plain};
 use crate::confined::{Confined, MEMORY};
 use crate::fixture::{UID, object, request, request_about};
 use crate::process::World;
 
 /// The correct callers wait so long for each answer, as Karmada's client does: with everything that belongs to the call.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Probes wait so long, as the shipped ones do.
-const PROBE: Duration = Duration::from_secs(5);
+/// A probe waits so long, as kubelet does, which does something when three in a row have failed.
+const PROBE: Duration = Duration::from_secs(1);
+const PROBES: usize = 3;
 /// After an end that was not the abuser's will.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -81,9 +82,10 @@ where
     let client = world.client(&webhook.webhook);
     let (reached, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
     // One keeps its connection, the other opens one for each call.
+    let health = webhook.webhook.health;
     let callers = [true, false].map(|keeps| {
         let (client, over) = (client.clone(), Arc::clone(&over));
-        thread::spawn(move || calling(&client, keeps, &over))
+        thread::spawn(move || calling(&client, health, keeps, &over))
     });
     let mut abusers = JoinSet::new();
     for index in 0..(number / scale.part).max(8) {
@@ -91,9 +93,6 @@ where
         abusers.spawn(abuse(client.clone().calling_from(from.into()), Arc::clone(&reached)));
     }
     sleep(scale.time).await;
-    let metrics = timeout(PROBE, webhook.webhook.metrics())
-        .await
-        .expect("the health port answers");
     over.store(true, Ordering::Relaxed);
     let mut failed = Vec::new();
     for (caller, how) in callers.into_iter().zip(["kept", "new"]) {
@@ -105,6 +104,8 @@ where
         assert!(seen.calls > 0, "{name}: {how}");
         failed.extend(seen.failed.into_iter().map(|failed| format!("{how}: {failed}")));
     }
+    abusers.shutdown().await;
+    let metrics = webhook.webhook.metrics().await;
     let peak = webhook.peak();
     let figures = metrics.lines().filter(|line| {
         let names = [
@@ -122,7 +123,7 @@ where
 }
 
 /// A correct caller on a thread of its own: the abusers are others' processes. Probes come from there, too.
-fn calling(client: &Client, keeps: bool, over: &AtomicBool) -> Seen {
+fn calling(client: &Client, health: SocketAddr, keeps: bool, over: &AtomicBool) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -131,9 +132,16 @@ fn calling(client: &Client, keeps: bool, over: &AtomicBool) -> Seen {
         let mut seen = Seen::default();
         let mut kept = Kept::new(client.clone());
         let padding = "x".repeat(200_000);
+        let mut unanswered = 0;
         let mut seconds = interval(Duration::from_secs(1));
         while !over.load(Ordering::Relaxed) {
             seconds.tick().await;
+            let probed = timeout(PROBE, get_plain(health, "/readyz")).await;
+            unanswered = if probed.is_ok() { 0 } else { unanswered + 1 };
+            if unanswered == PROBES {
+                seen.failed
+                    .push(format!("no answer to {PROBES} probes, each within {PROBE:?}"));
+            }
             for size in [0, padding.len()] {
                 let mut object = object("Misbehaving", "");
                 object["spec"] = json!(padding[..size]);
