@@ -349,6 +349,7 @@ impl Drop for Wait {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use tokio::io::AsyncWriteExt;
     use tokio::time::advance;
 
     use super::*;
@@ -424,6 +425,27 @@ mod tests {
             advance(second).await;
             assert!(one.unread(Instant::now(), 2 * second), "{part:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_has_arrived_and_was_not_read_speaks_for_its_client() {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let socket = Arc::new(listener.accept().await.unwrap().0);
+        let one = occupant();
+        assert!(!one.has_spoken(), "it has no socket yet");
+        one.reads_from(&socket);
+        assert!(!one.has_spoken());
+        client.write_all(b"x").await.unwrap();
+        while !one.has_spoken() {
+            tokio::task::yield_now().await;
+        }
+        assert!(one.has_spoken(), "asking takes nothing away");
+        one.untaken(true);
+        assert!(!one.has_spoken(), "who does not take answers gains nothing");
+        one.untaken(false);
+        drop(socket);
+        assert!(!one.has_spoken(), "it is closed");
     }
 
     #[tokio::test(start_paused = true)]

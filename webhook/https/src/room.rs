@@ -2,7 +2,8 @@
 //!
 //! Invariants: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Small ones have a
 //! part of their own, so that neither many small ones nor a few large ones keep the others out. Who needs more than there is
-//! waits a moment, in turn, and takes it from those whose clients keep much waiting for long.
+//! waits a moment, in turn, and takes it from those whose clients keep much waiting for long. Bodies hold what has come of
+//! them while they wait for more, so each size has a reserve with which one at a time is completed, whatever others hold.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,14 +50,18 @@ struct Pool {
     size: Size,
     units: usize,
     free: Arc<Semaphore>,
+    /// Held by the one that takes what it needs beyond its units from the reserve.
+    reserve: Arc<Semaphore>,
     looking: Mutex<()>,
 }
 
 impl Room {
     pub(crate) fn new(limits: &Limits, occupants: Arc<Occupants>, status: Arc<ListenerStatus>) -> Self {
-        let all = (limits.room() / UNIT).min(Semaphore::MAX_PERMITS);
+        let [tiny, small, medium] = SIZES;
+        let reserves = tiny + small + medium + limits.body;
+        let shared = (limits.room().saturating_sub(reserves) / UNIT).min(Semaphore::MAX_PERMITS);
         Self {
-            pools: std::array::from_fn(|size| Pool::new(Size(size), all / (SIZES.len() + 1))),
+            pools: std::array::from_fn(|size| Pool::new(Size(size), (shared / (SIZES.len() + 1)).max(1))),
             occupants,
             status,
         }
@@ -69,7 +74,7 @@ impl Room {
 
     /// Waits in turn for at most `patience`. Of all that wait one looks who can be ended: were each to look, those would
     /// take the time of all others.
-    async fn wait(&self, pool: &Pool, units: u32, patience: Duration) -> Option<OwnedSemaphorePermit> {
+    async fn wait(&self, pool: &Pool, units: u32, patience: Duration) -> Option<Share> {
         let bytes = (units as usize * UNIT).max(pool.units * UNIT / FREED);
         let looks = async {
             let _only = pool.looking.lock().await;
@@ -80,7 +85,8 @@ impl Room {
         };
         tokio::select! {
             biased;
-            permit = Arc::clone(&pool.free).acquire_many_owned(units) => permit.ok(),
+            permit = Arc::clone(&pool.free).acquire_many_owned(units) => permit.ok().map(Share::Units),
+            reserve = Arc::clone(&pool.reserve).acquire_owned() => reserve.ok().map(Share::Reserve),
             () = looks => None,
             () = sleep(patience) => None,
         }
@@ -93,9 +99,15 @@ impl Pool {
             size,
             units,
             free: Arc::new(Semaphore::new(units)),
+            reserve: Arc::new(Semaphore::new(1)),
             looking: Mutex::default(),
         }
     }
+}
+
+enum Share {
+    Units(OwnedSemaphorePermit),
+    Reserve(OwnedSemaphorePermit),
 }
 
 /// A share of the room, given back when it is dropped.
@@ -106,6 +118,7 @@ pub(crate) struct Charge {
     /// What it will become, where that is known.
     expected: usize,
     permit: Option<OwnedSemaphorePermit>,
+    reserve: Option<OwnedSemaphorePermit>,
 }
 
 impl Charge {
@@ -115,6 +128,7 @@ impl Charge {
             bytes: 0,
             expected: 0,
             permit: None,
+            reserve: None,
         }
     }
 
@@ -139,11 +153,19 @@ impl Charge {
             return true;
         }
         if bytes == 0 {
+            self.reserve = None;
             self.set(0, None);
             return true;
         }
         let room = Arc::clone(&self.room);
         let pool = room.pool(bytes.max(self.expected));
+        if let Some(reserve) = &self.reserve
+            && Arc::ptr_eq(reserve.semaphore(), &pool.reserve)
+        {
+            let permit = self.permit.take();
+            self.set(bytes, permit);
+            return true;
+        }
         let units = bytes.div_ceil(UNIT).min(pool.units);
         // In the same pool only the difference is needed. In another it is all, while what is held is kept.
         let mut held = match self.permit.take() {
@@ -161,19 +183,28 @@ impl Charge {
         }
         let more = u32::try_from(units - has).unwrap_or(u32::MAX);
         let taken = match Arc::clone(&pool.free).try_acquire_many_owned(more) {
-            Ok(permit) => Some(permit),
+            Ok(permit) => Some(Share::Units(permit)),
             Err(TryAcquireError::NoPermits) => room.wait(pool, more, patience).await,
             Err(TryAcquireError::Closed) => None,
         };
-        let Some(mut permit) = taken else {
-            self.permit = self.permit.take().or(held);
-            room.status.no_room.fetch_add(1, Relaxed);
-            return false;
-        };
-        if let Some(held) = held {
-            permit.merge(held);
+        match taken {
+            Some(Share::Units(mut permit)) => {
+                if let Some(held) = held {
+                    permit.merge(held);
+                }
+                self.reserve = None;
+                self.set(bytes, Some(permit));
+            }
+            Some(Share::Reserve(reserve)) => {
+                self.reserve = Some(reserve);
+                self.set(bytes, held);
+            }
+            None => {
+                self.permit = self.permit.take().or(held);
+                room.status.no_room.fetch_add(1, Relaxed);
+                return false;
+            }
         }
-        self.set(bytes, Some(permit));
         true
     }
 
@@ -211,7 +242,7 @@ mod tests {
     /// Room for 16 pieces, four of each size.
     fn room() -> (Arc<Room>, Arc<Occupants>) {
         let limits = Limits {
-            memory: PER_CONNECTION + 16 * PIECE,
+            memory: PER_CONNECTION + 16 * PIECE + SIZES.iter().sum::<usize>(),
             connections: 1,
             body: 0,
             ..Limits::default()
@@ -226,11 +257,13 @@ mod tests {
         let (room, _) = room();
         let mut large = Charge::none(&room);
         assert!(large.resize(4 * PIECE, MOMENT).await);
+        let mut last = Charge::none(&room);
+        assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
         let mut more = Charge::none(&room);
         assert!(!more.resize(PIECE, MOMENT).await);
         assert_eq!(more.bytes(), 0);
         let mut small = Vec::new();
-        for _ in 0..6 {
+        for _ in 0..7 {
             let mut one = Charge::none(&room);
             assert!(one.resize(SMALL, MOMENT).await);
             small.push(one);
@@ -238,9 +271,9 @@ mod tests {
         assert!(!more.resize(SMALL, MOMENT).await);
         drop(large);
         assert!(more.resize(PIECE, MOMENT).await);
-        drop((more, small));
+        drop((more, last, small));
         assert_eq!(room.status.held.load(Relaxed), 0);
-        assert_eq!(room.status.most_held.load(Relaxed), 4 * PIECE + 6 * SMALL);
+        assert_eq!(room.status.most_held.load(Relaxed), 5 * PIECE + 7 * SMALL);
         assert_eq!(room.status.no_room.load(Relaxed), 2);
     }
 
@@ -271,6 +304,33 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn bodies_that_hold_all_and_wait_for_more_are_completed_one_after_the_other() {
+        let (room, _) = room();
+        let mut bodies = Vec::new();
+        for _ in 0..4 {
+            let mut body = Charge::none(&room);
+            body.expect(3 * PIECE);
+            assert!(body.resize(PIECE, MOMENT).await);
+            bodies.push(tokio::spawn(async move {
+                for pieces in [2, 3] {
+                    assert!(body.resize(pieces * PIECE, MOMENT).await, "{pieces}");
+                    sleep(MOMENT / 10).await;
+                }
+            }));
+        }
+        for body in bodies {
+            body.await.unwrap();
+        }
+        assert_eq!(room.status.no_room.load(Relaxed), 0);
+        assert!(
+            room.pools
+                .iter()
+                .all(|pool| pool.free.available_permits() == pool.units)
+        );
+        assert!(room.pools.iter().all(|pool| pool.reserve.available_permits() == 1));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn what_will_be_large_takes_nothing_from_smaller_ones_while_it_grows() {
         let (room, _) = room();
         let mut growing = Charge::none(&room);
@@ -290,6 +350,8 @@ mod tests {
         let mut held = Charge::none(&room);
         assert!(held.resize(4 * PIECE, MOMENT).await);
         let upload = Wait::begin(&idler, Part::Upload, &held);
+        let mut last = Charge::none(&room);
+        assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
         let mut other = Charge::none(&room);
         assert!(!other.resize(PIECE, MOMENT).await, "it has had no time yet");
         let ended = {
