@@ -9,11 +9,11 @@ use http_body_util::BodyExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use crate::budget::Charge;
 use crate::limits::Limits;
-use crate::occupant::{Part, Wait};
 use crate::phase::{Phase, reached};
-use crate::room::Charge;
 use crate::service::Peer;
+use crate::tracked::{Part, Wait};
 
 /// When a body is refused for its size, so much more of it is taken in and dropped, so that the client, which reads only
 /// when it has written everything, finds the answer and not a reset connection.
@@ -148,10 +148,10 @@ struct Held {
 impl Held {
     /// Of so many bytes at most.
     fn begin(peer: &Peer, most: usize) -> Self {
-        let mut charge = Charge::none(&peer.room);
+        let mut charge = Charge::none(&peer.budget);
         charge.expect(most);
         Self {
-            wait: Wait::begin(&peer.occupant, Part::Upload, &charge),
+            wait: Wait::begin(&peer.tracked, Part::Upload, &charge),
             charge,
             peer: peer.clone(),
         }
@@ -224,7 +224,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits for room for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
+    /// Waits for memory for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
     /// TCP.
     async fn enter(&mut self, bytes: usize, so_far: &[u8]) -> Result<(), BodyError> {
         let Some(held) = &mut self.held else { return Ok(()) };

@@ -69,7 +69,7 @@ impl Default for Limits {
 
 impl Limits {
     /// What bodies and answers may take of the memory; enough for the largest body in a quarter of it.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn shared(&self) -> usize {
         let connections = self.connections.saturating_mul(PER_CONNECTION);
         self.memory.saturating_sub(connections).max(self.body.saturating_mul(4))
     }

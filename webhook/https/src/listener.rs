@@ -15,17 +15,17 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::budget::Budget;
 use crate::certificate::Certificates;
 use crate::connection::{self, Shared};
 use crate::limits::{Limits, SOCKET};
-use crate::occupant::Occupant;
-use crate::occupants::{Full, Occupants};
 use crate::phase::Phase;
-use crate::room::Room;
+use crate::registry::{Full, Registry};
 use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
 use crate::tls;
+use crate::tracked::Tracked;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -163,9 +163,9 @@ impl Listener {
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
-        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
+        let registry = Arc::new(Registry::new(&limits, Arc::clone(&status)));
 
-        let room = Arc::new(Room::new(&limits, Arc::clone(&occupants), Arc::clone(&status)));
+        let budget = Arc::new(Budget::new(&limits, Arc::clone(&registry), Arc::clone(&status)));
         let shared = Arc::new(Shared {
             router,
             tls,
@@ -175,8 +175,8 @@ impl Listener {
         let accepting = Accepting {
             shared,
             phase: watched,
-            occupants,
-            room,
+            registry,
+            budget,
             tasks: TaskTracker::new(),
             threads,
         };
@@ -216,8 +216,8 @@ impl Listener {
 struct Accepting {
     shared: Arc<Shared>,
     phase: watch::Receiver<Phase>,
-    occupants: Arc<Occupants>,
-    room: Arc<Room>,
+    registry: Arc<Registry>,
+    budget: Arc<Budget>,
     tasks: TaskTracker,
     threads: Option<Threads>,
 }
@@ -234,7 +234,7 @@ impl Accepting {
                 biased;
                 () = &mut end => return,
                 _ = sweeps.tick() => {
-                    self.occupants.sweep(limits.write, limits.idle);
+                    self.registry.sweep(limits.write, limits.idle);
                     continue;
                 }
                 accepted = self.accept(socket) => accepted,
@@ -257,7 +257,7 @@ impl Accepting {
 
     /// The next connection, once it may begin.
     async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
-        while !self.occupants.may_begin() {
+        while !self.registry.may_begin() {
             tokio::time::sleep(LOOK).await;
         }
         socket.accept().await
@@ -266,14 +266,14 @@ impl Accepting {
     fn spawn(&self, stream: TcpStream, address: SocketAddr) {
         let status = &self.shared.status;
         status.accepted.fetch_add(1, Relaxed);
-        let occupant = match self.occupants.admit(address.ip()) {
-            Ok(occupant) => occupant,
+        let tracked = match self.registry.admit(address.ip()) {
+            Ok(tracked) => tracked,
             Err(full) => return self.refuse(address, full),
         };
-        let (phase, room) = (self.phase.clone(), Arc::clone(&self.room));
-        let peer = Peer::new(address, phase, room, Arc::clone(&occupant));
+        let (phase, budget) = (self.phase.clone(), Arc::clone(&self.budget));
+        let peer = Peer::new(address, phase, budget, Arc::clone(&tracked));
         let shared = Arc::clone(&self.shared);
-        let open = Open::enter(status, Arc::clone(&self.occupants), occupant);
+        let open = Open::enter(status, Arc::clone(&self.registry), tracked);
         let seat = self.threads.as_ref().and_then(Threads::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         let tasks = self.tasks.clone();
@@ -319,24 +319,24 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// One connection counts, and has its place, for as long as this lives: a panic ends it as well.
 struct Open {
     status: Arc<ListenerStatus>,
-    occupants: Arc<Occupants>,
-    occupant: Arc<Occupant>,
+    registry: Arc<Registry>,
+    tracked: Arc<Tracked>,
 }
 
 impl Open {
-    fn enter(status: &Arc<ListenerStatus>, occupants: Arc<Occupants>, occupant: Arc<Occupant>) -> Self {
+    fn enter(status: &Arc<ListenerStatus>, registry: Arc<Registry>, tracked: Arc<Tracked>) -> Self {
         status.open.fetch_add(1, Relaxed);
         Self {
             status: Arc::clone(status),
-            occupants,
-            occupant,
+            registry,
+            tracked,
         }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.occupants.leave(&self.occupant);
+        self.registry.leave(&self.tracked);
         self.status.open.fetch_sub(1, Relaxed);
     }
 }

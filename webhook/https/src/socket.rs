@@ -10,22 +10,22 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::occupant::Occupant;
+use crate::tracked::Tracked;
 
 /// Reads and writes for one connection.
 pub(crate) struct Socket {
     stream: Arc<TcpStream>,
-    occupant: Arc<Occupant>,
+    tracked: Arc<Tracked>,
 }
 
 impl Socket {
     /// A socket belongs to the runtime that it was made on; from here it belongs to the one that calls.
-    pub(crate) fn here(stream: TcpStream, occupant: &Arc<Occupant>) -> io::Result<Self> {
+    pub(crate) fn here(stream: TcpStream, tracked: &Arc<Tracked>) -> io::Result<Self> {
         let stream = Arc::new(TcpStream::from_std(stream.into_std()?)?);
-        occupant.reads_from(&stream);
+        tracked.reads_from(&stream);
         Ok(Self {
             stream,
-            occupant: Arc::clone(occupant),
+            tracked: Arc::clone(tracked),
         })
     }
 
@@ -34,7 +34,7 @@ impl Socket {
             ready!(self.stream.poll_write_ready(cx))?;
             Poll::Ready(write(&self.stream))
         });
-        self.occupant.untaken(written.is_pending());
+        self.tracked.untaken(written.is_pending());
         written
     }
 }
@@ -55,7 +55,7 @@ impl AsyncRead for Socket {
             ready!(self.stream.poll_read_ready(cx))?;
             Poll::Ready(self.stream.try_read(into.initialize_unfilled()))
         });
-        self.occupant.unsent(read.is_pending());
+        self.tracked.unsent(read.is_pending());
         into.advance(ready!(read)?);
         Poll::Ready(Ok(()))
     }

@@ -13,14 +13,14 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::sleep;
 
 use crate::limits::Limits;
-use crate::occupants::Occupants;
+use crate::registry::Registry;
 use crate::status::ListenerStatus;
 
 /// Memory is counted in pieces of this size.
 const UNIT: usize = 1024;
 /// Between two looks at who can be ended.
 const LOOK: Duration = Duration::from_millis(10);
-/// Whoever finds no room frees so much at once: a part of all.
+/// Whoever finds too little memory frees so much at once: a part of all.
 const FREED: usize = 16;
 
 /// The largest body or answer of each size but the last.
@@ -36,15 +36,15 @@ impl Size {
     }
 }
 
-/// The room of a listener.
+/// The memory budget of a listener.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Budget {
     pools: [Pool; SIZES.len() + 1],
-    occupants: Arc<Occupants>,
+    registry: Arc<Registry>,
     status: Arc<ListenerStatus>,
 }
 
-/// Room for bodies and answers of one size.
+/// Budget for bodies and answers of one size.
 #[derive(Debug)]
 struct Pool {
     size: Size,
@@ -55,14 +55,14 @@ struct Pool {
     looking: Mutex<()>,
 }
 
-impl Room {
-    pub(crate) fn new(limits: &Limits, occupants: Arc<Occupants>, status: Arc<ListenerStatus>) -> Self {
+impl Budget {
+    pub(crate) fn new(limits: &Limits, registry: Arc<Registry>, status: Arc<ListenerStatus>) -> Self {
         let [tiny, small, medium] = SIZES;
         let reserves = tiny + small + medium + limits.body;
-        let shared = (limits.room().saturating_sub(reserves) / UNIT).min(Semaphore::MAX_PERMITS);
+        let shared = (limits.shared().saturating_sub(reserves) / UNIT).min(Semaphore::MAX_PERMITS);
         Self {
             pools: std::array::from_fn(|size| Pool::new(Size(size), (shared / (SIZES.len() + 1)).max(1))),
-            occupants,
+            registry,
             status,
         }
     }
@@ -79,7 +79,7 @@ impl Room {
         let looks = async {
             let _only = pool.looking.lock().await;
             loop {
-                self.occupants.free(pool.size, bytes);
+                self.registry.free(pool.size, bytes);
                 sleep(LOOK).await;
             }
         };
@@ -110,10 +110,10 @@ enum Share {
     Reserve(OwnedSemaphorePermit),
 }
 
-/// A share of the room, given back when it is dropped.
+/// A share of the budget, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
-    room: Arc<Room>,
+    budget: Arc<Budget>,
     bytes: usize,
     /// What it will become, where that is known.
     expected: usize,
@@ -122,9 +122,9 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    pub(crate) fn none(room: &Arc<Room>) -> Self {
+    pub(crate) fn none(budget: &Arc<Budget>) -> Self {
         Self {
-            room: Arc::clone(room),
+            budget: Arc::clone(budget),
             bytes: 0,
             expected: 0,
             permit: None,
@@ -146,7 +146,7 @@ impl Charge {
         Size::of(self.bytes.max(self.expected))
     }
 
-    /// Becomes so large, or smaller. Waits for at most `patience`; false when there is no room until then, and it is what
+    /// Becomes so large, or smaller. Waits for at most `patience`; false when there is too little until then, and it is what
     /// it was. What is larger than all that it could have counts as that.
     pub(crate) async fn resize(&mut self, bytes: usize, patience: Duration) -> bool {
         if bytes == self.bytes {
@@ -157,8 +157,8 @@ impl Charge {
             self.set(0, None);
             return true;
         }
-        let room = Arc::clone(&self.room);
-        let pool = room.pool(bytes.max(self.expected));
+        let budget = Arc::clone(&self.budget);
+        let pool = budget.pool(bytes.max(self.expected));
         if let Some(reserve) = &self.reserve
             && Arc::ptr_eq(reserve.semaphore(), &pool.reserve)
         {
@@ -184,7 +184,7 @@ impl Charge {
         let more = u32::try_from(units - has).unwrap_or(u32::MAX);
         let taken = match Arc::clone(&pool.free).try_acquire_many_owned(more) {
             Ok(permit) => Some(Share::Units(permit)),
-            Err(TryAcquireError::NoPermits) => room.wait(pool, more, patience).await,
+            Err(TryAcquireError::NoPermits) => budget.wait(pool, more, patience).await,
             Err(TryAcquireError::Closed) => None,
         };
         match taken {
@@ -201,7 +201,7 @@ impl Charge {
             }
             None => {
                 self.permit = self.permit.take().or(held);
-                room.status.no_room.fetch_add(1, Relaxed);
+                budget.status.no_room.fetch_add(1, Relaxed);
                 return false;
             }
         }
@@ -209,7 +209,7 @@ impl Charge {
     }
 
     fn set(&mut self, bytes: usize, permit: Option<OwnedSemaphorePermit>) {
-        let status = &self.room.status;
+        let status = &self.budget.status;
         let held = if bytes >= self.bytes {
             let more = bytes - self.bytes;
             status.held.fetch_add(more, Relaxed) + more
@@ -233,14 +233,14 @@ impl Drop for Charge {
 mod tests {
     use super::*;
     use crate::limits::PER_CONNECTION;
-    use crate::occupant::{PATIENCE, Part, Wait};
+    use crate::tracked::{PATIENCE, Part, Wait};
 
     const MOMENT: Duration = Duration::from_millis(100);
     const SMALL: usize = 64 * UNIT;
     const PIECE: usize = 100 * UNIT;
 
-    /// Room for 16 pieces, four of each size.
-    fn room() -> (Arc<Room>, Arc<Occupants>) {
+    /// Budget for 16 pieces, four of each size.
+    fn budget() -> (Arc<Budget>, Arc<Registry>) {
         let limits = Limits {
             memory: PER_CONNECTION + 16 * PIECE + SIZES.iter().sum::<usize>(),
             connections: 1,
@@ -248,23 +248,23 @@ mod tests {
             ..Limits::default()
         };
         let status = Arc::new(ListenerStatus::default());
-        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
-        (Arc::new(Room::new(&limits, Arc::clone(&occupants), status)), occupants)
+        let registry = Arc::new(Registry::new(&limits, Arc::clone(&status)));
+        (Arc::new(Budget::new(&limits, Arc::clone(&registry), status)), registry)
     }
 
     #[tokio::test(start_paused = true)]
     async fn neither_large_ones_nor_small_ones_keep_the_others_out() {
-        let (room, _) = room();
-        let mut large = Charge::none(&room);
+        let (budget, _) = budget();
+        let mut large = Charge::none(&budget);
         assert!(large.resize(4 * PIECE, MOMENT).await);
-        let mut last = Charge::none(&room);
+        let mut last = Charge::none(&budget);
         assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
-        let mut more = Charge::none(&room);
+        let mut more = Charge::none(&budget);
         assert!(!more.resize(PIECE, MOMENT).await);
         assert_eq!(more.bytes(), 0);
         let mut small = Vec::new();
         for _ in 0..7 {
-            let mut one = Charge::none(&room);
+            let mut one = Charge::none(&budget);
             assert!(one.resize(SMALL, MOMENT).await);
             small.push(one);
         }
@@ -272,19 +272,19 @@ mod tests {
         drop(large);
         assert!(more.resize(PIECE, MOMENT).await);
         drop((more, last, small));
-        assert_eq!(room.status.held.load(Relaxed), 0);
-        assert_eq!(room.status.most_held.load(Relaxed), 5 * PIECE + 7 * SMALL);
-        assert_eq!(room.status.no_room.load(Relaxed), 2);
+        assert_eq!(budget.status.held.load(Relaxed), 0);
+        assert_eq!(budget.status.most_held.load(Relaxed), 5 * PIECE + 7 * SMALL);
+        assert_eq!(budget.status.no_room.load(Relaxed), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_share_grows_shrinks_and_moves_and_all_of_it_is_given_back() {
-        let (room, _) = room();
-        let mut one = Charge::none(&room);
+        let (budget, _) = budget();
+        let mut one = Charge::none(&budget);
         for bytes in [1, 1000, SMALL, SMALL + 1, 4 * PIECE, 2 * PIECE, 10, 0, 2 * UNIT * UNIT] {
             assert!(one.resize(bytes, MOMENT).await);
-            assert_eq!(room.status.held.load(Relaxed), bytes);
-            for pool in &room.pools {
+            assert_eq!(budget.status.held.load(Relaxed), bytes);
+            for pool in &budget.pools {
                 let used = (pool.units - pool.free.available_permits()) * UNIT;
                 let own = bytes > 0 && pool.size == Size::of(bytes);
                 let expected = if own {
@@ -297,7 +297,8 @@ mod tests {
         }
         drop(one);
         assert!(
-            room.pools
+            budget
+                .pools
                 .iter()
                 .all(|pool| pool.free.available_permits() == pool.units)
         );
@@ -305,10 +306,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bodies_that_hold_all_and_wait_for_more_are_completed_one_after_the_other() {
-        let (room, _) = room();
+        let (budget, _) = budget();
         let mut bodies = Vec::new();
         for _ in 0..4 {
-            let mut body = Charge::none(&room);
+            let mut body = Charge::none(&budget);
             body.expect(3 * PIECE);
             assert!(body.resize(PIECE, MOMENT).await);
             bodies.push(tokio::spawn(async move {
@@ -321,38 +322,39 @@ mod tests {
         for body in bodies {
             body.await.unwrap();
         }
-        assert_eq!(room.status.no_room.load(Relaxed), 0);
+        assert_eq!(budget.status.no_room.load(Relaxed), 0);
         assert!(
-            room.pools
+            budget
+                .pools
                 .iter()
                 .all(|pool| pool.free.available_permits() == pool.units)
         );
-        assert!(room.pools.iter().all(|pool| pool.reserve.available_permits() == 1));
+        assert!(budget.pools.iter().all(|pool| pool.reserve.available_permits() == 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_will_be_large_takes_nothing_from_smaller_ones_while_it_grows() {
-        let (room, _) = room();
-        let mut growing = Charge::none(&room);
+        let (budget, _) = budget();
+        let mut growing = Charge::none(&budget);
         growing.expect(2 * UNIT * UNIT);
         for bytes in [PIECE, 2 * PIECE, 4 * PIECE] {
             assert!(growing.resize(bytes, MOMENT).await);
         }
-        let mut other = Charge::none(&room);
+        let mut other = Charge::none(&budget);
         assert!(other.resize(4 * PIECE, MOMENT).await);
         assert_ne!(growing.size(), other.size());
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_needs_room_takes_it_from_who_keeps_it_waiting() {
-        let (room, occupants) = room();
-        let idler = occupants.admit([10, 0, 0, 1].into()).unwrap();
-        let mut held = Charge::none(&room);
+        let (budget, registry) = budget();
+        let idler = registry.admit([10, 0, 0, 1].into()).unwrap();
+        let mut held = Charge::none(&budget);
         assert!(held.resize(4 * PIECE, MOMENT).await);
         let upload = Wait::begin(&idler, Part::Upload, &held);
-        let mut last = Charge::none(&room);
+        let mut last = Charge::none(&budget);
         assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
-        let mut other = Charge::none(&room);
+        let mut other = Charge::none(&budget);
         assert!(!other.resize(PIECE, MOMENT).await, "it has had no time yet");
         let ended = {
             let idler = Arc::clone(&idler);

@@ -16,14 +16,14 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::room::{Charge, Size};
+use crate::budget::{Charge, Size};
 
 /// A client that keeps the server waiting for less than this is never closed for the sake of others.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// One open connection.
 #[derive(Debug)]
-pub(crate) struct Occupant {
+pub(crate) struct Tracked {
     pub(crate) number: u64,
     pub(crate) address: IpAddr,
     /// Cancelled when the connection has to end at once.
@@ -101,7 +101,7 @@ pub(crate) enum Standing {
     Kept(Instant),
 }
 
-impl Occupant {
+impl Tracked {
     pub(crate) fn new(number: u64, address: IpAddr) -> Self {
         let opened = Instant::now();
         Self {
@@ -152,7 +152,7 @@ impl Occupant {
         self.work().requests == 0
     }
 
-    /// A request has come; it counts until [`Occupant::answered`].
+    /// A request has come; it counts until [`Tracked::answered`].
     pub(crate) fn asked(&self) {
         let first = {
             let mut work = self.work();
@@ -282,17 +282,17 @@ impl Clock {
 /// Says of a connection that its client is waited for, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Wait {
-    occupant: Arc<Occupant>,
+    tracked: Arc<Tracked>,
     id: u64,
 }
 
 impl Wait {
-    pub(crate) fn begin(occupant: &Arc<Occupant>, part: Part, charge: &Charge) -> Self {
-        Self::of(occupant, part, charge.bytes(), charge.size())
+    pub(crate) fn begin(tracked: &Arc<Tracked>, part: Part, charge: &Charge) -> Self {
+        Self::of(tracked, part, charge.bytes(), charge.size())
     }
 
-    pub(crate) fn of(occupant: &Arc<Occupant>, part: Part, bytes: usize, size: Size) -> Self {
-        let mut work = occupant.work();
+    pub(crate) fn of(tracked: &Arc<Tracked>, part: Part, bytes: usize, size: Size) -> Self {
+        let mut work = tracked.work();
         let (id, from) = (work.next, work.mark(Instant::now()));
         work.next += 1;
         work.waiting.push(Waiting {
@@ -304,7 +304,7 @@ impl Wait {
         });
         drop(work);
         Self {
-            occupant: Arc::clone(occupant),
+            tracked: Arc::clone(tracked),
             id,
         }
     }
@@ -316,7 +316,7 @@ impl Wait {
 
     /// Before the listener itself keeps its client waiting.
     pub(crate) fn pause(&self) -> Mark {
-        self.occupant.work().mark(Instant::now())
+        self.tracked.work().mark(Instant::now())
     }
 
     /// It has done so since then.
@@ -329,7 +329,7 @@ impl Wait {
     }
 
     fn change(&self, change: impl FnOnce(&mut Waiting)) {
-        if let Some(waiting) = self.occupant.work().waiting.iter_mut().find(|one| one.id == self.id) {
+        if let Some(waiting) = self.tracked.work().waiting.iter_mut().find(|one| one.id == self.id) {
             change(waiting);
         }
     }
@@ -337,7 +337,7 @@ impl Wait {
 
 impl Drop for Wait {
     fn drop(&mut self) {
-        let mut work = self.occupant.work();
+        let mut work = self.tracked.work();
         if let Some(at) = work.waiting.iter().position(|waiting| waiting.id == self.id) {
             work.waiting.swap_remove(at);
         }
@@ -354,13 +354,13 @@ mod tests {
 
     use super::*;
 
-    fn occupant() -> Arc<Occupant> {
-        Arc::new(Occupant::new(0, Ipv4Addr::LOCALHOST.into()))
+    fn tracked() -> Arc<Tracked> {
+        Arc::new(Tracked::new(0, Ipv4Addr::LOCALHOST.into()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_served_is_never_dispensable_and_who_keeps_others_waiting_is() {
-        let one = occupant();
+        let one = tracked();
         assert_eq!(one.standing(Instant::now()), None, "it has only begun");
         advance(PATIENCE).await;
         assert_eq!(one.standing(Instant::now()), Some(Standing::Fresh(Reverse(PATIENCE))));
@@ -411,7 +411,7 @@ mod tests {
     async fn an_answer_waits_for_who_takes_it_and_over_http2_for_who_asks_for_it() {
         let second = Duration::from_secs(1);
         for (part, silent, full) in [(Part::Answer, false, true), (Part::Stream, true, true)] {
-            let one = occupant();
+            let one = tracked();
             let _answer = Wait::of(&one, part, 1, Size::of(1));
             advance(second).await;
             assert_eq!(one.unread(Instant::now(), second), silent, "{part:?}");
@@ -432,7 +432,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let socket = Arc::new(listener.accept().await.unwrap().0);
-        let one = occupant();
+        let one = tracked();
         assert!(!one.has_spoken(), "it has no socket yet");
         one.reads_from(&socket);
         assert!(!one.has_spoken());
@@ -450,7 +450,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_unread_and_a_connection_quiet_after_their_time() {
-        let one = occupant();
+        let one = tracked();
         let limit = Duration::from_secs(30);
         one.asked();
         one.answered();
@@ -471,13 +471,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn little_for_long_weighs_like_much_for_short() {
-        let (little, much) = (occupant(), occupant());
+        let (little, much) = (tracked(), tracked());
         let _long = Wait::of(&little, Part::Upload, 10_000, Size::of(10_000));
         advance(Duration::from_secs(10)).await;
         let _short = Wait::of(&much, Part::Upload, 60_000, Size::of(60_000));
         let _other = Wait::of(&much, Part::Upload, 1_000_000, Size::of(1_000_000));
         advance(Duration::from_secs(1)).await;
-        let weight = |one: &Occupant, bytes| one.weight(Size::of(bytes), Instant::now()).0;
+        let weight = |one: &Tracked, bytes| one.weight(Size::of(bytes), Instant::now()).0;
         assert!(weight(&little, 10_000) > weight(&much, 60_000));
         assert!(weight(&little, 1_000_000) < weight(&much, 1_000_000));
     }

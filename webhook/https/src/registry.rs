@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::budget::Size;
 use crate::limits::Limits;
-use crate::occupant::{Occupant, Standing};
-use crate::room::Size;
 use crate::status::ListenerStatus;
+use crate::tracked::{Standing, Tracked};
 
 /// So many connections may be without a first request at once.
 const BEGINNERS: usize = 256;
 
 /// The open connections. A connection that is told to end counts no more.
 #[derive(Debug)]
-pub(crate) struct Occupants {
+pub(crate) struct Registry {
     most: usize,
     most_of_one: usize,
     status: Arc<ListenerStatus>,
@@ -28,10 +28,10 @@ pub(crate) struct Occupants {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    all: BTreeMap<u64, Arc<Occupant>>,
+    all: BTreeMap<u64, Arc<Tracked>>,
     by_address: HashMap<IpAddr, usize>,
     /// Told to end for the bytes that they hold, which they do not let go at once.
-    ending: Vec<Arc<Occupant>>,
+    ending: Vec<Arc<Tracked>>,
 }
 
 /// Which limit a connection would exceed.
@@ -43,7 +43,7 @@ pub(crate) enum Full {
     Address,
 }
 
-impl Occupants {
+impl Registry {
     pub(crate) fn new(limits: &Limits, status: Arc<ListenerStatus>) -> Self {
         Self {
             most: limits.connections,
@@ -55,7 +55,7 @@ impl Occupants {
 
     /// A place for a connection from `address`. Where there is none, the most dispensable connection of the same address,
     /// or of the address with the most connections, gives up its own: who floods the port replaces itself only.
-    pub(crate) fn admit(&self, address: IpAddr) -> Result<Arc<Occupant>, Full> {
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<Arc<Tracked>, Full> {
         let now = Instant::now();
         let mut open = self.open();
         let own = open.by_address.get(&address).copied().unwrap_or(0);
@@ -74,8 +74,8 @@ impl Occupants {
     }
 
     /// The connection has ended.
-    pub(crate) fn leave(&self, occupant: &Occupant) {
-        self.open().remove(occupant);
+    pub(crate) fn leave(&self, tracked: &Tracked) {
+        self.open().remove(tracked);
     }
 
     /// Whether another connection may begin. Few do at once, so that those that have begun are served soon; the others wait
@@ -140,7 +140,7 @@ impl Occupants {
         }
     }
 
-    fn end(&self, open: &mut Open, victim: &Occupant) {
+    fn end(&self, open: &mut Open, victim: &Tracked) {
         let evicted = self.status.evicted.fetch_add(1, Relaxed) + 1;
         if evicted.is_power_of_two() {
             tracing::warn!(evicted, peer = %victim.address, "too many connections or too much held: closed one that made others wait");
@@ -155,23 +155,23 @@ impl Occupants {
 }
 
 impl Open {
-    fn enter(&mut self, address: IpAddr) -> Arc<Occupant> {
+    fn enter(&mut self, address: IpAddr) -> Arc<Tracked> {
         let number = self.next;
         self.next += 1;
-        let occupant = Arc::new(Occupant::new(number, address));
-        self.all.insert(number, Arc::clone(&occupant));
+        let tracked = Arc::new(Tracked::new(number, address));
+        self.all.insert(number, Arc::clone(&tracked));
         *self.by_address.entry(address).or_default() += 1;
-        occupant
+        tracked
     }
 
-    fn remove(&mut self, occupant: &Occupant) {
-        if self.all.remove(&occupant.number).is_none() {
+    fn remove(&mut self, tracked: &Tracked) {
+        if self.all.remove(&tracked.number).is_none() {
             return;
         }
-        if let Some(count) = self.by_address.get_mut(&occupant.address) {
+        if let Some(count) = self.by_address.get_mut(&tracked.address) {
             *count -= 1;
             if *count == 0 {
-                self.by_address.remove(&occupant.address);
+                self.by_address.remove(&tracked.address);
             }
         }
     }
@@ -185,7 +185,7 @@ impl Open {
 }
 
 /// The first by its standing of whom nothing has arrived.
-fn most_dispensable<'a>(ranked: impl Iterator<Item = (Standing, &'a Arc<Occupant>)>) -> Option<Arc<Occupant>> {
+fn most_dispensable<'a>(ranked: impl Iterator<Item = (Standing, &'a Arc<Tracked>)>) -> Option<Arc<Tracked>> {
     let mut ranked: Vec<_> = ranked.collect();
     ranked.sort_unstable_by_key(|(standing, _)| *standing);
     let mut silent = ranked.into_iter().filter(|(_, one)| !one.has_spoken());
@@ -197,7 +197,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::occupant::{PATIENCE, Part, Wait};
+    use crate::tracked::{PATIENCE, Part, Wait};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -205,18 +205,18 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    fn occupants(connections: usize, connections_per_peer: usize) -> Occupants {
+    fn registry(connections: usize, connections_per_peer: usize) -> Registry {
         let limits = Limits {
             connections,
             connections_per_peer,
             ..Limits::default()
         };
-        Occupants::new(&limits, Arc::default())
+        Registry::new(&limits, Arc::default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_more_replaces_who_has_never_asked_then_who_is_idle_and_nobody_who_is_served() {
-        let all = occupants(10, 3);
+        let all = registry(10, 3);
         let [served, idle, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
         for one in [&served, &idle] {
             one.asked();
@@ -244,7 +244,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_connection_of_a_client_that_uses_it_outlives_many_that_are_used_once() {
-        let all = occupants(10, 3);
+        let all = registry(10, 3);
         let kept = all.admit(address(1)).unwrap();
         for _ in 0..2 {
             kept.asked();
@@ -262,7 +262,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_full_port_takes_from_the_address_with_the_most() {
-        let all = occupants(4, 3);
+        let all = registry(4, 3);
         let few = all.admit(address(1)).unwrap();
         let many = [(); 3].map(|()| all.admit(address(2)).unwrap());
         advance(PATIENCE).await;
@@ -276,7 +276,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn few_begin_at_once_and_an_idler_makes_way() {
-        let all = occupants(5, 8);
+        let all = registry(5, 8);
         let [first, _second, _third, fourth] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         assert!(!all.may_begin(), "three quarters of the places");
         fourth.asked();
@@ -290,7 +290,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_heaviest_are_ended_until_enough_is_free() {
-        let all = occupants(10, 10);
+        let all = registry(10, 10);
         let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         served.asked();
         let _light = Wait::of(&light, Part::Upload, 1500, Size::of(1500));
@@ -308,7 +308,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_sweep_cuts_the_unread_and_dismisses_the_quiet() {
-        let all = occupants(10, 10);
+        let all = registry(10, 10);
         let [unread, quiet, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
         unread.untaken(true);
         let _answer = Wait::of(&unread, Part::Answer, 1, Size::of(1));
