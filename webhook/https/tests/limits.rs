@@ -206,6 +206,25 @@ async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() 
 }
 
 #[tokio::test]
+async fn a_connection_that_ends_by_a_panic_gives_its_place_back() {
+    let limits = Limits {
+        connections_per_peer: 1,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut broken = client.http1().await;
+    assert!(broken.send_request(get_request("/panic")).await.is_err());
+    eventually("it is closed", async || running.status.open.load(Relaxed) == 0).await;
+    let mut other = client.http1().await;
+    assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
+    assert_eq!(
+        running.status.evicted.load(Relaxed) + running.status.refused.load(Relaxed),
+        0
+    );
+}
+
+#[tokio::test]
 async fn c21_idle_connections_outlive_every_first_request_limit() {
     let (running, authority, _volume) = Running::simple(short()).await;
     let mut sender = Client::new(running.address, &[authority.pem()]).http1().await;
