@@ -101,7 +101,7 @@ mod tests {
         let slots = Slots::start(1).unwrap();
         let (sender, receiver) = tokio::sync::oneshot::channel();
         slots.run(Box::new(|| panic!("a bug")));
-        slots.run(Box::new(move || drop(sender.send(()))));
+        slots.run(Box::new(move || sender.send(()).unwrap()));
         receiver.await.unwrap();
         assert!(!slots.ended.is_cancelled());
         let ended = slots.ended();
