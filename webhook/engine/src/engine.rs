@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 use crate::gate::{Entered, Gate};
@@ -69,6 +70,7 @@ pub struct Engine {
     allocator: Allocator,
     scans: bool,
     gate: Arc<Gate>,
+    ended: CancellationToken,
 }
 
 impl Engine {
@@ -112,13 +114,14 @@ impl Engine {
             );
         }
         let gate = Arc::new(Gate::new(settings.instances()));
-        ticker::start(wasmtime.weak(), Arc::clone(&gate)).map_err(EngineError::Thread)?;
+        let ended = ticker::start(wasmtime.weak(), Arc::clone(&gate)).map_err(EngineError::Thread)?;
         Ok(Arc::new(Self {
             wasmtime,
             settings: settings.clone(),
             allocator,
             scans: scan && allocator != Allocator::OnDemand && PoolingAllocationConfig::is_pagemap_scan_available(),
             gate,
+            ended,
         }))
     }
 
@@ -136,6 +139,12 @@ impl Engine {
     /// The limits that this engine was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Resolves when the clock of deadlines stands still: it does so by itself only after a panic, and no module that loops
+    /// is stopped any more.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.ended.clone().cancelled_owned()
     }
 
     /// Waits until an instance may be made. The room is given back when the result is dropped, so drop the store first.
@@ -205,4 +214,21 @@ fn pool(settings: &Settings, scan: bool) -> PoolingAllocationConfig {
         .table_keep_resident(64 << 10)
         .pagemap_scan(if scan { Enabled::Auto } else { Enabled::No });
     pool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_the_clock_is_seen() {
+        let engine = Engine::new(&Settings::default()).unwrap();
+        let ended = engine.ended();
+        assert!(!engine.ended.is_cancelled());
+        engine.gate.close();
+        // It sleeps for want of calls, or will soon.
+        tokio::time::timeout(std::time::Duration::from_secs(20), ended)
+            .await
+            .unwrap();
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
 use wasmtime::EngineWeak;
 
 use crate::gate::Gate;
@@ -19,12 +20,16 @@ const CATCH_UP: u32 = 2;
 /// So many ticks without a call, and the ticker sleeps until there is one.
 const IDLE: u32 = 25;
 
-/// Starts the thread. It ends when the gate is closed or the engine is gone.
-pub(crate) fn start(engine: EngineWeak, gate: Arc<Gate>) -> std::io::Result<()> {
-    thread::Builder::new()
-        .name("popcell-ticker".into())
-        .spawn(move || run(&engine, &gate))
-        .map(drop)
+/// Starts the thread. It ends when the gate is closed or the engine is gone; the result is cancelled then, and after a
+/// panic.
+pub(crate) fn start(engine: EngineWeak, gate: Arc<Gate>) -> std::io::Result<CancellationToken> {
+    let ended = CancellationToken::new();
+    let end = ended.clone().drop_guard();
+    thread::Builder::new().name("popcell-ticker".into()).spawn(move || {
+        let _end = end;
+        run(&engine, &gate);
+    })?;
+    Ok(ended)
 }
 
 /// How many ticks make sure that a call gets at least `time`. The tick under way counts for nothing.

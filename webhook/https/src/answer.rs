@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-use crate::occupant::{Occupant, Part, Wait};
-use crate::room::Charge;
+use crate::budget::Charge;
+use crate::tracked::{Part, Tracked, Wait};
 
 /// Whoever writes an answer lets go of its bytes when they are written.
 pub(crate) struct Answer {
@@ -35,10 +35,10 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Answer {
-    pub(crate) fn new(body: Body, charge: Charge, occupant: &Arc<Occupant>) -> Self {
+    pub(crate) fn new(body: Body, charge: Charge, part: Part, tracked: &Arc<Tracked>) -> Self {
         let held = (!body.is_end_stream()).then(|| {
             Arc::new(Held {
-                _wait: Wait::begin(occupant, Part::Answer, charge.bytes()),
+                _wait: Wait::begin(tracked, part, &charge),
                 _charge: charge,
             })
         });

@@ -9,11 +9,11 @@ use http_body_util::BodyExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use crate::budget::Charge;
 use crate::limits::Limits;
-use crate::occupant::{Part, Wait};
 use crate::phase::{Phase, reached};
-use crate::room::Charge;
 use crate::service::Peer;
+use crate::tracked::{Part, Wait};
 
 /// When a body is refused for its size, so much more of it is taken in and dropped, so that the client, which reads only
 /// when it has written everything, finds the answer and not a reset connection.
@@ -97,14 +97,17 @@ impl BodyError {
 /// no memory waits for it, for at most a quarter of its time.
 pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, BodyError> {
     let peer = request.extensions().get::<Peer>();
+    let hint = request.body().size_hint();
+    let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
+    // One that is not announced may become as large as any.
+    let most = hint.exact().map_or(limits.body, |_| announced);
     let mut upload = Upload {
         stopping: peer.map(|peer| peer.phase.clone()),
-        held: peer.map(Held::begin),
+        held: peer.map(|peer| Held::begin(peer, most)),
         body: request.into_body(),
         limit: limits.upload,
         until: Instant::now() + limits.upload,
     };
-    let announced = usize::try_from(upload.body.size_hint().lower()).unwrap_or(usize::MAX);
     let first = upload.next(&[]).await?.unwrap_or_default();
     if first.len().max(announced) > limits.body {
         return Err(upload.refuse(first, limits.body).await);
@@ -143,10 +146,13 @@ struct Held {
 }
 
 impl Held {
-    fn begin(peer: &Peer) -> Self {
+    /// Of so many bytes at most.
+    fn begin(peer: &Peer, most: usize) -> Self {
+        let mut charge = Charge::none(&peer.budget);
+        charge.expect(most);
         Self {
-            charge: Charge::none(&peer.room),
-            wait: Wait::begin(&peer.occupant, Part::Upload, 0),
+            wait: Wait::begin(&peer.tracked, Part::Upload, &charge),
+            charge,
             peer: peer.clone(),
         }
     }
@@ -218,15 +224,15 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits for room for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
+    /// Waits for memory for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
     /// TCP.
     async fn enter(&mut self, bytes: usize, so_far: &[u8]) -> Result<(), BodyError> {
         let Some(held) = &mut self.held else { return Ok(()) };
-        let began = Instant::now();
+        let paused = held.wait.pause();
         let entered = held.charge.resize(bytes, self.limit / 4).await;
-        held.wait.forgive(began.elapsed());
+        held.wait.resume(paused);
         if entered {
-            held.wait.hold(bytes);
+            held.wait.hold(&held.charge);
             return Ok(());
         }
         self.discard().await;

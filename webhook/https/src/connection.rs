@@ -15,10 +15,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::limits::{ENCRYPTED, HEAD, Limits, STREAMS, WINDOW};
-use crate::occupant::Occupant;
 use crate::phase::{Phase, reached};
 use crate::service::{Application, Peer};
+use crate::socket::Socket;
 use crate::status::ListenerStatus;
+use crate::tracked::Tracked;
 
 /// After the grace an idle connection has this long to take what was written and to say goodbye.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -55,10 +56,10 @@ pub(crate) async fn speaks(shared: &Shared, stream: &TcpStream, peer: &Peer) -> 
     let spoken = tokio::select! {
         spoken = timeout(limit, stream.peek(&mut first)) => spoken,
         () = reached(&mut phase, Phase::Stopping) => return false,
-        () = peer.occupant.cut.cancelled() => return false,
+        () = peer.tracked.cut.cancelled() => return false,
     };
     if let Ok(size) = spoken {
-        peer.occupant.advanced();
+        peer.tracked.unsent(false);
         size.is_ok_and(|size| size > 0)
     } else {
         late.fetch_add(1, Relaxed);
@@ -72,20 +73,27 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(peer = %peer.address, %error, "failed to set TCP_NODELAY");
     }
+    let socket = match Socket::here(stream, &peer.tracked) {
+        Ok(socket) => socket,
+        Err(error) => {
+            shared.status.accept_errors.fetch_add(1, Relaxed);
+            tracing::warn!(%error, "failed to take over a connection");
+            return;
+        }
+    };
     let Some(acceptor) = &shared.tls else {
-        return speak(&shared, stream, peer).await;
+        return speak(&shared, socket, peer).await;
     };
     let mut phase = peer.phase.clone();
-    let handshake = timeout(shared.limits.handshake, acceptor.accept(stream));
+    let handshake = timeout(shared.limits.handshake, acceptor.accept(socket));
     let outcome = tokio::select! {
         outcome = handshake => outcome,
         () = reached(&mut phase, Phase::Stopping) => return,
-        () = peer.occupant.cut.cancelled() => return,
+        () = peer.tracked.cut.cancelled() => return,
     };
     match outcome {
         Ok(Ok(mut stream)) => {
             stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
-            peer.occupant.advanced();
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 peer.protocol = Protocol::Http2;
             }
@@ -179,7 +187,7 @@ where
 }
 
 async fn drive<C: Graceful>(mut connection: Pin<&mut C>, limits: &Limits, peer: &Peer) -> End {
-    let occupant: &Occupant = &peer.occupant;
+    let tracked: &Tracked = &peer.tracked;
     let mut phase = peer.phase.clone();
     phase.mark_changed();
     let mut first_seen = false;
@@ -189,19 +197,19 @@ async fn drive<C: Graceful>(mut connection: Pin<&mut C>, limits: &Limits, peer: 
         // While nothing but requests happens, a wake-up polls the connection and three futures that only look at a flag.
         tokio::select! {
             biased;
-            () = occupant.cut.cancelled() => return End::Told,
+            () = tracked.cut.cancelled() => return End::Told,
             _ = connection.as_mut() => return End::Peer,
-            () = occupant.first.notified(), if !first_seen => first_seen = true,
+            () = tracked.first.notified(), if !first_seen => first_seen = true,
             () = sleep_until(first_deadline), if !first_seen => return End::Silent,
             changed = phase.changed() => if changed.is_err() { return End::Cut },
             () = sleep_until(farewell.unwrap_or(first_deadline)), if farewell.is_some() => {
-                if occupant.idle() {
+                if tracked.idle() {
                     return if *phase.borrow() >= Phase::Stopping { End::Cut } else { End::Told };
                 }
                 farewell = None;
             }
             // HTTP/1 has a timer of its own for this.
-            () = occupant.dismissed.notified(), if peer.protocol == Protocol::Http2 => {
+            () = tracked.dismissed.notified(), if peer.protocol == Protocol::Http2 => {
                 connection.as_mut().graceful_shutdown();
                 farewell = farewell.or_else(|| Some(Instant::now() + GOODBYE));
             }

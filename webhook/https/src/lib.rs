@@ -20,21 +20,22 @@
 
 mod answer;
 pub mod body;
+mod budget;
 mod certificate;
 mod connection;
 pub mod health;
 mod limits;
 mod listener;
 pub mod log;
-mod occupant;
-mod occupants;
 mod phase;
-mod room;
+mod registry;
 mod service;
+mod socket;
 mod status;
 mod threads;
 pub mod timeout;
 mod tls;
+mod tracked;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
 pub use connection::Protocol;

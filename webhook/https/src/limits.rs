@@ -68,9 +68,9 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What bodies and answers may take of the memory; at least two of the largest bodies.
-    pub(crate) fn room(&self) -> usize {
+    /// What bodies and answers may take of the memory; enough for the largest body in a quarter of it.
+    pub(crate) fn shared(&self) -> usize {
         let connections = self.connections.saturating_mul(PER_CONNECTION);
-        self.memory.saturating_sub(connections).max(self.body.saturating_mul(2))
+        self.memory.saturating_sub(connections).max(self.body.saturating_mul(4))
     }
 }

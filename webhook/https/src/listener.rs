@@ -15,16 +15,17 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::budget::Budget;
 use crate::certificate::Certificates;
 use crate::connection::{self, Shared};
 use crate::limits::{Limits, SOCKET};
-use crate::occupants::{Full, Occupants};
 use crate::phase::Phase;
-use crate::room::Room;
+use crate::registry::{Full, Registry};
 use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
 use crate::tls;
+use crate::tracked::Tracked;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -162,9 +163,9 @@ impl Listener {
         } = self;
         let (grace, drain) = (limits.grace, limits.drain);
         let (phase, watched) = watch::channel(Phase::Open);
-        let occupants = Arc::new(Occupants::new(&limits, Arc::clone(&status)));
+        let registry = Arc::new(Registry::new(&limits, Arc::clone(&status)));
 
-        let room = Arc::new(Room::new(&limits, Arc::clone(&occupants), Arc::clone(&status)));
+        let budget = Arc::new(Budget::new(&limits, Arc::clone(&registry), Arc::clone(&status)));
         let shared = Arc::new(Shared {
             router,
             tls,
@@ -174,8 +175,8 @@ impl Listener {
         let accepting = Accepting {
             shared,
             phase: watched,
-            occupants,
-            room,
+            registry,
+            budget,
             tasks: TaskTracker::new(),
             threads,
         };
@@ -215,8 +216,8 @@ impl Listener {
 struct Accepting {
     shared: Arc<Shared>,
     phase: watch::Receiver<Phase>,
-    occupants: Arc<Occupants>,
-    room: Arc<Room>,
+    registry: Arc<Registry>,
+    budget: Arc<Budget>,
     tasks: TaskTracker,
     threads: Option<Threads>,
 }
@@ -233,7 +234,7 @@ impl Accepting {
                 biased;
                 () = &mut end => return,
                 _ = sweeps.tick() => {
-                    self.occupants.sweep(limits.write, limits.idle);
+                    self.registry.sweep(limits.write, limits.idle);
                     continue;
                 }
                 accepted = self.accept(socket) => accepted,
@@ -256,7 +257,7 @@ impl Accepting {
 
     /// The next connection, once it may begin.
     async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
-        while !self.occupants.may_begin() {
+        while !self.registry.may_begin() {
             tokio::time::sleep(LOOK).await;
         }
         socket.accept().await
@@ -265,32 +266,23 @@ impl Accepting {
     fn spawn(&self, stream: TcpStream, address: SocketAddr) {
         let status = &self.shared.status;
         status.accepted.fetch_add(1, Relaxed);
-        let occupant = match self.occupants.admit(address.ip()) {
-            Ok(occupant) => occupant,
+        let tracked = match self.registry.admit(address.ip()) {
+            Ok(tracked) => tracked,
             Err(full) => return self.refuse(address, full),
         };
-        let (phase, room) = (self.phase.clone(), Arc::clone(&self.room));
-        let peer = Peer::new(address, phase, room, Arc::clone(&occupant));
-        let occupants = Arc::clone(&self.occupants);
+        let (phase, budget) = (self.phase.clone(), Arc::clone(&self.budget));
+        let peer = Peer::new(address, phase, budget, Arc::clone(&tracked));
         let shared = Arc::clone(&self.shared);
-        let open = Open::enter(status);
+        let open = Open::enter(status, Arc::clone(&self.registry), tracked);
         let seat = self.threads.as_ref().and_then(Threads::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             if !connection::speaks(&shared, &stream, &peer).await {
-                occupants.leave(&occupant);
                 return drop((open, seat));
             }
             let serving = async move {
-                match moved(stream) {
-                    Ok(stream) => connection::serve(shared, stream, peer).await,
-                    Err(error) => {
-                        shared.status.accept_errors.fetch_add(1, Relaxed);
-                        tracing::warn!(%error, "failed to take over a connection");
-                    }
-                }
-                occupants.leave(&occupant);
+                connection::serve(shared, stream, peer).await;
                 drop((open, seat));
             };
             tasks.spawn_on(serving, &runtime);
@@ -324,23 +316,27 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A socket belongs to the runtime that it was made on; this one shall belong to the runtime that calls.
-fn moved(stream: TcpStream) -> std::io::Result<TcpStream> {
-    TcpStream::from_std(stream.into_std()?)
+/// One connection counts, and has its place, for as long as this lives: a panic ends it as well.
+struct Open {
+    status: Arc<ListenerStatus>,
+    registry: Arc<Registry>,
+    tracked: Arc<Tracked>,
 }
 
-/// Counts one connection for as long as it lives.
-struct Open(Arc<ListenerStatus>);
-
 impl Open {
-    fn enter(status: &Arc<ListenerStatus>) -> Self {
+    fn enter(status: &Arc<ListenerStatus>, registry: Arc<Registry>, tracked: Arc<Tracked>) -> Self {
         status.open.fetch_add(1, Relaxed);
-        Self(Arc::clone(status))
+        Self {
+            status: Arc::clone(status),
+            registry,
+            tracked,
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Relaxed);
+        self.registry.leave(&self.tracked);
+        self.status.open.fetch_sub(1, Relaxed);
     }
 }

@@ -16,11 +16,11 @@ use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::answer::Answer;
+use crate::budget::{Budget, Charge};
 use crate::connection::Protocol;
-use crate::occupant::Occupant;
 use crate::phase::Phase;
-use crate::room::{Charge, Room};
 use crate::status::ListenerStatus;
+use crate::tracked::{Part, Tracked};
 
 /// An answer waits so long for memory, and a head over HTTP/2.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -35,8 +35,8 @@ pub struct Peer {
     /// What was agreed with it.
     pub protocol: Protocol,
     pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) room: Arc<Room>,
-    pub(crate) occupant: Arc<Occupant>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) tracked: Arc<Tracked>,
     /// What the request of this copy holds.
     held: Arc<Mutex<Option<Charge>>>,
 }
@@ -45,15 +45,15 @@ impl Peer {
     pub(crate) fn new(
         address: SocketAddr,
         phase: watch::Receiver<Phase>,
-        room: Arc<Room>,
-        occupant: Arc<Occupant>,
+        budget: Arc<Budget>,
+        tracked: Arc<Tracked>,
     ) -> Self {
         Self {
             address,
             protocol: Protocol::Http1,
             phase,
-            room,
-            occupant,
+            budget,
+            tracked,
             held: Arc::default(),
         }
     }
@@ -73,22 +73,22 @@ impl Peer {
 
     fn kept(&self) -> Charge {
         let kept = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.unwrap_or_else(|| Charge::none(&self.room))
+        kept.unwrap_or_else(|| Charge::none(&self.budget))
     }
 }
 
 /// Counts one request for as long as it lives, also when its future is dropped with the connection.
 struct Active {
-    occupant: Arc<Occupant>,
+    tracked: Arc<Tracked>,
     status: Arc<ListenerStatus>,
 }
 
 impl Active {
-    fn enter(occupant: &Arc<Occupant>, status: &Arc<ListenerStatus>) -> Self {
+    fn enter(tracked: &Arc<Tracked>, status: &Arc<ListenerStatus>) -> Self {
         status.in_flight.fetch_add(1, Relaxed);
-        occupant.asked();
+        tracked.asked();
         Self {
-            occupant: Arc::clone(occupant),
+            tracked: Arc::clone(tracked),
             status: Arc::clone(status),
         }
     }
@@ -96,7 +96,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.occupant.answered();
+        self.tracked.answered();
         self.status.in_flight.fetch_sub(1, Relaxed);
     }
 }
@@ -115,21 +115,25 @@ impl hyper::service::Service<Request<Incoming>> for Application {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         use tower_service::Service;
-        let active = Active::enter(&self.peer.occupant, &self.status);
+        let active = Active::enter(&self.peer.tracked, &self.status);
         let peer = self.peer.for_request();
         let version = request.version();
         // Over HTTP/1 there is one head at a time, and each connection has memory for it.
-        let head = (peer.protocol == Protocol::Http2).then(|| head_size(request.headers()));
+        let (part, head) = match peer.protocol {
+            Protocol::Http1 => (Part::Answer, 0),
+            Protocol::Http2 => (Part::Stream, head_size(request.headers())),
+        };
         request.extensions_mut().insert(peer.clone());
         let mut router = self.router.clone();
         Box::pin(async move {
-            let mut head_charge = Charge::none(&peer.room);
-            let mut response = if head_charge.resize(head.unwrap_or(0), PATIENCE).await {
+            let mut head_charge = Charge::none(&peer.budget);
+            let mut response = if head_charge.resize(head, PATIENCE).await {
                 router.call(request).await?
             } else {
                 no_room()
             };
             let mut charge = peer.kept();
+            charge.expect(0);
             if !charge.resize(size(&response), PATIENCE).await {
                 response = no_room();
             }
@@ -139,7 +143,7 @@ impl hyper::service::Service<Request<Incoming>> for Application {
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            let response = response.map(|body| Answer::new(body, charge, &peer.occupant));
+            let response = response.map(|body| Answer::new(body, charge, part, &peer.tracked));
             drop(active);
             Ok(response)
         })

@@ -14,6 +14,9 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+/// Between two looks at what has arrived, a thread goes on with so many connections: each may compute for milliseconds.
+const EVENTS: u32 = 16;
+
 /// The threads end when this is dropped; what is still being served on them then is cut.
 #[derive(Debug)]
 pub(crate) struct Threads {
@@ -66,7 +69,10 @@ impl Threads {
 
 impl Thread {
     fn start(number: usize, end: CancellationToken, ended: DropGuard) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .event_interval(EVENTS)
+            .build()?;
         let handle = runtime.handle().clone();
         thread::Builder::new()
             .name(format!("popcell-https-{number}"))

@@ -11,6 +11,10 @@ use popcell_https::{Limits, PER_CONNECTION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// Of this each size gets a quarter of 4,000,000 bytes; the rest is for the one body or answer of each that is completed
+/// whatever others hold.
+const A_MILLION_EACH: usize = 4_000_000 + 1_000_000 + 1024 * 1024 + 64 * 1024 + 8 * 1024;
+
 /// Limits short enough to be met in a test; the others stay far away.
 fn short() -> Limits {
     let soon = Duration::from_millis(200);
@@ -192,13 +196,32 @@ async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() 
             silent.push(stream);
         }
         // They have had their time.
-        tokio::time::sleep(Duration::from_millis(2100)).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
         let mut other = client.http1().await;
         assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
         assert_eq!(silent[0].read(&mut [0; 1]).await.unwrap_or(0), 0);
     }
     assert!(running.status.evicted.load(Relaxed) >= 1);
     assert_eq!(running.status.refused.load(Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_by_a_panic_gives_its_place_back() {
+    let limits = Limits {
+        connections_per_peer: 1,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut broken = client.http1().await;
+    assert!(broken.send_request(get_request("/panic")).await.is_err());
+    eventually("it is closed", async || running.status.open.load(Relaxed) == 0).await;
+    let mut other = client.http1().await;
+    assert_eq!(text(send(&mut other, get_request("/hello")).await).await, "hello");
+    assert_eq!(
+        running.status.evicted.load(Relaxed) + running.status.refused.load(Relaxed),
+        0
+    );
 }
 
 #[tokio::test]
@@ -216,8 +239,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
         connections: 100,
-        // Of the room, 2,000,000 bytes, large ones get three quarters.
-        memory: 100 * PER_CONNECTION + 2_000_000,
+        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
@@ -233,19 +255,26 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     assert_eq!(text(large().await).await, "900000");
     assert_eq!(running.status.evicted.load(Relaxed), 0);
 
+    let holds = async |bytes| eventually("it is held", async || running.status.held.load(Relaxed) >= bytes).await;
     slow.write_all(&vec![b'x'; 900_000]).await.unwrap();
-    eventually("it holds what it has sent", async || {
-        running.status.held.load(Relaxed) >= 900_000
-    })
-    .await;
-    // Now it is in the way of others, and has been for long.
+    holds(900_000).await;
+    // The other has the reserve.
+    let mut other = client.begin_upload(1_000_000, 900_000).await;
+    holds(1_800_000).await;
+    // Now they are in the way of others, and have been for long.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
     assert_eq!(text(response).await, "1000");
     assert_eq!(running.status.evicted.load(Relaxed), 0);
     assert_eq!(text(large().await).await, "900000");
     assert_eq!(running.status.evicted.load(Relaxed), 1);
-    assert_eq!(slow.read(&mut [0; 1]).await.unwrap_or(0), 0, "it is cut");
+    let (mut first, mut second) = ([0; 1], [0; 1]);
+    let read = tokio::select! {
+        read = slow.read(&mut first) => read,
+        read = other.read(&mut second) => read,
+    };
+    assert_eq!(read.unwrap_or(0), 0, "one is cut");
+    drop((slow, other));
     eventually("all is given back", async || running.status.held.load(Relaxed) == 0).await;
 }
 
@@ -254,22 +283,31 @@ async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_a
     let limits = Limits {
         body: 1_000_000,
         connections: 100,
-        memory: 100 * PER_CONNECTION + 2_000_000,
+        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
         upload: Duration::from_secs(1),
         ..Limits::default()
     };
     let (running, authority, _volume) = Running::simple(limits).await;
     let client = Client::new(running.address, &[authority.pem()]);
-    let mut sender = client.http1().await;
-    let kept = tokio::spawn(async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await });
-    eventually("it is held", async || running.status.held.load(Relaxed) >= 1_000_000).await;
+    let mut kept = Vec::new();
+    for held in 1..=2 {
+        let mut sender = client.http1().await;
+        let call = async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await };
+        kept.push(tokio::spawn(call));
+        eventually("it is held", async || {
+            running.status.held.load(Relaxed) >= held * 1_000_000
+        })
+        .await;
+    }
     tokio::time::sleep(Duration::from_millis(600)).await;
     let large = async || send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
     assert_eq!(large().await.status(), 429);
     let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 1000])).await;
     assert_eq!(text(response).await, "1000");
-    running.gate.add_permits(1);
-    assert_eq!(text(kept.await.unwrap()).await, "1000000");
+    running.gate.add_permits(2);
+    for kept in kept {
+        assert_eq!(text(kept.await.unwrap()).await, "1000000");
+    }
     assert_eq!(text(large().await).await, "900000");
     assert_eq!(
         running.status.evicted.load(Relaxed),

@@ -1,8 +1,10 @@
 //! The program from its flags to its exit: load, bind, serve, stop.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -131,6 +133,27 @@ pub struct Running {
     stop: CancellationToken,
     serving: JoinHandle<Result<Drained, ListenError>>,
     health: Health,
+    threads: Required,
+}
+
+/// Resolves when a thread of the engine has ended that must not, with its name.
+struct Required(Pin<Box<dyn Future<Output = &'static str> + Send>>);
+
+impl fmt::Debug for Required {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Required")
+    }
+}
+
+impl Required {
+    fn new(clock: impl Future<Output = ()> + Send + 'static, slots: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Box::pin(async {
+            tokio::select! {
+                () = clock => "the clock of deadlines",
+                () = slots => "a thread for long calls",
+            }
+        }))
+    }
 }
 
 /// Loads the modules, then the certificate, then binds: what cannot answer everything does not listen.
@@ -138,6 +161,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let engine = Engine::new(&config.settings)?;
     let modules = Arc::new(load(&engine, &config)?);
     let dispatcher = Dispatcher::new(Arc::clone(&modules), &config.settings)?;
+    let threads = Required::new(engine.ended(), dispatcher.ended());
     let certificates = Arc::new(Certificates::open(config.source.clone())?);
     let listener = Listener::bind(config.listen, config.limits)
         .await?
@@ -176,6 +200,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         stop,
         serving,
         health,
+        threads,
     })
 }
 
@@ -206,6 +231,7 @@ impl Running {
         let ended = tokio::select! {
             ended = &mut self.serving => ended,
             () = self.health.ended() => return StartError::Ended("the health port"),
+            thread = &mut self.threads.0 => return StartError::Ended(thread),
         };
         match ended {
             Ok(Err(error)) => error.into(),
@@ -296,5 +322,18 @@ impl Signals {
             _ = self.terminate.recv() => ("SIGTERM", 143),
             _ = self.interrupt.recv() => ("SIGINT", 130),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_thread_that_ended_is_named() {
+        assert_eq!(Required::new(ready(()), pending()).0.await, "the clock of deadlines");
+        assert_eq!(Required::new(pending(), ready(())).0.await, "a thread for long calls");
     }
 }

@@ -118,6 +118,11 @@ impl Dispatcher {
         self.slots.free()
     }
 
+    /// Resolves when a thread for calls that run long has ended, which none does by itself.
+    pub fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.slots.ended()
+    }
+
     /// Answers before `deadline`, to about ten milliseconds. Dropping the future frees what the call holds.
     pub async fn interpret(&self, request: &Request<'_>, deadline: Instant) -> Outcome {
         let call = Call::of(request);

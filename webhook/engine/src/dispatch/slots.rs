@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// As many threads as slots. They end when this is dropped and their calls are done.
 pub(super) struct Slots {
     jobs: Sender<Job>,
+    ended: CancellationToken,
     free: Arc<Semaphore>,
 }
 
@@ -26,14 +28,20 @@ impl Slots {
     pub(super) fn start(slots: usize) -> std::io::Result<Self> {
         let (jobs, queue) = channel();
         let queue = Arc::new(Mutex::new(queue));
+        let ended = CancellationToken::new();
         for number in 0..slots {
-            let queue = Arc::clone(&queue);
+            let (queue, end) = (Arc::clone(&queue), ended.clone().drop_guard());
             thread::Builder::new()
                 .name(format!("popcell-slot-{number}"))
-                .spawn(move || work(&queue))?;
+                .spawn(move || {
+                    // Dropped by a panic, too.
+                    let _end = end;
+                    work(&queue);
+                })?;
         }
         Ok(Self {
             jobs,
+            ended,
             free: Arc::new(Semaphore::new(slots)),
         })
     }
@@ -51,6 +59,11 @@ impl Slots {
 
     pub(super) fn free(&self) -> usize {
         self.free.available_permits()
+    }
+
+    /// Resolves when one of the threads has ended, which none does by itself.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.ended.clone().cancelled_owned()
     }
 
     /// Runs a job at once: whoever holds a [`Room`] has a thread.
@@ -76,5 +89,23 @@ fn work(queue: &Mutex<Receiver<Job>>) {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("a call panicked in the host");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_that_panics_ends_no_thread_and_the_end_of_a_thread_is_seen() {
+        let slots = Slots::start(1).unwrap();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        slots.run(Box::new(|| panic!("a bug")));
+        slots.run(Box::new(move || sender.send(()).unwrap()));
+        receiver.await.unwrap();
+        assert!(!slots.ended.is_cancelled());
+        let ended = slots.ended();
+        drop(slots);
+        ended.await;
     }
 }

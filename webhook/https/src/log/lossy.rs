@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -44,9 +45,13 @@ impl Lossy {
     pub(super) fn start(target: Box<dyn Write + Send>) -> Self {
         let queue = Arc::new(Queue::default());
         let own = Arc::clone(&queue);
-        let started = thread::Builder::new()
-            .name("popcell-log".to_owned())
-            .spawn(move || own.write_all(target));
+        let started = thread::Builder::new().name("popcell-log".to_owned()).spawn(move || {
+            let mut target = target;
+            // Each panic has taken a line with it, so this ends.
+            while catch_unwind(AssertUnwindSafe(|| own.write_all(&mut *target))).is_err() {
+                own.lost.fetch_add(1, Relaxed);
+            }
+        });
         drop(started);
         Self(queue)
     }
@@ -81,7 +86,7 @@ impl Lossy {
 }
 
 impl Queue {
-    fn write_all(&self, mut target: Box<dyn Write + Send>) {
+    fn write_all(&self, mut target: &mut (dyn Write + Send)) {
         let (mut reported, mut reported_at) = (0, None::<Instant>);
         loop {
             let line = self.next();
@@ -237,6 +242,28 @@ mod tests {
         }
         log.flush(LONG);
         assert_eq!(log.lost(), 11);
+    }
+
+    #[test]
+    fn a_writer_that_panics_costs_a_line_and_not_the_thread() {
+        struct Panics(Option<Sender<Vec<u8>>>, Sender<Vec<u8>>);
+        impl Write for Panics {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                assert!(self.0.take().is_none(), "a bug");
+                drop(self.1.send(bytes.to_vec()));
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (taken, seen) = channel();
+        let log = Lossy::start(Box::new(Panics(Some(taken.clone()), taken)));
+        log.push(b"lost\n");
+        log.push(b"second\n");
+        log.flush(LONG);
+        assert_eq!((log.lost(), seen.try_recv().unwrap()), (1, b"second\n".to_vec()));
     }
 
     #[test]

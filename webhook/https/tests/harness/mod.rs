@@ -234,6 +234,11 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
         .route("/held", get(held))
         .route("/kept", post(kept))
         .route("/bytes/{size}", get(bytes))
+        .route("/panic", get(panics))
+}
+
+async fn panics() -> &'static str {
+    panic!("a bug of the application")
 }
 
 /// Dials [`HOST`] at an address, trusting some authorities.

@@ -1,11 +1,12 @@
-//! F18: clients that take all they can get, from many addresses, and a correct caller beside them from one of those.
+//! F18: clients that take all they can get, from many addresses, and correct callers beside them from one of those.
 //!
-//! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number.
+//! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number, in a control group of 512 MiB
+//! where the machine lets us make one. `POPCELL_WEBHOOK_PROGRAM` names an optimised build of the program.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -19,20 +20,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 
-use crate::client::{Client, HOST, Reply};
+use crate::client::{Client, HOST, Kept, get_plain};
+use crate::confined::{Confined, MEMORY};
 use crate::fixture::{UID, object, request, request_about};
-use crate::process::{Webhook, World};
+use crate::process::World;
 
-/// What a pod of the webhook may use.
-const MEMORY: u64 = 512 * 1024 * 1024;
-/// The correct caller waits so long for each answer, as API servers and Karmada do.
+/// The correct callers wait so long for each answer, as Karmada's client does: with everything that belongs to the call.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A probe waits so long, as kubelet does, which does something when three in a row have failed.
+const PROBE: Duration = Duration::from_secs(1);
+const PROBES: usize = 3;
 /// After an end that was not the abuser's will.
-const AGAIN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// So large is a test, and so long.
 #[derive(Clone, Copy)]
 struct Scale {
+    full: bool,
     part: usize,
     time: Duration,
 }
@@ -41,15 +45,30 @@ impl Scale {
     fn now() -> Self {
         if std::env::var("POPCELL_ABUSE").is_ok_and(|scale| scale == "full") {
             return Self {
+                full: true,
                 part: 1,
                 time: Duration::from_mins(1),
             };
         }
         Self {
+            full: false,
             part: 4,
             time: Duration::from_secs(4),
         }
     }
+}
+
+/// What a correct caller has seen.
+#[derive(Default)]
+struct Seen {
+    calls: usize,
+    slowest: Duration,
+    /// Sent away with 429 and `Retry-After`, which Karmada's client repeats.
+    repeated: usize,
+    /// Connections that had to be opened.
+    dialled: usize,
+    /// Calls that Karmada's client would have given up.
+    failed: Vec<String>,
 }
 
 /// Starts `number` abusers, calls correctly each second meanwhile, small and large, and looks at the memory at the end.
@@ -59,65 +78,110 @@ where
 {
     let scale = Scale::now();
     let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&[]);
-    let (client, reached) = (world.client(&webhook), Arc::<AtomicUsize>::default());
+    let webhook = Confined::start(&world, scale.full);
+    let client = world.client(&webhook.webhook);
+    let (reached, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+    // One keeps its connection, the other opens one for each call.
+    let health = webhook.webhook.health;
+    let callers = [true, false].map(|keeps| {
+        let (client, over) = (client.clone(), Arc::clone(&over));
+        thread::spawn(move || calling(&client, health, keeps, &over))
+    });
     let mut abusers = JoinSet::new();
     for index in 0..(number / scale.part).max(8) {
         let from = [127, 0, 0, 1 + u8::try_from(index % 8).unwrap()];
         abusers.spawn(abuse(client.clone().calling_from(from.into()), Arc::clone(&reached)));
     }
-    let padding = "x".repeat(200_000);
-    let (mut slowest, mut calls, mut repeated) = (Duration::ZERO, 0, 0);
-    let (began, mut seconds) = (Instant::now(), interval(Duration::from_secs(1)));
-    while began.elapsed() < scale.time {
-        seconds.tick().await;
-        for size in [0, padding.len()] {
-            let mut object = object("Misbehaving", "");
-            object["spec"] = json!(padding[..size]);
-            let body = request_about("InterpretHealth", "Misbehaving", &object);
-            let asked = Instant::now();
-            let reply = timeout(PATIENCE, correctly(&client, body, &mut repeated)).await;
-            let reply = reply.unwrap_or_else(|_| panic!("{name}: no answer to {size} bytes within {PATIENCE:?}"));
-            assert!(reply.is_successful(), "{name}: {size} bytes: {reply:?}");
-            slowest = slowest.max(asked.elapsed());
-            calls += 1;
-        }
+    sleep(scale.time).await;
+    over.store(true, Ordering::Relaxed);
+    let mut failed = Vec::new();
+    for (caller, how) in callers.into_iter().zip(["kept", "new"]) {
+        let seen = caller.join().unwrap();
+        println!(
+            "{name}: {} correct calls on {how} connections, {} dialled, {} repeated after 429, slowest {:.0?}",
+            seen.calls, seen.dialled, seen.repeated, seen.slowest
+        );
+        assert!(seen.calls > 0, "{name}: {how}");
+        failed.extend(seen.failed.into_iter().map(|failed| format!("{how}: {failed}")));
     }
-    let peak = status(&webhook, "VmHWM");
-    let (evicted, held) = (
-        webhook.metric("popcell_connections_evicted_total").await,
-        webhook.metric("popcell_request_memory_bytes").await,
-    );
-    println!(
-        "{name}: {calls} correct calls in {:.0?}, {repeated} repeated after 429, slowest {slowest:.0?}; peak {} MiB; {} reached, {evicted} evicted, {} MiB \
-         held at the end",
-        began.elapsed(),
-        peak >> 20,
-        reached.load(Ordering::Relaxed),
-        held >> 20,
-    );
+    abusers.shutdown().await;
+    let metrics = webhook.webhook.metrics().await;
+    let peak = webhook.peak();
+    let figures = metrics.lines().filter(|line| {
+        let names = [
+            "popcell_connections",
+            "popcell_request_memory",
+            "popcell_requests_rejected",
+        ];
+        names.iter().any(|name| line.starts_with(name))
+    });
+    println!("{name}: peak {peak}; {} reached", reached.load(Ordering::Relaxed));
+    println!("{}", figures.collect::<Vec<_>>().join("\n"));
     assert!(reached.load(Ordering::Relaxed) > 0, "{name}: the abuse was none");
-    assert!(peak < MEMORY, "{name}: {} MiB", peak >> 20);
+    assert!(peak.bytes < MEMORY, "{name}: {peak}");
+    assert!(failed.is_empty(), "{name}: {failed:#?}");
+}
+
+/// A correct caller on a thread of its own: the abusers are others' processes. Probes come from there, too.
+fn calling(client: &Client, health: SocketAddr, keeps: bool, over: &AtomicBool) -> Seen {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut seen = Seen::default();
+        let mut kept = Kept::new(client.clone());
+        let padding = "x".repeat(200_000);
+        let mut unanswered = 0;
+        let mut seconds = interval(Duration::from_secs(1));
+        while !over.load(Ordering::Relaxed) {
+            seconds.tick().await;
+            let probed = timeout(PROBE, get_plain(health, "/readyz")).await;
+            unanswered = if probed.is_ok() { 0 } else { unanswered + 1 };
+            if unanswered == PROBES {
+                seen.failed
+                    .push(format!("no answer to {PROBES} probes, each within {PROBE:?}"));
+            }
+            for size in [0, padding.len()] {
+                let mut object = object("Misbehaving", "");
+                object["spec"] = json!(padding[..size]);
+                let body = request_about("InterpretHealth", "Misbehaving", &object);
+                if !keeps {
+                    kept.close();
+                }
+                let asked = Instant::now();
+                let call = timeout(PATIENCE, correctly(&mut kept, body.into(), &mut seen.repeated)).await;
+                let outcome = call.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
+                if let Err(why) = outcome {
+                    let call = seen.calls;
+                    seen.failed.push(format!(
+                        "call {call} of {size} bytes after {:.0?}: {why}",
+                        asked.elapsed()
+                    ));
+                    kept.close();
+                }
+                seen.slowest = seen.slowest.max(asked.elapsed());
+                seen.calls += 1;
+            }
+        }
+        seen.dialled = kept.dialled();
+        seen
+    })
 }
 
 /// A call as Karmada's client makes it: sent away with `Retry-After`, it comes back.
-async fn correctly(client: &Client, body: String, repeated: &mut usize) -> Reply {
+async fn correctly(kept: &mut Kept, body: Bytes, repeated: &mut usize) -> Result<(), String> {
     loop {
-        let reply = client.post("?timeout=10s", body.clone()).await;
+        let reply = kept.post("?timeout=10s", body.clone()).await?;
+        if reply.is_successful() {
+            return Ok(());
+        }
         if !reply.is_sent_away() {
-            return reply;
+            return Err(format!("{reply:?}"));
         }
         *repeated += 1;
         sleep(Duration::from_secs(1)).await;
     }
-}
-
-/// A figure of /proc/PID/status, in bytes.
-fn status(webhook: &Webhook, name: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{}/status", webhook.pid())).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
-    kib * 1024
 }
 
 #[tokio::test(flavor = "multi_thread")]

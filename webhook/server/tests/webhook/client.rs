@@ -110,7 +110,8 @@ impl Client {
         let io = TokioIo::new(self.dial("h2").await.unwrap());
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
         tokio::spawn(connection);
-        read(sender.send_request(interpret(query, body.into())).await.unwrap()).await
+        let response = sender.send_request(interpret(query, body.into())).await.unwrap();
+        read(response).await.unwrap()
     }
 }
 
@@ -129,7 +130,73 @@ impl Connection {
 
     pub(crate) async fn post(&mut self, query: &str, body: impl Into<Bytes>) -> Reply {
         self.0.ready().await.unwrap();
-        read(self.0.send_request(interpret(query, body.into())).await.unwrap()).await
+        let response = self.0.send_request(interpret(query, body.into())).await.unwrap();
+        read(response).await.unwrap()
+    }
+}
+
+/// A caller as Go's client is one: it keeps its connection, and dials where there is none or where the one that it kept was
+/// closed before anything of a call was written. A POST that was written is never repeated.
+pub(crate) struct Kept {
+    client: Client,
+    connection: Option<http1::SendRequest<Full<Bytes>>>,
+    dialled: usize,
+}
+
+impl Kept {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client,
+            connection: None,
+            dialled: 0,
+        }
+    }
+
+    /// How often it had to dial.
+    pub(crate) fn dialled(&self) -> usize {
+        self.dialled
+    }
+
+    /// The next call dials.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+
+    pub(crate) async fn post(&mut self, query: &str, body: Bytes) -> Result<Reply, String> {
+        let mut request = interpret(query, body);
+        let kept = self.connection.take();
+        if let Some(mut sender) = kept
+            && sender.ready().await.is_ok()
+        {
+            match sender.try_send_request(request).await {
+                Ok(response) => return self.read(sender, response).await,
+                Err(mut error) => match error.take_message() {
+                    Some(unwritten) => request = unwritten,
+                    None => return Err(format!("on a kept connection: {:?}", error.into_error())),
+                },
+            }
+        }
+        self.dialled += 1;
+        let dialled = self.client.dial("http/1.1").await;
+        let stream = dialled.map_err(|error| format!("while dialling: {error}"))?;
+        let made = http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = made.map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| format!("on a new connection: {error:?}"))?;
+        self.read(sender, response).await
+    }
+
+    async fn read(
+        &mut self,
+        sender: http1::SendRequest<Full<Bytes>>,
+        response: hyper::Response<hyper::body::Incoming>,
+    ) -> Result<Reply, String> {
+        let reply = read(response)
+            .await
+            .map_err(|error| format!("while reading: {error:?}"))?;
+        self.connection = Some(sender);
+        Ok(reply)
     }
 }
 
@@ -141,15 +208,15 @@ fn interpret(query: &str, body: Bytes) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-async fn read(response: hyper::Response<hyper::body::Incoming>) -> Reply {
+async fn read(response: hyper::Response<hyper::body::Incoming>) -> hyper::Result<Reply> {
     let (parts, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    Reply {
+    let bytes = body.collect().await?.to_bytes();
+    Ok(Reply {
         status: parts.status,
         headers: parts.headers,
         // The listener itself answers in plain text, for want of memory.
         body: serde_json::from_slice(&bytes).unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()),
-    }
+    })
 }
 
 /// A GET on the health port: status and text.

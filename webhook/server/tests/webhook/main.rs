@@ -5,6 +5,7 @@
 mod abuse;
 mod client;
 mod clock;
+mod confined;
 mod deadlines;
 mod documented;
 mod fixture;

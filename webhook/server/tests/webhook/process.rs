@@ -49,7 +49,8 @@ impl World {
 
     /// The same without a certificate.
     pub(crate) fn bare_command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_popcell-webhook"));
+        let program = std::env::var_os("POPCELL_WEBHOOK_PROGRAM");
+        let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_popcell-webhook").into()));
         // By environment, so that a test can still say otherwise by flag.
         command
             .env("POPCELL_LISTEN", "127.0.0.1:0")

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::budget::Size;
 use crate::limits::Limits;
-use crate::occupant::{Occupant, Size, Standing};
 use crate::status::ListenerStatus;
+use crate::tracked::{Standing, Tracked};
 
 /// So many connections may be without a first request at once.
 const BEGINNERS: usize = 256;
 
 /// The open connections. A connection that is told to end counts no more.
 #[derive(Debug)]
-pub(crate) struct Occupants {
+pub(crate) struct Registry {
     most: usize,
     most_of_one: usize,
     status: Arc<ListenerStatus>,
@@ -27,10 +28,10 @@ pub(crate) struct Occupants {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    all: BTreeMap<u64, Arc<Occupant>>,
+    all: BTreeMap<u64, Arc<Tracked>>,
     by_address: HashMap<IpAddr, usize>,
     /// Told to end for the bytes that they hold, which they do not let go at once.
-    ending: Vec<Arc<Occupant>>,
+    ending: Vec<Arc<Tracked>>,
 }
 
 /// Which limit a connection would exceed.
@@ -42,7 +43,7 @@ pub(crate) enum Full {
     Address,
 }
 
-impl Occupants {
+impl Registry {
     pub(crate) fn new(limits: &Limits, status: Arc<ListenerStatus>) -> Self {
         Self {
             most: limits.connections,
@@ -54,7 +55,7 @@ impl Occupants {
 
     /// A place for a connection from `address`. Where there is none, the most dispensable connection of the same address,
     /// or of the address with the most connections, gives up its own: who floods the port replaces itself only.
-    pub(crate) fn admit(&self, address: IpAddr) -> Result<Arc<Occupant>, Full> {
+    pub(crate) fn admit(&self, address: IpAddr) -> Result<Arc<Tracked>, Full> {
         let now = Instant::now();
         let mut open = self.open();
         let own = open.by_address.get(&address).copied().unwrap_or(0);
@@ -67,22 +68,18 @@ impl Occupants {
         };
         let crowd = crowd.ok_or(full)?;
         let of_crowd = open.all.values().filter(|one| one.address == crowd);
-        let ranked = of_crowd.filter_map(|one| Some((one.standing(now)?, one)));
-        let victim = ranked
-            .min_by_key(|(standing, _)| *standing)
-            .map(|(_, one)| Arc::clone(one));
-        let victim = victim.ok_or(full)?;
+        let victim = most_dispensable(of_crowd.filter_map(|one| Some((one.standing(now)?, one)))).ok_or(full)?;
         self.end(&mut open, &victim);
         Ok(open.enter(address))
     }
 
     /// The connection has ended.
-    pub(crate) fn leave(&self, occupant: &Occupant) {
-        self.open().remove(occupant);
+    pub(crate) fn leave(&self, tracked: &Tracked) {
+        self.open().remove(tracked);
     }
 
     /// Whether another connection may begin. Few do at once, so that those that have begun are served soon; the others wait
-    /// for their turn where the kernel keeps them. Ends the one that has begun first and asks for nothing.
+    /// for their turn where the kernel keeps them. Ends the one that has kept the server waiting for longest.
     pub(crate) fn may_begin(&self) -> bool {
         let now = Instant::now();
         let mut open = self.open();
@@ -94,10 +91,9 @@ impl Occupants {
             Some(standing @ Standing::Fresh(_)) => Some((standing, one)),
             _ => None,
         });
-        let victim = idlers
-            .min_by_key(|(standing, _)| *standing)
-            .map(|(_, one)| Arc::clone(one));
-        let Some(victim) = victim else { return false };
+        let Some(victim) = most_dispensable(idlers) else {
+            return false;
+        };
         self.end(&mut open, &victim);
         true
     }
@@ -114,6 +110,9 @@ impl Occupants {
         for ((_, held), one) in heavy {
             if freed >= bytes {
                 return;
+            }
+            if one.has_spoken() {
+                continue;
             }
             freed = freed.saturating_add(held);
             self.end(&mut open, &one);
@@ -141,7 +140,7 @@ impl Occupants {
         }
     }
 
-    fn end(&self, open: &mut Open, victim: &Occupant) {
+    fn end(&self, open: &mut Open, victim: &Tracked) {
         let evicted = self.status.evicted.fetch_add(1, Relaxed) + 1;
         if evicted.is_power_of_two() {
             tracing::warn!(evicted, peer = %victim.address, "too many connections or too much held: closed one that made others wait");
@@ -156,23 +155,23 @@ impl Occupants {
 }
 
 impl Open {
-    fn enter(&mut self, address: IpAddr) -> Arc<Occupant> {
+    fn enter(&mut self, address: IpAddr) -> Arc<Tracked> {
         let number = self.next;
         self.next += 1;
-        let occupant = Arc::new(Occupant::new(number, address));
-        self.all.insert(number, Arc::clone(&occupant));
+        let tracked = Arc::new(Tracked::new(number, address));
+        self.all.insert(number, Arc::clone(&tracked));
         *self.by_address.entry(address).or_default() += 1;
-        occupant
+        tracked
     }
 
-    fn remove(&mut self, occupant: &Occupant) {
-        if self.all.remove(&occupant.number).is_none() {
+    fn remove(&mut self, tracked: &Tracked) {
+        if self.all.remove(&tracked.number).is_none() {
             return;
         }
-        if let Some(count) = self.by_address.get_mut(&occupant.address) {
+        if let Some(count) = self.by_address.get_mut(&tracked.address) {
             *count -= 1;
             if *count == 0 {
-                self.by_address.remove(&occupant.address);
+                self.by_address.remove(&tracked.address);
             }
         }
     }
@@ -185,12 +184,20 @@ impl Open {
     }
 }
 
+/// The first by its standing of whom nothing has arrived.
+fn most_dispensable<'a>(ranked: impl Iterator<Item = (Standing, &'a Arc<Tracked>)>) -> Option<Arc<Tracked>> {
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_unstable_by_key(|(standing, _)| *standing);
+    let mut silent = ranked.into_iter().filter(|(_, one)| !one.has_spoken());
+    silent.next().map(|(_, one)| Arc::clone(one))
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::occupant::{PATIENCE, Part, START, Wait};
+    use crate::tracked::{PATIENCE, Part, Wait};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -198,18 +205,18 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    fn occupants(connections: usize, connections_per_peer: usize) -> Occupants {
+    fn registry(connections: usize, connections_per_peer: usize) -> Registry {
         let limits = Limits {
             connections,
             connections_per_peer,
             ..Limits::default()
         };
-        Occupants::new(&limits, Arc::default())
+        Registry::new(&limits, Arc::default())
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_more_replaces_who_has_never_asked_then_who_is_idle_and_nobody_who_is_served() {
-        let all = occupants(10, 3);
+        let all = registry(10, 3);
         let [served, idle, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
         for one in [&served, &idle] {
             one.asked();
@@ -220,7 +227,7 @@ mod tests {
             "who has begun has time"
         );
         idle.answered();
-        advance(START).await;
+        advance(PATIENCE).await;
         let fourth = all.admit(address(1)).unwrap();
         assert!(fresh.cut.is_cancelled() && !idle.cut.is_cancelled());
         fourth.asked();
@@ -236,11 +243,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_connection_of_a_client_that_uses_it_outlives_many_that_are_used_once() {
+        let all = registry(10, 3);
+        let kept = all.admit(address(1)).unwrap();
+        for _ in 0..2 {
+            kept.asked();
+            kept.answered();
+        }
+        for _ in 0..20 {
+            advance(PATIENCE).await;
+            let once = all.admit(address(1)).unwrap();
+            once.asked();
+            once.answered();
+        }
+        assert!(!kept.cut.is_cancelled());
+        assert_eq!(all.status.evicted.load(Relaxed), 18);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_full_port_takes_from_the_address_with_the_most() {
-        let all = occupants(4, 3);
+        let all = registry(4, 3);
         let few = all.admit(address(1)).unwrap();
         let many = [(); 3].map(|()| all.admit(address(2)).unwrap());
-        advance(START).await;
+        advance(PATIENCE).await;
         all.admit(address(3)).unwrap();
         assert!(!few.cut.is_cancelled() && many[0].cut.is_cancelled());
         for one in &many {
@@ -251,41 +276,42 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn few_begin_at_once_and_an_idler_makes_way() {
-        let all = occupants(5, 8);
+        let all = registry(5, 8);
         let [first, _second, _third, fourth] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         assert!(!all.may_begin(), "three quarters of the places");
         fourth.asked();
         assert!(all.may_begin());
         all.admit(address(1)).unwrap();
         assert!(!all.may_begin());
-        advance(START).await;
+        advance(PATIENCE).await;
         assert!(all.may_begin());
         assert!(first.cut.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_heaviest_are_ended_until_enough_is_free() {
-        let all = occupants(10, 10);
+        let all = registry(10, 10);
         let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         served.asked();
-        let _light = Wait::begin(&light, Part::Upload, 1000);
-        let held = Wait::begin(&heavy, Part::Answer, 2000);
+        let _light = Wait::of(&light, Part::Upload, 1500, Size::of(1500));
+        let held = Wait::of(&heavy, Part::Upload, 3000, Size::of(3000));
         advance(PATIENCE).await;
-        let _young = Wait::begin(&young, Part::Answer, 60_000);
-        all.free(Size::Small, 1500);
+        let _young = Wait::of(&young, Part::Upload, 8_000, Size::of(8_000));
+        all.free(Size::of(3000), 1500);
         assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
-        all.free(Size::Small, 1500);
+        all.free(Size::of(3000), 1500);
         assert!(!light.cut.is_cancelled(), "enough is on its way");
         drop(held);
-        all.free(Size::Small, 1500);
+        all.free(Size::of(3000), 1500);
         assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_sweep_cuts_the_unread_and_dismisses_the_quiet() {
-        let all = occupants(10, 10);
+        let all = registry(10, 10);
         let [unread, quiet, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
-        let _answer = Wait::begin(&unread, Part::Answer, 1);
+        unread.untaken(true);
+        let _answer = Wait::of(&unread, Part::Answer, 1, Size::of(1));
         quiet.asked();
         quiet.answered();
         advance(SECOND).await;
