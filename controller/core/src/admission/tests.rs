@@ -308,3 +308,19 @@ fn refusals_read_as_those_of_api_servers() {
         r#"Workload.compute.datumapis.com "web" is invalid: [a: Required value, b: Required value]"#
     );
 }
+
+#[test]
+fn a_spec_that_nests_too_deeply_is_unchanged_where_its_text_is() {
+    let deep = |leaf: &str, finalizers: &str| {
+        let nested = format!("{}{leaf}{}", "[".repeat(70), "]".repeat(70));
+        Object::read(&format!(
+            r#"{{"metadata":{{"name":"web","finalizers":[{finalizers}]}},"spec":{{"placements":[],"more":{nested}}}}}"#
+        ))
+        .unwrap()
+    };
+    let old = deep("1", r#""a""#);
+    assert!(!is_reviewed(Some(&old), &deep("1", "")), "a finalizer is taken away");
+    assert!(!is_deployment_reviewed(Some(&old), &deep("1", "")));
+    assert!(is_reviewed(Some(&old), &deep("2", "")), "another spec");
+    assert!(is_reviewed(None, &old));
+}
