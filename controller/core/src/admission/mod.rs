@@ -23,13 +23,12 @@ use popcell_api::{InstanceTemplateSpec, WorkloadSpec};
 use serde::Deserialize;
 
 pub use access::{
-    NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of,
+    NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of, too_many_networks,
 };
 pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment};
 pub use field::{Fault, FieldError};
 
 use crate::object::{Fields, Object};
-use crate::workload;
 use field::Faults;
 use keys::Exempt;
 
@@ -59,8 +58,7 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
     match WorkloadSpec::deserialize(new.at("/spec").unwrap_or(&null)) {
         Err(error) => faults.invalid("spec", "...", &format!("cannot be read: {error}")),
         Ok(spec) => {
-            let known = old.map(workload::cities).unwrap_or_default();
-            placements::check(new.name(), &spec.placements, cities, &known, &mut faults);
+            placements::check(new.name(), &spec.placements, cities, old, &mut faults);
             let is_kept = |old: &Object| old.at("/spec/template") == new.at("/spec/template");
             if !old.is_some_and(|old| is_kept(old) && !placements::grow(old, new)) {
                 check_template(&spec.template, &mut faults);
@@ -89,6 +87,10 @@ pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
     format!("{}.{} \"{name}\" is invalid: {told}", kind.kind, kind.group)
 }
 
+/// Most items of a list of a template, and of the metrics of a placement, where the rules look at each of them.
+const LONGEST_LIST: usize = 1000;
+/// Most networks of a template: the user's right to each is asked for.
+const MOST_NETWORKS: usize = 100;
 /// Path of the instance in the template.
 const INSTANCE: &str = "spec.template.spec";
 /// What is in the schema but nobody does yet.

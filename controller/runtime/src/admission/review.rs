@@ -6,7 +6,7 @@ use futures::future::join;
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_core::admission::{
     Fault, FieldError, NetworkUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
-    is_spec_reviewed, networks_to_review, project_of, validate, validate_deployment,
+    is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment,
 };
 use popcell_core::bindings::usable_cities;
 use popcell_core::names::is_dns_subdomain;
@@ -208,6 +208,9 @@ impl Admission {
             }
         }
         let (networks, adds_city) = (changed.networks(), changed.adds_city());
+        if let Some(fault) = too_many_networks(&networks) {
+            return Ok(vec![fault]);
+        }
         let bindings = async { if adds_city { Some(asker.bindings().await) } else { None } };
         let (bindings, accesses) = join(bindings, asker.accesses(user, &networks)).await;
         let mut faults = changed.checked(bindings);

@@ -219,3 +219,14 @@ async fn c02_a_binding_that_cannot_be_used_or_read_harms_itself_only() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn more_networks_than_one_review_asks_for_are_refused_unasked() {
+    let served = Served::good();
+    let networks: Vec<Value> = (0..101).map(|number| json!({ "name": format!("n{number}") })).collect();
+    let (code, _, message) = served.refused(&create(with_networks(&networks))).await;
+    assert_eq!(code, 422);
+    let told = "spec.template.spec.networkInterfaces: Too many: 101: must have at most 100 items";
+    assert!(message.contains(told), "{message}");
+    assert!(!served.servers.paths().contains(&ACCESS.to_owned()));
+}
