@@ -1,4 +1,4 @@
-//! Wire strings of the admission webhooks for Workloads and WorkloadDeployments (domain.md 3.1).
+//! Wire strings of the admission webhooks for Workloads and WorkloadDeployments.
 
 /// Path of the mutating webhook.
 pub const MUTATE_WORKLOAD_PATH: &str = "/mutate-compute-datumapis-com-v1alpha-workload";
@@ -12,9 +12,20 @@ pub const MUTATING_WEBHOOK: &str = "mworkload.kb.io";
 pub const VALIDATING_WEBHOOK: &str = "vworkload.kb.io";
 /// Name of the webhook at [`VALIDATE_DEPLOYMENT_PATH`].
 pub const VALIDATING_DEPLOYMENT_WEBHOOK: &str = "vworkloaddeployment.kb.io";
-/// Which requests that webhook is called for: those that it has to read. While it cannot be reached, popcell still takes
-/// its finalizers away.
-pub const DEPLOYMENT_CONDITION: &str = "request.operation == 'CREATE' || object.spec != oldObject.spec";
+/// Names of the conditions of [`VALIDATING_DEPLOYMENT_WEBHOOK`] and what they say: it is called for what it has to read, a
+/// spec or a reserved key. While it cannot be reached, popcell still takes its finalizers away, and writes annotations of
+/// its own.
+pub const DEPLOYMENT_CONDITION: &str = "request.operation == 'CREATE' || object.spec != oldObject.spec || \
+    (has(object.metadata.labels) && object.metadata.labels.exists(key, \
+    key.matches('(?i)^([^/]*[.])?(karmada[.]io|compute[.]datumapis[.]com)/') && \
+    !(has(oldObject.metadata.labels) && key in oldObject.metadata.labels && \
+    oldObject.metadata.labels[key] == object.metadata.labels[key]))) || \
+    (has(object.metadata.annotations) && object.metadata.annotations.exists(key, \
+    key.matches('(?i)^([^/]*[.])?(karmada[.]io|compute[.]datumapis[.]com)/') && \
+    !(key in ['compute.datumapis.com/granted-slots', 'compute.datumapis.com/granted-size', \
+    'compute.datumapis.com/paused']) && \
+    !(has(oldObject.metadata.annotations) && key in oldObject.metadata.annotations && \
+    oldObject.metadata.annotations[key] == object.metadata.annotations[key])))";
 /// Name of the MutatingWebhookConfiguration.
 pub const MUTATING_CONFIGURATION: &str = "compute-mutating";
 /// Name of the ValidatingWebhookConfiguration.

@@ -138,6 +138,15 @@ impl Object {
         self.metadata.trim();
     }
 
+    /// Whether two states of an object have the same spec. Of one that exceeds a limit the texts are compared, since a spec
+    /// that nests too deeply is not decoded.
+    pub fn has_spec_of(&self, other: &Self) -> bool {
+        if self.excess.or(other.excess).is_some() {
+            return self.data.text_of("spec") == other.data.text_of("spec");
+        }
+        self.at("/spec") == other.at("/spec")
+    }
+
     /// The bytes that its data takes as text.
     pub fn data_bytes(&self) -> usize {
         self.data.bytes()

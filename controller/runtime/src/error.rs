@@ -1,8 +1,11 @@
 //! What can go wrong between a plane and us.
 
+use kube::core::Status;
 use popcell_core::names::NameError;
 use popcell_core::plan::Plane;
 use thiserror::Error;
+
+use crate::planes::Broken;
 
 /// Everything that planes answer instead of what was asked.
 #[derive(Debug, Error)]
@@ -38,7 +41,7 @@ pub enum Error {
         /// The kind.
         kind: &'static str,
         /// Why.
-        source: crate::planes::Broken,
+        source: Broken,
     },
     /// The server took a list and does not answer.
     #[error("failed to list {kind}: no answer for {seconds} s")]
@@ -74,8 +77,47 @@ pub enum Error {
     },
 }
 
-/// An error with its causes in one line.
+/// An error with its causes in one line, as a log may have it: of what a server says its reason.
 pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes.filter_map(brief).collect::<Vec<_>>().join(": ")
+}
+
+/// Nothing of an error that repeats its cause, which is a Status.
+fn brief(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let boxed = || error.downcast_ref::<Box<Status>>().map(|status| &**status);
+    if let Some(status) = error.downcast_ref::<Status>().or_else(boxed) {
+        return Some(format!("{} ({})", crate::apply::brief(status), status.code));
+    }
+    let repeats = match error.downcast_ref() {
+        Some(Broken::Server(kube)) => Some(&**kube),
+        _ => error
+            .downcast_ref::<kube::Error>()
+            .or_else(|| error.downcast_ref::<Box<kube::Error>>().map(|kube| &**kube)),
+    };
+    (!matches!(repeats, Some(kube::Error::Api(_)))).then(|| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_to_a_watch_is_told_by_its_reason() {
+        let refused = || {
+            let status = Status::failure("Invalid value: \"s3cret\"\nFORGED", "Expired").with_code(410);
+            kube::Error::Api(Box::new(status))
+        };
+        let watch = Error::Watch {
+            kind: "Workload",
+            source: refused().into(),
+        };
+        assert_eq!(chain(&watch), "failed to watch Workload: Expired (410)");
+        let client = Error::Client {
+            plane: Plane::Hub,
+            source: Box::new(refused()),
+        };
+        assert_eq!(chain(&client), "failed to make a client for the hub: Expired (410)");
+        assert_eq!(chain(&refused()), "Expired (410)");
+    }
 }

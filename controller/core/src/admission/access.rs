@@ -60,8 +60,17 @@ pub fn networks_to_review(old: Option<&Object>, new: &Object, workload: Option<&
     uses
 }
 
-/// The SubjectAccessReview for one network. `user_info` is that of the request: every key of its `extra` goes along
-/// (domain.md B15), since the project's authorizer decides by them.
+/// More networks than one review asks for.
+pub fn too_many_networks(uses: &[NetworkUse]) -> Option<FieldError> {
+    let (given, most) = (uses.len(), super::MOST_NETWORKS);
+    (given > most).then(|| FieldError {
+        path: format!("{}.networkInterfaces", super::INSTANCE),
+        fault: Fault::TooMany { given, most },
+    })
+}
+
+/// The SubjectAccessReview for one network. `user_info` is that of the request: every key of its `extra` goes along,
+/// since the project's authorizer decides by them.
 pub fn access_review(user_info: &Value, network: &NetworkUse) -> Value {
     let mut spec = json!({
         "resourceAttributes": {
@@ -107,7 +116,7 @@ pub fn access_failed(network: &NetworkUse, error: &str) -> FieldError {
 /// The project of a request in mode `milo`, from `userInfo.extra`.
 ///
 /// # Errors
-/// Text for the refusal: a request that names no project is denied (design.md 7.5-17).
+/// Text for the refusal: a request that names no project is denied.
 pub fn project_of(user_info: &Value) -> Result<&str, String> {
     let key = admission::EXTRA_PARENT_NAME;
     let named = user_info

@@ -6,15 +6,32 @@
 
 use std::collections::BTreeSet;
 
-use popcell_api::{WorkloadDeploymentSpec, labels};
+use popcell_api::{WorkloadDeploymentSpec, annotations, labels};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::field::{Faults, FieldError};
-use super::{check_template, is_deployment_reviewed, keys, placements, unknown};
+use super::keys::{Exempt, adds_reserved};
+use super::{check_template, is_spec_reviewed, keys, placements, unknown};
 use crate::derived;
 use crate::names;
 use crate::object::{Fields, Object};
+
+/// Annotations that the controllers of a cell write, where that is the project's own server.
+const OF_CELLS: &[&str] = &[annotations::GRANTED_SLOTS, annotations::GRANTED_SIZE];
+
+/// Whether there is anything of a WorkloadDeployment to look at.
+pub fn is_deployment_reviewed(old: Option<&Object>, new: &Object) -> bool {
+    is_spec_reviewed(old, new) || (!new.deleting() && old.is_some_and(|old| adds_reserved(old, new, exempt(new))))
+}
+
+/// Its label names the Workload that its spec names.
+fn exempt(new: &Object) -> Exempt<'_> {
+    Exempt {
+        label: new.text("/spec/workloadRef/uid").map(|uid| (labels::WORKLOAD_UID, uid)),
+        annotations: OF_CELLS,
+    }
+}
 
 /// The city of a WorkloadDeployment where it has to have a usable binding: it is new, and no Workload asks for it.
 /// `workload` is the one that it says it is made from, as it lives.
@@ -22,7 +39,7 @@ pub fn city_to_review<'a>(old: Option<&Object>, new: &'a Object, workload: Optio
     let city = new.text("/spec/cityCode")?;
     let known = old.is_some_and(|old| old.text("/spec/cityCode") == Some(city))
         || workload.is_some_and(|workload| derived::is_of(new, workload));
-    (is_deployment_reviewed(old, new) && !known).then_some(city)
+    (is_spec_reviewed(old, new) && !known).then_some(city)
 }
 
 /// All faults of a create (`old` is `None`) or an update. `cities` are the codes of usable LocationBindings, which are
@@ -37,6 +54,10 @@ pub fn validate_deployment(
         return Vec::new();
     }
     let mut faults = Faults::default();
+    keys::check_object(old, new, exempt(new), &mut faults);
+    if !is_spec_reviewed(old, new) {
+        return faults.into_errors();
+    }
     let null = Value::Null;
     let value = new.at("/spec").unwrap_or(&null);
     let spec = match WorkloadDeploymentSpec::deserialize(value) {
@@ -46,8 +67,6 @@ pub fn validate_deployment(
             return faults.into_errors();
         }
     };
-    let exempt = (labels::WORKLOAD_UID, spec.workload_ref.uid.as_str());
-    keys::check_object(old, new, &[exempt], &mut faults);
     // The API lets nobody change these.
     if old.is_none() {
         if let Err(error) = names::check_deployment(new.name()) {

@@ -1,6 +1,15 @@
 //! Errors at fields, in the words of Kubernetes (k8s.io/apimachinery, pkg/util/validation/field).
+//!
+//! Invariant: a refusal is small whatever is refused: faults, the values that one lists, and the text of each are bounded.
 
 use std::fmt;
+
+/// Faults that are listed; of more their number is told.
+const LISTED: usize = 100;
+/// Values that there are, of which so many are listed.
+const SUPPORTED: usize = 100;
+/// So many bytes of a path, a value or a rule are shown.
+const SHOWN: usize = 512;
 
 /// What is wrong with a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +27,10 @@ pub enum Fault {
     NotSupported {
         /// The value.
         value: String,
-        /// All that there are.
+        /// Those that there are, or the first of them.
         supported: Vec<String>,
+        /// How many more there are.
+        more: usize,
     },
     /// It must not be given, or the user may not do it.
     Forbidden(String),
@@ -29,6 +40,13 @@ pub enum Fault {
     Duplicate(String),
     /// It is larger than this, in bytes.
     TooLong(usize),
+    /// The list has more items than it may have.
+    TooMany {
+        /// Its items.
+        given: usize,
+        /// Items that it may have.
+        most: usize,
+    },
     /// We could not tell.
     Internal(String),
 }
@@ -53,6 +71,7 @@ impl FieldError {
             Fault::NotFound(_) => "FieldValueNotFound",
             Fault::Duplicate(_) => "FieldValueDuplicate",
             Fault::TooLong(_) => "FieldValueTooLong",
+            Fault::TooMany { .. } => "FieldValueTooMany",
             Fault::Internal(_) => "InternalError",
         }
     }
@@ -64,7 +83,7 @@ impl fmt::Display for Fault {
             Self::Required(rule) if rule.is_empty() => f.write_str("Required value"),
             Self::Required(rule) => write!(f, "Required value: {rule}"),
             Self::Invalid { value, rule } => write!(f, "Invalid value: {value}: {rule}"),
-            Self::NotSupported { value, supported } => {
+            Self::NotSupported { value, supported, more } => {
                 write!(f, "Unsupported value: {value:?}")?;
                 if supported.is_empty() {
                     return f.write_str(": no value is supported");
@@ -74,12 +93,16 @@ impl fmt::Display for Fault {
                     let separator = if index == 0 { "" } else { ", " };
                     write!(f, "{separator}{one:?}")?;
                 }
-                Ok(())
+                match more {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
             }
             Self::Forbidden(rule) => write!(f, "Forbidden: {rule}"),
             Self::NotFound(value) => write!(f, "Not found: {value:?}"),
             Self::Duplicate(value) => write!(f, "Duplicate value: {value:?}"),
             Self::TooLong(most) => write!(f, "Too long: may not be more than {most} bytes"),
+            Self::TooMany { given, most } => write!(f, "Too many: {given}: must have at most {most} items"),
             Self::Internal(what) => write!(f, "Internal error: {what}"),
         }
     }
@@ -91,49 +114,74 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Collects faults.
+/// Collects faults, the first of which are built. The others are counted.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<FieldError>);
+pub(super) struct Faults {
+    listed: Vec<FieldError>,
+    more: usize,
+}
 
 impl Faults {
     pub(super) fn into_errors(self) -> Vec<FieldError> {
-        self.0
+        let Self { mut listed, more } = self;
+        if more > 0 {
+            listed.push(FieldError {
+                path: "spec".to_owned(),
+                fault: Fault::Forbidden(format!("{more} more faults are not listed: correct these first")),
+            });
+        }
+        listed
     }
 
     pub(super) fn required(&mut self, path: impl Into<String>, rule: &str) {
-        self.add(path, Fault::Required(rule.to_owned()));
+        self.add(path, || Fault::Required(shown(rule)));
     }
 
     pub(super) fn invalid(&mut self, path: impl Into<String>, value: impl Into<serde_json::Value>, rule: &str) {
-        let value = value.into().to_string();
-        let rule = rule.to_owned();
-        self.add(path, Fault::Invalid { value, rule });
+        self.add(path, || {
+            let value = match value.into() {
+                serde_json::Value::String(text) => serde_json::Value::from(shown(&text)),
+                other => other,
+            };
+            Fault::Invalid {
+                value: value.to_string(),
+                rule: shown(rule),
+            }
+        });
     }
 
     pub(super) fn not_supported(&mut self, path: impl Into<String>, value: &str, supported: &[&str]) {
-        self.add(
-            path,
-            Fault::NotSupported {
-                value: value.to_owned(),
-                supported: supported.iter().map(|one| (*one).to_owned()).collect(),
-            },
-        );
+        self.add(path, || Fault::NotSupported {
+            value: shown(value),
+            supported: supported.iter().take(SUPPORTED).map(|one| (*one).to_owned()).collect(),
+            more: supported.len().saturating_sub(SUPPORTED),
+        });
     }
 
     pub(super) fn forbidden(&mut self, path: impl Into<String>, rule: &str) {
-        self.add(path, Fault::Forbidden(rule.to_owned()));
+        self.add(path, || Fault::Forbidden(shown(rule)));
     }
 
     pub(super) fn not_found(&mut self, path: impl Into<String>, value: &str) {
-        self.add(path, Fault::NotFound(value.to_owned()));
+        self.add(path, || Fault::NotFound(shown(value)));
     }
 
     pub(super) fn duplicate(&mut self, path: impl Into<String>, value: &str) {
-        self.add(path, Fault::Duplicate(value.to_owned()));
+        self.add(path, || Fault::Duplicate(shown(value)));
     }
 
     pub(super) fn too_long(&mut self, path: impl Into<String>, most: usize) {
-        self.add(path, Fault::TooLong(most));
+        self.add(path, || Fault::TooLong(most));
+    }
+
+    /// The items of a list that may have so many: of one that has more, the first.
+    pub(super) fn at_most<'a, T>(&mut self, path: &str, list: &'a [T], most: usize) -> &'a [T] {
+        if let Some(first) = list.get(..most).filter(|first| first.len() < list.len()) {
+            let given = list.len();
+            self.add(path, || Fault::TooMany { given, most });
+            return first;
+        }
+        list
     }
 
     /// Required, then a DNS subdomain: the name of an object.
@@ -164,10 +212,26 @@ impl Faults {
         }
     }
 
-    fn add(&mut self, path: impl Into<String>, fault: Fault) {
-        self.0.push(FieldError {
-            path: path.into(),
-            fault,
-        });
+    fn add(&mut self, path: impl Into<String>, fault: impl FnOnce() -> Fault) {
+        if self.listed.len() < LISTED {
+            self.listed.push(FieldError {
+                path: shown(&path.into()),
+                fault: fault(),
+            });
+        } else {
+            self.more += 1;
+        }
     }
+}
+
+/// The beginning of a text that may be long.
+fn shown(text: &str) -> String {
+    if text.len() <= SHOWN {
+        return text.to_owned();
+    }
+    let mut end = SHOWN;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}...", text.get(..end).unwrap_or_default())
 }

@@ -40,29 +40,33 @@ pub(super) fn check(template: &InstanceTemplateSpec, faults: &mut Faults) {
     }
 }
 
-/// Reserved keys on the object itself that it did not have before, or not with that value. `exempt` are labels that it may
-/// have.
-pub(super) fn check_object(old: Option<&Object>, new: &Object, exempt: &[(&str, &str)], faults: &mut Faults) {
+/// Reserved keys that an object may have or be given.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Exempt<'a> {
+    /// A label with this value.
+    pub(super) label: Option<(&'a str, &'a str)>,
+    /// Annotations that an update may write.
+    pub(super) annotations: &'a [&'a str],
+}
+
+/// Reserved keys on the object itself that it did not have before, or not with that value.
+pub(super) fn check_object(old: Option<&Object>, new: &Object, exempt: Exempt<'_>, faults: &mut Faults) {
     for (field, key) in reserved_changes(old, new, exempt) {
         faults.forbidden(format!("metadata.{field}[{key}]"), RESERVED);
     }
 }
 
 /// Whether an update gives the object a reserved key, or another value of one.
-pub(super) fn adds_reserved(old: &Object, new: &Object) -> bool {
-    !reserved_changes(Some(old), new, &[]).is_empty()
+pub(super) fn adds_reserved(old: &Object, new: &Object, exempt: Exempt<'_>) -> bool {
+    !reserved_changes(Some(old), new, exempt).is_empty()
 }
 
 type Texts = BTreeMap<String, String>;
 
-fn reserved_changes<'a>(
-    old: Option<&Object>,
-    new: &'a Object,
-    exempt: &[(&str, &str)],
-) -> Vec<(&'static str, &'a str)> {
+fn reserved_changes<'a>(old: Option<&Object>, new: &'a Object, exempt: Exempt<'_>) -> Vec<(&'static str, &'a str)> {
     let old = old.map(|old| &old.metadata);
-    let labels = |key: &str, value: &str| exempt.contains(&(key, value));
-    let none = |_: &str, _: &str| false;
+    let labels = |key: &str, value: &str| exempt.label == Some((key, value));
+    let annotations = |key: &str, _: &str| old.is_some() && exempt.annotations.contains(&key);
     let mut found = changes(
         old.and_then(|old| old.labels.as_ref()),
         new.metadata.labels.as_ref(),
@@ -73,7 +77,7 @@ fn reserved_changes<'a>(
         old.and_then(|old| old.annotations.as_ref()),
         new.metadata.annotations.as_ref(),
         Place::Annotation,
-        none,
+        annotations,
     ));
     found
 }

@@ -1,7 +1,6 @@
-//! Rules for Workloads, and for WorkloadDeployments that are made directly, at admission (domain.md 3.1; design.md 7.5-2,
-//! -17).
+//! Rules for Workloads, and for WorkloadDeployments that are made directly, at admission.
 //!
-//! Creates and updates keep the same rules (domain.md G1). An update that changes no spec, and one of an object that is
+//! Creates and updates keep the same rules. An update that changes no spec, and one of an object that is
 //! being deleted, are admitted unread: our own finalizer writes pass through here. Of an update, only cities and networks
 //! that are new are checked against what exists, and a template that stays as it is does not hold up an update that lets
 //! no more run.
@@ -23,28 +22,25 @@ use popcell_api::kind::Kind;
 use popcell_api::{InstanceTemplateSpec, WorkloadSpec};
 use serde::Deserialize;
 
-pub use access::{NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of};
-pub use deployment::{city_to_review, validate_deployment};
+pub use access::{
+    NetworkUse, access_denied, access_failed, access_review, networks_to_review, project_of, too_many_networks,
+};
+pub use deployment::{city_to_review, is_deployment_reviewed, validate_deployment};
 pub use field::{Fault, FieldError};
 
 use crate::object::{Fields, Object};
-use crate::workload;
 use field::Faults;
+use keys::Exempt;
 
 /// Whether there is anything of a Workload to look at.
 pub fn is_reviewed(old: Option<&Object>, new: &Object) -> bool {
-    is_spec_reviewed(old, new) || (!new.deleting() && old.is_some_and(|old| keys::adds_reserved(old, new)))
-}
-
-/// Whether there is anything of a WorkloadDeployment to look at. Its metadata is also written by the controllers of a cell,
-/// where that is the project's own server.
-pub fn is_deployment_reviewed(old: Option<&Object>, new: &Object) -> bool {
     is_spec_reviewed(old, new)
+        || (!new.deleting() && old.is_some_and(|old| keys::adds_reserved(old, new, Exempt::default())))
 }
 
-fn is_spec_reviewed(old: Option<&Object>, new: &Object) -> bool {
-    let unchanged = old.is_some_and(|old| old.at("/spec") == new.at("/spec"));
-    !new.deleting() && !unchanged
+/// Whether the spec is looked at: it is new or another one, of an object that is not being deleted.
+pub fn is_spec_reviewed(old: Option<&Object>, new: &Object) -> bool {
+    !new.deleting() && !old.is_some_and(|old| old.has_spec_of(new))
 }
 
 /// All faults of a create (`old` is `None`) or an update of a Workload. `cities` are the codes of usable LocationBindings
@@ -54,7 +50,7 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
         return Vec::new();
     }
     let mut faults = Faults::default();
-    keys::check_object(old, new, &[], &mut faults);
+    keys::check_object(old, new, Exempt::default(), &mut faults);
     if !is_spec_reviewed(old, new) {
         return faults.into_errors();
     }
@@ -62,8 +58,7 @@ pub fn validate(old: Option<&Object>, new: &Object, cities: &BTreeSet<&str>) -> 
     match WorkloadSpec::deserialize(new.at("/spec").unwrap_or(&null)) {
         Err(error) => faults.invalid("spec", "...", &format!("cannot be read: {error}")),
         Ok(spec) => {
-            let known = old.map(workload::cities).unwrap_or_default();
-            placements::check(new.name(), &spec.placements, cities, &known, &mut faults);
+            placements::check(new.name(), &spec.placements, cities, old, &mut faults);
             let is_kept = |old: &Object| old.at("/spec/template") == new.at("/spec/template");
             if !old.is_some_and(|old| is_kept(old) && !placements::grow(old, new)) {
                 check_template(&spec.template, &mut faults);
@@ -92,6 +87,10 @@ pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
     format!("{}.{} \"{name}\" is invalid: {told}", kind.kind, kind.group)
 }
 
+/// Most items of a list of a template, and of the metrics of a placement, where the rules look at each of them.
+const LONGEST_LIST: usize = 1000;
+/// Most networks of a template: the user's right to each is asked for.
+const MOST_NETWORKS: usize = 100;
 /// Path of the instance in the template.
 const INSTANCE: &str = "spec.template.spec";
 /// What is in the schema but nobody does yet.

@@ -6,32 +6,42 @@ use popcell_api::{HorizontalScaleSettings, MetricTarget, WorkloadPlacement};
 
 use serde_json::Value;
 
+use super::LONGEST_LIST;
 use super::field::Faults;
 use crate::object::{Fields, Object};
+use crate::workload::cities;
 use crate::{names, quantity};
 
 /// Most instances that a placement may ask for in one city.
 const MAX_REPLICAS: i32 = 1000;
+/// Most placements of a Workload, and most cities of a placement; one that has more already may keep as many.
+const MOST: usize = 100;
 
 pub(super) fn check(
     workload: &str,
     placements: &[WorkloadPlacement],
     valid: &BTreeSet<&str>,
-    known: &BTreeSet<&str>,
+    old: Option<&Object>,
     faults: &mut Faults,
 ) {
+    let known = old.map(cities).unwrap_or_default();
+    let before = old.map(|old| old.items("/spec/placements")).unwrap_or_default();
+    let cities_before: BTreeMap<&str, usize> = before.iter().filter_map(city_count).collect();
     if placements.is_empty() {
         faults.required("spec.placements", "");
     }
     let supported: Vec<&str> = valid.iter().copied().collect();
     let mut derived: BTreeMap<String, String> = BTreeMap::new();
+    let placements = faults.at_most("spec.placements", placements, MOST.max(before.len()));
     for (index, placement) in placements.iter().enumerate() {
         let path = format!("spec.placements[{index}]");
         faults.dns_label(format!("{path}.name"), &placement.name);
         if placement.city_codes.is_empty() {
             faults.required(format!("{path}.cityCodes"), "");
         }
-        for (number, city) in placement.city_codes.iter().enumerate() {
+        let had = cities_before.get(placement.name.as_str()).copied().unwrap_or_default();
+        let named = faults.at_most(&format!("{path}.cityCodes"), &placement.city_codes, MOST.max(had));
+        for (number, city) in named.iter().enumerate() {
             let path = format!("{path}.cityCodes[{number}]");
             if let Err(error) = names::check_city(city) {
                 faults.invalid(path, city.as_str(), &error.to_string());
@@ -56,6 +66,12 @@ pub(super) fn check(
         }
         scale(&format!("{path}.scaleSettings"), &placement.scale_settings, faults);
     }
+}
+
+/// The name of a placement, and how many cities it has.
+fn city_count(placement: &Value) -> Option<(&str, usize)> {
+    let cities = placement.get("cityCodes")?.as_array()?;
+    Some((placement.get("name")?.as_str()?, cities.len()))
 }
 
 /// Whether more is to run anywhere: in a city that is new, or more in one of a placement.
@@ -93,7 +109,8 @@ pub(super) fn scale(path: &str, settings: &HorizontalScaleSettings, faults: &mut
     if settings.max_replicas.is_some() && settings.metrics.is_empty() {
         faults.required(format!("{path}.metrics"), "must be given with maxReplicas");
     }
-    for (index, metric) in settings.metrics.iter().enumerate() {
+    let metrics = faults.at_most(&format!("{path}.metrics"), &settings.metrics, LONGEST_LIST);
+    for (index, metric) in metrics.iter().enumerate() {
         let path = format!("{path}.metrics[{index}].resource");
         match &metric.resource {
             None => faults.required(path, ""),

@@ -1,6 +1,6 @@
 //! What runs: sandbox or virtual machine, ports, attachments, network interfaces.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{
     InstanceRuntime, NamedPort, NetworkInterface, SandboxRuntime, VirtualMachineRuntime, Volume, VolumeAttachment,
@@ -8,11 +8,19 @@ use popcell_api::{
 };
 
 use super::field::Faults;
-use super::{INSTANCE, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, NOT_IMPLEMENTED};
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
 
+/// Volumes by their names; of two of one name the first.
+type Volumes<'a> = BTreeMap<&'a str, &'a Volume>;
+
 pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut Faults) {
+    let volumes: Volumes<'_> = volumes
+        .iter()
+        .rev()
+        .map(|volume| (volume.name.as_str(), volume))
+        .collect();
     let path = format!("{INSTANCE}.runtime");
     let instance_type = runtime.resources.instance_type.as_str();
     if instance_type != catalogue::D1_STANDARD_2 {
@@ -28,19 +36,20 @@ pub(super) fn check(runtime: &InstanceRuntime, volumes: &[Volume], faults: &mut 
         _ => {}
     }
     if let Some(sandbox) = &runtime.sandbox {
-        check_sandbox(&format!("{path}.sandbox"), sandbox, volumes, faults);
+        check_sandbox(&format!("{path}.sandbox"), sandbox, &volumes, faults);
     }
     if let Some(machine) = &runtime.virtual_machine {
-        check_machine(&format!("{path}.virtualMachine"), machine, volumes, faults);
+        check_machine(&format!("{path}.virtualMachine"), machine, &volumes, faults);
     }
 }
 
-fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &[Volume], faults: &mut Faults) {
+fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, faults: &mut Faults) {
     if sandbox.containers.is_empty() {
         faults.required(format!("{path}.containers"), "");
     }
     let mut names = BTreeSet::new();
-    for (index, container) in sandbox.containers.iter().enumerate() {
+    let containers = faults.at_most(&format!("{path}.containers"), &sandbox.containers, LONGEST_LIST);
+    for (index, container) in containers.iter().enumerate() {
         let path = format!("{path}.containers[{index}]");
         faults.dns_label(format!("{path}.name"), &container.name);
         if !names.insert(container.name.as_str()) {
@@ -55,16 +64,21 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &[Volume], fault
         attachments(&path, &container.volume_attachments, volumes, faults);
         ports(&path, &container.ports, faults);
     }
-    for (index, secret) in sandbox.image_pull_secrets.iter().enumerate() {
+    let secrets = faults.at_most(
+        &format!("{path}.imagePullSecrets"),
+        &sandbox.image_pull_secrets,
+        LONGEST_LIST,
+    );
+    for (index, secret) in secrets.iter().enumerate() {
         faults.object_name(format!("{path}.imagePullSecrets[{index}].name"), &secret.name);
     }
 }
 
-fn check_machine(path: &str, machine: &VirtualMachineRuntime, volumes: &[Volume], faults: &mut Faults) {
+fn check_machine(path: &str, machine: &VirtualMachineRuntime, volumes: &Volumes<'_>, faults: &mut Faults) {
     match machine.volume_attachments.first() {
         None => faults.required(format!("{path}.volumeAttachments"), ""),
         Some(first) => {
-            let volume = volumes.iter().find(|volume| volume.name == first.name);
+            let volume = volumes.get(first.name.as_str());
             let boots = volume.and_then(|volume| volume.disk.as_ref()).is_some_and(|disk| {
                 let populator = disk.template.spec.populator.as_ref();
                 populator.is_some_and(|populator| populator.image.is_some())
@@ -80,11 +94,12 @@ fn check_machine(path: &str, machine: &VirtualMachineRuntime, volumes: &[Volume]
     ports(path, &machine.ports, faults);
 }
 
-fn attachments(path: &str, attachments: &[VolumeAttachment], volumes: &[Volume], faults: &mut Faults) {
+fn attachments(path: &str, attachments: &[VolumeAttachment], volumes: &Volumes<'_>, faults: &mut Faults) {
     let mut mounted = BTreeSet::new();
+    let attachments = faults.at_most(&format!("{path}.volumeAttachments"), attachments, LONGEST_LIST);
     for (index, attachment) in attachments.iter().enumerate() {
         let path = format!("{path}.volumeAttachments[{index}]");
-        let volume = volumes.iter().find(|volume| volume.name == attachment.name);
+        let volume = volumes.get(attachment.name.as_str());
         if volume.is_none() {
             faults.not_found(format!("{path}.name"), &attachment.name);
         }
@@ -105,6 +120,7 @@ fn attachments(path: &str, attachments: &[VolumeAttachment], volumes: &[Volume],
 
 fn ports(path: &str, ports: &[NamedPort], faults: &mut Faults) {
     let mut names = BTreeSet::new();
+    let ports = faults.at_most(&format!("{path}.ports"), ports, LONGEST_LIST);
     for (index, port) in ports.iter().enumerate() {
         let path = format!("{path}.ports[{index}]");
         if port.name.is_empty() {
@@ -138,6 +154,7 @@ pub(super) fn check_interfaces(interfaces: &[NetworkInterface], faults: &mut Fau
     if interfaces.is_empty() {
         faults.required(path.as_str(), "");
     }
+    let interfaces = faults.at_most(&path, interfaces, MOST_NETWORKS);
     for (index, interface) in interfaces.iter().enumerate() {
         let path = format!("{path}[{index}].network");
         faults.dns_label(format!("{path}.name"), &interface.network.name);

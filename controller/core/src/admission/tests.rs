@@ -308,3 +308,153 @@ fn refusals_read_as_those_of_api_servers() {
         r#"Workload.compute.datumapis.com "web" is invalid: [a: Required value, b: Required value]"#
     );
 }
+
+#[test]
+fn a_refusal_is_small_however_much_is_refused() {
+    let placement = |number: usize| {
+        let cities: Vec<String> = (0..100)
+            .map(|city| format!("bad city {number} {city} {}", "x".repeat(2000)))
+            .collect();
+        json!({ "name": format!("p{number}"), "cityCodes": cities, "scaleSettings": { "minReplicas": 1 } })
+    };
+    let mut bad = workload();
+    bad["spec"]["placements"] = (0..100).map(placement).collect();
+    let found = faults(None, bad);
+    assert_eq!(found.len(), 101);
+    assert_eq!(
+        found[100],
+        "spec: Forbidden: 9900 more faults are not listed: correct these first"
+    );
+    let size: usize = found.iter().map(String::len).sum();
+    assert!(size < 256 * 1024, "{size} bytes");
+}
+
+#[test]
+fn of_many_supported_values_the_first_are_listed() {
+    let cities: Vec<String> = (0..150).map(|number| format!("C{number:03}")).collect();
+    let supported = cities.iter().map(String::as_str).collect();
+    let errors = validate(None, &object(workload()), &supported);
+    let [error] = errors.as_slice() else {
+        panic!("{errors:?}")
+    };
+    let told = error.to_string();
+    assert!(told.ends_with("\"C099\" and 50 more"), "{told}");
+}
+
+#[test]
+fn lists_are_bounded_and_what_is_longer_already_may_stay_as_long() {
+    let with = |count: usize| {
+        let cities = |number: usize| json!([format!("A{number}")]);
+        let placements = (0..count).map(|number| {
+            json!({ "name": format!("p{number}"), "cityCodes": cities(number), "scaleSettings": { "minReplicas": 1 } })
+        });
+        let mut whole = workload();
+        whole["spec"]["placements"] = placements.collect();
+        whole
+    };
+    let valid: Vec<String> = (0..200).map(|number| format!("A{number}")).collect();
+    let told = |old: Option<Value>, new: Value| -> Vec<String> {
+        let errors = validate(
+            old.map(object).as_ref(),
+            &object(new),
+            &valid.iter().map(String::as_str).collect(),
+        );
+        errors.iter().map(ToString::to_string).collect()
+    };
+    let too_many = |given: usize, most: usize| {
+        vec![format!(
+            "spec.placements: Too many: {given}: must have at most {most} items"
+        )]
+    };
+    assert_eq!(told(None, with(100)), Vec::<String>::new());
+    assert_eq!(told(None, with(101)), too_many(101, 100));
+    assert_eq!(told(Some(with(100)), with(101)), too_many(101, 100));
+    assert_eq!(told(Some(with(150)), with(149)), Vec::<String>::new());
+    assert_eq!(told(Some(with(150)), with(151)), too_many(151, 150));
+
+    let mut cities = workload();
+    cities["spec"]["placements"][0]["cityCodes"] = json!(valid[..101]);
+    let expected = ["spec.placements[0].cityCodes: Too many: 101: must have at most 100 items"];
+    assert_eq!(told(None, cities.clone()), expected);
+    let mut more = cities.clone();
+    more["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(2);
+    assert_eq!(told(Some(cities), more), Vec::<String>::new());
+
+    let of_template = "/spec/template/spec";
+    let container = format!("{of_template}/runtime/sandbox/containers/0");
+    for (pointer, item, most) in [
+        (
+            format!("{of_template}/networkInterfaces"),
+            json!({ "network": { "name": "n" } }),
+            100,
+        ),
+        (format!("{of_template}/volumes"), json!({ "name": "v" }), 1000),
+        (
+            format!("{of_template}/runtime/sandbox/containers"),
+            json!({ "name": "c", "image": "i" }),
+            1000,
+        ),
+        (
+            format!("{of_template}/runtime/sandbox/imagePullSecrets"),
+            json!({ "name": "s" }),
+            1000,
+        ),
+        (format!("{container}/ports"), json!({ "name": "p", "port": 1 }), 1000),
+        (
+            format!("{container}/volumeAttachments"),
+            json!({ "name": "data" }),
+            1000,
+        ),
+    ] {
+        let mut whole = workload();
+        set(&mut whole, &pointer, Value::Array(vec![item; most + 1]));
+        let found = faults(None, whole);
+        let expected = format!("Too many: {}: must have at most {most} items", most + 1);
+        assert!(
+            found.iter().any(|one| one.ends_with(&expected)),
+            "{pointer}: {:?}",
+            found.first()
+        );
+    }
+}
+
+#[test]
+fn the_time_of_a_review_goes_by_the_size_of_the_object() {
+    // 3 MB: each attachment is looked up among all volumes.
+    let volumes: Vec<Value> = (0..30_000)
+        .map(|number| json!({ "name": format!("v{number}") }))
+        .collect();
+    let containers: Vec<Value> = (0..1000)
+        .map(|number| {
+            let attachments = vec![json!({ "name": "v29999" }); 100];
+            json!({ "name": format!("c{number}"), "image": "i", "volumeAttachments": attachments })
+        })
+        .collect();
+    let mut whole = workload();
+    whole["spec"]["template"]["spec"]["volumes"] = json!(volumes);
+    whole["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"] = json!(containers);
+    let new = object(whole);
+    // The object decodes once, which is not what is measured.
+    assert!(new.at("/spec").is_some());
+    let begun = std::time::Instant::now();
+    let found = validate(None, &new, &["DFW"].into());
+    assert_eq!(found.len(), 101);
+    // Three billion comparisons take longer on any machine, and this takes a fraction of a second in a debug build.
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_spec_that_nests_too_deeply_is_unchanged_where_its_text_is() {
+    let deep = |leaf: &str, finalizers: &str| {
+        let nested = format!("{}{leaf}{}", "[".repeat(70), "]".repeat(70));
+        Object::read(&format!(
+            r#"{{"metadata":{{"name":"web","finalizers":[{finalizers}]}},"spec":{{"placements":[],"more":{nested}}}}}"#
+        ))
+        .unwrap()
+    };
+    let old = deep("1", r#""a""#);
+    assert!(!is_reviewed(Some(&old), &deep("1", "")), "a finalizer is taken away");
+    assert!(!is_deployment_reviewed(Some(&old), &deep("1", "")));
+    assert!(is_reviewed(Some(&old), &deep("2", "")), "another spec");
+    assert!(is_reviewed(None, &old));
+}

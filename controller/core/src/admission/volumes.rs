@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use popcell_api::{DiskPopulator, DiskSpec, DiskVolumeSource, InstanceSpec, Volume, catalogue};
 
 use super::field::Faults;
-use super::{INSTANCE, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST, NOT_IMPLEMENTED};
 use crate::quantity::{self, GIB};
 
 const SMALLEST: i128 = 10 * GIB;
@@ -19,7 +19,8 @@ pub(super) fn check(instance: &InstanceSpec, faults: &mut Faults) {
     let attached = attached(instance);
     let mut names = BTreeSet::new();
     let mut devices = BTreeSet::new();
-    for (index, volume) in instance.volumes.iter().enumerate() {
+    let volumes = faults.at_most(&format!("{INSTANCE}.volumes"), &instance.volumes, LONGEST_LIST);
+    for (index, volume) in volumes.iter().enumerate() {
         let path = format!("{INSTANCE}.volumes[{index}]");
         faults.dns_label(format!("{path}.name"), &volume.name);
         if !names.insert(volume.name.as_str()) {

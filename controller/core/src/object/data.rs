@@ -103,6 +103,11 @@ impl Data {
         }
     }
 
+    /// A field as its text, where there is any.
+    pub(super) fn text_of(&self, field: &str) -> Option<&str> {
+        read::field(&self.text.as_ref()?.whole, field)
+    }
+
     /// The same as text, whatever it was before.
     pub(super) fn as_text(&self) -> Self {
         match &self.text {

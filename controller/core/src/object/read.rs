@@ -65,6 +65,16 @@ fn split(text: &str) -> serde_json::Result<Vec<(String, &RawValue)>> {
     serde_json::from_str::<Split<'_>>(text).map(|split| split.0)
 }
 
+/// A field of a JSON object as its text, however deeply it nests.
+pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let fields = split(text).ok()?;
+    fields
+        .iter()
+        .rev()
+        .find(|(key, _)| key == name)
+        .map(|(_, text)| text.get())
+}
+
 /// A JSON object of these fields.
 fn joined<'a>(fields: impl Iterator<Item = &'a (String, &'a RawValue)>) -> String {
     let mut text = String::from("{");

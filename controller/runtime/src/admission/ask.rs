@@ -11,6 +11,7 @@ use popcell_api::kind::{LOCATION_BINDING, WORKLOAD};
 use popcell_core::admission::{self, NetworkUse};
 use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -23,8 +24,23 @@ use crate::error::{Error, chain};
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 /// Questions of one review that are under way at once: over HTTP/1.1 each has a connection of its own.
 const AT_ONCE: usize = 16;
-/// The largest answer in bytes.
-const LARGEST: usize = 16 * 1024 * 1024;
+/// The largest list of LocationBindings in bytes.
+const LIST: usize = 16 * 1024 * 1024;
+/// The largest Workload in bytes: more than a store takes.
+const OBJECT: usize = 4 * 1024 * 1024;
+/// The largest review of access in bytes.
+const REVIEW: usize = 64 * 1024;
+
+/// A SubjectAccessReview, as far as it is looked at.
+#[derive(Deserialize)]
+struct Review {
+    status: Access,
+}
+
+#[derive(Deserialize)]
+struct Access {
+    allowed: bool,
+}
 
 /// Why a question has no answer. Its text is for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,11 +86,11 @@ impl<'a> Asker<'a> {
     }
 
     /// The LocationBindings that there are now, of all namespaces: the same request on servers that have them in the
-    /// cluster (domain.md 10-10). One that cannot be read is left out.
+    /// cluster. One that cannot be read is left out.
     pub(super) async fn bindings(&self) -> Result<Vec<Object>, AskError> {
         let kind = LOCATION_BINDING;
         let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
-        let list: List = self.ask(Request::get(path), Vec::new()).await?;
+        let list: List = self.ask(Request::get(path), Vec::new(), LIST).await?;
         let read = list.items.into_iter().flatten().filter_map(|raw| match raw.object {
             Ok(object) => Some(*object),
             Err(error) => {
@@ -92,7 +108,7 @@ impl<'a> Asker<'a> {
             "/apis/{}/{}/namespaces/{namespace}/{}/{name}",
             kind.group, kind.version, kind.plural
         );
-        match self.ask(Request::get(path), Vec::new()).await {
+        match self.ask(Request::get(path), Vec::new(), OBJECT).await {
             Ok(workload) => Ok(Some(workload)),
             Err(AskError::Refused(StatusCode::NOT_FOUND)) => Ok(None),
             Err(error) => Err(error),
@@ -107,12 +123,16 @@ impl<'a> Asker<'a> {
     async fn access(&self, user: &Value, network: &NetworkUse) -> Result<bool, AskError> {
         let body = admission::access_review(user, network).to_string().into_bytes();
         let request = Request::post(ACCESS_REVIEWS).header("content-type", "application/json");
-        let answer: Value = self.ask(request, body).await?;
-        let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
-        allowed.ok_or_else(|| self.unreadable("a review of access without status.allowed"))
+        let review: Review = self.ask(request, body, REVIEW).await?;
+        Ok(review.status.allowed)
     }
 
-    async fn ask<T: DeserializeOwned>(&self, request: http::request::Builder, body: Vec<u8>) -> Result<T, AskError> {
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+        most: usize,
+    ) -> Result<T, AskError> {
         let client = self.client.as_ref().map_err(|error| *error)?;
         let asking = async {
             // Never closed: it waits or has room.
@@ -120,7 +140,7 @@ impl<'a> Asker<'a> {
             if Instant::now() >= self.by {
                 return Err(AskError::Late);
             }
-            self.answer(client, request, body).await
+            self.answer(client, request, body, most).await
         };
         let answer = timeout_at(self.by, asking).await.unwrap_or(Err(AskError::Late));
         if let Err(AskError::Late) = answer {
@@ -134,6 +154,7 @@ impl<'a> Asker<'a> {
         client: &Client,
         request: http::request::Builder,
         body: Vec<u8>,
+        most: usize,
     ) -> Result<T, AskError> {
         let unreachable = |error: &(dyn std::error::Error + 'static)| {
             warn!(plane = %self.plane, error = chain(error), "no answer for a review");
@@ -142,14 +163,14 @@ impl<'a> Asker<'a> {
         let request = request.body(body.into()).map_err(|error| unreachable(&error))?;
         let response = client.send(request).await.map_err(|error| unreachable(&error))?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), LARGEST).collect().await;
+        if !status.is_success() {
+            warn!(plane = %self.plane, %status, "the project's API server rejected a request of a review");
+            return Err(AskError::Refused(status));
+        }
+        let body = Limited::new(response.into_body(), most).collect().await;
         let body = body
             .map_err(|_| self.unreadable("it breaks off, or is too large"))?
             .to_bytes();
-        if !status.is_success() {
-            warn!(plane = %self.plane, %status, bytes = body.len(), "the project's API server rejected a request of a review");
-            return Err(AskError::Refused(status));
-        }
         serde_json::from_slice(&body).map_err(|_| self.unreadable("no JSON of the form that was asked for"))
     }
 

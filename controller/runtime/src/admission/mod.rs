@@ -1,4 +1,4 @@
-//! The admission webhooks for Workloads and WorkloadDeployments (domain.md 3.1; design.md 7.5-2, -17).
+//! The admission webhooks for Workloads and WorkloadDeployments.
 //!
 //! Invariants
 //! - What cannot be looked at is never allowed: an outage of a project's server is a refusal that says so.

@@ -62,6 +62,19 @@ impl Refusal {
         }
     }
 
+    /// What a log has of it: fields and reasons, and no value of a spec.
+    pub(super) fn brief(&self) -> String {
+        let Some(causes) = self.details.get("causes").and_then(Value::as_array) else {
+            return self.message.clone();
+        };
+        let text =
+            |cause: &'_ Value, field: &str| cause.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let told = causes
+            .iter()
+            .map(|cause| format!("{}: {}", text(cause, "field"), text(cause, "reason")));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
     /// The request may not be made.
     pub(super) fn forbidden(kind: Kind, name: &str, why: &str) -> Self {
         let (plural, group) = (kind.plural, kind.group);

@@ -6,7 +6,7 @@ use futures::future::join;
 use popcell_api::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_core::admission::{
     Fault, FieldError, NetworkUse, access_denied, access_failed, city_to_review, is_deployment_reviewed, is_reviewed,
-    networks_to_review, project_of, validate, validate_deployment,
+    is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment,
 };
 use popcell_core::bindings::usable_cities;
 use popcell_core::names::is_dns_subdomain;
@@ -75,11 +75,23 @@ impl Changed {
         }
     }
 
+    /// What exceeds a limit is refused where its spec is reviewed: one from before the webhook loses its finalizers.
+    fn check_size(&self) -> Result<(), Refusal> {
+        let excess = self
+            .new
+            .excess()
+            .filter(|_| is_spec_reviewed(self.old.as_ref(), &self.new));
+        excess.map_or(Ok(()), |excess| {
+            let told = format!("failed to read request.object: it {excess}: make it smaller");
+            Err(Refusal::bad(told))
+        })
+    }
+
     /// The Workload to look for: a name that can be one.
     fn claims(&self) -> Option<&str> {
         let (name, _) = match self.subject {
-            Subject::Workload => return None,
-            Subject::Deployment => derived::claimed(&self.new)?,
+            Subject::Deployment if is_spec_reviewed(self.old.as_ref(), &self.new) => derived::claimed(&self.new)?,
+            _ => return None,
         };
         is_dns_subdomain(name).then_some(name)
     }
@@ -88,7 +100,7 @@ impl Changed {
         networks_to_review(self.old.as_ref(), &self.new, self.workload.as_ref())
     }
 
-    /// Whether a city is named that needs a binding: only then bindings matter (domain.md G1).
+    /// Whether a city is named that needs a binding: only then bindings matter.
     fn adds_city(&self) -> bool {
         match self.subject {
             Subject::Workload => {
@@ -147,6 +159,7 @@ impl Admission {
         if !changed.is_reviewed() {
             return Ok(Outcome::Unread);
         }
+        changed.check_size()?;
         let user = user(request)?;
         let kind = changed.subject.kind();
         let plane = self
@@ -195,6 +208,9 @@ impl Admission {
             }
         }
         let (networks, adds_city) = (changed.networks(), changed.adds_city());
+        if let Some(fault) = too_many_networks(&networks) {
+            return Ok(vec![fault]);
+        }
         let bindings = async { if adds_city { Some(asker.bindings().await) } else { None } };
         let (bindings, accesses) = join(bindings, asker.accesses(user, &networks)).await;
         let mut faults = changed.checked(bindings);
@@ -239,16 +255,10 @@ fn change(request: &Request<'_>) -> Result<Option<Changed>, Refusal> {
             )));
         }
     };
-    let new = object(request, request.object, "object")?;
-    if let Some(excess) = new.excess() {
-        return Err(Refusal::bad(format!(
-            "failed to read request.object: it {excess}: make it smaller"
-        )));
-    }
     Ok(Some(Changed {
         subject,
         old,
-        new,
+        new: object(request, request.object, "object")?,
         workload: None,
     }))
 }

@@ -105,7 +105,7 @@ impl Admission {
 }
 
 fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
-    let message = refusal.map(|refusal| refusal.message.as_str()).unwrap_or_default();
+    let refused = refusal.map(Refusal::brief).unwrap_or_default();
     macro_rules! log {
         ($level:ident) => {
             $level!(
@@ -114,7 +114,7 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
                 namespace = %shown(&request.namespace),
                 name = %shown(&request.name),
                 outcome = outcome.as_str(),
-                message = %shown(message),
+                refused = %shown(&refused),
                 "review"
             )
         };

@@ -1,6 +1,7 @@
 //! The TLS port of the webhooks.
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,10 @@ use popcell_https::{
 };
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+
+/// Threads that serve reviews: to read a large object takes some tenths of a second, in which a thread does nothing else.
+/// The others renew the Lease and keep watches.
+const THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// Why the webhooks cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +47,7 @@ impl Endpoint {
     /// With limits of one's own; those of bodies are [`Admission`](super::Admission)'s.
     pub(super) async fn bind_within(address: SocketAddr, files: FilePair, limits: Limits) -> Result<Self, ServeError> {
         let certificates = Arc::new(Certificates::open(Source::Files(files))?);
-        let listener = Listener::bind(address, limits).await?;
+        let listener = Listener::bind(address, limits).await?.on_threads(THREADS)?;
         Ok(Self { listener, certificates })
     }
 

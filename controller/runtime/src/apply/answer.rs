@@ -6,16 +6,18 @@
 //! `X-Kubernetes-PF-*` say nothing here: every answer has them that Priority and Fairness has classified, also those whose
 //! reason is a webhook.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use kube::core::Status;
-use serde_json::Value;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::absence::absent;
 use super::error::Refusal;
+use super::words::Words;
 
 /// Of an answer that is no Status, so much is told.
 const TEXT: usize = 200;
@@ -62,22 +64,52 @@ pub(super) fn read(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Result
     })
 }
 
+/// What kind of object a body is.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+}
+
 /// A Status of Kubernetes; proxies answer with something else, and some filters of API servers with text.
 fn status(body: &[u8]) -> Option<Status> {
-    let value: Value = serde_json::from_slice(body).ok()?;
-    if value.get("kind").and_then(Value::as_str) != Some("Status") {
+    match serde_json::from_slice::<Kind<'_>>(body) {
+        Ok(body) if body.kind != "Status" => return None,
+        Ok(_) => {}
+        Err(error) => return error.is_eof().then(|| cut(body)).flatten(),
+    }
+    serde_json::from_slice(body).ok()
+}
+
+/// The beginning of a Status that is not there to its end: what its message begins with, which says who refuses. API servers
+/// write the message before the details.
+fn cut(body: &[u8]) -> Option<Status> {
+    let text = String::from_utf8_lossy(body);
+    let (head, message) = text.split_once("\"message\":\"")?;
+    if !head.contains("\"kind\":\"Status\"") {
         return None;
     }
-    serde_json::from_value(value).ok()
+    let first = |text: &str| {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        values.next().and_then(Result::ok)
+    };
+    // At most an escape is cut in two, such as one for a letter in two parts.
+    let mut ends = message.char_indices().rev().map(|(end, _)| end).take(12);
+    let read = |end| first(&format!("\"{}\"", message.get(..end)?));
+    let message = first(&format!("\"{message}")).or_else(|| ends.find_map(read))?;
+    Some(Status {
+        message,
+        ..Status::default()
+    })
 }
 
 fn refused(code: u16, status: &Status, rest: u64) -> Refusal {
-    let message = status.message.clone();
+    let (said, message) = (status.message.as_str(), Words::of(status));
     let details = status.details.as_ref();
     let told = details.map_or(0, |details| u64::from(details.retry_after_seconds));
     let retry_after = after(rest.max(told));
-    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let between = message.starts_with(DENIED) || says(&BETWEEN) || code == 403 && says(&QUOTA);
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let between = said.starts_with(DENIED) || says(&BETWEEN) || code == 403 && says(&QUOTA);
     match code {
         // First of all: a webhook that denies may choose 404 or 409, and would speak about the object.
         _ if between => Refusal::Admission {
@@ -107,9 +139,9 @@ fn foreign(code: u16, body: &[u8], rest: u64) -> Refusal {
     let text = str::from_utf8(body).unwrap_or_default().trim();
     let plain = !text.is_empty() && text.len() <= TEXT && !text.contains(['<', '{', '\n']);
     let message = if plain {
-        text.to_owned()
+        Words::from(text.to_owned())
     } else {
-        format!("no Status in {} bytes: a proxy may have answered", body.len())
+        Words::from(format!("no Status in {} bytes: a proxy may have answered", body.len()))
     };
     match code {
         404 => Refusal::NotFound { message, what: None },

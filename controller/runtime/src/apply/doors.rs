@@ -190,6 +190,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::apply::Words;
 
     fn target(namespace: &str, name: &str) -> Target {
         Target::namespaced(&Plane::Project("p".to_owned()), RESOURCE_CLAIM, namespace, name)
@@ -200,7 +201,7 @@ mod tests {
     }
 
     fn forbidden(target: &Target) -> Result<(), ApplyError> {
-        let message = "being terminated".to_owned();
+        let message = Words::from("being terminated".to_owned());
         refused(target, Refusal::Refused { code: 403, message })
     }
 
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(doors.ask(&place, "new", later), None);
         let busy = Refusal::Busy {
             code: 429,
-            message: String::new(),
+            message: Words::default(),
             retry_after: None,
         };
         doors.answered(&place, &refused(&target("n", "c-7"), busy), later);
@@ -281,12 +282,12 @@ mod tests {
         let place = place_of(&target("n", "c"));
         let busy = |code| Refusal::Busy {
             code,
-            message: String::new(),
+            message: Words::default(),
             retry_after: None,
         };
         let refused_with = |code| Refusal::Refused {
             code,
-            message: String::new(),
+            message: Words::default(),
         };
         for neutral in [
             busy(429),
@@ -294,7 +295,7 @@ mod tests {
             refused_with(422),
             refused_with(413),
             refused_with(500),
-            Refusal::Changed(String::new()),
+            Refusal::Changed(Words::default()),
             Refusal::Silent(String::new()),
         ] {
             let mut doors = Doors::default();
@@ -303,7 +304,7 @@ mod tests {
         }
         let mut doors = Doors::default();
         let missing = || Refusal::NotFound {
-            message: String::new(),
+            message: Words::default(),
             what: None,
         };
         tried(&mut doors, 300, now, |target| refused(target, missing()));
@@ -321,12 +322,12 @@ mod tests {
         for refusal in [
             Refusal::Admission {
                 code: 500,
-                message: message(),
+                message: Words::default(),
                 retry_after: None,
             },
             Refusal::Busy {
                 code: 504,
-                message: message(),
+                message: Words::default(),
                 retry_after: None,
             },
             Refusal::TimedOut(message()),
@@ -351,7 +352,7 @@ mod tests {
         for number in 0..300 {
             let target = target("n", &format!("c-{number}"));
             let gone = Refusal::NotFound {
-                message: String::new(),
+                message: Words::default(),
                 what: None,
             };
             let place = Place::of(&target, Write::Patch);
@@ -369,7 +370,7 @@ mod tests {
         let denied = |target: &Target, rest| {
             let refusal = Refusal::Admission {
                 code: 429,
-                message: "not so fast".to_owned(),
+                message: "not so fast".to_owned().into(),
                 retry_after: Some(rest),
             };
             refused(target, refusal)
@@ -387,7 +388,7 @@ mod tests {
         // What the server wants for itself is no rest of this object.
         let busy = Refusal::Busy {
             code: 429,
-            message: String::new(),
+            message: Words::default(),
             retry_after: Some(seconds(30)),
         };
         doors.answered(&place, &refused(&one, busy), now + seconds(31));

@@ -1,70 +1,71 @@
 //! What a server answers instead of doing what was asked, and what that means for the pass.
 
+use std::fmt;
 use std::time::Duration;
 
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 use thiserror::Error;
 
 use super::proof::Unproven;
+use super::words::Words;
 use crate::breaker::Server;
 use crate::queue::{Backoff, Verdict};
 
-/// What one request met.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+/// What one request met. It displays as a log may have it; [`Refusal::told`] is for the user whose object it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// 404: the object, its namespace or the kind is not there; or what answers is no API server.
-    #[error("not found: {message}")]
     NotFound {
         /// What the server says.
-        message: String,
+        message: Words,
         /// Plural and name of the object that an API server says is not there.
         what: Option<(String, String)>,
     },
     /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
-    #[error("it has changed: {0}")]
-    Changed(String),
+    Changed(Words),
     /// 429 or 5xx: the server cannot now, or not for this object; see [`super::answer`] for what is told so and is not.
-    #[error("the server cannot now ({code}): {message}")]
     Busy {
         /// HTTP status.
         code: u16,
         /// What the server says.
-        message: String,
+        message: Words,
         /// How long it wants to be left alone.
         retry_after: Option<Duration>,
     },
     /// What stands between server and object refuses, or cannot be asked: a webhook, an admission policy, a quota. The
     /// server works.
-    #[error("refused at admission ({code}): {message}")]
     Admission {
         /// HTTP status, which a webhook chooses.
         code: u16,
         /// What the server says.
-        message: String,
+        message: Words,
         /// How long to wait with this object.
         retry_after: Option<Duration>,
     },
     /// Any other refusal: somebody must change something first.
-    #[error("refused ({code}): {message}")]
     Refused {
         /// HTTP status.
         code: u16,
         /// What the server says.
-        message: String,
+        message: Words,
     },
     /// No connection, or one that broke.
-    #[error("no answer: {0}")]
     Silent(String),
     /// No answer in time. Server, webhook or network: it does not say which is slow.
-    #[error("no answer: {0}")]
     TimedOut(String),
     /// The request itself cannot be made.
-    #[error("no request can be made of it: {0}")]
     Unsendable(String),
     /// An answer that is none of Kubernetes: HTML of a proxy, half a body.
-    #[error("the answer cannot be read: {0}")]
     Unreadable(String),
 }
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &|words| words.to_string())
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 impl Refusal {
     /// HTTP status for metrics; 0 where there was none.
@@ -77,22 +78,37 @@ impl Refusal {
         }
     }
 
-    /// What the server says, alone.
+    /// What the server says, alone: for users.
     pub fn words(&self) -> String {
         let said = match self {
             Self::NotFound { message, .. }
             | Self::Busy { message, .. }
             | Self::Admission { message, .. }
-            | Self::Refused { message, .. } => message,
-            Self::Changed(said)
-            | Self::Silent(said)
-            | Self::TimedOut(said)
-            | Self::Unsendable(said)
-            | Self::Unreadable(said) => said,
+            | Self::Refused { message, .. }
+            | Self::Changed(message) => message.said(),
+            Self::Silent(said) | Self::TimedOut(said) | Self::Unsendable(said) | Self::Unreadable(said) => said,
         };
         match said.trim() {
             "" => format!("HTTP {}, without a word", self.code()),
             said => said.to_owned(),
+        }
+    }
+
+    /// The whole, with the words of the server: for users.
+    pub fn told(&self) -> impl fmt::Display {
+        fmt::from_fn(|f| self.write(f, &|words| words.said().to_owned()))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, of: &dyn Fn(&Words) -> String) -> fmt::Result {
+        match self {
+            Self::NotFound { message, .. } => write!(f, "not found: {}", of(message)),
+            Self::Changed(message) => write!(f, "it has changed: {}", of(message)),
+            Self::Busy { code, message, .. } => write!(f, "the server cannot now ({code}): {}", of(message)),
+            Self::Admission { code, message, .. } => write!(f, "refused at admission ({code}): {}", of(message)),
+            Self::Refused { code, message } => write!(f, "refused ({code}): {}", of(message)),
+            Self::Silent(why) | Self::TimedOut(why) => write!(f, "no answer: {why}"),
+            Self::Unsendable(why) => write!(f, "no request can be made of it: {why}"),
+            Self::Unreadable(why) => write!(f, "the answer cannot be read: {why}"),
         }
     }
 
@@ -182,6 +198,14 @@ pub enum ApplyError {
     /// The Lease is lost, or the process is to stop.
     #[error("failed to go on: this process may not write any more")]
     NotAllowed,
+}
+
+impl Failed {
+    /// The whole, with the words of the server: for users.
+    pub fn told(&self) -> String {
+        let Self { target, verb, refusal } = self;
+        format!("failed to {verb} {target}: {}", refusal.told())
+    }
 }
 
 impl ApplyError {

@@ -63,7 +63,9 @@ pub(crate) async fn tell(
 ) -> Result<(), ApplyError> {
     let failed = |verb| move |refusal| ApplyError::of(about, verb, refusal);
     let get = request::get(about).map_err(failed("get"))?;
-    let found = request::send(client, get).await.map_err(failed("get"))?;
+    let found = request::send(client, get, request::OBJECT)
+        .await
+        .map_err(failed("get"))?;
     let found = Object::read(found.get()).unwrap_or_default();
     let event = Event {
         about: about.clone(),
@@ -73,7 +75,9 @@ pub(crate) async fn tell(
         note: note.to_owned(),
     };
     let post = request(&event).1.map_err(failed("create"))?;
-    request::send(client, post).await.map_err(failed("create"))?;
+    request::send(client, post, request::OBJECT)
+        .await
+        .map_err(failed("create"))?;
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod read;
 mod request;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
+pub use words::Words;
+pub(crate) use words::brief;
 
 use crate::breaker::{Breaker, Server};
 use crate::error::chain;
@@ -289,7 +292,7 @@ impl Applier {
     ) -> Result<Text, ApplyError> {
         let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
         let client = self.client(&target.plane).await?;
-        let answer = request::send(&client, request).await;
+        let answer = request::send(&client, request, request::OBJECT).await;
         let code = match &answer {
             Ok(_) => 200,
             Err(refusal) => refusal.code(),

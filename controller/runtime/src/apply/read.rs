@@ -11,6 +11,7 @@ use tracing::{info, warn};
 use super::doors::{Place, Write};
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
+use super::request::{LIST, OBJECT};
 use super::{Applier, absence, lock, request};
 use crate::breaker::{PROBE, Permit, Server};
 
@@ -110,7 +111,7 @@ impl Applier {
         };
         let Some((client, kind)) = target else { return };
         let answer = match request::probe(kind) {
-            Ok(request) => request::send(&client, request).await,
+            Ok(request) => request::send(&client, request, OBJECT).await,
             Err(refusal) => Err(refusal),
         };
         let refusal = answer.err().filter(Refusal::may_be_the_server);
@@ -158,7 +159,7 @@ impl Applier {
 
     async fn read_with(&self, client: &Client, server: &Server, target: &Target) -> Result<Option<Object>, ApplyError> {
         let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
-        let answer = request::send(client, request).await;
+        let answer = request::send(client, request, OBJECT).await;
         match self.settle(server, answer).await {
             Ok(text) => match Object::read(text.get()) {
                 Ok(object) => Ok(Some(object)),
@@ -203,7 +204,7 @@ impl Applier {
         };
         let client = self.client(plane).await?;
         let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
-        let answer = request::send(&client, request).await;
+        let answer = request::send(&client, request, LIST).await;
         let answer = self.settle(&Server::Of(plane.clone()), answer).await;
         let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
         let unreadable = |why: String| ApplyError::of(&target, "list", Refusal::Unreadable(why));
@@ -240,7 +241,7 @@ impl Applier {
         let target = Target::cluster(plane, kind, "");
         let client = self.client(plane).await?;
         let request = request::discover(of).map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
-        let answer = request::send(&client, request).await;
+        let answer = request::send(&client, request, OBJECT).await;
         let answer = self.settle(&Server::Of(plane.clone()), answer).await;
         let answer = answer.map_err(|refusal| ApplyError::of(&target, "discover", refusal))?;
         serde_json::from_str(answer.get()).map_err(|_| {

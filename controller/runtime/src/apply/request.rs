@@ -3,7 +3,7 @@
 //! Bodies are JSON values, not kube's types: what a server answers is compared with what was sent, whole.
 
 use http::Request;
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::BodyExt as _;
 use kube::api::{DeleteParams, ListParams, Patch as Patching, PatchParams, PostParams, Preconditions, Request as Url};
 use kube::client::Body;
 use kube::core::DynamicObject;
@@ -19,8 +19,12 @@ use super::error::Refusal;
 use super::{REQUEST_TIMEOUT, answer};
 use crate::error::chain;
 
-/// The largest answer that is read, in bytes: a list of all that a cell holds in a project.
-const LARGEST: usize = 64 << 20;
+/// The largest list that is read, in bytes: of all that a cell holds in a project.
+pub(super) const LIST: usize = 64 << 20;
+/// The largest answer that is read where one object is asked for, in bytes: more than a store takes.
+pub(super) const OBJECT: usize = 4 << 20;
+/// So much is read of an answer that is an error, in bytes.
+const ERROR: usize = 64 << 10;
 /// Who writes, in `managedFields`.
 const FIELD_MANAGER: &str = "popcell";
 
@@ -118,29 +122,45 @@ pub(super) fn probe(kind: Option<Kind>) -> Result<Request<Vec<u8>>, Refusal> {
     made(all.list_metadata(&ListParams::default().limit(1)))
 }
 
-/// Sends a request and reads the answer.
-pub(super) async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Text, Refusal> {
+/// Sends a request and reads the answer, of at most so many bytes.
+pub(super) async fn send(client: &Client, request: Request<Vec<u8>>, most: usize) -> Result<Text, Refusal> {
     let answered = async {
         let response = client
             .send(request.map(Body::from))
             .await
             .map_err(|error| unsent(&error))?;
         let (head, body) = response.into_parts();
-        let body = Limited::new(body, LARGEST).collect().await.map_err(|error| {
-            // Its text is that of the limit, or of the connection.
-            Refusal::Silent(error.to_string())
-        })?;
-        answer::read(head.status, &head.headers, &body.to_bytes())
+        let is_error = head.status.is_client_error() || head.status.is_server_error();
+        let most = if is_error { ERROR } else { most };
+        match begun(body, most).await.map_err(|error| unsent(&error))? {
+            (_, false) if !is_error => Err(Refusal::Unreadable(format!("it has more than {most} bytes"))),
+            (text, _) => answer::read(head.status, &head.headers, &text),
+        }
     };
     let late = |_| Refusal::TimedOut(format!("not within {} s", REQUEST_TIMEOUT.as_secs()));
     timeout(REQUEST_TIMEOUT, answered).await.map_err(late)?
+}
+
+/// The first bytes of a body, and whether they are all of it.
+async fn begun(mut body: Body, most: usize) -> Result<(Vec<u8>, bool), Error> {
+    let mut text = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        let room = most - text.len();
+        if let Some(head) = data.get(..room).filter(|head| head.len() < data.len()) {
+            text.extend_from_slice(head);
+            return Ok((text, false));
+        }
+        text.extend_from_slice(&data);
+    }
+    Ok((text, true))
 }
 
 fn unsent(error: &Error) -> Refusal {
     match error {
         Error::Auth(_) => Refusal::Refused {
             code: 401,
-            message: chain(error),
+            message: chain(error).into(),
         },
         other => Refusal::Silent(chain(other)),
     }

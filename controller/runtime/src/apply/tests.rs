@@ -208,7 +208,7 @@ async fn the_first_write_that_fails_ends_the_pass() {
         .unwrap_err();
     assert_eq!(
         failed.to_string(),
-        "failed to create WorkloadDeployment ns-1/b in hub: refused (403): no"
+        "failed to create WorkloadDeployment ns-1/b in hub: refused (403): no reason"
     );
     assert_eq!(tried.server.asked(), [format!("POST {ALL}"), format!("POST {ALL}")]);
     assert_eq!(
@@ -365,4 +365,29 @@ async fn an_event_that_is_not_taken_ends_nothing() {
             "POST /apis/events.k8s.io/v1/namespaces/ns-1/events".to_owned()
         ]
     );
+}
+
+#[tokio::test]
+async fn the_answer_to_one_object_is_read_to_the_size_of_one_and_a_list_further() {
+    let mut large = stored("a", "u");
+    large["spec"]["more"] = json!("x".repeat(5 << 20));
+    let tried = Tried::new(&[(200, large.clone()), (200, json!({ "items": [large] }))]).await;
+    let unread = tried.applier.read(create("a").target()).await.unwrap_err();
+    assert!(
+        unread
+            .to_string()
+            .ends_with("the answer cannot be read: it has more than 4194304 bytes"),
+        "{unread}"
+    );
+    let probes = tried.server.asked();
+    // The probe after it has taken the second answer.
+    tried.server.answer(&[(
+        200,
+        json!({ "items": [{ "metadata": { "name": "a" }, "spec": "x".repeat(5 << 20) }] }),
+    )]);
+    let listed = tried
+        .applier
+        .list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None, "")
+        .await;
+    assert_eq!(listed.map(|all| all.len()), Ok(1), "{probes:?}");
 }

@@ -322,7 +322,7 @@ fn failed(error: &ApplyError) -> (Outcome, Verdict) {
         ApplyError::Away(..) | ApplyError::Shut(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => {
             debug!(%error, "a pass ends");
         }
-        _ => warn!(%error, "a pass failed"),
+        _ => warn!(%error, "a pass failed: conditions of the object have the words of the server"),
     }
     (Outcome::of(error), error.verdict())
 }

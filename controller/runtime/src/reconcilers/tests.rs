@@ -17,6 +17,7 @@ mod sources;
 mod stalled;
 mod storm;
 mod taken;
+mod unlogged;
 mod wakes;
 
 use std::sync::{Arc, Mutex};

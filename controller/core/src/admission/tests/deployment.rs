@@ -230,3 +230,40 @@ fn reserved_keys_are_refused_but_for_the_one_that_popcell_sets() {
         [format!("metadata.labels[compute.datumapis.com/managed-by]: {refused}")]
     );
 }
+
+#[test]
+fn a_metadata_update_adds_no_reserved_key_but_for_those_that_popcell_writes() {
+    let refused = "Forbidden: the key is reserved: use a domain of your own";
+    for (field, key, is_refused) in [
+        ("labels", "karmada.io/managed", true),
+        ("annotations", "resourcetemplate.karmada.io/generation", true),
+        ("labels", "compute.datumapis.com/managed-by", true),
+        ("annotations", "compute.datumapis.com/source-uid", true),
+        ("labels", "compute.datumapis.com/granted-slots", true),
+        ("annotations", "compute.datumapis.com/granted-slots", false),
+        ("annotations", "compute.datumapis.com/granted-size", false),
+        ("annotations", "compute.datumapis.com/paused", false),
+        ("labels", "app", false),
+    ] {
+        // The spec is from before a rule: it is not looked at.
+        let mut old = direct();
+        old["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!("old");
+        let mut new = old.clone();
+        new["metadata"][field] = json!({ key: "x" });
+        let expected: Vec<String> = is_refused
+            .then(|| format!("metadata.{field}[{key}]: {refused}"))
+            .into_iter()
+            .collect();
+        assert_eq!(told(Some(&old), &new, None, &[]), expected, "{key}");
+        let (old, new) = (object(old), object(new));
+        assert_eq!(is_deployment_reviewed(Some(&old), &new), is_refused, "{key}");
+        assert!(!is_deployment_reviewed(Some(&new), &new), "{key} was there");
+        assert!(!is_deployment_reviewed(Some(&new), &old), "{key} is taken away");
+        assert_eq!(city_to_review(Some(&old), &new, None), None);
+    }
+    // One that is going loses its finalizers whatever it has.
+    let mut going = direct();
+    going["metadata"]["labels"] = json!({ "karmada.io/managed": "x" });
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert!(!is_deployment_reviewed(Some(&object(direct())), &object(going)));
+}

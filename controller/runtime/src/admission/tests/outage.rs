@@ -194,6 +194,20 @@ async fn an_access_review_counts_only_when_it_says_allowed() {
     }
 }
 
+#[tokio::test]
+async fn a_review_of_access_that_is_large_is_not_read() {
+    let large = json!({ "status": { "allowed": true }, "spec": { "extra": "x".repeat(64 * 1024) } });
+    let servers = Servers::new(move |asked| match asked {
+        LIST => good(asked),
+        _ => Reply::Json(large.clone()),
+    });
+    let (code, _, message) = Served::new(Mode::Milo, servers).refused(&create(workload())).await;
+    assert_eq!(
+        (code, message),
+        (500, access_unknown("gave an answer that cannot be read"))
+    );
+}
+
 /// Makes no client at first.
 struct Locked {
     open: AtomicBool,

@@ -1,6 +1,9 @@
 //! What is asked for a Workload, and what users are told.
 
+use tracing::instrument::WithSubscriber;
+
 use super::*;
+use crate::world::testing::Log;
 
 #[tokio::test]
 async fn a_good_workload_is_allowed_after_one_list_and_one_review_of_access() {
@@ -218,4 +221,32 @@ async fn c02_a_binding_that_cannot_be_used_or_read_harms_itself_only() {
         message.ends_with(r#"Unsupported value: "LHR": supported values: "DFW""#),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn more_networks_than_one_review_asks_for_are_refused_unasked() {
+    let served = Served::good();
+    let networks: Vec<Value> = (0..101).map(|number| json!({ "name": format!("n{number}") })).collect();
+    let (code, _, message) = served.refused(&create(with_networks(&networks))).await;
+    assert_eq!(code, 422);
+    let told = "spec.template.spec.networkInterfaces: Too many: 101: must have at most 100 items";
+    assert!(message.contains(told), "{message}");
+    assert!(!served.servers.paths().contains(&ACCESS.to_owned()));
+}
+
+#[tokio::test]
+async fn a_refusal_is_logged_by_fields_and_reasons() {
+    let log = Log::default();
+    let mut new = in_cities(&["s3cret\nFORGED"]);
+    new["spec"]["template"]["spec"]["runtime"]["sandbox"]["containers"][0]["name"] = json!("s3cret!");
+    new["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(0);
+    let served = Served::good();
+    let message = served.refused(&create(new)).with_subscriber(log.subscriber()).await.2;
+    assert!(message.contains("s3cret"), "{message}");
+    let log = log.text();
+    let told = "refused=spec.placements[0].cityCodes[0]: FieldValueInvalid, \
+        spec.placements[0].scaleSettings.minReplicas: FieldValueInvalid, \
+        spec.template.spec.runtime.sandbox.containers[0].name: FieldValueInvalid";
+    assert!(log.contains(told), "{log}");
+    assert!(!log.contains("s3cret") && !log.contains("FORGED"), "{log}");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kube::{Client, Config};
@@ -12,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::admission::{Endpoint, ServeError, limits};
+use crate::admission::{Endpoint, Record, ServeError, limits};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -86,4 +87,36 @@ async fn reviews_are_served_over_tls_and_certificates_are_renewed_meanwhile() {
     let drained = timeout(LONG, serving).await.unwrap().unwrap().unwrap();
     assert_eq!(drained, Drained::Complete);
     assert!(call(port, &second).await.is_err());
+}
+
+#[tokio::test]
+async fn reviews_have_threads_of_their_own() {
+    let directory = TempDir::new().unwrap();
+    let authority = renew(directory.path());
+    let limits = Limits {
+        grace: Duration::ZERO,
+        ..limits()
+    };
+    let endpoint = Endpoint::bind_within("127.0.0.1:0".parse().unwrap(), files(directory.path()), limits)
+        .await
+        .unwrap();
+    let port = endpoint.address().port();
+    let servers = Servers::new(good);
+    let names = Arc::<Mutex<Vec<String>>>::default();
+    let seen = Arc::clone(&names);
+    let record: Record = Arc::new(move |_, _| {
+        let name = std::thread::current().name().unwrap_or_default().to_owned();
+        seen.lock().unwrap().push(name);
+    });
+    let router = router(Admission::new(Mode::Milo, servers.transport(), record));
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(endpoint.serve(router, LONG, stop.clone()));
+    call(port, &authority).await.unwrap();
+    stop.cancel();
+    timeout(LONG, serving).await.unwrap().unwrap().unwrap();
+    let names = names.lock().unwrap();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.starts_with("popcell-https-")),
+        "{names:?}"
+    );
 }

@@ -157,3 +157,49 @@ fn outcomes_are_those_that_the_metric_documents() {
     let listed = outcomes.map(Outcome::as_str).join(", ");
     assert_eq!(metrics::ADMISSION.help, format!("Reviews at admission: {listed}."));
 }
+
+/// As an API server sends an object whose spec nests 70 levels deep.
+fn deep(leaf: u64, finalizers: &[&str]) -> Value {
+    let mut whole = workload();
+    whole["metadata"]["finalizers"] = json!(finalizers);
+    whole["spec"]["more"] = (0..70).fold(json!(leaf), |deep, _| json!([deep]));
+    whole
+}
+
+#[tokio::test]
+async fn what_nests_too_deeply_is_refused_with_its_spec_and_loses_its_finalizers() {
+    let served = Served::good();
+    let finalizer = "compute.datumapis.com/workload-controller";
+    for (old, new) in [
+        (deep(1, &[finalizer]), deep(1, &[])),
+        (deep(1, &[finalizer]), {
+            let mut going = deep(2, &[]);
+            going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            going
+        }),
+        (deep(1, &[]), workload()),
+    ] {
+        assert_eq!(served.validate(&update(old, new)).await["allowed"], json!(true));
+    }
+    for request in [
+        create(deep(1, &[])),
+        update(deep(1, &[]), deep(2, &[])),
+        update(workload(), deep(1, &[])),
+    ] {
+        let (code, _, message) = served.refused(&request).await;
+        assert_eq!(code, 400);
+        assert!(
+            message.contains("nests 72 levels deep, the limit is 64: make it smaller"),
+            "{message}"
+        );
+    }
+    // A key is refused whatever the spec is.
+    let mut marked = deep(1, &[]);
+    marked["metadata"]["labels"] = json!({ "karmada.io/managed": "x" });
+    let (code, _, message) = served.refused(&update(deep(1, &[]), marked)).await;
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("metadata.labels[karmada.io/managed]: Forbidden"),
+        "{message}"
+    );
+}

@@ -1,6 +1,6 @@
 //! Answers as real servers give them, and what is made of each.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -279,4 +279,34 @@ fn what_no_api_server_wrote_is_not_repeated() {
 #[test]
 fn what_is_asked_for_is_read() {
     assert_eq!(answer(201, &[], "{\"a\":1}"), Ok("{\"a\":1}".to_owned()));
+}
+
+#[test]
+fn a_status_that_is_cut_says_who_refuses() {
+    for ending in ["x", "\\", "\\u00e9", "\\ud83d\\ude00"] {
+        let start = format!(
+            "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{{}},\"status\":\"Failure\",\
+             \"message\":\"admission webhook \\\"a.b.c\\\" denied the request: {}",
+            ending.repeat(50)
+        );
+        for end in start.len() - 40..=start.len() {
+            let Some(cut) = start.get(..end) else { continue };
+            let refusal = answer(404, &[], cut).unwrap_err();
+            assert_eq!(whose(&refusal), Whose::Place, "{cut}");
+            let denied = "admission webhook \"a.b.c\" denied the request: ";
+            assert!(refusal.words().starts_with(denied), "{cut}: {}", refusal.words());
+        }
+    }
+    // Also where the message is whole, and what is after it is not.
+    let head = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"admission webhook \"a.b.c\" denied the request: x","details":{"name":"we"#;
+    let refusal = answer(404, &[], head).unwrap_err();
+    assert_eq!(refusal.words(), "admission webhook \"a.b.c\" denied the request: x");
+    // Nothing else is read of what is cut.
+    let foreign = answer(
+        404,
+        &[],
+        "{\"kind\":\"Other\",\"message\":\"admission webhook \\\"a\\\" x",
+    )
+    .unwrap_err();
+    assert_eq!(whose(&foreign), Whose::Object);
 }

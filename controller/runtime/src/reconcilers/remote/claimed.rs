@@ -177,7 +177,14 @@ pub(super) fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
     }
     let namespace = failed.target.namespace.as_deref().unwrap_or_default();
     let reason = claim::refusal(failed.refusal.code(), failed.refusal.misses_namespace(namespace));
-    Some((reason, chain(error)))
+    let told = failed.told();
+    // One that was not tried says so.
+    let told = if matches!(error, ApplyError::Shut(..)) {
+        format!("not retried yet: {told}")
+    } else {
+        told
+    };
+    Some((reason, told))
 }
 
 /// The claim of another owner that holds the name of ours.
@@ -201,10 +208,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::apply::{Failed, Refusal};
+    use crate::apply::{Failed, Refusal, Words};
 
     fn failed(kind: kind::Kind, code: u16) -> Box<Failed> {
-        let message = "no".to_owned();
+        let message: Words = "no".to_owned().into();
         Box::new(Failed {
             target: Target::namespaced(&Plane::Project("p".to_owned()), kind, "n", "instance-a"),
             verb: "create",
