@@ -1,0 +1,183 @@
+//! One namespace of the project, and what stands for it on hub and cell.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::read;
+use popcell_suites::steps::{awaited, gone, uids_in};
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{Plane, always, eventually, objects};
+use serde_json::json;
+
+use crate::world::{CITY, P1, World};
+
+/// How long to watch for what must not happen: many passes.
+const WATCHED: Duration = Duration::from_secs(4);
+
+type Uids = BTreeMap<String, String>;
+
+/// What must outlive a restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Alive {
+    pub(crate) instances: Uids,
+    pub(crate) claims: Uids,
+    pub(crate) deployments: Uids,
+}
+
+pub(crate) struct Fleet {
+    pub(crate) project: Plane,
+    pub(crate) hub: Plane,
+    pub(crate) cell: Plane,
+    namespace: String,
+    below: String,
+}
+
+impl Fleet {
+    /// Makes the namespace in the project, with network `default`.
+    pub(crate) async fn new(world: &World, namespace: &str) -> Result<Self> {
+        let project = world.lab.plane(P1).await?;
+        let made = project.apply(&objects::namespace(namespace)).await?;
+        let network = objects::network(namespace, "default");
+        eventually("the network can be made", SOON, async || project.apply(&network).await).await?;
+        Ok(Self {
+            hub: world.lab.hub().await?,
+            cell: world.lab.plane(DFW).await?,
+            below: objects::hub_namespace_name(&read::uid(&made)),
+            namespace: namespace.to_owned(),
+            project,
+        })
+    }
+
+    /// Makes a Workload, and waits until all of it is ready.
+    pub(crate) async fn runs(&self, name: &str, replicas: i32) -> Result<()> {
+        let workload = objects::workload(&self.namespace, name, &[("us", CITY, replicas)]);
+        self.project.create(&workload, false).await?;
+        self.ready(name, replicas).await
+    }
+
+    pub(crate) async fn scaled(&self, name: &str, replicas: i32) -> Result<()> {
+        let wanted = objects::workload(&self.namespace, name, &[("us", CITY, replicas)]);
+        let patch = json!({ "spec": { "placements": wanted["spec"]["placements"] } });
+        self.project
+            .merge(WORKLOAD, Some(&self.namespace), name, &patch)
+            .await?;
+        self.ready(name, replicas).await
+    }
+
+    /// Rolls a Workload, as `kubectl rollout restart` does, and waits until it is done.
+    pub(crate) async fn rolled(&self, name: &str, replicas: i32) -> Result<()> {
+        let at = json!({ popcell_api::annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
+        let patch = json!({ "spec": { "template": { "metadata": { "annotations": at } } } });
+        self.project
+            .merge(WORKLOAD, Some(&self.namespace), name, &patch)
+            .await?;
+        self.ready(name, replicas).await
+    }
+
+    /// Waits until a Workload shows so many ready Instances of its newest generation.
+    pub(crate) async fn ready(&self, name: &str, ready: i32) -> Result<()> {
+        awaited(&self.project, WORKLOAD, &self.namespace, name, |object| {
+            for field in ["readyReplicas", "updatedReplicas", "replicas"] {
+                read::expect_at(object, &format!("/status/{field}"), &json!(ready))?;
+            }
+            read::expect_at(object, "/status/observedGeneration", &json!(object.metadata.generation))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Deletes a Workload and waits until nothing of it is left anywhere.
+    pub(crate) async fn deleted(&self, name: &str) -> Result<()> {
+        self.project.delete(WORKLOAD, Some(&self.namespace), name).await?;
+        self.nowhere(name).await
+    }
+
+    /// Waits until nothing of a Workload is left anywhere.
+    pub(crate) async fn nowhere(&self, name: &str) -> Result<()> {
+        let deployment = format!("{name}-us-dfw");
+        gone(&self.project, WORKLOAD, &self.namespace, name).await?;
+        gone(&self.project, WORKLOAD_DEPLOYMENT, &self.namespace, &deployment).await?;
+        gone(&self.hub, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await?;
+        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await?;
+        eventually("nothing of it is left", SOON, async || {
+            let now = self.alive().await?;
+            let left = now.of(name);
+            ensure!(left == Alive::default(), "{left:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    pub(crate) async fn alive(&self) -> Result<Alive> {
+        Ok(Alive {
+            instances: uids_in(&self.cell, INSTANCE, &self.below).await?,
+            claims: uids_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?,
+            deployments: uids_in(&self.hub, WORKLOAD_DEPLOYMENT, &self.below).await?,
+        })
+    }
+
+    /// Fails unless all of this is there, as it was, while it is watched.
+    pub(crate) async fn stays(&self, what: &str, expected: &Alive) -> Result<()> {
+        always(what, WATCHED, async || {
+            let now = self.alive().await?;
+            now.holds(expected)
+        })
+        .await
+    }
+
+    /// The copies of the Instances on the hub, and their projections, are those of the cell.
+    pub(crate) async fn is_shown(&self) -> Result<()> {
+        eventually("hub and project show the Instances of the cell", SOON, async || {
+            let names = async |plane: &Plane, namespace: &str| -> Result<Vec<String>> {
+                Ok(uids_in(plane, INSTANCE, namespace).await?.into_keys().collect())
+            };
+            let cell = names(&self.cell, &self.below).await?;
+            let (hub, project) = (
+                names(&self.hub, &self.below).await?,
+                names(&self.project, &self.namespace).await?,
+            );
+            ensure!(cell == hub && cell == project, "{cell:?}, {hub:?}, {project:?}");
+            let claims = uids_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?;
+            let claims: Vec<String> = claims.into_keys().collect();
+            let wanted: Vec<String> = cell.iter().map(|name| format!("instance-{name}")).collect();
+            ensure!(claims == wanted, "{claims:?}, not {wanted:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Alive {
+    /// What of it is of a Workload.
+    pub(crate) fn of(&self, workload: &str) -> Self {
+        let pick = |uids: &Uids, prefix: &str| {
+            let mut uids = uids.clone();
+            uids.retain(|name, _| name.starts_with(&format!("{prefix}{workload}-us-dfw")));
+            uids
+        };
+        Self {
+            instances: pick(&self.instances, ""),
+            claims: pick(&self.claims, "instance-"),
+            deployments: pick(&self.deployments, ""),
+        }
+    }
+
+    /// Fails unless all of `expected` is in it.
+    pub(crate) fn holds(&self, expected: &Self) -> Result<()> {
+        for (what, now, expected) in [
+            ("Instances", &self.instances, &expected.instances),
+            ("claims", &self.claims, &expected.claims),
+            ("WorkloadDeployments", &self.deployments, &expected.deployments),
+        ] {
+            let lost: Vec<_> = expected
+                .iter()
+                .filter(|(name, uid)| now.get(*name) != Some(*uid))
+                .collect();
+            ensure!(lost.is_empty(), "{what} are not what they were: {lost:?}; now {now:?}");
+        }
+        Ok(())
+    }
+}
