@@ -25,6 +25,8 @@ pub(crate) struct Alive {
     pub(crate) instances: Uids,
     pub(crate) claims: Uids,
     pub(crate) deployments: Uids,
+    /// Projections, in the project.
+    pub(crate) shown: Uids,
 }
 
 pub(crate) struct Fleet {
@@ -95,6 +97,24 @@ impl Fleet {
         self.nowhere(name).await
     }
 
+    /// Deletes on the hub what came back there with it, as an operator does whom `popcell orphans` tells of it.
+    pub(crate) async fn reclaimed(&self, world: &World, name: &str) -> Result<()> {
+        eventually("it is told as an orphan", SOON, async || {
+            let orphans = world
+                .management
+                .metric("popcell_orphans", &["kind=\"WorkloadDeployment\""])
+                .await?;
+            ensure!(orphans > 0.5, "{orphans}");
+            Ok(())
+        })
+        .await?;
+        let deployment = format!("{name}-us-dfw");
+        self.hub
+            .delete(WORKLOAD_DEPLOYMENT, Some(&self.below), &deployment)
+            .await?;
+        gone(&self.hub, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await
+    }
+
     /// Waits until nothing of a Workload is left anywhere.
     pub(crate) async fn nowhere(&self, name: &str) -> Result<()> {
         let deployment = format!("{name}-us-dfw");
@@ -116,6 +136,7 @@ impl Fleet {
             instances: uids_in(&self.cell, INSTANCE, &self.below).await?,
             claims: uids_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?,
             deployments: uids_in(&self.hub, WORKLOAD_DEPLOYMENT, &self.below).await?,
+            shown: uids_in(&self.project, INSTANCE, &self.namespace).await?,
         })
     }
 
@@ -124,6 +145,20 @@ impl Fleet {
         always(what, WATCHED, async || {
             let now = self.alive().await?;
             now.holds(expected)
+        })
+        .await
+    }
+
+    /// The hub has a copy of each Instance of the cell: it has what it should have.
+    pub(crate) async fn is_copied(&self) -> Result<()> {
+        eventually("the hub has a copy of each Instance", SOON, async || {
+            let copies = uids_in(&self.hub, INSTANCE, &self.below).await?;
+            let instances = uids_in(&self.cell, INSTANCE, &self.below).await?;
+            ensure!(
+                instances.keys().all(|name| copies.contains_key(name)),
+                "{instances:?}, {copies:?}"
+            );
+            Ok(())
         })
         .await
     }
@@ -162,6 +197,7 @@ impl Alive {
             instances: pick(&self.instances, ""),
             claims: pick(&self.claims, "instance-"),
             deployments: pick(&self.deployments, ""),
+            shown: pick(&self.shown, ""),
         }
     }
 
@@ -171,6 +207,7 @@ impl Alive {
             ("Instances", &self.instances, &expected.instances),
             ("claims", &self.claims, &expected.claims),
             ("WorkloadDeployments", &self.deployments, &expected.deployments),
+            ("projections", &self.shown, &expected.shown),
         ] {
             let lost: Vec<_> = expected
                 .iter()

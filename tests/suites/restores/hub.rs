@@ -22,6 +22,8 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.ready("web", 2).await?;
     fleet.ready("late", 1).await?;
     fleet.stays("what lives goes on", &before).await?;
+    fleet.reclaimed(world, "old").await?;
+    fleet.is_copied().await?;
     world.release().await?;
     fleet.nowhere("old").await?;
     fleet.is_shown().await?;

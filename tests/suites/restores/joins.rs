@@ -65,12 +65,15 @@ pub(crate) async fn hub_set_back(world: &World, namespace: &str) -> Result<()> {
     fleet
         .stays("what runs in a cell that the hub forgot is not touched", &before)
         .await?;
-    world.release().await?;
+    fleet.reclaimed(world, "old").await?;
     world.join(&cluster).await?;
     noted(&fleet, false).await?;
-    fleet.nowhere("old").await?;
     fleet.ready("web", 3).await?;
     fleet.ready("late", 1).await?;
+    fleet.is_copied().await?;
+    fleet.stays("what runs there is taken over as it is", &before).await?;
+    world.release().await?;
+    fleet.nowhere("old").await?;
     fleet.is_shown().await?;
     fleet.alive().await?.holds(&before)?;
     fleet.deleted("web").await?;
