@@ -144,7 +144,9 @@ mod tests {
             ("never seen", vec![], Missing),
         ] {
             let ends = Ends::default();
-            changes.iter().for_each(|change| ends.note(change));
+            for change in &changes {
+                ends.note(change);
+            }
             ends.settle();
             assert_eq!(ends.way("p", Some("u")), way, "{what}");
             assert_eq!(ends.has("p", Some("u")), way != Missing, "{what}");

@@ -27,8 +27,10 @@ use crate::world::World;
 pub struct Deployment {
     networking: bool,
     /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
-    ahead: Mutex<BTreeMap<(String, String), (Arc<Object>, Instant)>>,
+    ahead: Mutex<Ahead>,
 }
+
+type Ahead = BTreeMap<(String, String), (Arc<Object>, Instant)>;
 
 impl Deployment {
     /// `networking`: whether Instances wait for networks.
@@ -40,7 +42,7 @@ impl Deployment {
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn ahead(&self) -> MutexGuard<'_, BTreeMap<(String, String), (Arc<Object>, Instant)>> {
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
