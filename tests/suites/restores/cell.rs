@@ -17,11 +17,12 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.runs("late", 1).await?;
     fleet.deleted("old").await?;
 
-    world.lab.restore(DFW, &snapshot).await?;
+    world.restore(DFW, &snapshot).await?;
     world.noticed("cell", [false, true]).await?;
-    fleet.ready("web", 2).await?;
-    fleet.ready("late", 1).await?;
+    fleet.settled("web", 2).await?;
+    fleet.settled("late", 1).await?;
     fleet.stays("what has not changed is as it was", &kept).await?;
+    fleet.deleted_in_cell("old").await?;
     world.release().await?;
     fleet.nowhere("old").await?;
     fleet.is_shown().await

@@ -91,6 +91,36 @@ impl Fleet {
         .map(|_| ())
     }
 
+    /// Waits until the cell has what the project says of a Workload, and all of it is ready there.
+    pub(crate) async fn settled(&self, name: &str, replicas: i32) -> Result<()> {
+        let name = format!("{name}-us-dfw");
+        let wanted = self
+            .project
+            .expect(WORKLOAD_DEPLOYMENT, Some(&self.namespace), &name)
+            .await?;
+        let generation = wanted.metadata.generation.unwrap_or_default().to_string();
+        awaited(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &name, |object| {
+            let annotations = object.metadata.annotations.as_ref();
+            let told = annotations.and_then(|all| all.get(popcell_api::annotations::UPSTREAM_GENERATION));
+            ensure!(told == Some(&generation), "{told:?}, not {generation}");
+            for field in ["readyReplicas", "updatedReplicas", "replicas"] {
+                read::expect_at(object, &format!("/status/{field}"), &json!(replicas))?;
+            }
+            read::expect_at(object, "/status/observedGeneration", &json!(object.metadata.generation))
+        })
+        .await
+        .map(|_| ())
+    }
+
+    /// Deletes in the cell what came back there with it, as an operator does.
+    pub(crate) async fn deleted_in_cell(&self, name: &str) -> Result<()> {
+        let deployment = format!("{name}-us-dfw");
+        self.cell
+            .delete(WORKLOAD_DEPLOYMENT, Some(&self.below), &deployment)
+            .await?;
+        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await
+    }
+
     /// Deletes a Workload and waits until nothing of it is left anywhere.
     pub(crate) async fn deleted(&self, name: &str) -> Result<()> {
         self.project.delete(WORKLOAD, Some(&self.namespace), name).await?;

@@ -16,11 +16,11 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.is_shown().await?;
     let mut before = fleet.alive().await?;
 
-    world.lab.restore(HUB, &snapshot).await?;
+    world.restore(HUB, &snapshot).await?;
     before.deployments.retain(|name, _| !name.starts_with("late"));
     world.noticed("hub", [true, true]).await?;
-    fleet.ready("web", 2).await?;
-    fleet.ready("late", 1).await?;
+    fleet.settled("web", 2).await?;
+    fleet.settled("late", 1).await?;
     fleet.stays("what lives goes on", &before).await?;
     fleet.reclaimed(world, "old").await?;
     fleet.is_copied().await?;

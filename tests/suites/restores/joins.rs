@@ -57,7 +57,7 @@ pub(crate) async fn hub_set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.is_shown().await?;
     let mut before = fleet.alive().await?;
 
-    world.lab.restore(HUB, &snapshot).await?;
+    world.restore(HUB, &snapshot).await?;
     // What the hub itself has lost is made again.
     before.deployments.retain(|name, _| !name.starts_with("late"));
     world.noticed("hub", [true, true]).await?;
@@ -68,8 +68,8 @@ pub(crate) async fn hub_set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.reclaimed(world, "old").await?;
     world.join(&cluster).await?;
     noted(&fleet, false).await?;
-    fleet.ready("web", 3).await?;
-    fleet.ready("late", 1).await?;
+    fleet.settled("web", 3).await?;
+    fleet.settled("late", 1).await?;
     fleet.is_copied().await?;
     fleet.stays("what runs there is taken over as it is", &before).await?;
     world.release().await?;

@@ -1,8 +1,10 @@
 //! A project that is set back: what it says is what its tenant wants.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 
-use crate::fleet::Fleet;
+use crate::fleet::{Alive, Fleet};
 use crate::world::{P1, World};
 
 pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
@@ -15,12 +17,17 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.rolled("web", 2).await?;
     fleet.runs("late", 1).await?;
     fleet.deleted("old").await?;
-    let late = fleet.alive().await?.of("late");
+    // What the project itself has lost is made again.
+    let late = Alive {
+        claims: BTreeMap::new(),
+        shown: BTreeMap::new(),
+        ..fleet.alive().await?.of("late")
+    };
 
-    world.lab.restore(P1, &snapshot).await?;
+    world.restore(P1, &snapshot).await?;
     world.noticed("project p1", [true, true]).await?;
-    fleet.ready("web", 2).await?;
-    fleet.ready("old", 1).await?;
+    fleet.settled("web", 2).await?;
+    fleet.settled("old", 1).await?;
     fleet.stays("what the project does not know runs on", &late).await?;
     fleet.stays("what has not changed is as it was", &kept).await?;
     world.release().await?;

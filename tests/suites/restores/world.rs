@@ -1,6 +1,8 @@
 //! The world of this suite: Karmada with one member, a project behind the gateway, the controllers of both, and stand-ins. The
 //! hub, the project and the cell have an etcd of their own each.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::kind;
@@ -10,11 +12,12 @@ use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, eventually, manifests, objects,
-    users,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, manifests,
+    objects, users,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 
 /// Milo: Projects.
 const INFRA: &str = "infra";
@@ -31,8 +34,9 @@ pub(crate) struct World {
     pub(crate) lab: Lab,
     pub(crate) management: Controller,
     pub(crate) cell: Controller,
+    /// Those of the cell, and of the project.
+    stand_ins: Mutex<((Provider, Networks), Quota)>,
     // Held: they end with their values.
-    _stand_ins: (Provider, Networks, Quota),
     _gateway: Gateway,
     _webhook: Webhook,
     _files: TempDir,
@@ -62,11 +66,7 @@ impl Shared for World {
         define(&cell, &IN_CELLS).await?;
         cell.apply(&objects::namespace(users::NAMESPACE)).await?;
         cell.apply(&objects::location("DFW")).await?;
-        let stand_ins = (
-            Provider::start(cell.client(), Pace::INSTANT),
-            Networks::start(cell.client()),
-            Quota::start(project.client(), Budget::instances(PLENTY)),
-        );
+        let stand_ins = Mutex::new((in_cell(&cell), in_project(&project)));
 
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[P1]).await?;
@@ -84,7 +84,7 @@ impl Shared for World {
         Ok(Self {
             management,
             cell,
-            _stand_ins: stand_ins,
+            stand_ins,
             _gateway: gateway,
             _webhook: webhook,
             _files: files,
@@ -107,7 +107,31 @@ impl Shared for World {
     }
 }
 
+fn in_cell(cell: &Plane) -> (Provider, Networks) {
+    (
+        Provider::start(cell.client(), Pace::INSTANT),
+        Networks::start(cell.client()),
+    )
+}
+
+fn in_project(project: &Plane) -> Quota {
+    Quota::start(project.client(), Budget::instances(PLENTY))
+}
+
 impl World {
+    /// Sets a plane back, and starts again who keeps what it has seen there, but for our own programs.
+    pub(crate) async fn restore(&self, plane: &str, snapshot: &Path) -> Result<()> {
+        self.lab.restore(plane, snapshot).await?;
+        let restored = self.lab.plane(plane).await?;
+        let mut stand_ins = self.stand_ins.lock().await;
+        match plane {
+            DFW => stand_ins.0 = in_cell(&restored),
+            P1 => stand_ins.1 = in_project(&restored),
+            _ => {}
+        }
+        Ok(())
+    }
+
     /// Waits until these controllers, and no others, say that a plane went back.
     pub(crate) async fn noticed(&self, plane: &str, who: [bool; 2]) -> Result<()> {
         let plane = format!("plane=\"{plane}\"");
