@@ -148,6 +148,7 @@ impl Subject {
             copies: &refs(&self.copies),
             policies: &refs(&self.policies),
             project,
+            deleted: false,
             reclaim: true,
             grace,
             now,

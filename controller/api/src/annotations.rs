@@ -27,6 +27,8 @@ pub const UPSTREAM_PROJECT_UID: &str = "compute.datumapis.com/upstream-project-u
 pub const UPSTREAM_SERVER_UID: &str = "compute.datumapis.com/upstream-server-uid";
 /// On the hub Namespace: RFC 3339 time at which its project was found to be gone.
 pub const PROJECT_GONE_SINCE: &str = "compute.datumapis.com/project-gone-since";
+/// Beside [`PROJECT_GONE_SINCE`]: its deletion was seen, so that a user meant it. The deletion guard does not count it.
+pub const PROJECT_DELETED: &str = "compute.datumapis.com/project-deleted";
 
 /// On hub copies and claims: uid of the kube-system namespace of the cell that wrote them.
 pub const SOURCE_UID: &str = "compute.datumapis.com/source-uid";

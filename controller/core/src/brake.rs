@@ -14,8 +14,6 @@ use crate::plan::{Action, Brake, Delete, Plan, Plane, Proof};
 
 /// More than so many deletes, and more than half of ours, are held.
 pub const FREE_DELETES: usize = 20;
-/// The same for projects: the end of one is the end of all that it has.
-pub const FREE_PROJECTS: usize = 3;
 /// In place of a kind, where all of a plane is held ([`Brakes::rewound`]).
 pub const ALL_KINDS: &str = "*";
 
@@ -159,17 +157,14 @@ impl Brakes {
     }
 }
 
-/// More than half of ours, and more than a few.
+/// More than half of ours, and more than a few. Of projects one is many: its end is the end of all that it has. Those that a
+/// user deleted are not counted to begin with ([`crate::roster`], [`crate::orphans::count_projects`]).
 pub fn is_mass(kind: Kind, ours: usize, doomed: usize) -> bool {
     doomed > free(kind) && doomed.saturating_mul(2) > ours
 }
 
 fn free(kind: Kind) -> usize {
-    if kind.kind == PROJECT.kind {
-        FREE_PROJECTS
-    } else {
-        FREE_DELETES
-    }
+    if kind.kind == PROJECT.kind { 0 } else { FREE_DELETES }
 }
 
 /// Deletes in a plan that the guard counts, by plane and kind.
@@ -268,7 +263,10 @@ mod tests {
     fn of_projects_few_are_many() {
         for (ours, gone, held) in [
             (4, 4, true),
-            (3, 3, false),
+            (3, 3, true),
+            (3, 1, false),
+            (2, 1, false),
+            (1, 1, true),
             (7, 4, true),
             (8, 4, false),
             (100, 50, false),

@@ -66,6 +66,8 @@ pub struct Observation<'a> {
     pub policies: &'a [&'a Object],
     /// Its project.
     pub project: ProjectState<'a>,
+    /// Whether the Project that it was made for was seen while it was being deleted.
+    pub deleted: bool,
     /// Delete orphans (`--reclaim-orphans`, `popcell orphans --delete`).
     pub reclaim: bool,
     /// See [`PROJECT_GRACE`].
@@ -111,14 +113,17 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     }
 }
 
-/// How many projects hub namespaces name, and how many of them are noted as gone: the deletion guard counts these where a
-/// project's end is the reason of a delete.
+/// How many projects hub namespaces name, and how many of them are noted as gone, without those that a user deleted: the
+/// deletion guard counts these where a project's end is the reason of a delete.
 pub fn count_projects<'a>(hub_namespaces: impl Iterator<Item = &'a Object>) -> (usize, usize) {
     let (mut all, mut gone) = (BTreeSet::new(), BTreeSet::new());
     for namespace in hub_namespaces.filter(|one| one.marked()) {
         let Some((project, _)) = identity::of_namespace(namespace) else {
             continue;
         };
+        if namespace.annotation(annotations::PROJECT_DELETED).is_some() {
+            continue;
+        }
         let uid = namespace.annotation(annotations::UPSTREAM_PROJECT_UID);
         all.insert((project, uid));
         if namespace.annotation(annotations::PROJECT_GONE_SINCE).is_some() {
@@ -126,6 +131,15 @@ pub fn count_projects<'a>(hub_namespaces: impl Iterator<Item = &'a Object>) -> (
         }
     }
     (all.len(), gone.len())
+}
+
+/// Takes the note of a project's end off a hub Namespace.
+pub(crate) fn unnoted(namespace: &Object) -> Edit<'_> {
+    [annotations::PROJECT_GONE_SINCE, annotations::PROJECT_DELETED]
+        .iter()
+        .fold(Edit::of(&Plane::Hub, NAMESPACE, namespace), |edit, key| {
+            edit.annotation(key, None)
+        })
 }
 
 struct Pass<'a> {
@@ -153,8 +167,9 @@ impl Pass<'_> {
             .and_then(|since| since.parse::<Timestamp>().ok());
         let Some(since) = noted else {
             let now = seconds(self.seen.now);
-            let edit =
-                Edit::of(&Plane::Hub, NAMESPACE, namespace).annotation(annotations::PROJECT_GONE_SINCE, Some(&now));
+            let edit = Edit::of(&Plane::Hub, NAMESPACE, namespace)
+                .annotation(annotations::PROJECT_GONE_SINCE, Some(&now))
+                .annotation(annotations::PROJECT_DELETED, self.seen.deleted.then_some("true"));
             self.plan.actions.extend(edit.action());
             self.plan.requeue_within(self.seen.grace);
             return self.plan;
@@ -172,16 +187,14 @@ impl Pass<'_> {
             self.delete_all(kind::PROPAGATION_POLICY, self.seen.policies, &gone);
         }
         if self.is_empty() {
-            self.delete_namespace(vec![gone], Brake::With(kind::PROJECT));
+            self.delete_namespace(vec![gone], self.brake());
         }
         self.plan
     }
 
     /// The project is there: a note of its end would count against it when it really ends.
     fn back(mut self) -> Plan {
-        let edit =
-            Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace).annotation(annotations::PROJECT_GONE_SINCE, None);
-        self.plan.actions.extend(edit.action());
+        self.plan.actions.extend(unnoted(self.seen.namespace).action());
         self.plan
     }
 
@@ -232,8 +245,7 @@ impl Pass<'_> {
         let is_current = namespace
             .known()
             .is_some_and(|found| identity::is_current(self.seen.namespace, found));
-        let mut edit =
-            Edit::of(&Plane::Hub, NAMESPACE, self.seen.namespace).annotation(annotations::PROJECT_GONE_SINCE, None);
+        let mut edit = unnoted(self.seen.namespace);
         if let Some(server) = project.server.filter(|_| is_current) {
             edit = edit.annotation(annotations::UPSTREAM_SERVER_UID, Some(server));
         }
@@ -308,13 +320,18 @@ impl Pass<'_> {
         for object in objects.iter().filter(|one| !one.deleting()) {
             if object.marked() {
                 let proofs = vec![proof.clone()];
-                self.plan
-                    .actions
-                    .push(delete(kind, object, proofs, Brake::With(kind::PROJECT)));
+                self.plan.actions.push(delete(kind, object, proofs, self.brake()));
             } else {
                 let target = Target::of(&Plane::Hub, kind, object);
                 self.plan.notes.push(Note::Orphan(target));
             }
+        }
+    }
+
+    fn brake(&self) -> Brake {
+        match self.seen.namespace.annotation(annotations::PROJECT_DELETED) {
+            Some(_) => Brake::Exempt,
+            None => Brake::With(kind::PROJECT),
         }
     }
 

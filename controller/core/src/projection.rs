@@ -109,8 +109,9 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
                 source,
                 uid: Some(copy.uid().to_owned()),
             },
-            // The live copy is the one that was judged: its source does not serve the city.
-            Some(copy) if serves_another_city(seen, copy) => Proof::Lives {
+            // The live copy is the one that was judged: its source does not serve the city. One whose Cluster is absent may come
+            // back, and until its copies are released what it last said stays.
+            Some(copy) if serves_another_city(seen, copy) && is_joined(seen, copy) => Proof::Lives {
                 source,
                 uid: copy.uid().to_owned(),
             },
@@ -207,6 +208,13 @@ fn serves_another_city(seen: &Observation<'_>, copy: &Object) -> bool {
     !clusters
         .iter()
         .any(|cluster| cluster.name() == source && city.is_some() && cluster.label(labels::CITY_CODE) == city)
+}
+
+/// Whether the Cluster of a copy's source is there.
+fn is_joined(seen: &Observation<'_>, copy: &Object) -> bool {
+    let source = copy.label(labels::SOURCE_CLUSTER);
+    let clusters = seen.clusters.known().unwrap_or_default();
+    clusters.iter().any(|cluster| Some(cluster.name()) == source)
 }
 
 fn owned_by(projection: &Object, owner: &Object) -> bool {

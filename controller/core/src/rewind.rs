@@ -4,7 +4,16 @@
 //! while an object lives. What breaks either is not the server that it was: it is listed anew, and what rests on it is not
 //! deleted ([`crate::brake::Brakes::rewound`]).
 
+use std::time::Duration;
+
+use popcell_api::annotations::{
+    RESOURCE_TEMPLATE_GENERATION, RESOURCE_TEMPLATE_UID, UPSTREAM_GENERATION, UPSTREAM_UID,
+};
+
 use crate::object::{Fields, Object};
+
+/// How long the word of a hub that was set back is not followed: by then the management plane has corrected it, or means it.
+pub const SET_BACK: Duration = Duration::from_mins(10);
 
 /// The newest version of one kind that a server is known to have reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +47,34 @@ pub fn is_older(before: &Object, now: &Object) -> bool {
         && (lower(version(before), version(now)) || lower(generation(before), generation(now)))
 }
 
+/// Whether what a cell is told is what it was told earlier already: the same object of the hub, which has gone back itself and
+/// to an earlier generation of the project's object. Then the hub was restored, and Karmada carries what it has before the
+/// management plane has corrected it.
+///
+/// A project that was set back is another thing: the hub's object goes on to what the project says.
+pub fn is_repeated(before: &Object, now: &Object) -> bool {
+    let same = |key| before.annotation(key).is_some() && before.annotation(key) == now.annotation(key);
+    let lower = |key| {
+        number(before, key)
+            .zip(number(now, key))
+            .is_some_and(|(before, now)| now < before)
+    };
+    same(RESOURCE_TEMPLATE_UID)
+        && same(UPSTREAM_UID)
+        && lower(RESOURCE_TEMPLATE_GENERATION)
+        && lower(UPSTREAM_GENERATION)
+}
+
+/// Whether a cell is told again what it was told before [`is_repeated`], or something newer, or of another object.
+pub fn has_caught_up(before: &Object, now: &Object) -> bool {
+    before.annotation(UPSTREAM_UID) != now.annotation(UPSTREAM_UID)
+        || number(now, UPSTREAM_GENERATION) >= number(before, UPSTREAM_GENERATION)
+}
+
+fn number(object: &Object, key: &str) -> Option<u64> {
+    object.annotation(key)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -61,6 +98,30 @@ mod tests {
             (Some(94), true),
         ] {
             assert_eq!(newest.went_back(version), back, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_is_told_again_what_it_was_told_where_the_hub_itself_went_back() {
+        let told = |template: &str, generation: &str, upstream: &str, version: &str| {
+            object(json!({ "metadata": { "name": "a", "annotations": {
+                "resourcetemplate.karmada.io/uid": template, "resourcetemplate.karmada.io/generation": generation,
+                "compute.datumapis.com/upstream-uid": upstream,
+                "compute.datumapis.com/upstream-generation": version } } }))
+        };
+        let before = told("t", "7", "u", "3");
+        for (what, now, repeated, caught_up) in [
+            ("the next one", told("t", "8", "u", "4"), false, true),
+            ("the same", told("t", "7", "u", "3"), false, true),
+            ("a hub that was restored", told("t", "5", "u", "2"), true, false),
+            ("corrected", told("t", "6", "u", "3"), false, true),
+            ("a project that was restored", told("t", "8", "u", "2"), false, false),
+            ("an object made anew", told("s", "1", "u", "2"), false, false),
+            ("another object of the project", told("t", "5", "w", "1"), false, true),
+            ("what says nothing", told("t", "5", "u", "x"), false, false),
+        ] {
+            assert_eq!(is_repeated(&before, &now), repeated, "{what}");
+            assert_eq!(has_caught_up(&before, &now), caught_up, "{what}");
         }
     }
 

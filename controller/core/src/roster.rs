@@ -2,24 +2,39 @@
 //!
 //! A discovery server that was restored from a backup, or a kubeconfig of another one, knows none of the projects; one whose
 //! own controllers fail may take their readiness away one after the other. So what has left within [`LATELY`] counts with
-//! what is to leave now.
+//! what is to leave now. What a user deleted does not count, however many that is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a project that has left counts.
 pub const LATELY: Duration = Duration::from_mins(10);
+/// So many projects may leave at the word of a watch, however few there are.
+pub const FREE_PROJECTS: usize = 3;
 
-/// Projects that have left, by id, and when, on a clock that only goes forward.
+/// How a project leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// It had a deletionTimestamp when it was seen last: a user deleted it.
+    Deleted,
+    /// A watch has brought its end, or it is not Ready any more.
+    Told,
+    /// A list does not have it, and nothing has said why.
+    Missing,
+}
+
+/// Projects that have left, by id: when, on a clock that only goes forward, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
-    left: BTreeMap<String, Duration>,
+    left: BTreeMap<String, (Duration, Way)>,
 }
 
 impl Roster {
     /// A project has left.
-    pub fn left(&mut self, id: &str, now: Duration) {
-        self.left.insert(id.to_owned(), now);
+    pub fn left(&mut self, id: &str, way: Way, now: Duration) {
+        if way != Way::Deleted {
+            self.left.insert(id.to_owned(), (now, way));
+        }
     }
 
     /// These are there.
@@ -29,11 +44,24 @@ impl Roster {
         }
     }
 
-    /// How many projects there were lately, and how many of them will have left. `engaged` counts those of `leaving` too.
-    pub fn difference(&mut self, engaged: usize, leaving: usize, now: Duration) -> (usize, usize) {
-        self.left.retain(|_, since| now.saturating_sub(*since) < LATELY);
-        let left = self.left.len();
-        (engaged.saturating_add(left), leaving.saturating_add(left))
+    /// How many projects there were lately, and how many of them will have left without a user's word. `engaged` counts those
+    /// of `leaving` too.
+    ///
+    /// A few whose end was told count as none: in a small installation that is everyday. One that is missing for no reason is
+    /// not.
+    pub fn difference(&mut self, engaged: usize, leaving: &[Way], now: Duration) -> (usize, usize) {
+        self.left.retain(|_, (since, _)| now.saturating_sub(*since) < LATELY);
+        let deleted = leaving.iter().filter(|way| **way == Way::Deleted).count();
+        let ours = (engaged + self.left.len()).saturating_sub(deleted);
+        let lately = self.left.values().map(|(_, way)| *way);
+        let counted: Vec<Way> = lately
+            .chain(leaving.iter().copied())
+            .filter(|way| *way != Way::Deleted)
+            .collect();
+        if counted.len() <= FREE_PROJECTS && !counted.contains(&Way::Missing) {
+            return (ours, 0);
+        }
+        (ours, counted.len())
     }
 }
 
@@ -41,10 +69,11 @@ impl Roster {
 mod tests {
     use popcell_api::kind::PROJECT;
 
+    use super::Way::{Deleted, Missing, Told};
     use super::*;
     use crate::brake::is_mass;
 
-    fn is_held(roster: &mut Roster, engaged: usize, leaving: usize, now: Duration) -> bool {
+    fn is_held(roster: &mut Roster, engaged: usize, leaving: &[Way], now: Duration) -> bool {
         let (ours, doomed) = roster.difference(engaged, leaving, now);
         is_mass(PROJECT, ours, doomed)
     }
@@ -52,33 +81,68 @@ mod tests {
     #[test]
     fn what_leaves_at_once_or_in_drops_is_the_same() {
         let start = Duration::ZERO;
-        assert!(is_held(&mut Roster::default(), 100, 100, start));
-        assert!(!is_held(&mut Roster::default(), 100, 50, start));
-        // One after the other: the second half stays.
-        let (mut roster, mut engaged) = (Roster::default(), 100);
-        for number in 0..100 {
-            if is_held(&mut roster, engaged, 1, start) {
-                break;
+        for way in [Told, Missing] {
+            assert!(is_held(&mut Roster::default(), 100, &[way; 100], start));
+            assert!(!is_held(&mut Roster::default(), 100, &[way; 50], start));
+            // One after the other: the second half stays.
+            let (mut roster, mut engaged) = (Roster::default(), 100);
+            for number in 0..100 {
+                if is_held(&mut roster, engaged, &[way], start) {
+                    break;
+                }
+                roster.left(&format!("p-{number}"), way, start);
+                engaged -= 1;
             }
-            roster.left(&format!("p-{number}"), start);
-            engaged -= 1;
+            assert_eq!(engaged, 50);
+            // Those that are back count no more, and neither does what left long ago.
+            let back: Vec<String> = (0..40).map(|number| format!("p-{number}")).collect();
+            roster.there(back.iter());
+            assert!(!is_held(&mut roster, 90, &[way], start));
+            assert_eq!(roster.difference(90, &[Missing], LATELY), (90, 1));
         }
-        assert_eq!(engaged, 50);
-        // Those that are back count no more, and neither does what left long ago.
-        let back: Vec<String> = (0..40).map(|number| format!("p-{number}")).collect();
-        roster.there(back.iter());
-        assert!(!is_held(&mut roster, 90, 1, start));
-        assert_eq!(roster.difference(90, 1, LATELY), (90, 1));
     }
 
     #[test]
     fn the_last_few_of_a_small_installation_may_go() {
-        for (engaged, leaving, held) in [(1, 1, false), (3, 3, false), (4, 4, true), (8, 4, false), (7, 4, true)] {
-            assert_eq!(
-                is_held(&mut Roster::default(), engaged, leaving, Duration::ZERO),
-                held,
-                "{leaving} of {engaged}"
-            );
+        // Unless nothing says why: a discovery server that knows less than half of them may be another one.
+        for (engaged, leaving, told, missing) in [
+            (1, 1, false, true),
+            (2, 1, false, false),
+            (2, 2, false, true),
+            (3, 1, false, false),
+            (3, 2, false, true),
+            (3, 3, false, true),
+            (4, 2, false, false),
+            (4, 4, true, true),
+            (8, 4, false, false),
+            (7, 4, true, true),
+        ] {
+            for (way, held) in [(Told, told), (Missing, missing), (Deleted, false)] {
+                assert_eq!(
+                    is_held(&mut Roster::default(), engaged, &vec![way; leaving], Duration::ZERO),
+                    held,
+                    "{leaving} of {engaged} {way:?}"
+                );
+            }
         }
+    }
+
+    #[test]
+    fn what_a_user_deleted_counts_neither_for_nor_against_what_is_missing() {
+        let now = Duration::ZERO;
+        // Of ten, eight are deleted, and one of the two others is missing.
+        let mut leaving = vec![Deleted; 8];
+        assert!(!is_held(&mut Roster::default(), 10, &leaving, now));
+        leaving.push(Missing);
+        assert!(!is_held(&mut Roster::default(), 10, &leaving, now));
+        leaving.push(Missing);
+        assert!(is_held(&mut Roster::default(), 10, &leaving, now));
+        // One that was deleted before is not there to be missed.
+        let mut roster = Roster::default();
+        roster.left("p", Deleted, now);
+        assert_eq!(roster.difference(2, &[Missing], now), (2, 1));
+        // One whose end was told makes the next that is missing one of two.
+        roster.left("q", Told, now);
+        assert!(is_held(&mut roster, 2, &[Missing], now));
     }
 }

@@ -23,7 +23,7 @@ pub use rejections::Rejections;
 
 use crate::apply::{Applier, ApplyError};
 use crate::pass::{Live, Reporter, Tally, Waiting, Woken};
-use crate::planes::{Change, Planes, SINGLE, Store};
+use crate::planes::{Change, Ends, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,8 @@ pub struct World {
     pub rules: Rules,
     /// Projects as discovery knows them; `None` in mode `single`.
     pub projects: Option<Arc<Store>>,
+    /// How projects ended.
+    pub ends: Arc<Ends>,
     /// Hub Namespaces by project and namespace.
     pub hub_index: HubIndex,
     /// Namespaces of projects, read live when WorkloadDeployments come or go.
@@ -82,6 +84,7 @@ impl World {
             reporter,
             rules,
             projects,
+            ends: Arc::default(),
             hub_index: HubIndex::default(),
             namespaces: Namespaces::default(),
             changes: Mutex::default(),

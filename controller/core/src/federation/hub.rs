@@ -10,7 +10,7 @@ use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Brake, NAMESPACE, Note, Plane, Proof, Target};
-use crate::{growth, reserved, workload};
+use crate::{growth, orphans, reserved, workload};
 
 /// Fields that the API lets nobody change.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
@@ -128,7 +128,7 @@ impl<'a> Pass<'a> {
             self.plan.notes.push(Note::Foreign(target));
             return false;
         }
-        let mut edit = Edit::of(&Plane::Hub, NAMESPACE, existing).annotation(annotations::PROJECT_GONE_SINCE, None);
+        let mut edit = orphans::unnoted(existing);
         for (key, uid) in identity::namespace_annotations(self.seen.project) {
             edit = edit.annotation(key, Some(uid));
         }

@@ -29,6 +29,10 @@ fn world() -> World {
 }
 
 fn pass(world: &World, project: ProjectState<'_>, reclaim: bool, now: &str) -> Plan {
+    pass_after(world, project, reclaim, now, false)
+}
+
+fn pass_after(world: &World, project: ProjectState<'_>, reclaim: bool, now: &str, deleted: bool) -> Plan {
     let Some(namespace) = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1") else {
         return Plan::default();
     };
@@ -38,6 +42,7 @@ fn pass(world: &World, project: ProjectState<'_>, reclaim: bool, now: &str) -> P
         copies: &world.list(&Plane::Hub, kind::INSTANCE),
         policies: &world.list(&Plane::Hub, kind::PROPAGATION_POLICY),
         project,
+        deleted,
         reclaim,
         grace: PROJECT_GRACE,
         now: now.parse().unwrap(),
@@ -288,6 +293,42 @@ fn a_project_that_is_back_in_whatever_state_has_its_whole_grace_again() {
     world.settle(|world| pass(world, ProjectState::Listed { uid: "u2" }, false, NOON));
     assert!(noted(&world));
     assert_eq!(left(&world), 3);
+}
+
+#[test]
+fn a_project_that_a_user_deleted_is_noted_so_and_no_guard_counts_it() {
+    for deleted in [false, true] {
+        let mut world = world();
+        let pass = |world: &World, now| pass_after(world, ProjectState::Gone, false, now, deleted);
+        world.settle(|world| pass(world, NOON));
+        let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+        let is_noted = namespace.annotation(annotations::PROJECT_DELETED).is_some();
+        assert_eq!(is_noted, deleted);
+        assert_eq!(
+            count_projects([namespace].into_iter()),
+            if deleted { (0, 0) } else { (1, 1) }
+        );
+        let brakes: Vec<Brake> = pass(&world, LATER)
+            .actions
+            .into_iter()
+            .filter_map(|action| match action {
+                Action::Delete(delete) => Some(delete.brake),
+                _ => None,
+            })
+            .collect();
+        let expected = if deleted {
+            Brake::Exempt
+        } else {
+            Brake::With(kind::PROJECT)
+        };
+        assert_eq!(brakes, [expected]);
+        // The note goes as a whole.
+        world.settle(|world| pass_after(world, ProjectState::Listed { uid: "u1" }, false, LATER, deleted));
+        let namespace = world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap();
+        for key in [annotations::PROJECT_GONE_SINCE, annotations::PROJECT_DELETED] {
+            assert_eq!(namespace.annotation(key), None);
+        }
+    }
 }
 
 #[test]

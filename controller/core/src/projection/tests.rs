@@ -318,3 +318,14 @@ fn a_copy_that_exceeds_a_limit_is_not_shown_and_nothing_is_swept_for_it() {
     assert_eq!(shown(&world, "web-0"), before.as_ref());
     assert!(sweeping(&world).is_quiet());
 }
+
+/// It was unjoined, or the hub was restored from a backup older than its join: it may come back.
+#[test]
+fn what_is_shown_of_a_cell_whose_cluster_is_absent_stays_until_its_copy_goes() {
+    let mut world = world(&["web-0"]);
+    world.settle(|world| pass(world, "web-0"));
+    world.remove(&Plane::Hub, kind::CLUSTER, "", "dfw-01");
+    assert!(sweeping(&world).is_quiet());
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(sweeping(&world).actions.len(), 1);
+}

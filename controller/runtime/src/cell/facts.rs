@@ -20,7 +20,7 @@ use super::Cell;
 use crate::apply::{Applier, ApplyError};
 
 /// How long a hub that knows another cell by this name is believed before it is asked again.
-pub const MISMATCH_AGAIN: Duration = Duration::from_mins(1);
+pub const MISMATCH_AGAIN: Duration = Duration::from_secs(15);
 
 /// What was said, and when.
 #[derive(Debug, Default)]

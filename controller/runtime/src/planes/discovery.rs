@@ -13,13 +13,14 @@ use popcell_core::names::check_project;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
-use popcell_core::roster::Roster;
+use popcell_core::roster::{Roster, Way};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
 use super::change::Change;
+use super::ends::Ends;
 use super::follow::{Follow, Streams};
 use super::interest::{Interest, View, When};
 use super::store::Store;
@@ -77,6 +78,7 @@ pub struct Discovery {
     store: Arc<Store>,
     progress: Arc<Progress>,
     guard: Option<Arc<Guard>>,
+    ends: Arc<Ends>,
     changed: Arc<Notify>,
 }
 
@@ -99,6 +101,7 @@ impl Discovery {
             store: Arc::default(),
             progress: Arc::default(),
             guard: None,
+            ends: Arc::default(),
             changed: Arc::default(),
         }
     }
@@ -107,6 +110,13 @@ impl Discovery {
     #[must_use]
     pub fn guarded(mut self, guard: Arc<Guard>) -> Self {
         self.guard = Some(guard);
+        self
+    }
+
+    /// Notes here how projects end.
+    #[must_use]
+    pub fn telling(mut self, ends: &Arc<Ends>) -> Self {
+        self.ends = Arc::clone(ends);
         self
     }
 
@@ -128,7 +138,10 @@ impl Discovery {
     /// Runs for ever: drop the future to end it. Planes that are engaged stay so.
     pub async fn run(self, planes: Planes) {
         let streams = Streams::default();
-        let tell = |_: Change| self.changed.notify_one();
+        let tell = |change: Change| {
+            self.ends.note(&change);
+            self.changed.notify_one();
+        };
         let mut follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
@@ -142,14 +155,21 @@ impl Discovery {
         };
         let watch = follow.run(&streams);
         let keep = async {
-            let (mut refused, mut leaving) = (BTreeSet::new(), Leaving::new(self.guard.clone()));
+            let mut refused = BTreeSet::new();
+            let mut leaving = Leaving::new(self.guard.clone());
             loop {
                 self.changed.notified().await;
+                self.ends.settle();
                 // What cannot be read is not gone.
                 let doubtful = self.store.unreadable().into_iter().map(|(_, id, _)| id).collect();
                 if let Observed::Known(projects) = self.store.all() {
                     let wanted = ready(&projects, self.condition, &mut refused);
-                    let failed = level(&planes, &wanted, &doubtful, &mut leaving).await;
+                    let way = |id: &str, uid: Option<&str>| match self.store.get("", id) {
+                        // It is only not Ready.
+                        Observed::Known(Some(listed)) if !listed.deleting() => Way::Told,
+                        _ => self.ends.way(id, uid),
+                    };
+                    let failed = level(&planes, &wanted, &doubtful, &mut leaving, &way).await;
                     self.progress.settle(refused.len(), failed);
                 }
             }
@@ -180,6 +200,7 @@ async fn level(
     wanted: &BTreeMap<String, String>,
     doubtful: &BTreeSet<String>,
     leaving: &mut Leaving,
+    way: &(dyn Fn(&str, Option<&str>) -> Way + Sync),
 ) -> Vec<&'static str> {
     leaving.roster.there(wanted.keys());
     let engaged = planes.planes();
@@ -187,13 +208,32 @@ async fn level(
         .iter()
         .filter(|plane| matches!(plane, Plane::Project(_)))
         .count();
-    let surplus = surplus(engaged, wanted, doubtful);
-    if !leaving.is_held(count, surplus.len()) {
-        for plane in surplus {
-            info!(%plane, "disengaged");
-            planes.disengage(&plane).await;
-            leaving.has_left(&plane);
-        }
+    let mut surplus: Vec<(Plane, Way)> = surplus(engaged, wanted, doubtful)
+        .into_iter()
+        .map(|plane| {
+            let way = match &plane {
+                Plane::Project(id) => way(
+                    id,
+                    planes
+                        .get(&plane)
+                        .and_then(|engaged| engaged.uid().map(str::to_owned))
+                        .as_deref(),
+                ),
+                Plane::Hub | Plane::Cell => Way::Missing,
+            };
+            (plane, way)
+        })
+        .collect();
+    let ways: Vec<Way> = surplus.iter().map(|(_, way)| *way).collect();
+    let held = leaving.is_held(count, &ways);
+    // What a user deleted is never held.
+    surplus.retain(|(_, way)| !held || *way == Way::Deleted);
+    for (plane, way) in surplus {
+        info!(%plane, "disengaged");
+        planes.disengage(&plane).await;
+        leaving.has_left(&plane, way);
+    }
+    if !held {
         leaving.is_done(planes);
     }
     let mut failed = Vec::new();
@@ -227,13 +267,13 @@ impl Leaving {
     }
 
     /// Whether the guard holds them.
-    fn is_held(&mut self, engaged: usize, leaving: usize) -> bool {
-        let Some(guard) = self.guard.as_ref().filter(|_| leaving > 0 || self.asked) else {
+    fn is_held(&mut self, engaged: usize, leaving: &[Way]) -> bool {
+        let Some(guard) = self.guard.as_ref().filter(|_| !leaving.is_empty() || self.asked) else {
             return false;
         };
         self.asked = true;
         let (ours, doomed) = match leaving {
-            0 => (engaged, 0),
+            [] => (engaged, 0),
             _ => self.roster.difference(engaged, leaving, self.since.elapsed()),
         };
         guard(Difference {
@@ -243,9 +283,9 @@ impl Leaving {
         })
     }
 
-    fn has_left(&mut self, plane: &Plane) {
+    fn has_left(&mut self, plane: &Plane, way: Way) {
         if let Plane::Project(id) = plane {
-            self.roster.left(id, self.since.elapsed());
+            self.roster.left(id, way, self.since.elapsed());
         }
     }
 
@@ -350,13 +390,13 @@ mod tests {
         let mut leaving = Leaving::new(Some(guard));
         let none = BTreeSet::new();
         let mut settle = async |ids: std::ops::Range<usize>| {
-            level(&planes, &wanted(ids), &none, &mut leaving).await;
+            level(&planes, &wanted(ids), &none, &mut leaving, &|_, _| Way::Told).await;
             let asked = std::mem::take(&mut *asked.lock().unwrap());
             (planes.planes().len(), asked)
         };
         // As long as none is to leave nobody is asked.
         assert_eq!(settle(0..10).await, (10, vec![]));
-        assert_eq!(settle(0..9).await, (9, vec![(10, 1), (9, 0)]));
+        assert_eq!(settle(0..9).await, (9, vec![(10, 0), (9, 0)]));
         // The list of another server, or of one that was restored: none of ours, and a new one.
         assert_eq!(settle(0..0).await, (9, vec![(10, 10)]));
         assert_eq!(settle(90..91).await, (10, vec![(10, 10)]));
@@ -368,6 +408,36 @@ mod tests {
         released.store(true, std::sync::atomic::Ordering::Relaxed);
         let (engaged, asked) = settle(0..1).await;
         assert_eq!((engaged, asked.last()), (1, Some(&(1, 0))));
+    }
+
+    /// A restored discovery server, or another one: it lists neither of two.
+    #[tokio::test(start_paused = true)]
+    async fn few_projects_that_are_missing_stay_and_those_that_a_user_deleted_leave() {
+        for (deleted, left) in [
+            (vec![], vec!["p-0", "p-1"]),
+            (vec!["p-0"], vec!["p-1"]),
+            (vec!["p-0", "p-1"], vec![]),
+        ] {
+            let planes = testing::silent();
+            let guard: Arc<Guard> = Arc::new(|difference: Difference| {
+                popcell_core::brake::is_mass(popcell_api::kind::PROJECT, difference.ours, difference.doomed)
+            });
+            let (mut leaving, none) = (Leaving::new(Some(guard)), BTreeSet::new());
+            let way = |id: &str, uid: Option<&str>| {
+                assert_eq!(uid, Some("u"));
+                if deleted.contains(&id) {
+                    Way::Deleted
+                } else {
+                    Way::Missing
+                }
+            };
+            level(&planes, &wanted(0..2), &none, &mut leaving, &way).await;
+            for _ in 0..2 {
+                level(&planes, &BTreeMap::new(), &none, &mut leaving, &way).await;
+                let left: Vec<Plane> = left.iter().map(|id| Plane::Project((*id).to_owned())).collect();
+                assert_eq!(planes.planes(), left, "{deleted:?}");
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

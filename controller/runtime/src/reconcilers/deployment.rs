@@ -2,15 +2,19 @@
 
 mod networks;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::deployment::{self, Networks};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{Plan, Plane};
+use popcell_core::plan::{Action, Plan, Plane};
+use popcell_core::rewind::{self, SET_BACK};
 use popcell_core::slots;
+use tokio::time::Instant;
+use tracing::warn;
 
 use super::{events, owner};
 use crate::pass::{Reconciler, Sight, refs};
@@ -19,10 +23,44 @@ use crate::queue::{Key, Pace};
 use crate::world::World;
 
 /// Key: a WorkloadDeployment in the cell.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Deployment {
-    /// Whether Instances wait for networks.
-    pub networking: bool,
+    networking: bool,
+    /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
+    ahead: Mutex<Ahead>,
+}
+
+type Ahead = BTreeMap<(String, String), (Arc<Object>, Instant)>;
+
+impl Deployment {
+    /// `networking`: whether Instances wait for networks.
+    pub fn new(networking: bool) -> Self {
+        Self {
+            networking,
+            ahead: Mutex::default(),
+        }
+    }
+
+    // Each hold is one step of a map: there is no half-done state that a panic could leave.
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While the hub repeats what it said before, nothing is replaced by it: it is corrected in a moment.
+    fn held(&self, key: &Key, plan: Plan) -> Plan {
+        let since = match self.ahead().get(&(key.namespace.clone(), key.name.clone())) {
+            Some((_, since)) => since.elapsed(),
+            None => return plan,
+        };
+        let left = SET_BACK.saturating_sub(since);
+        if left.is_zero() {
+            return plan;
+        }
+        let mut plan = plan;
+        plan.actions.retain(|action| !matches!(action, Action::Delete(_)));
+        plan.requeue_within(left);
+        plan
+    }
 }
 
 impl Reconciler for Deployment {
@@ -46,7 +84,7 @@ impl Reconciler for Deployment {
             Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
         };
-        Some(deployment::decide(&deployment::Observation {
+        let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
             networks: networks.as_ref().map(|_| Networks {
@@ -58,7 +96,48 @@ impl Reconciler for Deployment {
             }),
             rejected: &sight.world.rejections.of(self.name(), key),
             now,
-        }))
+        });
+        Some(if deployment.deleting() {
+            plan
+        } else {
+            self.held(key, plan)
+        })
+    }
+
+    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        if *plane != Plane::Cell || kind != kind::WORKLOAD_DEPLOYMENT {
+            return;
+        }
+        let Some((namespace, name)) = events::address(change) else {
+            return;
+        };
+        let key = (namespace.to_owned(), name.to_owned());
+        let mut ahead = self.ahead();
+        match change {
+            Change::Applied { before, now } => {
+                if ahead
+                    .get(&key)
+                    .is_some_and(|(before, _)| rewind::has_caught_up(before, now))
+                {
+                    ahead.remove(&key);
+                }
+                let repeated = before.as_ref().filter(|before| rewind::is_repeated(before, now));
+                if let (Some(before), false) = (repeated, ahead.contains_key(&key)) {
+                    warn!(
+                        namespace,
+                        name,
+                        "the hub repeats an earlier spec of this WorkloadDeployment: it was set back to a backup; for {} s, or \
+                         until the management plane has corrected it, no Instance is replaced or deleted",
+                        SET_BACK.as_secs()
+                    );
+                    ahead.insert(key, (Arc::clone(before), Instant::now()));
+                }
+            }
+            Change::Gone { .. } => {
+                ahead.remove(&key);
+            }
+            _ => {}
+        }
     }
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {

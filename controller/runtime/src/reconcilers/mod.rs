@@ -51,7 +51,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
 pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
     let networking = cell.networking;
     let mut all: Vec<Arc<dyn Reconciler>> = vec![
-        Arc::new(Deployment { networking }),
+        Arc::new(Deployment::new(networking)),
         Arc::new(Instance { cell: Arc::clone(cell) }),
     ];
     if cell.is_remote() {

@@ -138,6 +138,10 @@ impl Reconciler for Orphans {
             copies: &refs(&copies),
             policies: &refs(&policies),
             project: state,
+            deleted: sight
+                .world
+                .ends
+                .has(id, namespace.annotation(annotations::UPSTREAM_PROJECT_UID)),
             reclaim: sight.world.rules.reclaim_orphans,
             grace: sight.world.rules.project_grace,
             now,

@@ -13,6 +13,7 @@ mod projection;
 mod refused;
 mod rejected;
 mod remote;
+mod repeated;
 mod sources;
 mod stalled;
 mod storm;

@@ -120,7 +120,7 @@ impl Controllers {
             checks.extend(found.checks(metrics, patience));
             let guarding = Arc::clone(&world);
             let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
-            let finding = found.discovery.guarded(guard).run(planes);
+            let finding = found.discovery.guarded(guard).telling(&world.ends).run(planes);
             tasks.spawn(required.clone().endless("the discovery of projects", finding));
         } else {
             let project = Plane::Project(SINGLE.to_owned());

@@ -11,7 +11,7 @@ import (
 )
 
 const commandUsage = "stop P | start P | restart P | kill P | signal P STOP|CONT|TERM|HUP|USR1|USR2 | status | " +
-	"user NAME [group...] | server-certificate NAME HOST..."
+	"snapshot PLANE FILE | restore PLANE FILE | user NAME [group...] | server-certificate NAME HOST..."
 
 var signals = map[string]syscall.Signal{
 	"STOP": syscall.SIGSTOP,
@@ -54,6 +54,10 @@ func (l *lab) perform(ctx context.Context, verb string, arguments []string) (ans
 	case verb == "server-certificate" && len(arguments) > 1:
 		certFile, keyFile, err := l.addServer(arguments[0], arguments[1:])
 		return answerEvent{CertFile: certFile, KeyFile: keyFile}, err
+	case verb == "snapshot" && len(arguments) == 2:
+		return answerEvent{}, l.snapshot(ctx, arguments[0], arguments[1])
+	case verb == "restore" && len(arguments) == 2:
+		return answerEvent{}, l.restore(ctx, arguments[0], arguments[1])
 	case verb == "signal" && len(arguments) == 2:
 		signal, known := signals[arguments[1]]
 		if !known {

@@ -17,7 +17,7 @@ func (l *lab) defineKarmada() error {
 			"--kubeconfig=" + kubeconfig,
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,
-			"--etcd-servers=" + l.etcdURL(),
+			"--etcd-servers=" + l.etcdURLOf(l.planes[0]),
 			"--bind-address=" + l.address,
 			fmt.Sprintf("--secure-port=%d", portAggregated),
 			"--tls-cert-file=" + l.layout.pki("tls.crt"),
@@ -32,7 +32,7 @@ func (l *lab) defineKarmada() error {
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", l.address, portWebhookProbe),
 			"--allow-no-execute-taint-policy=true",
 		}},
-		{"karmada-controller-manager", l.healthy(l.plain(portControllersProbe)), []string{
+		{"karmada-controller-manager", l.healthy(l.plain(portControllersProbe, "/healthz")), []string{
 			"--kubeconfig=" + kubeconfig,
 			"--leader-elect=false",
 			"--metrics-bind-address=0",
@@ -40,7 +40,7 @@ func (l *lab) defineKarmada() error {
 			// The default of 1000 s would hold a test that much longer after a fault.
 			"--rate-limiter-max-delay=5s",
 		}},
-		{"karmada-scheduler", l.healthy(l.plain(portSchedulerProbe)), []string{
+		{"karmada-scheduler", l.healthy(l.plain(portSchedulerProbe, "/healthz")), []string{
 			"--kubeconfig=" + kubeconfig,
 			"--leader-elect=false",
 			"--metrics-bind-address=0",
@@ -73,7 +73,5 @@ func (l *lab) defineAgent(p *plane) error {
 		"--rate-limiter-max-delay=5s",
 	}
 	flags = append(flags, p.flags["karmada-agent"]...)
-	return l.define(p.process("karmada-agent"), "karmada-agent", l.healthy(l.plain(p.agentProbe)), flags)
+	return l.define(p.process("karmada-agent"), "karmada-agent", l.healthy(l.plain(p.agentProbe, "/healthz")), flags)
 }
-
-func (l *lab) plain(port int) string { return fmt.Sprintf("http://%s:%d/healthz", l.address, port) }

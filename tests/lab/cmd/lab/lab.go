@@ -118,6 +118,11 @@ func (l *lab) up(ctx context.Context) error {
 }
 
 func (l *lab) upPlane(ctx context.Context, p *plane, crds []*unstructured.Unstructured) error {
+	if p.etcd != 0 {
+		if err := l.start(ctx, p.store()); err != nil {
+			return err
+		}
+	}
 	if err := l.start(ctx, p.process("kube-apiserver")); err != nil {
 		return err
 	}

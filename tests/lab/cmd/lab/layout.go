@@ -16,6 +16,7 @@ import (
 const (
 	portEtcdClient       = 20379
 	portEtcdPeer         = 20380
+	portHubEtcd          = 20381
 	portHub              = 20443
 	portHubManager       = 20257
 	portAggregated       = 20543
@@ -40,6 +41,9 @@ type plane struct {
 	member     *spec.Member
 	flags      spec.Flags
 	crds       bool
+	// etcd is the port of an etcd of its own, whose peer port is the next; zero
+	// for planes that share one.
+	etcd int
 }
 
 func (p *plane) isHub() bool { return p.name == hubName }
@@ -52,12 +56,16 @@ func (p *plane) process(program string) string {
 	return program + "-" + p.name
 }
 
+// store names the etcd of a plane that has one of its own.
+func (p *plane) store() string { return "etcd-" + p.name }
+
 // planesOf lists every API server of the spec, the hub first.
 func planesOf(s *spec.Spec) []*plane {
 	var planes []*plane
 	if s.Hub != nil {
 		planes = append(planes, &plane{
 			name: hubName, port: portHub, manager: portHubManager, flags: s.Hub.ExtraFlags, crds: true,
+			etcd: ownEtcd(s.Hub.OwnEtcd, portHubEtcd),
 		})
 	}
 	for i := range s.Members {
@@ -65,15 +73,24 @@ func planesOf(s *spec.Spec) []*plane {
 		planes = append(planes, &plane{
 			name: s.Members[i].Name, port: base, manager: base + 1, agentProbe: base + 2,
 			member: &s.Members[i], flags: s.Members[i].ExtraFlags, crds: true,
+			etcd: ownEtcd(s.Members[i].OwnEtcd, base+3),
 		})
 	}
 	for i, extra := range s.ExtraPlanes {
 		base := portExtraPlanes + i*portsPerPlane
 		planes = append(planes, &plane{
 			name: extra.Name, port: base, manager: base + 1, flags: extra.ExtraFlags, crds: extra.CRDs,
+			etcd: ownEtcd(extra.OwnEtcd, base+3),
 		})
 	}
 	return planes
+}
+
+func ownEtcd(own bool, port int) int {
+	if own {
+		return port
+	}
+	return 0
 }
 
 // portsOf lists every port that the lab will listen on.
@@ -81,6 +98,9 @@ func portsOf(planes []*plane) []int {
 	ports := []int{portEtcdClient, portEtcdPeer}
 	for _, p := range planes {
 		ports = append(ports, p.port, p.manager)
+		if p.etcd != 0 {
+			ports = append(ports, p.etcd, p.etcd+1)
+		}
 		if p.isHub() {
 			ports = append(ports, portAggregated, portKarmadaWebhook, portWebhookProbe, portControllersProbe, portSchedulerProbe)
 		}
@@ -98,6 +118,7 @@ func (l layout) log(process string) string      { return filepath.Join(l.dir, "l
 func (l layout) pki(file string) string         { return filepath.Join(l.dir, "pki", file) }
 func (l layout) kubeconfig(plane string) string { return filepath.Join(l.dir, "kubeconfig", plane) }
 func (l layout) etcd() string                   { return filepath.Join(l.dir, "etcd") }
+func (l layout) store(plane string) string      { return filepath.Join(l.dir, "stores", plane) }
 func (l layout) ready() string                  { return filepath.Join(l.dir, "lab.json") }
 func (l layout) pid() string                    { return filepath.Join(l.dir, "lab.pid") }
 
@@ -124,7 +145,7 @@ func (l layout) prepare() error {
 			return fmt.Errorf("failed to remove what an earlier lab left: %w", err)
 		}
 	}
-	for _, name := range []string{"logs", "pki", "kubeconfig", "etcd"} {
+	for _, name := range []string{"logs", "pki", "kubeconfig", "etcd", "stores"} {
 		directory := filepath.Join(l.dir, name)
 		if err := os.RemoveAll(directory); err != nil {
 			return fmt.Errorf("failed to remove what an earlier lab left: %w", err)

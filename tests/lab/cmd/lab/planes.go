@@ -7,26 +7,40 @@ import (
 	"popcell.dev/lab/cmd/lab/internal/process"
 )
 
-// defineEtcd is the one store of the lab; API servers share it by prefix. It
-// does not wait for the disk: a lab survives killed processes, not a crash of
+// etcdName is the name of the one member of each etcd.
+const etcdName = "lab"
+
+// defineEtcd is the store of the lab; API servers share it by prefix, but for
+// those with a store of their own. It does not wait for the disk: a lab survives killed processes, not a crash of
 // the machine.
 func (l *lab) defineEtcd() error {
 	var extra []string
 	if l.spec.Hub != nil {
 		extra = l.spec.Hub.ExtraFlags["etcd"]
 	}
-	return l.define("etcd", "etcd", l.healthy(fmt.Sprintf("%s/health", l.etcdURL())), append([]string{
-		"--data-dir=" + l.layout.etcd(),
-		"--listen-client-urls=" + l.etcdURL(),
-		fmt.Sprintf("--listen-peer-urls=http://%s:%d", l.address, portEtcdPeer),
+	return l.defineStore("etcd", portEtcdClient, l.layout.etcd(), extra)
+}
+
+// defineStore is one etcd of one member, whose peer port is the next.
+func (l *lab) defineStore(name string, port int, dir string, extra []string) error {
+	url := l.plain(port, "")
+	return l.define(name, "etcd", l.healthy(url+"/health"), append([]string{
+		"--data-dir=" + dir,
+		"--listen-client-urls=" + url,
+		"--listen-peer-urls=" + l.plain(port+1, ""),
 		"--unsafe-no-fsync",
-		"--name=lab",
+		"--name=" + etcdName,
 	}, extra...))
 }
 
 func (l *lab) defineAPIServer(p *plane) error {
+	if p.etcd != 0 {
+		if err := l.defineStore(p.store(), p.etcd, l.layout.store(p.name), nil); err != nil {
+			return err
+		}
+	}
 	flags := []string{
-		"--etcd-servers=" + l.etcdURL(),
+		"--etcd-servers=" + l.etcdURLOf(p),
 		"--etcd-prefix=/" + p.name,
 		"--bind-address=" + l.address,
 		"--advertise-address=" + l.address,
@@ -92,6 +106,18 @@ func (l *lab) define(name, program string, ready probe, flags []string) error {
 	})
 }
 
-func (l *lab) etcdURL() string { return fmt.Sprintf("http://%s:%d", l.address, portEtcdClient) }
+func (l *lab) etcdURL() string { return l.plain(portEtcdClient, "") }
+
+// etcdURLOf is the etcd that holds a plane.
+func (l *lab) etcdURLOf(p *plane) string {
+	if p.etcd == 0 {
+		return l.etcdURL()
+	}
+	return l.plain(p.etcd, "")
+}
+
+func (l *lab) plain(port int, path string) string {
+	return fmt.Sprintf("http://%s:%d%s", l.address, port, path)
+}
 
 func (l *lab) url(port int) string { return fmt.Sprintf("https://%s:%d", l.address, port) }

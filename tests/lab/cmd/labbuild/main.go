@@ -37,7 +37,7 @@ var binaries = []struct{ name, pkg string }{
 
 // aliases are the names by which a multi-call program is run.
 var aliases = map[string][]string{
-	"plane": {"etcd", "kube-apiserver", "kube-controller-manager"},
+	"plane": {"etcd", "etcd-restore", "kube-apiserver", "kube-controller-manager"},
 	"karmada": {
 		"karmada-agent", "karmada-aggregated-apiserver", "karmada-controller-manager",
 		"karmada-scheduler", "karmada-webhook", "karmadactl", "kubectl",

@@ -21,6 +21,7 @@ import (
 
 var commands = map[string]func() *cobra.Command{
 	"etcd":                    newEtcdCommand,
+	"etcd-restore":            newRestoreCommand,
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
 }

@@ -145,6 +145,19 @@ impl Lab {
         self.command(&format!("kill {process}")).await
     }
 
+    /// Has the running etcd of a plane save a snapshot in a file of the lab's directory. See [`LabSpec::own_etcd`].
+    pub async fn snapshot(&self, plane: &str, name: &str) -> Result<PathBuf> {
+        let file = self.ready.dir.join(format!("{plane}-{name}.db"));
+        self.command(&format!("snapshot {plane} {}", file.display())).await?;
+        Ok(file)
+    }
+
+    /// Sets a plane back to a snapshot, and restarts its servers and what of Kubernetes and Karmada keeps what it has seen
+    /// there. It is served at the same address as before.
+    pub async fn restore(&self, plane: &str, snapshot: &Path) -> Result<()> {
+        self.command(&format!("restore {plane} {}", snapshot.display())).await
+    }
+
     /// The process's present id.
     pub async fn pid(&self, process: &str) -> Result<u32> {
         let answer = self.supervisor.lock().await.command("status").await?;

@@ -22,6 +22,8 @@ pub struct LabSpec {
 #[derive(Clone, Debug, Default, Serialize)]
 struct Hub {
     extra_flags: Flags,
+    #[serde(skip_serializing_if = "is_false")]
+    own_etcd: bool,
 }
 
 impl LabSpec {
@@ -54,7 +56,23 @@ impl LabSpec {
         self.extra_planes.push(ExtraPlane {
             name: name.to_owned(),
             crds: false,
+            own_etcd: false,
         });
+        self
+    }
+
+    /// Gives a plane an etcd of its own, of which [`super::Lab::snapshot`] can be taken.
+    #[must_use]
+    pub fn own_etcd(mut self, plane: &str) -> Self {
+        if let Some(hub) = self.hub.as_mut().filter(|_| plane == super::HUB) {
+            hub.own_etcd = true;
+        }
+        for member in self.members.iter_mut().filter(|one| one.name == plane) {
+            member.own_etcd = true;
+        }
+        for extra in self.extra_planes.iter_mut().filter(|one| one.name == plane) {
+            extra.own_etcd = true;
+        }
         self
     }
 
@@ -80,6 +98,8 @@ pub struct Member {
     mode: &'static str,
     labels: BTreeMap<String, String>,
     extra_flags: Flags,
+    #[serde(skip_serializing_if = "is_false")]
+    own_etcd: bool,
 }
 
 impl Member {
@@ -101,6 +121,7 @@ impl Member {
             mode,
             labels: BTreeMap::new(),
             extra_flags: Flags::new(),
+            own_etcd: false,
         }
     }
 
@@ -129,6 +150,13 @@ impl Member {
 struct ExtraPlane {
     name: String,
     crds: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    own_etcd: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn add_flag(flags: &mut Flags, program: &str, flag: &str) {
@@ -147,16 +175,23 @@ mod tests {
             .hub_flag("karmada-controller-manager", "--feature-gates=Failover=true")
             .member(Member::push("dfw").city("DFW"))
             .member(Member::pull("ord").city("ORD").flag("karmada-agent", "--v=4"))
-            .plane("project");
+            .plane("project")
+            .plane("other");
+        let spec = ["hub", "dfw", "other"]
+            .iter()
+            .fold(spec, |spec, plane| spec.own_etcd(plane));
         let written = serde_json::to_value(&spec).unwrap();
         assert_eq!(
             written,
             json!({
-                "hub": { "extra_flags": { "karmada-controller-manager": ["--feature-gates=Failover=true"] } },
+                "hub": {
+                    "extra_flags": { "karmada-controller-manager": ["--feature-gates=Failover=true"] },
+                    "own_etcd": true,
+                },
                 "members": [
                     {
                         "name": "dfw", "mode": "Push",
-                        "labels": { "topology.datum.net/city-code": "DFW" }, "extra_flags": {},
+                        "labels": { "topology.datum.net/city-code": "DFW" }, "extra_flags": {}, "own_etcd": true,
                     },
                     {
                         "name": "ord", "mode": "Pull",
@@ -165,7 +200,10 @@ mod tests {
                     },
                 ],
                 "crd_dirs": [crate::workspace::crds_dir()],
-                "extra_planes": [{ "name": "project", "crds": false }],
+                "extra_planes": [
+                    { "name": "project", "crds": false },
+                    { "name": "other", "crds": false, "own_etcd": true },
+                ],
             })
         );
     }

@@ -28,6 +28,8 @@ async fn c22_d14_a_note_that_somebody_takes_away_is_not_made_again() {
     let told = Told::milo(management(true), script.answer()).await;
     list_all(&told, &[]);
     told.put(&Plane::Hub, NAMESPACE, namespace("1", None));
+    // The guard holds where more than half of the projects are missing.
+    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-other", "other"));
     told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
     assert_eq!(looked(&script, &told).await, [noting]);
     // Another installation has the project engaged: it says so at once.
@@ -143,4 +145,56 @@ async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
     told.pass("orphans", &key).await;
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
     assert_eq!(script.writes(), [deleted]);
+}
+
+/// A project that nothing said the end of may be one that another discovery server does not know. One that a user deleted is
+/// not held, however few there are.
+#[tokio::test]
+async fn the_only_project_is_held_where_it_is_missing_and_let_go_where_a_user_deleted_it() {
+    for deleted in [false, true] {
+        let script = Arc::<Script>::default();
+        let told = Told::milo(management(true), script.answer()).await;
+        list_all(&told, &[]);
+        let mut one = namespace("2", Some("2026-01-01T00:00:00Z"));
+        if deleted {
+            one["metadata"]["annotations"]["compute.datumapis.com/project-deleted"] = json!("true");
+        }
+        told.put(&Plane::Hub, NAMESPACE, one);
+        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+        let written = looked(&script, &told).await;
+        let delete = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
+        let expected = if deleted { vec![delete] } else { vec![] };
+        assert_eq!(written, expected, "{deleted}");
+        let brakes = told
+            .world
+            .applier
+            .brakes()
+            .is_held(&Plane::Hub, popcell_api::kind::PROJECT);
+        assert_eq!(brakes, !deleted);
+    }
+}
+
+/// What discovery saw of its end is noted beside it.
+#[tokio::test]
+async fn the_note_of_a_projects_end_says_whether_it_was_deleted() {
+    for deleted in [false, true] {
+        let script = Arc::<Script>::default();
+        let told = Told::milo(management(true), script.answer()).await;
+        list_all(&told, &[]);
+        if deleted {
+            let project =
+                json!({ "metadata": { "name": "p", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+            let now: popcell_core::object::Object = serde_json::from_value(project).unwrap();
+            told.world.ends.note(&Change::Applied {
+                before: None,
+                now: Arc::new(now),
+            });
+        }
+        told.put(&Plane::Hub, NAMESPACE, namespace("1", None));
+        told.pass("orphans", &Key::new(&Plane::Hub, "ns-n1", "ns-n1")).await;
+        let sent = script.sent().into_iter().find(|(line, _)| line.contains(" PATCH "));
+        let (_, body) = sent.unwrap();
+        assert!(body.to_string().contains("project-gone-since"), "{body}");
+        assert_eq!(body.to_string().contains("project-deleted"), deleted, "{body}");
+    }
 }

@@ -39,6 +39,9 @@ type Flags map[string][]string
 // Hub is the Karmada control plane.
 type Hub struct {
 	ExtraFlags Flags `json:"extra_flags,omitempty"`
+	// OwnEtcd gives it an etcd of its own, of which snapshots can be taken and
+	// restored.
+	OwnEtcd bool `json:"own_etcd,omitempty"`
 }
 
 // Mode says who carries objects into a member.
@@ -56,6 +59,7 @@ type Member struct {
 	Mode       Mode              `json:"mode"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	ExtraFlags Flags             `json:"extra_flags,omitempty"`
+	OwnEtcd    bool              `json:"own_etcd,omitempty"`
 }
 
 // Plane is a plain API server; in JSON its name alone, or an object.
@@ -63,7 +67,8 @@ type Plane struct {
 	Name       string `json:"name"`
 	ExtraFlags Flags  `json:"extra_flags,omitempty"`
 	// CRDs says that the crd_dirs are applied to it too.
-	CRDs bool `json:"crds,omitempty"`
+	CRDs    bool `json:"crds,omitempty"`
+	OwnEtcd bool `json:"own_etcd,omitempty"`
 }
 
 // UnmarshalJSON reads a name or an object.
