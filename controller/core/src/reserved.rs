@@ -53,7 +53,14 @@ pub(crate) fn strip(template: &mut Value) {
     if let Some(metadata) = template.get_mut("metadata") {
         strip_metadata(metadata);
     }
-    let volumes = template.pointer_mut("/spec/volumes").and_then(Value::as_array_mut);
+    if let Some(spec) = template.get_mut("spec") {
+        strip_disks(spec);
+    }
+}
+
+/// Takes reserved keys out of the disks that the spec of an Instance makes.
+pub(crate) fn strip_disks(spec: &mut Value) {
+    let volumes = spec.get_mut("volumes").and_then(Value::as_array_mut);
     for volume in volumes.into_iter().flatten() {
         if let Some(metadata) = volume.pointer_mut("/disk/template/metadata") {
             strip_metadata(metadata);

@@ -277,11 +277,11 @@ async fn beyond_the_quota(hub: &Plane, thief: &Plane, namespace: &str, uid: &str
     }))?;
     let quota = shipped.first().context("no quota")?;
     hub.apply(quota).await?;
-    // As resourcequota-controller counts, which the lab does not run.
-    let status = json!({ "hard": quota["spec"]["hard"], "used": { COUNT: used.to_string() } });
-    hub.set_status(RESOURCE_QUOTA, here, NAME, &status).await?;
-    eventually("the quota is in force", SOON, async || {
-        hub.expect(RESOURCE_QUOTA, here, NAME).await
+    eventually("the hub counts the copies", SOON, async || {
+        let found = hub.expect(RESOURCE_QUOTA, here, NAME).await?;
+        let counted = &found.data["status"]["used"][COUNT];
+        ensure!(*counted == json!(used.to_string()), "{counted} of {used}");
+        Ok(())
     })
     .await?;
     thief

@@ -11,7 +11,7 @@ pub fn asked(query: Option<&str>) -> Option<Duration> {
         .and_then(timeout_parameter)
         .and_then(parse_duration)
         .filter(|asked| !asked.is_zero())
-        .map(|asked| asked / 10 * 9)
+        .map(|asked| asked.saturating_sub(asked / 10))
 }
 
 fn timeout_parameter(query: &str) -> Option<&str> {
@@ -42,9 +42,12 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Some(total)
 }
 
+/// Digits after the point that count; what follows is less than a nanosecond in any unit.
+const FRACTION: usize = 20;
+
 /// One number with its unit, exact to the nanosecond.
 fn term(value: &str, unit: &str) -> Option<Duration> {
-    let nanos: u64 = match unit {
+    let nanos: u128 = match unit {
         "h" => 3_600_000_000_000,
         "m" => 60_000_000_000,
         "s" => 1_000_000_000,
@@ -57,14 +60,21 @@ fn term(value: &str, unit: &str) -> Option<Duration> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let mut part = 0;
-    let mut scale = nanos;
-    for digit in fraction.chars() {
-        scale /= 10;
-        part += u64::from(digit.to_digit(10)?) * scale;
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
     }
-    Some(Duration::from_nanos(whole.checked_mul(nanos)?.checked_add(part)?))
+    let number = |digits: &str| {
+        if digits.is_empty() {
+            Some(0)
+        } else {
+            digits.parse::<u128>().ok()
+        }
+    };
+    let fraction = fraction.get(..FRACTION).unwrap_or(fraction);
+    let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let part = number(fraction)?.checked_mul(nanos)? / parts;
+    let all = number(whole)?.checked_mul(nanos)?.checked_add(part)?;
+    Some(Duration::from_nanos(u64::try_from(all).ok()?))
 }
 
 #[cfg(test)]
@@ -84,6 +94,7 @@ mod tests {
             ("0s", Some(ms(0))),
             ("0", Some(ms(0))),
             ("1\u{b5}s", Some(Duration::from_micros(1))),
+            ("0.000000000009h", Some(Duration::from_nanos(32))),
             ("", None),
             ("3", None),
             ("s", None),
@@ -105,6 +116,11 @@ mod tests {
     fn c08_a_tenth_is_left_and_zero_is_no_wish() {
         let seconds = |query| asked(query).map(|asked| asked.as_secs_f64());
         assert_eq!(seconds(Some("a=b&timeout=10s")), Some(9.0));
+        assert_eq!(
+            asked(Some("timeout=1ns")),
+            Some(Duration::from_nanos(1)),
+            "who waits is answered in time"
+        );
         for query in [
             None,
             Some(""),

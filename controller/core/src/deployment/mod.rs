@@ -12,7 +12,7 @@ mod template;
 mod tests;
 
 use jiff::Timestamp;
-use popcell_api::conditions::{self as types, reasons};
+use popcell_api::conditions::{self as types, messages, reasons};
 use popcell_api::{annotations, finalizers, gates, kind};
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ use crate::conditions::Condition;
 use crate::edit::{self, Edit};
 use crate::names;
 use crate::object::{Excess, Fields, Object};
+use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
@@ -40,10 +41,14 @@ pub struct Observation<'a> {
     pub deployment: &'a Object,
     /// Instances of its namespace: at least all that say they are its own, and those at the names of its slots.
     pub instances: &'a [&'a Object],
+    /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster nobody looked before.
+    pub served: Observed<bool>,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
     /// What the cell's server refused of the last pass.
     pub rejected: &'a [Rejection],
+    /// What a server refuses of its Instances elsewhere: of their gates, their copies on the hub, their claims.
+    pub elsewhere: Option<&'a Rejection>,
     /// The time of the pass.
     pub now: Timestamp,
 }
@@ -100,6 +105,16 @@ impl<'a> Pass<'a> {
         let is_new = !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) && self.ours.is_empty();
         if is_new && let Some((reason, message)) = refusal(deployment) {
             return self.refuse(reason, message);
+        }
+        match self.seen.served {
+            Observed::Known(false) if is_new => {
+                return self.refuse(reasons::NO_MATCHING_LOCATION, unserved(deployment));
+            }
+            Observed::Unknown if is_new => {
+                self.plan.notes.push(Note::Unknown(Plane::Cell));
+                return self.plan;
+            }
+            _ => {}
         }
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
@@ -265,7 +280,13 @@ impl<'a> Pass<'a> {
         template: &Template<'_>,
         networks: Option<&networks::State>,
     ) -> Option<Target> {
-        match rollout::step(sorted, slots::desired(self.deployment)) {
+        let desired = slots::desired(self.deployment);
+        let step = rollout::step(sorted, desired);
+        let step = match self.seen.served {
+            Observed::Known(true) => step,
+            _ => rollout::without_growth(step, sorted, desired),
+        };
+        match step {
             Step::Settled | Step::Wait => {}
             Step::Delete(instance) => {
                 let delete = Action::delete(&Plane::Cell, kind::INSTANCE, instance, Vec::new(), Brake::Exempt);
@@ -292,10 +313,11 @@ impl<'a> Pass<'a> {
         networks: Option<&networks::State>,
         held: Option<&Target>,
     ) -> Plan {
-        let rejection = self.rejection().map(Rejection::message);
+        let rejection = self.rejection().or(self.seen.elsewhere).map(Rejection::message);
         let hindrance = Hindrance {
             held,
             rejected: rejection.as_deref(),
+            unserved: self.seen.served == Observed::Known(false),
         };
         let status: Value = status::render(
             self.deployment,
@@ -305,7 +327,12 @@ impl<'a> Pass<'a> {
             hindrance,
             self.seen.now,
         );
-        let event = transitions::rejected(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
+        let told = if hindrance.unserved {
+            transitions::blocked
+        } else {
+            transitions::rejected
+        };
+        let event = told(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
         self.plan.events.extend(event);
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
         if let Some(delay) = status::next_look(&self.ours, self.seen.now) {
@@ -324,6 +351,10 @@ fn refusal(deployment: &Object) -> Option<(&'static str, String)> {
     }
     let named = names::check_deployment(deployment.name());
     named.err().map(|error| (names::INVALID_NAME, error.to_string()))
+}
+
+fn unserved(deployment: &Object) -> String {
+    messages::no_matching_location(deployment.text("/spec/cityCode").unwrap_or_default())
 }
 
 /// Why an object that is not ours keeps its name.

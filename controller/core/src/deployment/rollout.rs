@@ -70,6 +70,21 @@ pub(super) enum Step<'a> {
     Settled,
 }
 
+/// What may be done of a step while nothing may be carried: what is not asked for goes, and what is lost is made again if
+/// it is as it was.
+pub(super) fn without_growth<'a>(step: Step<'a>, instances: &Instances<'a>, desired: i64) -> Step<'a> {
+    let mut wanted = instances.slots.range(..desired).map(|(_, slot)| slot);
+    let may = match step {
+        Step::Create(ordinal) => {
+            let was_there = instances.slots.range(ordinal..).next().is_some();
+            was_there && wanted.all(|slot| slot.likeness != Likeness::Drifted)
+        }
+        Step::Delete(instance) => wanted.all(|slot| slot.instance.name() != instance.name()),
+        Step::Wait | Step::Settled => true,
+    };
+    if may { step } else { Step::Wait }
+}
+
 /// Decides on one action for `desired` slots.
 pub(super) fn step<'a>(instances: &Instances<'a>, desired: i64) -> Step<'a> {
     let stays = |instance: &&'a Object| !instance.deleting();

@@ -36,6 +36,8 @@ pub(super) struct Hindrance<'a> {
     pub(super) held: Option<&'a Target>,
     /// What the server refuses, in its words.
     pub(super) rejected: Option<&'a str>,
+    /// Its city may not be used.
+    pub(super) unserved: bool,
 }
 
 impl Hindrance<'_> {
@@ -135,7 +137,7 @@ fn replicas_ready(
 ) -> Condition {
     let told = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
     let available = messages::replicas_available(counts.ready, counts.desired);
-    if counts.blocked > 0 {
+    if counts.blocked > 0 && hindrance.rejected.is_none() {
         let message = messages::replicas_pending_quota(counts.blocked, counts.desired);
         return told(false, reasons::QUOTA_EXCEEDED, message);
     }
@@ -182,17 +184,15 @@ fn available(
     hindrance: Hindrance<'_>,
 ) -> Option<Condition> {
     let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
+    if hindrance.unserved {
+        return told(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
+    }
     if counts.ready > 0 {
         let message = messages::instances_ready(counts.ready, counts.replicas);
         return told(true, reasons::STABLE_INSTANCE_FOUND, message);
     }
     if networks.is_some_and(|networks| networks.nowhere) {
-        let city = deployment.text("/spec/cityCode").unwrap_or_default();
-        return told(
-            false,
-            reasons::NO_MATCHING_LOCATION,
-            messages::no_matching_location(city),
-        );
+        return told(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
     }
     if let Some(worst) = worst.filter(|worst| hindrance.is_outweighed_by(worst)) {
         return told(false, worst.reason, worst.message.to_owned());

@@ -204,9 +204,10 @@ impl<'a> Template<'a> {
     }
 }
 
-/// The part of a spec that template and Instance have in common.
+/// The part of a spec that template and Instance have in common, without keys that only we and Karmada set.
 fn shared(spec: Option<&Value>) -> Value {
     let mut spec = spec.cloned().unwrap_or_default();
+    reserved::strip_disks(&mut spec);
     if let Some(fields) = spec.as_object_mut() {
         fields.retain(|field, _| !OWN_FIELDS.contains(&field.as_str()));
     }

@@ -62,6 +62,8 @@ pub struct Observation<'a> {
     pub ledger: &'a Ledger,
     /// What it, or the project's, refused of the last pass.
     pub rejected: &'a [Rejection],
+    /// What a server refuses elsewhere: of the policy of its city, or of what shows its Instances in the project.
+    pub elsewhere: Option<&'a Rejection>,
     /// The time of the pass.
     pub now: Timestamp,
 }
@@ -218,8 +220,8 @@ impl<'a> Pass<'a> {
 
     /// With this status, and in it what a server refuses of the plan.
     fn told_of_rejection(self, status: Option<Value>) -> Plan {
-        let rejection = rejection::of_plan(&self.plan, self.seen.rejected).map(Rejection::message);
-        let status = match rejection {
+        let rejection = rejection::of_plan(&self.plan, self.seen.rejected).or(self.seen.elsewhere);
+        let status = match rejection.map(Rejection::message) {
             Some(message) => {
                 let deployment = self.seen.deployment;
                 Some(mirror::stopped(

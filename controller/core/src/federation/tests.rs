@@ -78,6 +78,7 @@ fn pass_after(world: &World, name: &str, project: Project<'_>, rejected: &[Rejec
         }),
         ledger: &Ledger::default(),
         rejected,
+        elsewhere: None,
         now: testing::now(),
     })
 }
@@ -240,6 +241,7 @@ fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
             hub: Observed::Unknown,
             ledger: &Ledger::default(),
             rejected: &[],
+            elsewhere: None,
             now: testing::now(),
         })
     };
@@ -331,6 +333,7 @@ fn a_server_that_prunes_is_written_to_once() {
         }),
         ledger: &ledger,
         rejected: &[],
+        elsewhere: None,
         now: testing::now(),
     });
     assert!(plan.is_quiet(), "{plan:?}");

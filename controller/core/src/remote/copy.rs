@@ -23,6 +23,7 @@ use crate::names::LABEL_LENGTH;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Note, Plan, Plane, Proof, Target};
+use crate::reserved;
 use crate::sources::Source;
 
 #[cfg(test)]
@@ -180,7 +181,7 @@ fn create(seen: &Observation<'_>, instance: &Object) -> Plan {
     }
     let mut object = Object::new(seen.name, &kind::INSTANCE.resource())
         .within(seen.namespace)
-        .data(json!({ "spec": instance.at("/spec").cloned().unwrap_or_else(|| json!({})) }));
+        .data(json!({ "spec": spec(instance).unwrap_or_else(|| json!({})) }));
     object.metadata.labels = Some(wanted_labels(seen, instance));
     object.metadata.annotations = Some([(annotations::SOURCE_UID.to_owned(), seen.source.id.to_owned())].into());
     object.metadata.owner_references = owner(seen).map(|owner| vec![owner]);
@@ -199,11 +200,11 @@ fn update(seen: &Observation<'_>, instance: &Object, copy: &Object) -> Plan {
     if let Some(owner) = owner(seen) {
         edit = edit.owner(&owner);
     }
-    if let Some(spec) = instance.at("/spec") {
-        if seen.ledger.explains(&target(copy), spec, copy.at("/spec")) {
+    if let Some(spec) = spec(instance) {
+        if seen.ledger.explains(&target(copy), &spec, copy.at("/spec")) {
             plan.notes.push(Note::Skew(target(copy)));
         } else {
-            edit = edit.spec(spec);
+            edit = edit.spec(&spec);
         }
     }
     if let Some(action) = edit.action() {
@@ -214,6 +215,13 @@ fn update(seen: &Observation<'_>, instance: &Object, copy: &Object) -> Plan {
     plan.status =
         conditions::carried(instance, copy).and_then(|status| Edit::status(&Plane::Hub, kind::INSTANCE, copy, status));
     plan
+}
+
+/// The spec as it leaves the cell.
+fn spec(instance: &Object) -> Option<Value> {
+    let mut spec = instance.at("/spec").cloned()?;
+    reserved::strip_disks(&mut spec);
+    Some(spec)
 }
 
 /// The slot has no Instance now: what is there stays, and is not ready.

@@ -1,6 +1,7 @@
 //! What a server answers instead of doing what was asked, and what that means for the pass.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
 use popcell_core::plan::{NAMESPACE, Plane, Target};
@@ -176,6 +177,33 @@ pub struct Failed {
     pub refusal: Refusal,
 }
 
+impl Failed {
+    /// Tells refusals apart by what was said: the name of the object and numbers count for nothing.
+    pub fn cause(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for part in self.refusal.words().split(&format!("\"{}\"", self.target.name)) {
+            let letters = part.bytes().filter(|byte| !byte.is_ascii_digit());
+            letters.for_each(|byte| hasher.write_u8(byte));
+        }
+        hasher.finish()
+    }
+
+    /// Whether it was refused for a reason that others may share, and that ends without an event.
+    pub(super) fn waits_with_others(&self) -> bool {
+        match &self.refusal {
+            // An object that is too large is larger than it was, or not.
+            Refusal::Refused { code, .. } => !matches!(code, 413 | 500),
+            Refusal::Admission { .. } => true,
+            Refusal::NotFound { .. } => self.verb == "create",
+            _ => false,
+        }
+    }
+
+    fn reads(&self) -> bool {
+        !matches!(self.verb, "create" | "patch" | "delete")
+    }
+}
+
 /// Why a plan was not carried out to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApplyError {
@@ -293,7 +321,7 @@ impl ApplyError {
             Self::Failed(failed) if failed.refusal.may_be_the_server() || self.stale().is_some() => {
                 Verdict::Failed(Backoff::TRANSIENT)
             }
-            Self::Failed(failed) if matches!(failed.refusal, Refusal::Admission { .. }) => {
+            Self::Failed(failed) if !failed.reads() && failed.waits_with_others() => {
                 Verdict::Failed(Backoff::ADMISSION)
             }
             // 500 is a refusal only where etcd finds the object too large; 413 is what the server itself takes.

@@ -5,7 +5,8 @@ use popcell_core::rejection::Rejection;
 
 use super::error::{ApplyError, Failed};
 
-/// Writes of one kind of object in one namespace: what a policy, a webhook or a right is about.
+/// Writes of one kind of object in one namespace: what a policy, a webhook or a right is about. For those that were refused,
+/// with what was said: only those that were refused alike are accepted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spot {
     /// The server.
@@ -13,12 +14,16 @@ pub struct Spot {
     kind: &'static str,
     namespace: Option<String>,
     verb: &'static str,
+    cause: Option<u64>,
 }
 
 impl Spot {
     /// Where something was refused.
     pub fn of(failed: &Failed) -> Self {
-        Self::at(&failed.target, failed.verb)
+        Self {
+            cause: Some(failed.cause()),
+            ..Self::at(&failed.target, failed.verb)
+        }
     }
 
     /// Where an object is written.
@@ -28,7 +33,14 @@ impl Spot {
             kind: target.kind.kind,
             namespace: target.namespace.clone(),
             verb,
+            cause: None,
         }
+    }
+
+    /// Whether these are the same writes, whatever was said of them.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        let cause = self.cause;
+        *self == Self { cause, ..other.clone() }
     }
 }
 
@@ -48,14 +60,27 @@ impl Heard {
         &self.accepted
     }
 
+    /// A pass ended before its plan was carried out, since a write like its own was refused.
+    pub(crate) fn note_error(&mut self, error: &ApplyError) {
+        if let ApplyError::Shut(failed, _) = error
+            && error.rejected().is_some()
+        {
+            let words = failed.refusal.words();
+            self.rejections
+                .push(Rejection::new(&failed.target, failed.verb, &words));
+        }
+    }
+
     pub(super) fn note(&mut self, action: &Action, written: &Result<(), ApplyError>) {
         match written {
             // That a status is accepted says nothing of the object itself.
             Ok(()) if matches!(action, Action::Patch(patch) if patch.status) => {}
             Ok(()) => self.accepted.push(Spot::at(action.target(), action.verb())),
-            // What was not tried is rejected in the words that another one heard.
+            // What was not tried is rejected in the words that another one heard, but for its name.
             Err(error) => self.rejections.extend(error.rejected().map(|failed| {
+                let quoted = |target: &Target| format!("\"{}\"", target.name);
                 let words = failed.refusal.words();
+                let words = words.replace(&quoted(&failed.target), &quoted(action.target()));
                 Rejection::new(action.target(), action.verb(), &words)
             })),
         }

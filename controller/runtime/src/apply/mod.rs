@@ -34,7 +34,7 @@ use tracing::{debug, warn};
 
 pub use absence::absent;
 use answer::Text;
-use doors::{Doors, Place, Write};
+use doors::{Attempt, Doors, Place, Write};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
@@ -192,14 +192,16 @@ impl Applier {
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let request = request::create(target, object);
-        let answer = self.attempt(target, Write::Create, request).await?;
+        let sent = request::content(&request);
+        let answer = self.attempt(target, Write::Create, sent, request).await?;
         self.record(target, object.data.get("spec"), &answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
         let write = if patch.status { Write::Status } else { Write::Patch };
-        let answer = self.attempt(&patch.target, write, request::patch(patch)).await?;
+        let (request, sent) = (request::patch(patch), request::changes(patch));
+        let answer = self.attempt(&patch.target, write, sent, request).await?;
         self.record(&patch.target, request::spec_of(patch), &answer);
         Ok(())
     }
@@ -207,7 +209,7 @@ impl Applier {
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let uid = &delete.on.uid;
         let answer = match self
-            .attempt(&delete.target, Write::Delete, request::delete(delete))
+            .attempt(&delete.target, Write::Delete, 0, request::delete(delete))
             .await
         {
             // Somebody else was faster (domain.md G37).
@@ -267,19 +269,25 @@ impl Applier {
         }
     }
 
-    /// One write of an object, unless it or its place is not to be tried yet.
+    /// One write of an object, unless it or its place is not to be tried yet. `sent` tells contents apart.
     async fn attempt(
         &self,
         target: &Target,
         write: Write,
+        sent: u64,
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
-        let place = Place::of(target, write);
-        if let Some((like, delay)) = lock(&self.doors).ask(&place, &target.name, Instant::now()) {
+        let (place, name) = (Place::of(target, write), target.name.as_str());
+        let attempt = Attempt {
+            place: &place,
+            name,
+            sent: Some(sent),
+        };
+        if let Some((like, delay)) = lock(&self.doors).ask(attempt, Instant::now()) {
             return Err(ApplyError::Shut(Box::new(like), delay));
         }
         let answer = self.send(target, write.verb(), request).await;
-        lock(&self.doors).answered(&place, &answer, Instant::now());
+        lock(&self.doors).answered(attempt, &answer, Instant::now());
         answer
     }
 

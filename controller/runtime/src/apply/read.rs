@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::doors::{Place, Write};
+use super::doors::{Attempt, Place, Write};
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
 use super::request::{LIST, OBJECT};
@@ -37,7 +37,12 @@ impl Applier {
         if let Some(delay) = lock(&self.breaker).wait(&server, now) {
             return Err(ApplyError::Away(server, delay));
         }
-        match lock(&self.doors).wait(&Place::of(target, Write::Create), &target.name, now) {
+        let attempt = Attempt {
+            place: &Place::of(target, Write::Create),
+            name: &target.name,
+            sent: None,
+        };
+        match lock(&self.doors).wait(attempt, now) {
             Some((like, delay)) => Err(ApplyError::Shut(Box::new(like), delay)),
             None => Ok(()),
         }

@@ -2,8 +2,11 @@
 //!
 //! Bodies are JSON values, not kube's types: what a server answers is compared with what was sent, whole.
 
+use std::hash::{DefaultHasher, Hasher};
+
 use http::Request;
 use http_body_util::BodyExt as _;
+use json_patch::PatchOperation;
 use kube::api::{DeleteParams, ListParams, Patch as Patching, PatchParams, PostParams, Preconditions, Request as Url};
 use kube::client::Body;
 use kube::core::DynamicObject;
@@ -96,9 +99,27 @@ pub(super) fn delete(delete: &Delete) -> Result<Request<Vec<u8>>, Refusal> {
     made(url(&delete.target).delete(&delete.target.name, &params))
 }
 
+/// Tells the contents of creations apart.
+pub(super) fn content(request: &Result<Request<Vec<u8>>, Refusal>) -> u64 {
+    request.as_ref().map_or(0, |request| hash(request.body()))
+}
+
+/// Tells patches apart by what they change, whatever version they are made for.
+pub(super) fn changes(patch: &Patch) -> u64 {
+    let changes = patch.patch.iter();
+    let changes: Vec<_> = changes.filter(|one| !matches!(one, PatchOperation::Test(_))).collect();
+    serde_json::to_vec(&changes).map_or(0, |text| hash(&text))
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(text);
+    hasher.finish()
+}
+
 /// The spec that a patch puts in place.
 pub(super) fn spec_of(patch: &Patch) -> Option<&Value> {
-    use json_patch::PatchOperation::{Add, Replace};
+    use PatchOperation::{Add, Replace};
     patch.patch.iter().find_map(|operation| match operation {
         Add(add) if add.path.as_str() == "/spec" => Some(&add.value),
         Replace(replace) if replace.path.as_str() == "/spec" => Some(&replace.value),

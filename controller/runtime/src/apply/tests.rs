@@ -221,7 +221,7 @@ async fn the_first_write_that_fails_ends_the_pass() {
 async fn c36_each_answer_leads_to_its_verdict() {
     let failed = |code| status(code, "the server rejected our request due to an error in our request");
     let transient = Verdict::Failed(crate::queue::Backoff::TRANSIENT);
-    let refused = Verdict::Failed(crate::queue::Backoff::REFUSED);
+    let refused = Verdict::Failed(crate::queue::Backoff::ADMISSION);
     for (answer, verdict, stale) in [
         (status(409, "changed"), transient, true),
         (failed(422), transient, true),

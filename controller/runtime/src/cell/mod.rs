@@ -44,6 +44,7 @@ pub type Refusal = (&'static str, String);
 pub type Asked = Result<Answer, Duration>;
 
 /// The cell that this process runs.
+#[allow(clippy::struct_excessive_bools, reason = "each is a setting")]
 #[derive(Debug, Default)]
 pub struct Cell {
     /// Name of its Karmada Cluster.
@@ -54,6 +55,8 @@ pub struct Cell {
     pub quota: bool,
     /// The one project, in single-cluster mode.
     pub single: Option<String>,
+    /// Single-cluster mode: the management controllers run in this process too, and the cell is their project.
+    pub is_project: bool,
     /// Whether Instances wait for networks.
     pub networking: bool,
     /// The program's namespace.
@@ -83,6 +86,7 @@ impl Cell {
             hub: settings.hub.is_some(),
             quota: settings.quota.is_some(),
             single: settings.quota.as_ref().and_then(|quota| quota.project.clone()),
+            is_project: settings.is_single_cluster(),
             networking: settings.networking,
             namespace: settings.namespace.clone(),
             no_budget_grace: NO_BUDGET_GRACE,

@@ -270,6 +270,12 @@ impl Settings {
         self.controllers.cell && self.quota.is_none()
     }
 
+    /// Whether project and cell are one server, and nothing is carried between.
+    pub fn is_single_cluster(&self) -> bool {
+        let both = self.controllers.management && self.controllers.cell;
+        both && self.discovery == Discovery::Single && self.hub.is_none()
+    }
+
     /// Tells the log what holds and what is odd.
     pub fn tell(&self) {
         tracing::info!(

@@ -74,6 +74,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// A plan was not carried out to its end.
     fn failed(&self, _world: &World, _key: &Key, _error: &ApplyError) {}
 
+    /// Keys of other reconcilers that show what is rejected of a key of this one, beside itself.
+    fn shown_by(&self, _world: &World, _key: &Key) -> Vec<(&'static str, Key)> {
+        Vec::new()
+    }
+
     /// Takes in an event: on every replica, also on those that do not lead, and before it wakes anybody.
     fn note(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
 
@@ -145,11 +150,17 @@ impl Runner {
             let last = retry == IMMEDIATE_RETRIES;
             let mut heard = Heard::default();
             let ended = self.once(key, live, last, &mut heard).await;
-            self.world.waiting.accepted(heard.accepted());
+            self.world
+                .waiting
+                .accepted(self.reconciler.name(), key, heard.accepted());
             let error = match ended {
                 Ok(ended) => return self.went(key, ended),
                 Err(error) => error,
             };
+            if heard.rejections.is_empty() && self.world.rejections.of(self.reconciler.name(), key).is_empty() {
+                // It was not even decided, because of what another one heard.
+                heard.note_error(&error);
+            }
             if !heard.rejections.is_empty() {
                 self.show(key, live, &heard).await;
             }
@@ -172,11 +183,21 @@ impl Runner {
     fn went(&self, key: &Key, (outcome, verdict): (Outcome, Verdict)) -> (Outcome, Verdict) {
         let name = self.reconciler.name();
         self.world.waiting.left(name, key);
-        if self.world.rejections.clear(name, key) && outcome != Outcome::Dropped {
-            // What the status says of it is taken back by the next pass.
-            return (outcome, Verdict::After(Duration::ZERO));
+        if self.world.rejections.clear(name, key) {
+            self.tell_others(key);
+            if outcome != Outcome::Dropped {
+                // What the status says of it is taken back by the next pass.
+                return (outcome, Verdict::After(Duration::ZERO));
+            }
         }
         (outcome, verdict)
+    }
+
+    /// What is rejected of a key has changed.
+    fn tell_others(&self, key: &Key) {
+        for (reconciler, key) in self.reconciler.shown_by(&self.world, key) {
+            self.world.waiting.wake(reconciler, key);
+        }
     }
 
     fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
@@ -187,7 +208,10 @@ impl Runner {
             ApplyError::Shut(failed, delay) => {
                 Verdict::Postponed(self.world.waiting.shut(name, key, &Spot::of(failed), *delay))
             }
-            ApplyError::Failed(_) if error.rejected().is_some() => verdict,
+            ApplyError::Failed(failed) if error.rejected().is_some() => {
+                let waits = self.world.waiting.refused(name, key, &Spot::of(failed));
+                waits.map_or(verdict, Verdict::Postponed)
+            }
             _ => {
                 self.world.waiting.left(name, key);
                 verdict
@@ -200,6 +224,9 @@ impl Runner {
     async fn show(&self, key: &Key, live: &Live, heard: &Heard) {
         let name = self.reconciler.name();
         let is_new = self.world.rejections.put(name, key, &heard.rejections);
+        if is_new {
+            self.tell_others(key);
+        }
         if !is_new && (heard.shown || self.world.rejections.is_unshown(name, key)) {
             return;
         }

@@ -1,10 +1,10 @@
 //! Keys whose writes are held up because those of others were refused in the same place.
 //!
-//! Invariants: of those that wait in one place one looks whether writes are accepted again, as soon as that may be tried,
-//! and the others cost nothing meanwhile; the first write that is accepted wakes all of them; the one that looks has a
-//! successor when it ends.
+//! Invariants: of those that wait in one place for one reason one looks whether writes are accepted again, as soon as that
+//! may be tried, and the others cost nothing meanwhile; the first of them whose write is accepted wakes all; the one that
+//! looks has a successor when it ends, and when it was refused again, since that may be its own fault.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,14 +22,15 @@ type Who = (&'static str, Key);
 #[derive(Debug, Default)]
 struct Lines {
     places: HashMap<Spot, Line>,
-    /// In which line each one is.
-    within: HashMap<Who, Spot>,
+    /// In which line each one is, and at which place in it.
+    within: HashMap<Who, (Spot, u64)>,
+    last: u64,
 }
 
 #[derive(Debug)]
 struct Line {
     looks: Who,
-    rest: HashSet<Who>,
+    rest: BTreeMap<u64, Who>,
 }
 
 /// Who waits where.
@@ -49,22 +50,45 @@ impl Waiting {
     /// A write of a key was not tried, and may be after `delay`: how long the key waits.
     pub(super) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
         let who = (reconciler, key.clone());
-        if self.lines().within.get(&who).is_some_and(|before| before != spot) {
+        if self.lines().within.get(&who).is_some_and(|(before, _)| before != spot) {
             // It waits somewhere else now.
             self.left(reconciler, key);
         }
-        let mut lines = self.lines();
-        lines.within.insert(who.clone(), spot.clone());
+        let lines = &mut *self.lines();
         let line = lines.places.entry(spot.clone()).or_insert_with(|| Line {
             looks: who.clone(),
-            rest: HashSet::new(),
+            rest: BTreeMap::new(),
         });
         if line.looks == who {
+            lines.within.entry(who).or_insert((spot.clone(), 0));
             return delay;
         }
-        let waits = BY_ITSELF + spread::part(BY_ITSELF, &who);
-        line.rest.insert(who);
+        let waits = by_itself(&who);
+        if !lines.within.contains_key(&who) {
+            lines.last += 1;
+            line.rest.insert(lines.last, who.clone());
+            lines.within.insert(who, (spot.clone(), lines.last));
+        }
         waits.max(delay)
+    }
+
+    /// A write of a key was refused again: another one looks, and how long this one waits; `None` where nobody waits with it.
+    pub(super) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
+        let who = (reconciler, key.clone());
+        let mut guard = self.lines();
+        let lines = &mut *guard;
+        let (spot, _) = lines.within.get(&who).filter(|(spot, _)| spot.is_beside(at))?;
+        let line = lines.places.get_mut(spot).filter(|line| line.looks == who)?;
+        let (_, next) = line.rest.pop_first()?;
+        let waits = by_itself(&who);
+        lines.last += 1;
+        line.rest.insert(lines.last, who.clone());
+        line.looks = next.clone();
+        let spot = spot.clone();
+        lines.within.insert(who, (spot, lines.last));
+        drop(guard);
+        self.wake(next.0, next.1);
+        Some(waits)
     }
 
     /// A key does not wait any more.
@@ -74,17 +98,18 @@ impl Waiting {
             return;
         }
         let who = (reconciler, key.clone());
-        let Some(spot) = lines.within.remove(&who) else { return };
+        let Some((spot, place)) = lines.within.remove(&who) else {
+            return;
+        };
         let Some(line) = lines.places.get_mut(&spot) else {
             return;
         };
         if line.looks != who {
-            line.rest.remove(&who);
+            line.rest.remove(&place);
             return;
         }
-        match line.rest.iter().next().cloned() {
-            Some(next) => {
-                line.rest.remove(&next);
+        match line.rest.pop_first() {
+            Some((_, next)) => {
                 line.looks = next.clone();
                 drop(lines);
                 self.wake(next.0, next.1);
@@ -95,21 +120,27 @@ impl Waiting {
         }
     }
 
-    /// Writes were accepted in these places.
-    pub(super) fn accepted(&self, spots: &[Spot]) {
-        for spot in spots {
-            let mut lines = self.lines();
-            let Some(line) = lines.places.remove(spot) else {
-                continue;
-            };
-            let all: Vec<Who> = line.rest.into_iter().chain([line.looks]).collect();
-            for who in &all {
-                lines.within.remove(who);
-            }
-            drop(lines);
-            for (reconciler, key) in all {
-                self.wake(reconciler, key);
-            }
+    /// Writes of a key were accepted in these places.
+    pub(super) fn accepted(&self, reconciler: &'static str, key: &Key, spots: &[Spot]) {
+        let mut lines = self.lines();
+        if spots.is_empty() || lines.within.is_empty() {
+            return;
+        }
+        let within = lines.within.get(&(reconciler, key.clone()));
+        let Some((spot, _)) = within.filter(|(spot, _)| spots.iter().any(|one| one.is_beside(spot))) else {
+            return;
+        };
+        let spot = spot.clone();
+        let Some(line) = lines.places.remove(&spot) else {
+            return;
+        };
+        let all: Vec<Who> = line.rest.into_values().chain([line.looks]).collect();
+        for who in &all {
+            lines.within.remove(who);
+        }
+        drop(lines);
+        for (reconciler, key) in all {
+            self.wake(reconciler, key);
         }
     }
 
@@ -117,7 +148,7 @@ impl Waiting {
     pub fn retire(&self, plane: &Plane) {
         let mut lines = self.lines();
         lines.places.retain(|spot, _| spot.plane != *plane);
-        lines.within.retain(|_, spot| spot.plane != *plane);
+        lines.within.retain(|_, (spot, _)| spot.plane != *plane);
         let gone: Vec<Who> = lines
             .within
             .keys()
@@ -141,6 +172,11 @@ impl Waiting {
     fn lines(&self) -> MutexGuard<'_, Lines> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// When one looks that nobody wakes.
+fn by_itself(who: &Who) -> Duration {
+    BY_ITSELF + spread::part(BY_ITSELF, who)
 }
 
 #[cfg(test)]
@@ -184,10 +220,30 @@ mod tests {
             SOON,
             "it goes on looking"
         );
-        waiting.accepted(&[spot("other")]);
+        waiting.accepted("r", &key("7"), &[spot("other")]);
+        waiting.accepted("r", &key("one that does not wait"), &[spot("n")]);
         assert_eq!(queue.stats().depth, 0);
-        waiting.accepted(&[spot("n")]);
+        waiting.accepted("r", &key("7"), &[spot("n")]);
         assert_eq!(queue.stats().depth, 1000);
+        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+    }
+
+    #[tokio::test]
+    async fn one_that_is_refused_again_goes_to_the_end_of_the_line() {
+        let (waiting, queue) = waiting();
+        assert_eq!(waiting.refused("r", &key("a"), &spot("n")), None);
+        for name in ["a", "b", "c"] {
+            waiting.shut("r", &key(name), &spot("n"), SOON);
+        }
+        assert_eq!(waiting.refused("r", &key("b"), &spot("n")), None, "it did not look");
+        for (name, depth) in [("a", 1), ("b", 2), ("c", 3), ("a", 3)] {
+            assert_eq!(waiting.shut("r", &key(name), &spot("n"), SOON), SOON, "{name} looks");
+            assert!(waiting.refused("r", &key(name), &spot("n")) >= Some(BY_ITSELF));
+            assert_eq!(queue.stats().depth, depth, "{name}");
+        }
+        for name in ["a", "b", "c"] {
+            waiting.left("r", &key(name));
+        }
         assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
     }
 

@@ -16,16 +16,24 @@ use popcell_core::slots;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{events, owner};
+use super::instance::INSTANCE_RECONCILER;
+use super::remote::REMOTE_RECONCILER;
+use super::{events, federation, owner};
 use crate::pass::{Reconciler, Sight, refs};
-use crate::planes::Change;
+use crate::planes::{Change, SINGLE};
 use crate::queue::{Key, Pace};
 use crate::world::World;
+
+/// Name of the reconciler.
+const DEPLOYMENT_RECONCILER: &str = "deployment";
 
 /// Key: a WorkloadDeployment in the cell.
 #[derive(Debug)]
 pub struct Deployment {
+    /// Whether Instances wait for networks.
     networking: bool,
+    /// Single-cluster mode: the cell is the project, and nobody has looked at the cities before.
+    single: bool,
     /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
     ahead: Mutex<Ahead>,
 }
@@ -33,10 +41,12 @@ pub struct Deployment {
 type Ahead = BTreeMap<(String, String), (Arc<Object>, Instant)>;
 
 impl Deployment {
-    /// `networking`: whether Instances wait for networks.
-    pub fn new(networking: bool) -> Self {
+    /// `networking`: whether Instances wait for networks. `single`: whether the cell is the project, so that nobody has
+    /// looked at the cities before.
+    pub fn new(networking: bool, single: bool) -> Self {
         Self {
             networking,
+            single,
             ahead: Mutex::default(),
         }
     }
@@ -65,7 +75,7 @@ impl Deployment {
 
 impl Reconciler for Deployment {
     fn name(&self) -> &'static str {
-        "deployment"
+        DEPLOYMENT_RECONCILER
     }
 
     /// Every write on one of its Instances may wake it, and other writers of its status do.
@@ -84,9 +94,15 @@ impl Reconciler for Deployment {
             Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
         };
+        let rejections = &sight.world.rejections;
+        let prefix = slots::prefix(&key.name);
+        let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
+        let mut elsewhere = [INSTANCE_RECONCILER, REMOTE_RECONCILER].into_iter();
+        let elsewhere = elsewhere.find_map(|one| rejections.first_of(one, &key.namespace, &prefix, of_it));
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
+            served: self.served(sight, &deployment),
             networks: networks.as_ref().map(|_| Networks {
                 locations: locations.as_ref().map(Vec::as_slice),
                 bindings: bindings.as_ref().map(Vec::as_slice),
@@ -94,7 +110,8 @@ impl Reconciler for Deployment {
                 claims: claims.as_ref().map(Vec::as_slice),
                 subnets: subnets.as_ref().map(Vec::as_slice),
             }),
-            rejected: &sight.world.rejections.of(self.name(), key),
+            rejected: &rejections.of(self.name(), key),
+            elsewhere: elsewhere.as_ref(),
             now,
         });
         Some(if deployment.deleting() {
@@ -142,7 +159,7 @@ impl Reconciler for Deployment {
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         if *plane != Plane::Cell {
-            return Vec::new();
+            return self.in_project(world, plane, kind, change);
         }
         match kind {
             // A kind that comes back with nothing in it tells of no object.
@@ -170,6 +187,47 @@ impl Reconciler for Deployment {
             _ => Vec::new(),
         }
     }
+}
+
+impl Deployment {
+    /// Whether its city may be used.
+    fn served(&self, sight: &Sight<'_>, deployment: &Object) -> Observed<bool> {
+        if !self.single {
+            return Observed::Known(true);
+        }
+        let project = Plane::Project(SINGLE.to_owned());
+        let bindings = sight.all(&project, kind::LOCATION_BINDING);
+        federation::is_served(sight, &project, deployment, &bindings)
+    }
+
+    /// Whom an event of the project concerns that this cell is.
+    fn in_project(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        if !self.single || *plane != Plane::Project(SINGLE.to_owned()) {
+            return Vec::new();
+        }
+        let woken = match kind {
+            kind::LOCATION_BINDING | kind::WORKLOAD if events::is_listed(change) => {
+                return self.keys(world, &Plane::Cell);
+            }
+            kind::LOCATION_BINDING => federation::keys_in_cities(world, plane, change),
+            kind::WORKLOAD if events::comes_or_goes(change) => events::address(change)
+                .map(|(namespace, name)| federation::claiming(world, plane, namespace, name))
+                .unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let in_cell = |key: Key| Key {
+            plane: Plane::Cell,
+            ..key
+        };
+        woken.into_iter().map(in_cell).collect()
+    }
+}
+
+/// Who shows what is rejected of an Instance, its copy or its claim: its WorkloadDeployment.
+pub(super) fn shown_by(namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
+    let deployment = slots::deployment_of(instance);
+    let key = deployment.map(|name| (DEPLOYMENT_RECONCILER, Key::new(&Plane::Cell, namespace, name)));
+    key.into_iter().collect()
 }
 
 /// Instances that say they are of a WorkloadDeployment, and those at the names of its slots.

@@ -11,14 +11,20 @@ use popcell_core::federation::{self, Hub};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
-use popcell_core::{bindings, derived, identity, names};
+use popcell_core::rejection::Rejection;
+use popcell_core::{bindings, derived, identity, names, slots};
 
 use super::events;
+use super::policy::POLICY_RECONCILER;
+use super::projection::PROJECTION_RECONCILER;
 use crate::apply::ApplyError;
 use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
+
+/// Name of the reconciler.
+const FEDERATION_RECONCILER: &str = "federation";
 
 /// Key: a WorkloadDeployment in its project.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +107,7 @@ async fn read_what_is_left(world: &World, live: &mut Live, key: &Key) -> Result<
 
 impl Reconciler for Federation {
     fn name(&self) -> &'static str {
-        "federation"
+        FEDERATION_RECONCILER
     }
 
     fn prepare<'a>(
@@ -146,8 +152,9 @@ impl Reconciler for Federation {
         };
         let others: Vec<Arc<Object>> = siblings.iter().filter(may_hold).cloned().collect();
         let rejected = sight.world.rejections.of(self.name(), key);
+        let current = namespace.as_ref().known().and_then(Option::as_deref);
+        let elsewhere = current.and_then(|one| rejected_elsewhere(sight.world, deployment, one));
         sight.project(plane, |project| {
-            let current = namespace.as_ref().known().and_then(Option::as_deref);
             let holding = if sight.has_missed(&Plane::Hub) {
                 Observed::Unknown
             } else {
@@ -173,6 +180,7 @@ impl Reconciler for Federation {
                 }),
                 ledger: sight.world.applier.ledger(),
                 rejected: &rejected,
+                elsewhere: elsewhere.as_ref(),
                 now,
             })
         })
@@ -187,10 +195,7 @@ impl Reconciler for Federation {
             (Plane::Project(_), kind::LOCATION_BINDING | kind::WORKLOAD) if events::is_listed(change) => {
                 self.keys(world, plane)
             }
-            (Plane::Project(_), kind::LOCATION_BINDING) => in_cities(world, plane, change)
-                .iter()
-                .map(|one| Key::new(plane, one.namespace(), one.name()))
-                .collect(),
+            (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(world, plane, change),
             (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => events::address(change)
                 .map(|(namespace, name)| claiming(world, plane, namespace, name))
                 .unwrap_or_default(),
@@ -238,6 +243,42 @@ impl Reconciler for Federation {
     }
 }
 
+/// What was rejected of the policy of its city, or of what shows its Instances in the project.
+fn rejected_elsewhere(world: &World, deployment: &Object, namespace: &Object) -> Option<Rejection> {
+    let hub_namespace = names::hub_namespace(namespace.uid());
+    let policy = names::city_policy(deployment.text("/spec/cityCode")?);
+    let of_policy = world
+        .rejections
+        .of(POLICY_RECONCILER, &Key::new(&Plane::Hub, &hub_namespace, &policy));
+    of_policy.into_iter().next().or_else(|| {
+        let of_it = |name: &str| slots::deployment_of(name) == Some(deployment.name());
+        let prefix = slots::prefix(deployment.name());
+        world
+            .rejections
+            .first_of(PROJECTION_RECONCILER, &hub_namespace, &prefix, of_it)
+    })
+}
+
+/// Who shows what is rejected of a policy: the WorkloadDeployments whose city has that policy name.
+pub(super) fn users_of_policy(world: &World, hub_namespace: &str, policy: &str) -> Vec<(&'static str, Key)> {
+    let Some((plane, namespace)) = owner(world, hub_namespace) else {
+        return Vec::new();
+    };
+    let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
+    let names_it = |one: &&Arc<Object>| one.text("/spec/cityCode").map(names::city_policy).as_deref() == Some(policy);
+    all.iter()
+        .filter(names_it)
+        .map(|one| (FEDERATION_RECONCILER, Key::new(&plane, &namespace, one.name())))
+        .collect()
+}
+
+/// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.
+pub(super) fn user_of_instance(world: &World, hub_namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
+    let found = slots::deployment_of(instance).map(|name| origin(world, hub_namespace, name));
+    let found = found.into_iter().flatten();
+    found.map(|key| (FEDERATION_RECONCILER, key)).collect()
+}
+
 /// The Workload that a WorkloadDeployment says it is made from.
 fn claimed(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Option<Arc<Object>>> {
     match derived::claimed(deployment) {
@@ -267,8 +308,16 @@ pub(super) fn in_cities(world: &World, plane: &Plane, change: &Change) -> Vec<Ar
     all
 }
 
+/// Their keys.
+pub(super) fn keys_in_cities(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {
+    let all = in_cities(world, plane, change);
+    all.iter()
+        .map(|one| Key::new(plane, one.namespace(), one.name()))
+        .collect()
+}
+
 /// WorkloadDeployments that say they are made from a Workload.
-fn claiming(world: &World, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
+pub(super) fn claiming(world: &World, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
     let all = events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
     all.iter()
         .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))

@@ -16,6 +16,7 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
+use super::deployment::shown_by;
 use super::remote::{Claimed, instances_of};
 use super::{events, owner};
 use crate::apply::ApplyError;
@@ -93,6 +94,10 @@ impl Reconciler for Instance {
             });
             decide(quota)
         }))
+    }
+
+    fn shown_by(&self, _: &World, key: &Key) -> Vec<(&'static str, Key)> {
+        shown_by(&key.namespace, &key.name)
     }
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {

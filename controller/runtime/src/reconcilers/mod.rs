@@ -49,9 +49,9 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
 
 /// Reconcilers of a cell. Without hub and quota it writes to no other plane.
 pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
-    let networking = cell.networking;
+    let (networking, single) = (cell.networking, cell.is_project);
     let mut all: Vec<Arc<dyn Reconciler>> = vec![
-        Arc::new(Deployment::new(networking)),
+        Arc::new(Deployment::new(networking, single)),
         Arc::new(Instance { cell: Arc::clone(cell) }),
     ];
     if cell.is_remote() {

@@ -19,13 +19,16 @@ use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
 
+/// Name of the reconciler.
+pub(super) const POLICY_RECONCILER: &str = "policy";
+
 /// Key: a policy name in a hub namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy;
 
 impl Reconciler for Policy {
     fn name(&self) -> &'static str {
-        "policy"
+        POLICY_RECONCILER
     }
 
     fn prepare<'a>(
@@ -66,6 +69,11 @@ impl Reconciler for Policy {
             hub_deployments: &refs(&deployments),
             project_deployments: in_project.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
         }))
+    }
+
+    /// WorkloadDeployments of the project that name the city.
+    fn shown_by(&self, world: &World, key: &Key) -> Vec<(&'static str, Key)> {
+        federation::users_of_policy(world, &key.namespace, &key.name)
     }
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {

@@ -20,6 +20,9 @@ use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
 
+/// Name of the reconciler.
+pub(super) const PROJECTION_RECONCILER: &str = "projection";
+
 /// Name in the key of the pass that deletes projections without a copy.
 const SWEEP: &str = "";
 
@@ -63,7 +66,7 @@ fn is_there(world: &World, project: &Plane, namespace: &str, name: &str) -> bool
 
 impl Reconciler for Projection {
     fn name(&self) -> &'static str {
-        "projection"
+        PROJECTION_RECONCILER
     }
 
     fn prepare<'a>(
@@ -137,6 +140,10 @@ impl Reconciler for Projection {
             let removed = self.removed().contains(&(key.namespace.clone(), key.name.clone()));
             Some(projection::show(&seen, &copy, shown.as_deref(), removed))
         })?
+    }
+
+    fn shown_by(&self, world: &World, key: &Key) -> Vec<(&'static str, Key)> {
+        federation::user_of_instance(world, &key.namespace, &key.name)
     }
 
     fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {

@@ -21,6 +21,7 @@ use popcell_core::slots;
 
 pub(super) use claimed::{Claimed, instances_of};
 
+use super::deployment::shown_by;
 use super::events;
 use crate::apply::ApplyError;
 use crate::cell::{Cell, MISMATCH_AGAIN};
@@ -28,6 +29,9 @@ use crate::pass::{Live, Reconciler, Sight};
 use crate::planes::{Change, Store};
 use crate::queue::{Key, Pace};
 use crate::world::World;
+
+/// Name of the reconciler.
+pub(super) const REMOTE_RECONCILER: &str = "remote";
 
 /// Key on the hub: the copy of an Instance, by cell namespace and name. In a project: its claim there, by cell namespace
 /// and name of the Instance. In the cell: the record of projects with claims.
@@ -39,7 +43,7 @@ pub struct Remote {
 
 impl Reconciler for Remote {
     fn name(&self) -> &'static str {
-        "remote"
+        REMOTE_RECONCILER
     }
 
     /// Providers write on the Instances, and anybody may on copies and claims.
@@ -93,6 +97,10 @@ impl Reconciler for Remote {
         if let (Plane::Project(_), Some(refusal)) = (&key.plane, claimed::refusal(error)) {
             self.cell.refused(&key.namespace, &key.name, Some(refusal));
         }
+    }
+
+    fn shown_by(&self, _: &World, key: &Key) -> Vec<(&'static str, Key)> {
+        shown_by(&key.namespace, &key.name)
     }
 
     fn note(&self, plane: &Plane, kind: Kind, change: &Change) {

@@ -1,6 +1,7 @@
 //! What servers rejected of the last pass of each key, for its decisions.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +25,15 @@ struct Entry {
     unshown: Option<Instant>,
 }
 
-type Known = HashMap<(&'static str, Key), Entry>;
+/// A reconciler, and namespace, name and plane of its key: those of one WorkloadDeployment follow one another.
+type Who = (&'static str, String, String, Plane);
+
+type Known = BTreeMap<Who, Entry>;
+
+fn who(reconciler: &'static str, key: &Key) -> Who {
+    let Key { plane, namespace, name } = key.clone();
+    (reconciler, namespace, name, plane)
+}
 
 /// Keys with something that was rejected: there are as many as there is trouble.
 #[derive(Debug, Default)]
@@ -37,13 +46,41 @@ impl Rejections {
         if known.is_empty() {
             return Vec::new();
         }
-        let found = known.get(&(reconciler, key.clone()));
+        let found = known.get(&who(reconciler, key));
         found.map(|entry| entry.rejected.clone()).unwrap_or_default()
+    }
+
+    /// The first that was rejected of keys in a namespace, on any plane, whose names begin so and are meant.
+    pub fn first_of(
+        &self,
+        reconciler: &'static str,
+        namespace: &str,
+        prefix: &str,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Option<Rejection> {
+        let known = self.lock();
+        if known.is_empty() {
+            return None;
+        }
+        // Of all planes, this one comes first.
+        let from = (
+            reconciler,
+            namespace.to_owned(),
+            prefix.to_owned(),
+            Plane::Project(String::new()),
+        );
+        let (from, to) = (Bound::Included(from), Bound::<Who>::Unbounded);
+        let all = known.range((from, to));
+        let within = all.take_while(|((of, within, name, _), _)| {
+            *of == reconciler && within == namespace && name.starts_with(prefix)
+        });
+        let mut meant = within.filter(|((_, _, name, _), _)| is_meant(name));
+        meant.find_map(|(_, entry)| entry.rejected.first().cloned())
     }
 
     /// Takes in what a pass met; whether that is something new to show.
     pub fn put(&self, reconciler: &'static str, key: &Key, rejected: &[Rejection]) -> bool {
-        let (who, now) = ((reconciler, key.clone()), Instant::now());
+        let (who, now) = (who(reconciler, key), Instant::now());
         let mut known = self.lock();
         if let Some(Entry {
             rejected: before, at, ..
@@ -66,7 +103,7 @@ impl Rejections {
 
     /// The status that should show what was rejected of a key is rejected, too.
     pub fn unshown(&self, reconciler: &'static str, key: &Key) {
-        if let Some(entry) = self.lock().get_mut(&(reconciler, key.clone())) {
+        if let Some(entry) = self.lock().get_mut(&who(reconciler, key)) {
             entry.unshown = Some(Instant::now());
         }
     }
@@ -74,19 +111,19 @@ impl Rejections {
     /// Whether that is so, and was so lately.
     pub fn is_unshown(&self, reconciler: &'static str, key: &Key) -> bool {
         let known = self.lock();
-        let since = known.get(&(reconciler, key.clone())).and_then(|entry| entry.unshown);
+        let since = known.get(&who(reconciler, key)).and_then(|entry| entry.unshown);
         since.is_some_and(|since| since.elapsed() < UNSHOWN)
     }
 
     /// Nothing is rejected any more; whether something was.
     pub fn clear(&self, reconciler: &'static str, key: &Key) -> bool {
         let mut known = self.lock();
-        !known.is_empty() && known.remove(&(reconciler, key.clone())).is_some()
+        !known.is_empty() && known.remove(&who(reconciler, key)).is_some()
     }
 
     /// Forgets all keys of a plane.
     pub fn retire(&self, plane: &Plane) {
-        self.lock().retain(|(_, key), _| key.plane != *plane);
+        self.lock().retain(|(.., of), _| of != plane);
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
@@ -128,5 +165,26 @@ mod tests {
         assert!(known.put("r", &key, &rejected("web-1", "at 3")));
         known.retire(&Plane::Cell);
         assert!(known.of("r", &key).is_empty());
+    }
+
+    #[tokio::test]
+    async fn those_of_one_workload_deployment_are_found_on_every_plane() {
+        let known = Rejections::default();
+        let planes = [Plane::Cell, Plane::Hub, Plane::Project("p".to_owned())];
+        let first = |prefix: &str| known.first_of("r", "n", prefix, |name| name != "web-9");
+        for plane in planes {
+            for (reconciler, namespace, name) in [
+                ("r", "n", "web-0"),
+                ("q", "n", "web-0"),
+                ("r", "m", "web-0"),
+                ("r", "n", "web-9"),
+            ] {
+                known.put(reconciler, &Key::new(&plane, namespace, name), &rejected(name, "no"));
+            }
+            assert_eq!(first("web-"), rejected("web-0", "no").first().cloned());
+            assert_eq!((first("we-"), first("web-00")), (None, None));
+            known.retire(&plane);
+            assert_eq!(first("web-"), None);
+        }
     }
 }

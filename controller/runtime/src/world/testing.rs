@@ -121,6 +121,16 @@ impl Told {
         told
     }
 
+    /// The same where other things are watched.
+    pub(crate) async fn watching(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+        interests: Watched,
+    ) -> Self {
+        Self::made(reconcilers, projects, answer, false, false, interests).await
+    }
+
     /// The same where Instances wait for networks.
     pub(crate) async fn in_networked_cell(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
         let told = Self::made(reconcilers, &[], answer, false, false, testing::of_networked_cell).await;

@@ -96,3 +96,53 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_goes() {
         assert_eq!(cell.instance(3).is_some(), grows, "{gate:?}: more replicas");
     }
 }
+
+#[test]
+fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
+    // Nothing is made of a new one, whether it is told yet or not.
+    let mut cell = Cell::new(2);
+    cell.edit(|one| one.metadata.finalizers = None);
+    cell.served = Observed::Unknown;
+    let plan = cell.plan();
+    assert!(plan.actions.is_empty() && plan.status.is_none());
+    cell.served = Observed::Known(false);
+    cell.settle();
+    assert!(cell.instance(0).is_none() && cell.get().unwrap().metadata.finalizers.is_none());
+    assert_eq!(condition(&cell), ("NoMatchingLocation".to_owned(), "False".to_owned()));
+    cell.served = Observed::Known(true);
+    assert_eq!(cell.settle(), ["create web-0"]);
+
+    for served in [Observed::Known(false), Observed::Unknown] {
+        let mut cell = Cell::running(3);
+        cell.served = served;
+        // Neither more nor other ones; what is lost comes back, and fewer are fewer.
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(4));
+        assert!(cell.settle().is_empty());
+        let expected = if served == Observed::Unknown {
+            "StableInstanceFound"
+        } else {
+            "NoMatchingLocation"
+        };
+        assert_eq!(condition(&cell).0, expected);
+        cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+        assert_eq!(cell.settle(), ["create web-1"]);
+        cell.report(1, true);
+        cell.edit(|one| one.data["spec"]["template"] = template("two"));
+        assert!(cell.settle().is_empty());
+        cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+        assert!(cell.settle().is_empty(), "it would be another one");
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
+        assert_eq!(cell.settle(), ["delete web-2"]);
+        cell.served = Observed::Known(true);
+        assert_eq!(cell.settle()[0], "delete web-0", "the roll goes on");
+    }
+}
+
+fn condition(cell: &Cell) -> (String, String) {
+    let status = cell.get().unwrap().at("/status").cloned().unwrap_or_default();
+    let found = crate::conditions::find(&status, "Available")
+        .cloned()
+        .unwrap_or_default();
+    let text = |field| crate::conditions::text(&found, field).to_owned();
+    (text("reason"), text("status"))
+}

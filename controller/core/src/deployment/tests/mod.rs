@@ -50,6 +50,8 @@ struct Cell {
     world: World,
     networking: bool,
     rejected: Vec<Rejection>,
+    elsewhere: Option<Rejection>,
+    served: Observed<bool>,
 }
 
 impl Cell {
@@ -60,6 +62,8 @@ impl Cell {
             world,
             networking: false,
             rejected: Vec::new(),
+            elsewhere: None,
+            served: Observed::Known(true),
         }
     }
 
@@ -84,8 +88,10 @@ impl Cell {
         decide(&Observation {
             deployment,
             instances: &list(kind::INSTANCE),
+            served: self.served,
             networks: self.networking.then_some(networks),
             rejected: &self.rejected,
+            elsewhere: self.elsewhere.as_ref(),
             now: now(),
         })
     }

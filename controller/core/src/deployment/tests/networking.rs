@@ -212,6 +212,8 @@ fn b18_kinds_that_are_not_served_hold_nothing_but_the_gate() {
         instances: &[],
         networks: Some(super::Networks::default()),
         rejected: &[],
+        elsewhere: None,
+        served: crate::observed::Observed::Known(true),
         now: crate::testing::now(),
     });
     let created: Vec<&Object> = plan

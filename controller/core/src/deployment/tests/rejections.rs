@@ -148,3 +148,77 @@ fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
     cell.refused(rejection(kind::WORKLOAD_DEPLOYMENT, "web", "patch"));
     assert_eq!(cell.said("ReplicasReady").1, "Rejected");
 }
+
+#[test]
+fn what_is_refused_of_gates_copies_and_claims_is_told_once_and_taken_back() {
+    let of =
+        |plane, kind, name: &str, verb| Rejection::new(&Target::namespaced(plane, kind, NAMESPACE, name), verb, WORDS);
+    let project = Plane::Project("p".to_owned());
+    for (refused, start) in [
+        (
+            of(&Plane::Cell, kind::INSTANCE, "web-0", "patch"),
+            "The cell rejects the change of Instance web-0",
+        ),
+        (
+            of(&Plane::Hub, kind::INSTANCE, "web-0", "create"),
+            "The hub rejects the creation of Instance web-0",
+        ),
+        (
+            of(&project, kind::RESOURCE_CLAIM, "instance-web-0", "create"),
+            "The project p rejects the creation of ResourceClaim instance-web-0",
+        ),
+    ] {
+        for ready in [true, false] {
+            let mut cell = Cell::running(1);
+            cell.report(0, ready);
+            cell.settle();
+            let before = cell.said("Available");
+            cell.elsewhere = Some(refused.clone());
+            let plan = cell.plan();
+            // What is worse is told before.
+            assert_eq!(plan.events.len(), usize::from(ready), "{start}");
+            assert!(plan.writes().next().is_none(), "nothing but the status is of this pass");
+            cell.world.apply(&plan);
+            let (said, reason, message) = cell.said("ReplicasReady");
+            assert_eq!(said, "False");
+            if ready {
+                assert_eq!(cell.said("Available"), before, "what runs goes on");
+                assert_eq!(reason, "Rejected");
+                assert!(message.contains(start) && message.ends_with(WORDS), "{message}");
+            }
+            let again = cell.plan();
+            assert_eq!((again.status, again.events), (None, Vec::new()), "{start}");
+            cell.elsewhere = None;
+            cell.settle();
+            assert_ne!(cell.said("ReplicasReady").1, "Rejected");
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_is_refused_is_told_instead_of_a_budget_that_is_used_up() {
+    let mut cell = Cell::new(1);
+    cell.pass();
+    let pending = json!([
+        { "type": "QuotaGranted", "status": "False", "reason": "QuotaMisconfigured", "message": "refused" },
+        { "type": "Ready", "status": "False", "reason": "PendingQuota", "message": "refused" },
+    ]);
+    cell.edit_instance(0, |one| one.data["status"] = json!({ "conditions": pending }));
+    cell.settle();
+    assert_eq!(cell.said("ReplicasReady").1, "QuotaExceeded");
+    let target = Target::namespaced(
+        &Plane::Project("p".to_owned()),
+        kind::RESOURCE_CLAIM,
+        "default",
+        "instance-web-0",
+    );
+    cell.elsewhere = Some(Rejection::new(&target, "create", WORDS));
+    cell.settle();
+    for type_ in ["Available", "ReplicasReady"] {
+        let (_, reason, message) = cell.said(type_);
+        assert!(
+            reason == "Rejected" && message.ends_with(WORDS),
+            "{type_}: {reason}, {message}"
+        );
+    }
+}

@@ -290,6 +290,8 @@ fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
             instances: &[],
             networks: None,
             rejected: &[],
+            elsewhere: None,
+            served: crate::observed::Observed::Known(true),
             now: now(),
         };
         let plan = super::decide(&seen(&one));

@@ -176,3 +176,26 @@ fn reserved_keys_of_a_template_are_not_those_of_its_instances() {
     assert_eq!(made.label("app"), Some("web"));
     assert_eq!(cell.settle(), [""; 0]);
 }
+
+#[test]
+fn disks_carry_no_keys_that_are_reserved() {
+    let disk = |labels: Value| json!({ "name": "d", "disk": { "template": { "metadata": { "labels": labels }, "spec": {} } } });
+    let mut cell = Cell::new(1);
+    let reserved = json!({ "app": "a", "karmada.io/x": "b", "compute.datumapis.com/managed-by": "popcell" });
+    cell.edit(|one| one.data["spec"]["template"]["spec"]["volumes"] = json!([disk(reserved.clone())]));
+    cell.pass();
+    let volumes = cell.instance(0).unwrap().at("/spec/volumes").cloned();
+    assert_eq!(volumes, Some(json!([disk(json!({ "app": "a" }))])));
+    // One that was made with them, by us or by upstream, runs on.
+    for hash in [None, Some("other")] {
+        cell.edit_instance(0, |one| {
+            one.data["spec"]["volumes"] = json!([disk(reserved.clone())]);
+            if let Some(hash) = hash {
+                one.data["spec"]["controller"]["templateHash"] = json!(hash);
+            }
+        });
+        cell.report(0, true);
+        let done = cell.settle();
+        assert!(done.iter().all(|one| !one.starts_with("delete")), "{done:?}");
+    }
+}

@@ -124,6 +124,7 @@ fn what_is_unknown_carries_nothing_and_tears_nothing_down() {
             hub,
             ledger: &Ledger::default(),
             rejected: &[],
+            elsewhere: None,
             now: testing::now(),
         })
     };

@@ -71,6 +71,7 @@ fn look(world: &World, gate: Gate) -> Plan {
         }),
         ledger: &Ledger::default(),
         rejected: &[],
+        elsewhere: None,
         now: testing::now(),
     })
 }

@@ -251,6 +251,7 @@ fn d12_a_new_deployment_waits_in_sight_while_the_hub_is_away_and_an_old_one_keep
             hub: Observed::Unknown,
             ledger: &Ledger::default(),
             rejected: &[],
+            elsewhere: None,
             now: testing::now(),
         })
     };

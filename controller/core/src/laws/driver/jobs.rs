@@ -97,6 +97,7 @@ impl Driver {
                         },
                         ledger: &ledger,
                         rejected: &[],
+                        elsewhere: None,
                         now: testing::now(),
                     })
                 }),

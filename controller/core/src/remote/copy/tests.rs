@@ -104,6 +104,23 @@ fn b12_a_copy_is_there_after_the_first_pass_whatever_the_instance_waits_for() {
 }
 
 #[test]
+fn keys_of_disks_that_are_reserved_stay_in_the_cell() {
+    let mut world = world();
+    let disk = |labels: Value| json!([{ "name": "d", "disk": { "template": { "metadata": { "labels": labels } } } }]);
+    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["spec"]["volumes"] = disk(json!({ "app": "a", "karmada.io/x": "b" }));
+    });
+    settle(&mut world, "web-0");
+    let carried = |world: &World| copy_of(world, "web-0").unwrap().at("/spec/volumes").cloned();
+    assert_eq!(carried(&world), Some(disk(json!({ "app": "a" }))));
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+        one.data["spec"]["volumes"] = disk(json!({ "app": "a", "karmada.io/x": "b" }));
+    });
+    settle(&mut world, "web-0");
+    assert_eq!(carried(&world), Some(disk(json!({ "app": "a" }))));
+}
+
+#[test]
 fn c54_a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
     let mut world = world();
     settle(&mut world, "web-0");

@@ -83,7 +83,7 @@ async fn c27_what_a_namespace_does_not_take_is_tried_once_in_a_while() {
         let failed = tried.carry_out(&plan(vec![create(&format!("c-{number}"))])).await;
         let verdict = failed.unwrap_err().verdict();
         let expected = if number < REFUSED {
-            Verdict::Failed(crate::queue::Backoff::REFUSED)
+            Verdict::Failed(crate::queue::Backoff::ADMISSION)
         } else {
             Verdict::Postponed(AGAIN)
         };
@@ -156,7 +156,7 @@ async fn each_kind_of_refusal_has_its_backoff() {
         ),
         (status(500, "etcdserver: request is too large"), Backoff::TOO_LARGE),
         (status(500, "etcdserver: request timed out"), Backoff::TRANSIENT),
-        (status(403, "no"), Backoff::REFUSED),
+        (status(403, "no"), Backoff::ADMISSION),
     ] {
         let tried = Tried::new(std::slice::from_ref(&refusal)).await;
         let failed = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();

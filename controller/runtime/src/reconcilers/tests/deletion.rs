@@ -43,10 +43,10 @@ async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
         let (told, key) = going(&script).await;
         script.say(&format!("hub {refused} {hub}"), code, refusal(code));
         let verdict = told.pass("federation", &key).await;
-        let backoff = if code == 500 {
-            Backoff::TRANSIENT
-        } else {
-            Backoff::REFUSED
+        let backoff = match (refused, code) {
+            (_, 500) => Backoff::TRANSIENT,
+            ("GET", _) => Backoff::REFUSED,
+            _ => Backoff::ADMISSION,
         };
         assert_eq!(verdict, Verdict::Failed(backoff), "{refused} {code}");
         assert_eq!(script.writes(), sent, "{refused} {code}");

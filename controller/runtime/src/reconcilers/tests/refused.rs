@@ -10,7 +10,7 @@ use crate::reconcilers::deployment::Deployment;
 async fn o5_a_network_that_cannot_be_asked_for_holds_up_no_instance_and_no_status() {
     let script = Arc::<Script>::default();
     script.say("cell POST /apis/networking.datumapis.com", 403, refusal(403));
-    let reconciler = Arc::new(Deployment::new(true));
+    let reconciler = Arc::new(Deployment::new(true, false));
     let told = Told::in_networked_cell(vec![reconciler], script.answer()).await;
     let mut one = deployment("ns-1", "web", "wd");
     one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);

@@ -14,34 +14,36 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::cell::testing::cell;
 use crate::pass::Runner;
-use crate::reconcilers::cell as of_cell;
+use crate::reconcilers::{Lane, cell as of_cell};
 
-const WORDS: &str = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with binding \
+pub(super) const WORDS: &str = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with binding \
     'none' denied request: not here";
 
 /// Servers that keep what is written, but for what a policy denies.
 #[derive(Default)]
-struct Servers {
+pub(super) struct Servers {
     /// By plane and path.
     objects: Mutex<BTreeMap<String, Value>>,
     /// Starts of lines that are denied.
     denied: Mutex<Vec<String>>,
+    /// How, where not by a policy: code, and words with NAME for the name of the object.
+    words: Mutex<Option<(u16, &'static str)>>,
     asked: Mutex<Vec<String>>,
     events: Mutex<Vec<Value>>,
 }
 
 impl Servers {
-    fn deny(&self, lines: &[&str]) {
+    pub(super) fn deny(&self, lines: &[&str]) {
         *self.denied.lock().unwrap() = lines.iter().map(|line| (*line).to_owned()).collect();
     }
 
     /// Writes since the last call, but for Events.
-    fn writes(&self) -> Vec<String> {
+    pub(super) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
 
     /// Reasons and notes of Events since the last call.
-    fn told(&self) -> Vec<(String, String)> {
+    pub(super) fn told(&self) -> Vec<(String, String)> {
         let events = std::mem::take(&mut *self.events.lock().unwrap());
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         events
@@ -50,7 +52,7 @@ impl Servers {
             .collect()
     }
 
-    fn answer(self: &Arc<Self>) -> Arc<Answer> {
+    pub(super) fn answer(self: &Arc<Self>) -> Arc<Answer> {
         let servers = Arc::clone(self);
         let watches = |asked: &Asked| asked.line.contains("watch=") || asked.line.contains("limit=");
         Arc::new(move |asked| (!watches(&asked)).then(|| servers.take(asked)))
@@ -74,9 +76,11 @@ impl Servers {
         }
         self.asked.lock().unwrap().push(line.clone());
         if self.denied.lock().unwrap().iter().any(|start| line.starts_with(start)) {
-            let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422,
-                "reason": "Invalid", "message": WORDS, "details": { "causes": [{ "message": "not here" }] } });
-            return (422, body);
+            let name = asked.body["metadata"]["name"].as_str().unwrap_or_default();
+            let (code, words) = self.words.lock().unwrap().unwrap_or((422, WORDS));
+            let body = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "reason": "Invalid", "message": words.replace("NAME", name), "details": { "causes": [{ "message": "not here" }] } });
+            return (code, body);
         }
         match verb {
             "POST" => {
@@ -102,7 +106,7 @@ impl Servers {
     }
 
     /// All objects of a kind.
-    fn all(&self, plane: &Plane, plural: &str) -> Vec<Value> {
+    pub(super) fn all(&self, plane: &Plane, plural: &str) -> Vec<Value> {
         let (start, part) = (plane.to_string(), format!("/{plural}/"));
         let objects = self.objects.lock().unwrap();
         let of_kind = objects
@@ -112,7 +116,7 @@ impl Servers {
     }
 
     /// An object that is there from the beginning.
-    fn keep(&self, plane: &Plane, path: &str, object: &Value) {
+    pub(super) fn keep(&self, plane: &Plane, path: &str, object: &Value) {
         self.objects
             .lock()
             .unwrap()
@@ -120,7 +124,7 @@ impl Servers {
     }
 
     /// Status, reason and message of a condition.
-    fn said(&self, plane: &Plane, path: &str, type_: &str) -> (String, String, String) {
+    pub(super) fn said(&self, plane: &Plane, path: &str, type_: &str) -> (String, String, String) {
         let objects = self.objects.lock().unwrap();
         let status = objects[&format!("{plane} {path}")]
             .get("status")
@@ -132,13 +136,13 @@ impl Servers {
     }
 }
 
-fn taken_in(name: &str, finalizer: &str) -> Value {
+pub(super) fn taken_in(name: &str, finalizer: &str) -> Value {
     let mut one = deployment("ns-1", name, &format!("uid-{name}"));
     one["metadata"]["finalizers"] = json!([finalizer]);
     one
 }
 
-fn within(name: &str) -> String {
+pub(super) fn within(name: &str) -> String {
     format!("{DEPLOYMENTS}/ns-1/workloaddeployments/{name}")
 }
 
@@ -253,13 +257,10 @@ async fn what_hub_and_project_deny_is_told_in_the_project() {
     assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
 }
 
-#[tokio::test(start_paused = true)]
-async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
-    const MANY: usize = 1000;
-    let servers = Arc::<Servers>::default();
-    servers.deny(&[INSTANCES]);
+/// A cell with so many WorkloadDeployments, each of which wants one Instance.
+async fn cell_with(servers: &Arc<Servers>, many: usize) -> Told {
     let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
-    let all: Vec<Value> = (0..MANY)
+    let all: Vec<Value> = (0..many)
         .map(|number| taken_in(&format!("web{number}"), WORKLOAD_CONTROLLER))
         .collect();
     for one in &all {
@@ -268,17 +269,22 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
     }
     told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, all);
     told.list(&Plane::Cell, INSTANCE, Vec::new());
-    let lanes = told.dispatch.lanes();
-    let lane = lanes
-        .iter()
-        .find(|lane| lane.reconciler.name() == "deployment")
-        .unwrap();
-    for number in 0..MANY {
+    told
+}
+
+fn lane(told: &Told) -> &Lane {
+    let mut lanes = told.dispatch.lanes().iter();
+    lanes.find(|lane| lane.reconciler.name() == "deployment").unwrap()
+}
+
+/// Their passes, as the queue has them, while the script goes on.
+async fn in_turns(told: &Told, many: usize, passes: &Arc<AtomicUsize>, script: impl Future<Output = ()>) {
+    let lane = lane(told);
+    for number in 0..many {
         lane.queue.add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
     }
     let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
-    let (passes, stop) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
-    let count = Arc::clone(&passes);
+    let (count, stop) = (Arc::clone(passes), CancellationToken::new());
     let run = lane.queue.run(
         move |key: Arc<Key>| {
             let (runner, count) = (Arc::clone(&runner), Arc::clone(&count));
@@ -289,22 +295,61 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
         },
         stop.clone(),
     );
-    let posts = || servers.writes().iter().filter(|line| *line == INSTANCES).count();
+    let script = async {
+        script.await;
+        stop.cancel();
+    };
+    tokio::join!(run, script);
+}
+
+impl Servers {
+    /// Instances that were tried since the last call, accepted or not.
+    fn tried(&self) -> usize {
+        self.writes().iter().filter(|line| *line == INSTANCES).count()
+    }
+
+    /// The watch brings what was written.
+    fn bring(&self, told: &Told) {
+        for (kind, plural) in [(WORKLOAD_DEPLOYMENT, "workloaddeployments"), (INSTANCE, "instances")] {
+            for one in self.all(&Plane::Cell, plural) {
+                told.put(&Plane::Cell, kind, one);
+            }
+        }
+    }
+
+    /// Waits until so many more were made.
+    async fn come_back(&self, told: &Told, many: usize) {
+        let (from, before) = (Instant::now(), self.all(&Plane::Cell, "instances").len());
+        loop {
+            sleep(Duration::from_millis(500)).await;
+            self.bring(told);
+            let made = self.all(&Plane::Cell, "instances").len() - before;
+            if made >= many {
+                return;
+            }
+            assert!(from.elapsed() < Duration::from_secs(10), "{made} of {many} came back");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
+    const MANY: usize = 1000;
+    let servers = Arc::<Servers>::default();
+    servers.deny(&[INSTANCES]);
+    let told = cell_with(&servers, MANY).await;
+    let passes = Arc::<AtomicUsize>::default();
     let script = async {
         sleep(Duration::from_secs(1)).await;
-        // The watch brings what was written.
-        let written = servers.all(&Plane::Cell, "workloaddeployments");
-        for one in written {
-            told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
-        }
+        servers.bring(&told);
         // Those that were told were told once, with the words that another one heard where they were not tried.
         assert_eq!(servers.told().len(), MANY);
         assert_eq!(servers.said(&Plane::Cell, &within("web999"), "Available").1, "Rejected");
-        posts();
+        servers.tried();
         passes.store(0, Ordering::Relaxed);
         let minutes = 5;
         sleep(Duration::from_mins(minutes)).await;
-        let (tried, looked) = (posts(), passes.load(Ordering::Relaxed));
+        let (tried, looked) = (servers.tried(), passes.load(Ordering::Relaxed));
         assert!(
             (30..=60).contains(&tried),
             "{tried} attempts and {looked} passes in {minutes} min"
@@ -313,14 +358,81 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
         assert_eq!(servers.told(), []);
 
         servers.deny(&[]);
-        let from = Instant::now();
-        let mut made = 0;
-        while made < MANY {
-            sleep(Duration::from_millis(100)).await;
-            made += posts();
-            assert!(from.elapsed() < Duration::from_secs(10), "{made} of {MANY} came back");
-        }
-        stop.cancel();
+        servers.come_back(&told, MANY).await;
     };
-    tokio::join!(run, script);
+    in_turns(&told, MANY, &passes, script).await;
+}
+
+/// A right, a schema and a namespace that are missing, as API servers tell it.
+const REFUSALS: [(u16, &str); 3] = [
+    (
+        403,
+        "instances.compute.datumapis.com is forbidden: User \"x\" cannot create resource",
+    ),
+    (
+        422,
+        "Instance.compute.datumapis.com \"NAME\" is invalid: spec.new: Required value",
+    ),
+    (404, "namespaces \"ns-1\" not found"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_any_refusal_is_seen_within_ten_seconds_and_its_time_costs_little() {
+    for (code, words) in REFUSALS {
+        for many in [1, 3, 200] {
+            let servers = Arc::<Servers>::default();
+            servers.deny(&[INSTANCES]);
+            *servers.words.lock().unwrap() = Some((code, words));
+            let told = cell_with(&servers, many).await;
+            let script = async {
+                sleep(Duration::from_secs(1)).await;
+                servers.bring(&told);
+                let expected = (many, "Rejected".to_owned());
+                let said = servers.said(&Plane::Cell, &within("web0"), "Available").1;
+                assert_eq!((servers.told().len(), said), expected, "{code}");
+                servers.writes();
+                sleep(Duration::from_mins(2)).await;
+                // Nothing is told twice, by whose words ever.
+                let writes = servers.writes();
+                assert!(writes.iter().all(|line| *line == INSTANCES), "{code}");
+                sleep(Duration::from_mins(2)).await;
+                // At most one in 6 s for each, and for all of them where they are many.
+                let tried = servers.tried();
+                assert!(
+                    (10..=20 * many.min(3)).contains(&tried),
+                    "{code}: {tried} attempts of {many}"
+                );
+                servers.deny(&[]);
+                servers.come_back(&told, many).await;
+            };
+            in_turns(&told, many, &Arc::default(), script).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_its_user_has_mended_is_tried_at_once_among_many_that_are_not() {
+    let servers = Arc::<Servers>::default();
+    servers.deny(&[INSTANCES]);
+    *servers.words.lock().unwrap() = Some(REFUSALS[1]);
+    let told = cell_with(&servers, 100).await;
+    let script = async {
+        sleep(Duration::from_secs(1)).await;
+        servers.bring(&told);
+        sleep(Duration::from_mins(2)).await;
+        let mut mended = taken_in("web7", WORKLOAD_CONTROLLER);
+        mended["metadata"]["resourceVersion"] = json!("200");
+        mended["metadata"]["generation"] = json!(2);
+        mended["spec"]["template"]["spec"] = json!({ "new": true });
+        servers.keep(&Plane::Cell, &within("web7"), &mended);
+        servers.deny(&[]);
+        told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, mended);
+        lane(&told).queue.add(Key::new(&Plane::Cell, "ns-1", "web7"));
+        let deadline = Instant::now() + Duration::from_millis(300);
+        while servers.all(&Plane::Cell, "instances").is_empty() {
+            assert!(Instant::now() < deadline, "it waits for others");
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    in_turns(&told, 100, &Arc::default(), script).await;
 }

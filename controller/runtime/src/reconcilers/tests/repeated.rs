@@ -34,7 +34,7 @@ async fn nothing_is_replaced_or_deleted_at_the_word_of_a_hub_that_repeats_itself
     let surplus = [format!("cell DELETE {DEPLOYMENTS}/ns-1/instances/web-1")];
     let begin = async || {
         let script = Arc::<Script>::default();
-        let told = Told::in_cell(vec![Arc::new(Deployment::new(false))], &[], script.answer()).await;
+        let told = Told::in_cell(vec![Arc::new(Deployment::new(false, false))], &[], script.answer()).await;
         told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![told_of(2, 1, 7, 3)]);
         told.list(&Plane::Cell, INSTANCE, vec![instance("web-0"), instance("web-1")]);
         (told, script)

@@ -119,7 +119,7 @@ impl Bench {
         server.stamp(&mut one);
         let path = format!("{DEPLOYMENTS}/ns-1/workloaddeployments/web");
         server.objects.lock().unwrap().insert(path, one);
-        let reconciler = Arc::new(Deployment::new(false));
+        let reconciler = Arc::new(Deployment::new(false, false));
         let told = Told::in_cell(vec![reconciler], &[], server.answer()).await;
         let bench = Self { server, told };
         bench.listed().await;

@@ -1,0 +1,291 @@
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use serde_json::json;
+
+use super::*;
+use crate::apply::Words;
+
+fn target(namespace: &str, name: &str) -> Target {
+    Target::namespaced(&Plane::Project("p".to_owned()), RESOURCE_CLAIM, namespace, name)
+}
+
+fn refused(target: &Target, refusal: Refusal) -> Result<(), ApplyError> {
+    Err(ApplyError::of(target, "create", refusal))
+}
+
+fn forbidden(target: &Target) -> Result<(), ApplyError> {
+    let message = Words::from("being terminated".to_owned());
+    refused(target, Refusal::Refused { code: 403, message })
+}
+
+fn place_of(target: &Target) -> Place {
+    Place::of(target, Write::Create)
+}
+
+fn at<'a>(place: &'a Place, name: &'a str) -> Attempt<'a> {
+    Attempt {
+        place,
+        name,
+        sent: Some(1),
+    }
+}
+
+/// Tries so many claims of namespace `n`, which are all answered by `answer`.
+fn tried(doors: &mut Doors, count: usize, now: Instant, answer: impl Fn(&Target) -> Result<(), ApplyError>) {
+    for number in 0..count {
+        let target = target("n", &format!("c-{number}"));
+        if doors.ask(at(&place_of(&target), &target.name), now).is_none() {
+            doors.answered(at(&place_of(&target), &target.name), &answer(&target), now);
+        }
+    }
+}
+
+#[test]
+fn c27_many_that_are_refused_shut_the_door_of_their_kind_and_namespace_only() {
+    let now = Instant::now();
+    let mut doors = Doors::default();
+    tried(&mut doors, 300, now, forbidden);
+    let place = place_of(&target("n", "another"));
+    let (told, delay) = doors.wait(at(&place, "new"), now).unwrap();
+    assert_eq!((told.target.name.as_str(), delay), ("c-0", AGAIN));
+    assert!(told.refusal.to_string().contains("being terminated"));
+    let instance = Target::namespaced(&Plane::Project("p".to_owned()), INSTANCE, "n", "i");
+    for open in [place_of(&target("m", "c")), place_of(&instance)] {
+        assert_eq!(doors.ask(at(&open, "new"), now), None);
+    }
+}
+
+#[test]
+fn c27_one_probe_goes_through_in_its_time_and_what_is_taken_opens_it() {
+    let now = Instant::now();
+    let mut doors = Doors::default();
+    tried(&mut doors, 300, now, forbidden);
+    let place = place_of(&target("n", "c-7"));
+    let later = now + AGAIN;
+    assert_eq!(doors.ask(at(&place, "new"), later), None);
+    assert!(doors.ask(at(&place, "new"), later).is_some(), "a second probe");
+    doors.answered(at(&place, "c-7"), &forbidden(&target("n", "c-7")), later);
+    let (told, _) = doors.ask(at(&place, "new"), later).unwrap();
+    assert_eq!(told.target.name, "c-0", "others are told something new at every probe");
+    let later = later + AGAIN;
+    assert_eq!(doors.ask(at(&place, "new"), later), None);
+    let busy = Refusal::Busy {
+        code: 429,
+        message: Words::default(),
+        retry_after: None,
+    };
+    doors.answered(at(&place, "c-7"), &refused(&target("n", "c-7"), busy), later);
+    assert_eq!(
+        doors.ask(at(&place, "new"), later),
+        None,
+        "what a server in trouble answers is no answer"
+    );
+    let (told, _) = doors.wait(at(&place, "other"), later).unwrap();
+    assert_eq!(told.refusal.code(), 429, "the others wait for the server now");
+    doors.answered(at(&place, "c-7"), &Ok(json!({})), later);
+    assert_eq!(doors.ask(at(&place, "new"), later), None);
+    assert!(doors.places.is_empty());
+}
+
+#[test]
+fn c27_a_few_objects_that_are_refused_again_and_again_hold_up_no_other() {
+    let now = Instant::now();
+    let mut doors = Doors::default();
+    for _ in 0..10 {
+        tried(&mut doors, REFUSED - 1, now, forbidden);
+    }
+    assert_eq!(doors.wait(at(&place_of(&target("n", "good")), "good"), now), None);
+}
+
+#[test]
+fn c27_only_refusals_shut_a_door() {
+    let now = Instant::now();
+    let place = place_of(&target("n", "c"));
+    let busy = |code| Refusal::Busy {
+        code,
+        message: Words::default(),
+        retry_after: None,
+    };
+    let refused_with = |code| Refusal::Refused {
+        code,
+        message: Words::default(),
+    };
+    for neutral in [
+        busy(429),
+        busy(503),
+        refused_with(422),
+        refused_with(413),
+        refused_with(500),
+        Refusal::Changed(Words::default()),
+        Refusal::Silent(String::new()),
+    ] {
+        let mut doors = Doors::default();
+        tried(&mut doors, 300, now, |target| refused(target, neutral.clone()));
+        assert_eq!(doors.wait(at(&place, "new"), now), None, "{neutral}");
+    }
+    let mut doors = Doors::default();
+    let missing = || Refusal::NotFound {
+        message: Words::default(),
+        what: None,
+    };
+    tried(&mut doors, 300, now, |target| refused(target, missing()));
+    assert!(doors.wait(at(&place, "new"), now).is_some());
+    doors.open(&Plane::Hub);
+    assert!(doors.wait(at(&place, "new"), now).is_some());
+    doors.open(&Plane::Project("p".to_owned()));
+    assert_eq!(doors.wait(at(&place, "new"), now), None);
+}
+
+#[test]
+fn a_namespace_whose_webhook_fails_or_is_slow_is_tried_once_in_a_while() {
+    let now = Instant::now();
+    let (place, message) = (place_of(&target("n", "c")), String::new);
+    for refusal in [
+        Refusal::Admission {
+            code: 500,
+            message: Words::default(),
+            retry_after: None,
+        },
+        Refusal::Busy {
+            code: 504,
+            message: Words::default(),
+            retry_after: None,
+        },
+        Refusal::TimedOut(message()),
+    ] {
+        let mut doors = Doors::default();
+        tried(&mut doors, 300, now, |target| refused(target, refusal.clone()));
+        let (_, delay) = doors.wait(at(&place, "new"), now).unwrap();
+        assert_eq!(delay, AGAIN, "{refusal}");
+        let other = place_of(&target("m", "c"));
+        assert_eq!(doors.wait(at(&other, "c"), now), None, "{refusal}");
+        // What is there already may be changed all the same.
+        for write in [Write::Patch, Write::Status] {
+            assert_eq!(doors.wait(at(&Place::of(&target("n", "c"), write), "c"), now), None);
+        }
+    }
+}
+
+#[test]
+fn what_is_patched_and_gone_says_nothing_of_others() {
+    let now = Instant::now();
+    let mut doors = Doors::default();
+    for number in 0..300 {
+        let target = target("n", &format!("c-{number}"));
+        let gone = Refusal::NotFound {
+            message: Words::default(),
+            what: None,
+        };
+        let place = Place::of(&target, Write::Patch);
+        assert_eq!(doors.ask(at(&place, &target.name), now), None);
+        doors.answered(at(&place, &target.name), &refused(&target, gone), now);
+    }
+}
+
+#[test]
+fn an_object_rests_as_long_as_it_was_told_and_alone() {
+    let now = Instant::now();
+    let (mut doors, seconds) = (Doors::default(), Duration::from_secs);
+    let (one, two) = (target("n", "one"), target("n", "two"));
+    let place = place_of(&one);
+    let denied = |target: &Target, rest| {
+        let refusal = Refusal::Admission {
+            code: 429,
+            message: "not so fast".to_owned().into(),
+            retry_after: Some(rest),
+        };
+        refused(target, refusal)
+    };
+    doors.answered(at(&place, "one"), &denied(&one, seconds(30)), now);
+    let (told, delay) = doors.ask(at(&place, "one"), now).unwrap();
+    assert_eq!((told.refusal.code(), delay), (429, seconds(30)));
+    assert_eq!(doors.ask(at(&place, "two"), now), None);
+    assert_eq!(doors.ask(at(&place, "one"), now + seconds(30)), None);
+    // Nobody is held for a day, and who has rested is forgotten.
+    doors.answered(at(&place, "two"), &denied(&two, seconds(86_400)), now + seconds(31));
+    assert_eq!(doors.resting.len(), 1);
+    let (_, delay) = doors.ask(at(&place, "two"), now + seconds(31)).unwrap();
+    assert_eq!(delay, LONGEST_REST);
+    // What the server wants for itself is no rest of this object.
+    let busy = Refusal::Busy {
+        code: 429,
+        message: Words::default(),
+        retry_after: Some(seconds(30)),
+    };
+    doors.answered(at(&place, "one"), &refused(&one, busy), now + seconds(31));
+    assert_eq!(doors.ask(at(&place, "one"), now + seconds(31)), None);
+    // A list that is read anew changes nothing about it.
+    let project = Plane::Project("p".to_owned());
+    doors.open(&project);
+    assert!(doors.ask(at(&place, "two"), now + seconds(31)).is_some());
+    doors.retire(&project);
+    assert_eq!(doors.ask(at(&place, "two"), now + seconds(31)), None);
+}
+
+/// As a schema refuses: each object is told of its own name.
+fn invalid(target: &Target, field: &str) -> Result<(), ApplyError> {
+    let message = Words::from(format!(
+        "ResourceClaim \"{}\" is invalid: {field}: Required value",
+        target.name
+    ));
+    refused(target, Refusal::Refused { code: 422, message })
+}
+
+#[test]
+fn those_that_are_refused_alike_share_one_attempt_and_hold_up_no_other() {
+    let mut now = Instant::now();
+    let mut doors = Doors::default();
+    tried(&mut doors, 1000, now, |target| invalid(target, "spec.a"));
+    let place = place_of(&target("n", "c-0"));
+    let may = |doors: &mut Doors, name: &str, now| doors.ask(at(&place, name), now).is_none();
+    assert!(may(&mut doors, "new", now) && !may(&mut doors, "c-5", now));
+    let changed = Attempt {
+        sent: Some(2),
+        ..at(&place, "c-5")
+    };
+    assert_eq!(doors.ask(changed, now), None, "what has changed is tried at once");
+    for _ in 0..10 {
+        now += AGAIN;
+        let attempts = (0..1000).filter(|number| {
+            let target = target("n", &format!("c-{number}"));
+            let may = may(&mut doors, &target.name, now);
+            if may {
+                doors.answered(at(&place, &target.name), &invalid(&target, "spec.a"), now);
+            }
+            may
+        });
+        assert_eq!(attempts.count(), 1);
+    }
+    // Another one that is accepted says nothing of them, and one of them says it of all.
+    doors.answered(at(&place, "new"), &Ok(json!({})), now);
+    assert!(!may(&mut doors, "c-5", now));
+    doors.answered(at(&place, "c-4"), &Ok(json!({})), now);
+    assert!(may(&mut doors, "c-5", now) && doors.alike.is_empty());
+}
+
+#[test]
+fn refusals_of_two_reasons_end_each_for_itself() {
+    let now = Instant::now();
+    let mut doors = Doors::default();
+    let reason = |target: &Target| {
+        let even = target.name.ends_with(['0', '2', '4', '6', '8']);
+        invalid(target, if even { "spec.a" } else { "spec.b" })
+    };
+    tried(&mut doors, 100, now, reason);
+    let place = place_of(&target("n", "c-0"));
+    let later = now + AGAIN;
+    for name in ["c-10", "c-11"] {
+        assert_eq!(doors.ask(at(&place, name), later), None, "{name}");
+    }
+    doors.answered(at(&place, "c-10"), &invalid(&target("n", "c-10"), "spec.a"), later);
+    doors.answered(at(&place, "c-11"), &Ok(json!({})), later);
+    assert_eq!(doors.ask(at(&place, "c-13"), later), None);
+    assert!(doors.ask(at(&place, "c-12"), later).is_some());
+    // Words without end are not told apart without end.
+    for number in 0..1000_u32 {
+        let target = target("n", &format!("d-{number}"));
+        let word: String = number.to_string().bytes().map(|digit| char::from(digit + 49)).collect();
+        doors.answered(at(&place, &target.name), &invalid(&target, &word), later);
+    }
+    assert!(doors.alike[&place].len() <= CAUSES + 1);
+    assert!(doors.ask(at(&place, "d-999"), later).is_some());
+}
