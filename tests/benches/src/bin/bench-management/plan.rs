@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// A WorkloadDeployment that a tenant makes as large as servers allow.
-pub(crate) const LARGE_BYTES: usize = 1_100_000;
+pub(crate) const LARGE_BYTES: u32 = 1_100_000;
 
 /// Sizes of a run.
 #[derive(Clone, Debug, Serialize)]

@@ -74,7 +74,7 @@ fn large(report: &Report) {
     println!(
         "\n{} WorkloadDeployments of {:.1} MB in one project: {:.1} MiB more at rest (wanted: less than 60), {:.1} at the peak",
         report.plan.large,
-        LARGE_BYTES as f64 / 1e6,
+        f64::from(LARGE_BYTES) / 1e6,
         (with.resident_kib - without.resident_kib) / 1024.0,
         (with.peak_kib - without.peak_kib) / 1024.0
     );
