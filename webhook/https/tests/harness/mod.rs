@@ -237,6 +237,7 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
         .route("/panic", get(panics))
 }
 
+#[allow(clippy::panic, reason = "the application under test has a bug")]
 async fn panics() -> &'static str {
     panic!("a bug of the application")
 }
