@@ -21,7 +21,7 @@ use tower::util::BoxService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 /// A connection that nobody uses ends after this time. An idle project then holds its watches only.
-const IDLE: Duration = Duration::from_secs(15);
+const IDLE: Duration = Duration::from_secs(10);
 
 /// What a client is made of, before layers of our own.
 type Service = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
