@@ -7,6 +7,7 @@ mod address;
 mod ahead;
 mod budget;
 mod change;
+mod client;
 mod discovery;
 mod ends;
 mod engaged;

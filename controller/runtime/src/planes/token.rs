@@ -16,9 +16,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Response, StatusCode};
-use kube::client::{AuthError, Body, ClientBuilder};
+use kube::Config;
+use kube::client::{AuthError, Body};
 use kube::config::AuthInfo;
-use kube::{Client, Config};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
@@ -26,6 +26,7 @@ use tower::Service;
 use tower::layer::layer_fn;
 use tracing::{info, warn};
 
+use super::client::Clients;
 use super::transport::Connection;
 use crate::required::Required;
 
@@ -35,6 +36,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// All files with tokens; clients of one file share what is read of it. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tokens {
+    clients: Clients,
     files: Arc<Mutex<BTreeMap<PathBuf, Weak<Token>>>>,
     required: Required,
 }
@@ -46,7 +48,7 @@ impl Tokens {
     /// The configuration, or the file that it names, cannot be used.
     pub(super) fn connect(&self, mut config: Config) -> Result<Connection, kube::Error> {
         let Some(token) = self.of(&config.auth_info)? else {
-            let client = Client::try_from(config)?;
+            let client = self.clients.builder(config)?.build();
             return Ok(Connection { client, renewed: None });
         };
         config.auth_info.token_file = None;
@@ -56,7 +58,7 @@ impl Tokens {
             inner,
             holder: Arc::clone(&holder),
         });
-        let client = ClientBuilder::try_from(config)?.with_layer(&layer).build();
+        let client = self.clients.builder(config)?.with_layer(&layer).build();
         Ok(Connection { client, renewed })
     }
 

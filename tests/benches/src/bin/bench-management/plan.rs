@@ -33,7 +33,7 @@ impl Plan {
             objects: 50,
             failing: 50,
             large: 6,
-            settle_seconds: 20,
+            settle_seconds: 45,
         }
     }
 
