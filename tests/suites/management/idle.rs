@@ -1,4 +1,5 @@
-//! A converged world costs no request but for watches that are opened anew (there is no Lease in it).
+//! A converged world costs no request but for watches that are opened anew (there is no Lease in it), and for the look at two
+//! records each minute while a cell is absent, as one that earlier tests speak of is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use crate::tenant::Tenant;
 use crate::world::{INFRA, P1, P2, REQUESTS, SOLO, World};
 
 const IDLE: Duration = Duration::from_mins(1);
+/// Two records, two controllers, and two looks at most in a minute.
+const RECORDS: f64 = 8.0;
 const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 /// Written by the servers themselves, and by clients that ask who somebody is.
 const NOT_OURS: [&str; 4] = ["leases", "subjectaccessreviews", "tokenreviews", "apiservices"];
@@ -68,12 +71,12 @@ pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     tokio::time::sleep(IDLE).await;
-    let after = all_requests(world).await?;
-    ensure!(
-        before == after,
-        "requested while idle: {:?}",
-        difference(&before, &after)
-    );
+    let mut requested = difference(&before, &all_requests(world).await?)
+        .into_iter()
+        .map(|(plane, request, count)| (plane.to_owned(), request.to_owned(), count))
+        .collect::<Vec<_>>();
+    requested.retain(|(whose, plane, count)| whose != "requests of ours" || plane != HUB || *count > RECORDS);
+    ensure!(requested.is_empty(), "requested while idle: {requested:?}");
     Ok(())
 }
 

@@ -50,8 +50,6 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
     let id = read::at(&cluster, "/spec/id")
         .as_str()
         .context("the Cluster has no id")?;
-    left_by(&tenant, 0, Source { name: DFW, id }).await?;
-    left_by(&tenant, 1, LOST).await?;
     // As `popcell cell remove` writes it down.
     let record = json!({
         "apiVersion": "v1",
@@ -60,6 +58,8 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
         "data": { record_key(LOST): "2026-01-01T00:00:00Z" },
     });
     tenant.hub.apply(&record).await?;
+    left_by(&tenant, 0, Source { name: DFW, id }).await?;
+    left_by(&tenant, 1, LOST).await?;
 
     tenant.gone_from_project(RESOURCE_CLAIM, &claim(1)).await?;
     tenant.gone_from_hub(INSTANCE, &format!("{DEPLOYMENT}-1")).await?;

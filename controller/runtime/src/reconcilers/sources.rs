@@ -47,7 +47,7 @@ struct Counted {
 const RECORDED: &str = "";
 
 /// How soon a cell that is recorded as removed after its Cluster went is noticed.
-const RECORD: Duration = Duration::from_secs(10);
+const RECORD: Duration = Duration::from_mins(1);
 
 /// Name and id of a source.
 type Named = (String, String);
