@@ -7,6 +7,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use crate::depth::{MAX_DEPTH, too_deep};
+use crate::uid::MAX_UID;
 use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
 
 /// Why a body is no request.
@@ -78,6 +79,11 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
 }
 
 fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
+    let uid = request.uid.0.len();
+    if uid > MAX_UID {
+        let message = format!("has {uid} bytes, the limit is {MAX_UID}");
+        return Err(DecodeError::field("/request/uid", message));
+    }
     if request.kind.version.is_empty() {
         return Err(DecodeError::field("/request/kind/version", "missing"));
     }

@@ -1,7 +1,7 @@
 //! The uid of a request that cannot be decoded.
 
-/// The longest uid that is believed, in bytes. Karmada sends UUIDs of 36.
-const MAX_UID: usize = 256;
+/// The longest uid that is believed, in bytes: it goes into each answer. Karmada sends UUIDs of 36.
+pub(crate) const MAX_UID: usize = 256;
 
 /// The `request.uid` of a body, even when the body is cut off or broken elsewhere, so that a refusal can carry it:
 /// Karmada throws away answers with another uid (karmada.md 0, fact 5). `None` where it cannot be seen.

@@ -137,6 +137,17 @@ fn errors_name_the_place() {
 }
 
 #[test]
+fn a_uid_that_a_refusal_cannot_carry_is_refused() {
+    let with = |uid: &str| {
+        format!(
+            r#"{{"request":{{"uid":"{uid}","kind":{{"version":"v1","kind":"K"}},"operation":"InterpretHealth","object":{{}}}}}}"#
+        )
+    };
+    assert!(decode(with(&"u".repeat(256)).as_bytes()).is_ok());
+    refused(&with(&"u".repeat(257)), "/request/uid: has 257 bytes, the limit is 256");
+}
+
+#[test]
 fn bodies_that_are_no_context() {
     refused("", "EOF");
     refused("{}", "/request: missing");
