@@ -96,9 +96,10 @@ impl Object {
     /// The object with these fields beside its metadata only, by JSON pointers: looking at them decodes nothing else.
     #[must_use]
     pub fn only(&self, pointers: &[&str]) -> Self {
-        let mut part = self.clone();
-        part.data.keep(pointers);
-        part
+        Self {
+            data: Data::from(self.data.part(pointers)),
+            ..self.clone()
+        }
     }
 
     /// Throws away all but address, uid, versions and these fields, by JSON pointers.

@@ -64,11 +64,15 @@ impl Data {
 
     /// Keeps these fields only.
     pub(super) fn keep(&mut self, pointers: &[&str]) {
-        let kept = match &self.text {
+        *self = Self::text(self.part(pointers).to_string());
+    }
+
+    /// These fields, of which nothing else is decoded.
+    pub(super) fn part(&self, pointers: &[&str]) -> Value {
+        match &self.text {
             Some(text) => read::pick(&text.whole, pointers),
             None => read::pick(&self.to_string(), pointers),
-        };
-        *self = Self::text(kept.to_string());
+        }
     }
 
     /// Keeps the fields of the first of these selections that takes at most so many bytes, or of the last.
