@@ -58,9 +58,9 @@ enum Verdict<'a> {
     Unknown,
 }
 
-/// Shows one copy. `projection` is the project's Instance of that name, read live; `removed` says that it was deleted
-/// without our doing.
-pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, removed: bool) -> Plan {
+/// Shows one copy. `projection` is the project's Instance of that name, read live; `removed` is the uid of one that was
+/// deleted without our doing, and of which nothing has been said yet.
+pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, removed: Option<&str>) -> Plan {
     let plane = Plane::Project(seen.project.id.to_owned());
     if let Some(excess) = copy.excess() {
         return Plan::exceeded(Target::of(&Plane::Hub, kind::INSTANCE, copy), excess);
@@ -76,12 +76,17 @@ pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, 
         }
     };
     let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
-    match projection {
-        None => create(&plane, namespace.name(), copy, owner, removed),
-        Some(existing) if existing.deleting() => noted(Note::WaitsFor(target)),
-        Some(existing) if !existing.marked() && !owned_by(existing, owner) => noted(Note::Foreign(target)),
+    let mut plan = match projection {
+        None => create(&plane, namespace.name(), copy, owner),
+        Some(existing) if existing.deleting() => return noted(Note::WaitsFor(target)),
+        Some(existing) if !existing.marked() && !owned_by(existing, owner) => return noted(Note::Foreign(target)),
         Some(existing) => update(seen, &plane, copy, existing, owner),
+    };
+    // What was made again before the deletion was known is told of too.
+    if removed.is_some_and(|uid| projection.is_none_or(|existing| existing.uid() != uid)) {
+        plan.events.push(restored(&plane, owner));
     }
+    plan
 }
 
 /// Deletes projections that no copy stands behind. `copies` are all of the hub namespace, `projections` all Instances of
@@ -236,25 +241,22 @@ fn shown_labels(copy: &Object) -> BTreeMap<String, String> {
     shown
 }
 
-fn create(plane: &Plane, namespace: &str, copy: &Object, deployment: &Object, removed: bool) -> Plan {
+fn restored(plane: &Plane, deployment: &Object) -> Event {
+    let kind = kind::WORKLOAD_DEPLOYMENT;
+    Event {
+        severity: Severity::Normal,
+        ..Event::warning(plane, kind, deployment, PROJECTION_RESTORED, HOW_TO_RESTART)
+    }
+}
+
+fn create(plane: &Plane, namespace: &str, copy: &Object, deployment: &Object) -> Plan {
     let mut object = Object::new(copy.name(), &kind::INSTANCE.resource())
         .within(namespace)
         .data(json!({ "spec": copy.at("/spec").cloned().unwrap_or_else(|| json!({})) }));
     object.metadata.labels = Some(shown_labels(copy));
     object.metadata.owner_references = Some(vec![owner(kind::WORKLOAD_DEPLOYMENT, deployment, false)]);
-    let events = removed.then(|| Event {
-        severity: Severity::Normal,
-        ..Event::warning(
-            plane,
-            kind::WORKLOAD_DEPLOYMENT,
-            deployment,
-            PROJECTION_RESTORED,
-            HOW_TO_RESTART,
-        )
-    });
     Plan {
         actions: vec![Action::create(plane, kind::INSTANCE, object)],
-        events: events.into_iter().collect(),
         ..Plan::default()
     }
 }

@@ -79,7 +79,7 @@ fn pass(world: &World, name: &str) -> Plan {
     let Some(copy) = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name) else {
         return Plan::default();
     };
-    with(world, |seen| show(seen, copy, shown(world, name), false))
+    with(world, |seen| show(seen, copy, shown(world, name), None))
 }
 
 fn shown<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
@@ -301,8 +301,20 @@ fn d12_warnings_are_repeated_at_transitions_only() {
     // One that a user deleted comes back with the way to restart.
     world.remove(&plane(), kind::INSTANCE, "default", "web-0");
     let copy = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap();
-    let plan = with(&world, |seen| show(seen, copy, None, true));
+    let plan = with(&world, |seen| show(seen, copy, None, Some("old")));
     assert!(plan.events[0].note.contains("restartedAt"));
+    // Also where it was made again before anybody knew that it had gone, and not while it is there.
+    world.settle(|world| pass(world, "web-0"));
+    let (copy, again) = (
+        world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap(),
+        shown(&world, "web-0").unwrap(),
+    );
+    let told = |uid: &str| {
+        with(&world, |seen| show(seen, copy, Some(again), Some(uid)))
+            .events
+            .len()
+    };
+    assert_eq!((told("old"), told(again.uid())), (1, 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `projection`: see [`popcell_core::projection`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
@@ -10,12 +10,12 @@ use popcell_api::labels;
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
-use popcell_core::projection::{self, Observation};
+use popcell_core::plan::{Action, NAMESPACE, Plan, Plane, Target};
+use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
 
 use super::{events, federation};
 use crate::apply::ApplyError;
-use crate::pass::{Live, Reconciler, Sight, refs, writes};
+use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::world::World;
@@ -29,13 +29,50 @@ const SWEEP: &str = "";
 /// Key: an Instance of a hub namespace; without a name, all projections that come from that namespace.
 #[derive(Debug, Default)]
 pub struct Projection {
-    /// Projections that were deleted although what they show lives, by hub namespace and name.
-    removed: Mutex<BTreeSet<(String, String)>>,
+    /// The last projections that are known to have been deleted, by hub namespace and name of a copy that lives.
+    removed: Mutex<BTreeMap<(String, String), Removed>>,
+}
+
+/// A projection that is not there any more.
+#[derive(Debug, Default)]
+struct Removed {
+    uid: String,
+    /// Its user knows how to restart, or it was deleted by us.
+    told: bool,
 }
 
 impl Projection {
-    fn removed(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
+    fn removed(&self) -> MutexGuard<'_, BTreeMap<(String, String), Removed>> {
         self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A read says that a projection is gone, or we deleted it: the watch is going to say so too.
+    fn went(&self, hub_namespace: &str, name: &str, uid: &str, told: bool) {
+        let mut removed = self.removed();
+        let known = removed.entry((hub_namespace.to_owned(), name.to_owned())).or_default();
+        known.told = told || known.told && known.uid == uid;
+        uid.clone_into(&mut known.uid);
+    }
+
+    /// The watch says that a projection is gone, which is the last that is heard of it.
+    fn ended(&self, hub_namespace: &str, name: &str, uid: &str, shown: bool) {
+        let address = (hub_namespace.to_owned(), name.to_owned());
+        let known = self.removed();
+        let is_over = known.get(&address).is_some_and(|one| one.uid == uid && one.told);
+        drop(known);
+        if is_over || !shown {
+            self.removed().remove(&address);
+        } else {
+            self.went(hub_namespace, name, uid, false);
+        }
+    }
+
+    /// What was swept before: of what no copy is there any more nobody is told.
+    fn forget(&self, world: &World, hub_namespace: &str) {
+        let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
+        let shown: BTreeSet<&str> = copies.iter().map(|one| one.name()).collect();
+        self.removed()
+            .retain(|(namespace, name), _| namespace != hub_namespace || shown.contains(name.as_str()));
     }
 
     fn in_project(&self, world: &World, id: &str, change: &Change) -> Vec<Key> {
@@ -46,22 +83,15 @@ impl Projection {
         for hub_namespace in world.hub_index.of(id, namespace) {
             let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(&hub_namespace));
             let shown = copies.iter().any(|one| one.name() == name);
-            if let (Change::Gone { last: Some(last), .. }, true) = (change, shown)
+            if let Change::Gone { last: Some(last), .. } = change
                 && last.marked()
-                && !is_there(world, &Plane::Project(id.to_owned()), namespace, name)
             {
-                self.removed().insert((hub_namespace.clone(), name.to_owned()));
+                self.ended(&hub_namespace, name, last.uid(), shown);
             }
             woken.push(Key::new(&Plane::Hub, &hub_namespace, if shown { name } else { SWEEP }));
         }
         woken
     }
-}
-
-/// Whether a project has an Instance again that has gone once.
-fn is_there(world: &World, project: &Plane, namespace: &str, name: &str) -> bool {
-    let store = world.store(project, kind::INSTANCE);
-    store.is_some_and(|store| matches!(store.get(namespace, name), Observed::Known(Some(_))))
 }
 
 impl Reconciler for Projection {
@@ -98,7 +128,7 @@ impl Reconciler for Projection {
             };
             // A read may know of it before the watch does.
             if found.is_none() && stored.marked() {
-                self.removed().insert((key.namespace.clone(), key.name.clone()));
+                self.went(&key.namespace, &key.name, stored.uid(), false);
             }
             live.insert(&target, found);
             Ok(())
@@ -137,8 +167,10 @@ impl Reconciler for Projection {
                 .get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name)
                 .known()??;
             let shown = sight.get(&plane, kind::INSTANCE, namespace_name, &key.name).known()?;
-            let removed = self.removed().contains(&(key.namespace.clone(), key.name.clone()));
-            Some(projection::show(&seen, &copy, shown.as_deref(), removed))
+            let removed = self.removed();
+            let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
+            let uid = removed.filter(|one| !one.told).map(|one| one.uid.as_str());
+            Some(projection::show(&seen, &copy, shown.as_deref(), uid))
         })?
     }
 
@@ -146,9 +178,19 @@ impl Reconciler for Projection {
         federation::user_of_instance(world, &key.namespace, &key.name)
     }
 
-    fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
-        if key.name != SWEEP && writes(plan, kind::INSTANCE) {
-            self.removed().remove(&(key.namespace.clone(), key.name.clone()));
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+        if key.name == SWEEP {
+            self.forget(world, &key.namespace);
+        }
+        for action in &plan.actions {
+            if let Action::Delete(delete) = action {
+                self.went(&key.namespace, &delete.target.name, &delete.on.uid, true);
+            }
+        }
+        if plan.events.iter().any(|event| event.reason == PROJECTION_RESTORED)
+            && let Some(removed) = self.removed().get_mut(&(key.namespace.clone(), key.name.clone()))
+        {
+            removed.told = true;
         }
     }
 

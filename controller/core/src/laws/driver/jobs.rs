@@ -132,7 +132,7 @@ impl Driver {
                             &seen,
                             copy,
                             world.get(&project, kind::INSTANCE, "default", name),
-                            false,
+                            None,
                         ))
                     })
             }

@@ -1,5 +1,8 @@
 //! What a user deletes of what is shown in a project.
 
+use popcell_core::object::Object;
+use popcell_core::plan::{Action, Plan};
+
 use super::*;
 
 fn instance(namespace: &str, uid: &str) -> Value {
@@ -10,27 +13,125 @@ fn instance(namespace: &str, uid: &str) -> Value {
         "spec": { "runtime": {} } })
 }
 
-#[tokio::test]
-async fn a_user_is_told_how_to_restart_also_where_a_read_knows_of_the_deletion_before_the_watch_does() {
-    let script = Arc::<Script>::default();
+/// The metadata that is watched of a projection.
+fn shown(uid: &str, version: &str) -> Value {
+    let mut shown = instance("default", uid);
+    shown.as_object_mut().unwrap().remove("spec");
+    shown["metadata"]["resourceVersion"] = json!(version);
+    shown
+}
+
+/// One projection is shown, and goes when it is written to.
+async fn one_shown(script: &Arc<Script>) -> Told {
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     script.say("project p GET /api/v1/namespaces/default", 200, namespace);
-    let created = instance("default", "second");
-    script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
-    let told = told(&script, &["p"]).await;
+    let (answer, says) = (script.answer(), Arc::clone(script));
+    let path = format!("{DEPLOYMENTS}/default/instances/web-0");
+    let goes = move |asked: Asked| {
+        if asked.line.starts_with(&format!("PATCH {path}")) {
+            let (code, body) = absent(&path);
+            says.say(&format!("project p GET {path}"), code, body.clone());
+            says.say(&format!("project p PATCH {path}"), code, body);
+        }
+        answer(asked)
+    };
+    let told = Told::answering(management(true), &["p"], Arc::new(goes)).await;
+    list_all(&told, &["p"]);
+    told.dispatch.lead();
     told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
     told.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
     told.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
-    // Only metadata is watched of these.
-    let mut shown = instance("default", "first");
-    shown.as_object_mut().unwrap().remove("spec");
-    told.put(&project("p"), INSTANCE, shown);
-    script.asked();
+    told.put(&project("p"), INSTANCE, shown("first", "1"));
+    told
+}
 
-    let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
-    told.pass("projection", &key).await;
+fn events(script: &Script) -> usize {
+    script.writes().iter().filter(|line| line.ends_with("/events")).count()
+}
+
+#[tokio::test]
+async fn a_user_is_told_how_to_restart_also_where_a_read_knows_of_the_deletion_before_the_watch_does() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    let created = instance("default", "second");
+    script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
+    script.asked();
+    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0")).await;
     let writes = script.writes();
     let events = writes.iter().filter(|line| line.ends_with("/events")).count();
     let made = writes.iter().filter(|line| line.ends_with("/instances")).count();
     assert_eq!((made, events), (1, 1), "{writes:?}");
+}
+
+#[tokio::test]
+async fn a_user_is_told_how_to_restart_also_where_a_write_knows_of_the_deletion_before_the_watch_does() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    let path = format!("project p GET {DEPLOYMENTS}/default/instances/web-0");
+    let mut edited = instance("default", "first");
+    edited["spec"] = json!({ "runtime": { "edited": true } });
+    script.say(&path, 200, edited);
+    let mut again = instance("default", "second");
+    again["metadata"]["resourceVersion"] = json!("3");
+    script.say(
+        &format!("project p POST {DEPLOYMENTS}/default/instances"),
+        201,
+        again.clone(),
+    );
+    let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
+    told.pass("projection", &key).await;
+    let writes = script.writes();
+    assert!(writes.iter().any(|line| line.ends_with("/instances")), "{writes:?}");
+    assert!(!writes.iter().any(|line| line.ends_with("/events")), "{writes:?}");
+
+    script.say(&path, 200, again);
+    told.remove(&project("p"), INSTANCE, shown("first", "2"));
+    told.put(&project("p"), INSTANCE, shown("second", "3"));
+    told.pass("projection", &key).await;
+    assert_eq!(events(&script), 1);
+    told.pass("projection", &key).await;
+    assert_eq!(events(&script), 0);
+}
+
+#[tokio::test]
+async fn a_user_is_told_how_to_restart_what_went_while_an_earlier_write_was_coming_to_its_end() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
+    told.remove(&project("p"), INSTANCE, shown("first", "2"));
+    let earlier = Plan {
+        actions: vec![Action::create(
+            &project("p"),
+            INSTANCE,
+            Object::read(&instance("default", "first").to_string()).unwrap(),
+        )],
+        ..Plan::default()
+    };
+    let lanes = told.dispatch.lanes().iter();
+    let lane = lanes
+        .map(|lane| &lane.reconciler)
+        .find(|one| one.name() == "projection");
+    lane.unwrap().carried_out(&told.world, &key, &earlier);
+    script.asked();
+    let created = instance("default", "second");
+    script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
+    told.pass("projection", &key).await;
+    assert_eq!(events(&script), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_a_projection_that_was_swept() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    told.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    script.asked();
+    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "")).await;
+    told.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    told.remove(&project("p"), INSTANCE, shown("first", "2"));
+    let created = instance("default", "second");
+    script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
+    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0")).await;
+    let writes = script.writes();
+    assert!(writes.iter().any(|line| line.contains(" DELETE ")), "{writes:?}");
+    assert!(!writes.iter().any(|line| line.ends_with("/events")), "{writes:?}");
 }
