@@ -163,13 +163,17 @@ impl<'a> Pass<'a> {
         if workload.deleting() {
             return self.finalise();
         }
-        if !workload.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
-            let edit = Edit::of(&self.plane, kind::WORKLOAD, workload).with_finalizer(finalizers::WORKLOAD_CONTROLLER);
+        let finalizer = finalizers::WORKLOAD_CONTROLLER;
+        // A write of a large object costs its server much: one that has nothing to take along needs no finalizer.
+        if let Some(excess) = workload.excess()
+            && (workload.has_finalizer(finalizer) || self.ours.is_empty())
+        {
+            return self.exceeded(excess);
+        }
+        if !workload.has_finalizer(finalizer) {
+            let edit = Edit::of(&self.plane, kind::WORKLOAD, workload).with_finalizer(finalizer);
             self.plan.actions.extend(edit.action());
             return self.before_all();
-        }
-        if let Some(excess) = workload.excess() {
-            return self.exceeded(excess);
         }
         let slots = match desired::slots(workload) {
             Ok(slots) => slots,

@@ -459,3 +459,13 @@ fn a_workload_that_exceeds_a_limit_leaves_its_deployments_as_they_are_and_says_s
     assert!(message.contains("nests 124 levels deep, the limit is 64"), "{message}");
     assert!(decide_in(&world).is_quiet());
 }
+
+#[test]
+fn a_workload_that_exceeds_a_limit_from_its_first_day_is_written_once() {
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    edit(&mut world, |one| *one = testing::deepened(one, "spec", 122));
+    let plan = decide_in(&world);
+    assert_eq!((plan.actions.len(), plan.status.is_some()), (0, true), "{plan:?}");
+    world.apply(&plan);
+    assert!(decide_in(&world).is_quiet());
+}
