@@ -107,6 +107,11 @@ impl Data {
         }
     }
 
+    /// Whether it came as text, and was not changed.
+    pub(super) fn is_text(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// A field as its text, where there is any.
     pub(super) fn text_of(&self, field: &str) -> Option<&str> {
         read::field(&self.text.as_ref()?.whole, field)

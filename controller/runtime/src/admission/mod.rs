@@ -5,6 +5,7 @@
 //! - A review that has nothing to look at (a spec that did not change, an object that is being deleted, a delete) asks no
 //!   server for anything.
 //! - Every request that can be read has an answer with its uid before its client gives up.
+//! - What is decoded of an object, many times its text, is bounded by the limit of objects, and gone while a server is asked.
 //! - A WorkloadDeployment says itself that it is made from a Workload: the project's server is asked for that Workload.
 //! - It needs no Lease and no engaged project: clients are made on demand, on every replica (domain.md G21).
 //!
@@ -55,16 +56,20 @@ pub struct Admission {
     clients: Clients,
     record: Record,
     limits: Limits,
+    /// The most bytes of an object: what has more is not carried either.
+    object_bytes: usize,
 }
 
 impl Admission {
-    /// Makes its own clients with `transport`; no request is sent before the first review.
-    pub fn new(mode: Mode, transport: Arc<dyn Transport>, record: Record) -> Self {
+    /// Makes its own clients with `transport`; no request is sent before the first review. `object_bytes` is the most that an
+    /// object may have of JSON without `managedFields` ([`popcell_core::limits::Limits`]).
+    pub fn new(mode: Mode, transport: Arc<dyn Transport>, record: Record, object_bytes: usize) -> Self {
         Self {
             mode,
             clients: Clients::new(transport),
             record,
             limits: limits(),
+            object_bytes,
         }
     }
 }

@@ -9,6 +9,7 @@ use popcell_core::admission::{
     is_spec_reviewed, networks_to_review, project_of, too_many_networks, validate, validate_deployment,
 };
 use popcell_core::bindings::usable_cities;
+use popcell_core::limits::{Excess, lookups};
 use popcell_core::names::is_dns_subdomain;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::Plane;
@@ -75,22 +76,38 @@ impl Changed {
         }
     }
 
-    /// What exceeds a limit is refused where its spec is reviewed: one from before the webhook loses its finalizers.
-    fn check_size(&self) -> Result<(), Refusal> {
-        let excess = self
-            .new
-            .excess()
-            .filter(|_| is_spec_reviewed(self.old.as_ref(), &self.new));
-        excess.map_or(Ok(()), |excess| {
-            let told = format!("failed to read request.object: it {excess}: make it smaller");
-            Err(Refusal::bad(told))
-        })
+    /// What exceeds a limit is refused where its spec is another one, before anything of it is decoded: values take many times
+    /// their text. One from before the webhook loses its finalizers.
+    fn check_size(&self, limit: usize) -> Result<(), Refusal> {
+        let new = &self.new;
+        let (bytes, old) = (new.bytes(), self.old.as_ref());
+        let is_large = bytes > limit;
+        let excess = new.excess().or(is_large.then_some(Excess::Bytes { bytes, limit }));
+        match excess {
+            Some(excess) if !new.deleting() && !old.is_some_and(|old| old.has_spec_text_of(new)) => {
+                let told = format!("failed to read request.object: it {excess}: make it smaller");
+                Err(Refusal::bad(told))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_spec_reviewed(&self) -> bool {
+        is_spec_reviewed(self.old.as_ref(), &self.new)
+    }
+
+    /// Forgets what was decoded, for as long as others are asked: their time is not ours to choose.
+    fn rest(&mut self) {
+        let (old, workload) = (&mut self.old, &mut self.workload);
+        for object in [old, workload].into_iter().flatten().chain([&mut self.new]) {
+            *object = object.as_text();
+        }
     }
 
     /// The Workload to look for: a name that can be one.
     fn claims(&self) -> Option<&str> {
         let (name, _) = match self.subject {
-            Subject::Deployment if is_spec_reviewed(self.old.as_ref(), &self.new) => derived::claimed(&self.new)?,
+            Subject::Deployment if self.is_spec_reviewed() => derived::claimed(&self.new)?,
             _ => return None,
         };
         is_dns_subdomain(name).then_some(name)
@@ -156,10 +173,10 @@ impl Admission {
         let Some(mut changed) = change(request)? else {
             return Ok(Outcome::Unread);
         };
+        changed.check_size(self.object_bytes)?;
         if !changed.is_reviewed() {
             return Ok(Outcome::Unread);
         }
-        changed.check_size()?;
         let user = user(request)?;
         let kind = changed.subject.kind();
         let plane = self
@@ -189,7 +206,8 @@ impl Admission {
         changed: &mut Changed,
         by: Instant,
     ) -> Result<Vec<FieldError>, Refusal> {
-        if changed.claims().is_none() && !changed.adds_city() && changed.networks().is_empty() {
+        let asks = || changed.claims().is_some() || changed.adds_city() || !changed.networks().is_empty();
+        if !changed.is_spec_reviewed() || !asks() {
             return Ok(changed.checked(None));
         }
         let client = match self.clients.get(plane) {
@@ -200,14 +218,17 @@ impl Admission {
             client => client,
         };
         let asker = Asker::new(plane, client, by);
-        if let Some(name) = changed.claims() {
-            match asker.workload(changed.new.namespace(), name).await {
-                Ok(workload) => changed.workload = workload,
+        if let Some(name) = changed.claims().map(str::to_owned) {
+            changed.rest();
+            match asker.workload(changed.new.namespace(), &name).await {
+                // Of one that exceeds the limit nothing is made.
+                Ok(workload) => changed.workload = workload.filter(|one| one.bytes() <= self.object_bytes),
                 // Neither that it is made from it nor that it is not: nobody could tell.
-                Err(error) => return Ok(vec![unread_workload(name, error)]),
+                Err(error) => return Ok(vec![unread_workload(&name, error)]),
             }
         }
         let (networks, adds_city) = (changed.networks(), changed.adds_city());
+        changed.rest();
         if let Some(fault) = too_many_networks(&networks) {
             return Ok(vec![fault]);
         }
@@ -245,9 +266,10 @@ fn denied(network: &NetworkUse, access: Result<bool, AskError>) -> Option<FieldE
 /// The object before and after; `None` where the operation changes none.
 fn change(request: &Request<'_>) -> Result<Option<Changed>, Refusal> {
     let subject = Subject::of(request)?;
+    let kind = subject.kind();
     let old = match request.operation.as_ref() {
         "CREATE" => None,
-        "UPDATE" => Some(object(request, request.old_object, "oldObject")?),
+        "UPDATE" => Some(object(request, kind, request.old_object, "oldObject")?),
         "DELETE" => return Ok(None),
         other => {
             return Err(Refusal::bad(format!(
@@ -258,16 +280,17 @@ fn change(request: &Request<'_>) -> Result<Option<Changed>, Refusal> {
     Ok(Some(Changed {
         subject,
         old,
-        new: object(request, request.object, "object")?,
+        new: object(request, kind, request.object, "object")?,
         workload: None,
     }))
 }
 
 /// An object of the request. What it does not say itself, the request does.
-fn object(request: &Request<'_>, text: Option<&RawValue>, field: &str) -> Result<Object, Refusal> {
+fn object(request: &Request<'_>, kind: Kind, text: Option<&RawValue>, field: &str) -> Result<Object, Refusal> {
     let text = text.ok_or_else(|| Refusal::bad(format!("request.{field} of {} is not there", request.operation)))?;
     let mut object: Object = serde_json::from_str(text.get())
         .map_err(|error| Refusal::bad(format!("failed to read request.{field}: {error}")))?;
+    object.pick(lookups(kind));
     let metadata = &mut *object.metadata;
     for (said, known) in [
         (&mut metadata.name, &request.name),

@@ -56,7 +56,8 @@ impl Ports {
             metrics.count(&table::ADMISSION, &[outcome]);
             metrics.observe(&table::ADMISSION_SECONDS, &[], took);
         });
-        let router = router(Admission::new(mode, Arc::new(transport.clone()), record));
+        let bytes = settings.limits.object_bytes;
+        let router = router(Admission::new(mode, Arc::new(transport.clone()), record, bytes));
         let stop = self.stop.clone();
         self.serving.spawn(async move {
             endpoint.serve(router, RELOAD, stop).await?;

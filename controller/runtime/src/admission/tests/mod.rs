@@ -25,6 +25,9 @@ const LIST: &str = "GET /apis/networking.datumapis.com/v1alpha/locationbindings"
 const ACCESS: &str = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews";
 const NETWORK: &str = "spec.template.spec.networkInterfaces[0].network";
 
+/// As `--max-object-size` by default.
+const LARGEST: usize = popcell_core::limits::Limits::DEFAULT.object_bytes;
+
 /// The webhooks over stand-ins.
 struct Served {
     router: Router,
@@ -33,7 +36,7 @@ struct Served {
 
 impl Served {
     fn new(mode: Mode, servers: Servers) -> Self {
-        let admission = Admission::new(mode, servers.transport(), servers.record());
+        let admission = Admission::new(mode, servers.transport(), servers.record(), LARGEST);
         Self {
             router: router(admission),
             servers,

@@ -231,7 +231,12 @@ async fn a_client_that_cannot_be_made_is_an_outage_and_tried_again() {
         open: AtomicBool::new(false),
         servers: servers.clone(),
     });
-    let admission = Admission::new(Mode::Milo, Arc::clone(&locked) as Arc<dyn Transport>, servers.record());
+    let admission = Admission::new(
+        Mode::Milo,
+        Arc::clone(&locked) as Arc<dyn Transport>,
+        servers.record(),
+        LARGEST,
+    );
     let served = Served {
         router: router(admission),
         servers,
@@ -263,7 +268,7 @@ impl Transport for Buggy {
 async fn a_bug_of_ours_is_a_refusal_too() {
     let servers = Servers::new(good);
     let served = Served {
-        router: router(Admission::new(Mode::Milo, Arc::new(Buggy), servers.record())),
+        router: router(Admission::new(Mode::Milo, Arc::new(Buggy), servers.record(), LARGEST)),
         servers,
     };
     for _ in 0..2 {

@@ -100,7 +100,7 @@ async fn c34_a_project_id_that_would_lead_elsewhere_is_refused_before_anything_i
     };
     let record = served.servers.record();
     let served = Served {
-        router: router(Admission::new(Mode::Milo, Arc::new(transport), record)),
+        router: router(Admission::new(Mode::Milo, Arc::new(transport), record, LARGEST)),
         servers: served.servers,
     };
     let (code, _, message) = served.refused(&of(&json!(["a.kube-system"]))).await;

@@ -108,7 +108,7 @@ async fn reviews_have_threads_of_their_own() {
         let name = std::thread::current().name().unwrap_or_default().to_owned();
         seen.lock().unwrap().push(name);
     });
-    let router = router(Admission::new(Mode::Milo, servers.transport(), record));
+    let router = router(Admission::new(Mode::Milo, servers.transport(), record, LARGEST));
     let stop = CancellationToken::new();
     let serving = tokio::spawn(endpoint.serve(router, LONG, stop.clone()));
     call(port, &authority).await.unwrap();

@@ -127,7 +127,8 @@ async fn bodies_are_bounded() {
     let served = Served::good();
     let mut large = create(workload());
     large["object"]["metadata"]["annotations"] = json!({ "a": "x".repeat(7 * 1024 * 1024) });
-    assert_eq!(served.validate(&large).await["allowed"], json!(true));
+    let (_, _, message) = served.refused(&large).await;
+    assert!(message.contains("the limit is 262144: make it smaller"), "{message}");
     for path in [VALIDATE_WORKLOAD_PATH, MUTATE_WORKLOAD_PATH] {
         let (status, text) = post(&served, path, " ".repeat(8 * 1024 * 1024 + 1)).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
@@ -202,4 +203,46 @@ async fn what_nests_too_deeply_is_refused_with_its_spec_and_loses_its_finalizers
         message.contains("metadata.labels[karmada.io/managed]: Forbidden"),
         "{message}"
     );
+}
+
+/// An object of some bytes whose values would take many times as much.
+fn large(leaf: u64, finalizers: &[&str], secrets: usize) -> Value {
+    let mut whole = workload();
+    whole["metadata"]["finalizers"] = json!(finalizers);
+    let secrets: Vec<Value> = (0..secrets).map(|_| json!({ "name": "" })).collect();
+    whole["spec"]["template"]["spec"]["runtime"]["sandbox"]["imagePullSecrets"] = json!(secrets);
+    whole["spec"]["more"] = json!(leaf);
+    whole
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_limit_is_refused_with_its_spec_and_loses_its_finalizers() {
+    const MANY: usize = 60_000;
+    let served = Served::good();
+    let finalizer = "compute.datumapis.com/workload-controller";
+    let mut going = large(2, &[], MANY);
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    for (old, new) in [
+        (large(1, &[finalizer], MANY), large(1, &[], MANY)),
+        (large(1, &[finalizer], MANY), going),
+        (large(1, &[], MANY), workload()),
+    ] {
+        assert_eq!(served.validate(&update(old, new)).await["allowed"], json!(true));
+    }
+    served.servers.asked();
+    for request in [
+        create(large(1, &[], MANY)),
+        update(large(1, &[], MANY), large(2, &[], MANY)),
+        update(workload(), large(1, &[], MANY)),
+    ] {
+        let (code, _, message) = served.refused(&request).await;
+        assert_eq!(code, 400);
+        assert!(message.contains("the limit is 262144: make it smaller"), "{message}");
+    }
+    assert!(served.servers.asked().is_empty());
+    // A key is refused whatever the spec is.
+    let mut marked = large(1, &[], MANY);
+    marked["metadata"]["labels"] = json!({ "karmada.io/managed": "x" });
+    let (code, ..) = served.refused(&update(large(1, &[], MANY), marked)).await;
+    assert_eq!(code, 422);
 }
