@@ -364,6 +364,11 @@ impl Plan {
         self.actions.iter().chain(&self.aside)
     }
 
+    /// Whether it only says why there is nothing to do.
+    pub fn is_dropped(&self) -> bool {
+        self.notes.iter().any(|note| matches!(note, Note::Dropped(_)))
+    }
+
     /// A plan that only says why there is nothing to do.
     pub fn dropped(why: &'static str) -> Self {
         Self {

@@ -90,7 +90,7 @@ pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, 
 }
 
 /// Deletes projections that no copy stands behind. `copies` are all of the hub namespace, `projections` all Instances of
-/// the project's namespace; metadata is enough of these.
+/// the project's namespace, or both those of one name; metadata is enough of these.
 pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: &[&Object]) -> Plan {
     let plane = Plane::Project(seen.project.id.to_owned());
     let (Observed::Known(copies), Observed::Known(Some(namespace))) = (copies, seen.namespace) else {
@@ -99,9 +99,10 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
     if !ours_and_current(seen, namespace) {
         return Plan::dropped("the hub namespace is not the current one");
     }
+    let copies: BTreeMap<&str, &Object> = copies.iter().map(|copy| (copy.name(), *copy)).collect();
     let mut plan = Plan::independent();
     for projection in projections.iter().filter(|one| one.marked() && !one.deleting()) {
-        let copy = copies.iter().find(|copy| copy.name() == projection.name());
+        let copy = copies.get(projection.name()).copied();
         let source = Target::namespaced(
             &Plane::Hub,
             kind::INSTANCE,

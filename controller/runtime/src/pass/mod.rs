@@ -383,7 +383,7 @@ fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
         Outcome::Written
     } else if done == Done::Planned {
         Outcome::Planned
-    } else if plan.notes.iter().any(|note| matches!(note, Note::Dropped(_))) {
+    } else if plan.is_dropped() {
         Outcome::Dropped
     } else {
         Outcome::Quiet

@@ -23,10 +23,11 @@ use crate::world::World;
 /// Name of the reconciler.
 pub(super) const PROJECTION_RECONCILER: &str = "projection";
 
-/// Name in the key of the pass that deletes projections without a copy.
+/// Name in the key of the pass that deletes all projections without a copy: what a list brought is not told of one by one.
 const SWEEP: &str = "";
 
-/// Key: an Instance of a hub namespace; without a name, all projections that come from that namespace.
+/// Key: an Instance of a hub namespace, or of the project's, by the name of both; without a name, all projections that come
+/// from that namespace.
 #[derive(Debug, Default)]
 pub struct Projection {
     /// The last projections that are known to have been deleted, by hub namespace and name of a copy that lives.
@@ -75,6 +76,13 @@ impl Projection {
             .retain(|(namespace, name), _| namespace != hub_namespace || shown.contains(name.as_str()));
     }
 
+    fn show(&self, seen: &Observation<'_>, copy: &Object, shown: Option<&Object>, key: &Key) -> Plan {
+        let removed = self.removed();
+        let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
+        let uid = removed.filter(|one| !one.told).map(|one| one.uid.as_str());
+        projection::show(seen, copy, shown, uid)
+    }
+
     fn in_project(&self, world: &World, id: &str, change: &Change) -> Vec<Key> {
         let Some((namespace, name)) = events::address(change) else {
             return Vec::new();
@@ -88,7 +96,7 @@ impl Projection {
             {
                 self.ended(&hub_namespace, name, last.uid(), shown);
             }
-            woken.push(Key::new(&Plane::Hub, &hub_namespace, if shown { name } else { SWEEP }));
+            woken.push(Key::new(&Plane::Hub, &hub_namespace, name));
         }
         woken
     }
@@ -113,10 +121,16 @@ impl Reconciler for Projection {
             if key.name == SWEEP {
                 return Ok(());
             }
-            let stored = Sight::new(world, live).get(&plane, kind::INSTANCE, &namespace, &key.name);
-            let Observed::Known(Some(stored)) = stored else {
+            let sight = Sight::new(world, live);
+            let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+            let stored = sight.get(&plane, kind::INSTANCE, &namespace, &key.name);
+            let (Observed::Known(Some(copy)), Observed::Known(Some(stored))) = (copy, stored) else {
                 return Ok(());
             };
+            // For a delete its metadata is enough.
+            if copy.deleting() {
+                return Ok(());
+            }
             let target = Target::namespaced(&plane, kind::INSTANCE, &namespace, &key.name);
             // A whole object is one that was read live in an earlier turn of this pass.
             if stored.data.get("spec").is_some() {
@@ -165,12 +179,23 @@ impl Reconciler for Projection {
             }
             let copy = sight
                 .get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name)
-                .known()??;
+                .known()?;
             let shown = sight.get(&plane, kind::INSTANCE, namespace_name, &key.name).known()?;
-            let removed = self.removed();
-            let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
-            let uid = removed.filter(|one| !one.told).map(|one| one.uid.as_str());
-            Some(projection::show(&seen, &copy, shown.as_deref(), uid))
+            let plan = copy
+                .as_deref()
+                .map(|copy| self.show(&seen, copy, shown.as_deref(), key));
+            let Some(shown) = shown.as_deref() else {
+                if copy.is_none() {
+                    self.removed().remove(&(key.namespace.clone(), key.name.clone()));
+                }
+                return plan;
+            };
+            if plan.as_ref().is_some_and(|plan| !plan.is_dropped()) {
+                return plan;
+            }
+            let copies: Vec<&Object> = copy.as_deref().into_iter().collect();
+            let swept = projection::sweep(&seen, Observed::Known(&copies), &[shown]);
+            if swept.is_quiet() { plan } else { Some(swept) }
         })?
     }
 
@@ -198,14 +223,9 @@ impl Reconciler for Projection {
         match (plane, kind) {
             (Plane::Hub, kind::INSTANCE | kind::CLUSTER | NAMESPACE) if events::is_listed(change) => all(world),
             (Plane::Hub, kind::INSTANCE) => events::address(change)
-                .map(|(namespace, name)| {
-                    let mut woken = vec![Key::new(plane, namespace, name)];
-                    if events::comes_or_goes(change) {
-                        woken.push(Key::new(plane, namespace, SWEEP));
-                    }
-                    woken
-                })
-                .unwrap_or_default(),
+                .map(|(namespace, name)| Key::new(plane, namespace, name))
+                .into_iter()
+                .collect(),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::address(change)
                 .map(|(_, name)| of_namespace(world, name))
                 .unwrap_or_default(),
@@ -261,10 +281,9 @@ fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
 fn from_source(world: &World, cluster: &str) -> Vec<Key> {
     let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, None);
     let theirs = copies.iter().filter(|one| is_from(one, cluster));
-    let keys: BTreeSet<Key> = theirs
-        .flat_map(|one| [one.name(), SWEEP].map(|name| Key::new(&Plane::Hub, one.namespace(), name)))
-        .collect();
-    keys.into_iter().collect()
+    theirs
+        .map(|one| Key::new(&Plane::Hub, one.namespace(), one.name()))
+        .collect()
 }
 
 fn is_from(copy: &Object, cluster: &str) -> bool {

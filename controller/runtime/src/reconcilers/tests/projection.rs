@@ -135,3 +135,31 @@ async fn nobody_is_told_of_a_projection_that_was_swept() {
     assert!(writes.iter().any(|line| line.contains(" DELETE ")), "{writes:?}");
     assert!(!writes.iter().any(|line| line.ends_with("/events")), "{writes:?}");
 }
+
+#[tokio::test]
+async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
+    let goes = Change::Gone {
+        namespace: "ns-n1".to_owned(),
+        name: "web-0".to_owned(),
+        last: None,
+    };
+    let lanes = told.dispatch.lanes().iter();
+    let lane = lanes
+        .map(|lane| &lane.reconciler)
+        .find(|one| one.name() == "projection");
+    let woken = lane.unwrap().wake(&told.world, &Plane::Hub, INSTANCE, &goes);
+    assert_eq!(woken, [key.clone()]);
+    told.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    script.asked();
+    told.pass("projection", &key).await;
+    let asked = script.asked();
+    let writes: Vec<&String> = asked.iter().filter(|line| !line.contains(" GET ")).collect();
+    assert_eq!(
+        writes,
+        [&format!("project p DELETE {DEPLOYMENTS}/default/instances/web-0")],
+        "{asked:?}"
+    );
+}
