@@ -92,6 +92,7 @@ impl Engaged {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
+        let streams = streams.of_plane();
         for interest in engaged.interests.iter() {
             let keep = engaged.keep(interest.clone(), renewal.clone(), streams.clone(), Arc::clone(listener));
             if let Some(keep) = keep {

@@ -11,6 +11,7 @@ use kube::runtime::watcher::{DefaultBackoff, Event};
 use popcell_core::plan::Plane;
 use popcell_core::rewind::{self, Newest};
 use tokio::sync::watch;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, warn};
 
@@ -22,7 +23,8 @@ use crate::error::{Error, chain};
 use crate::spread;
 use popcell_core::object::Raw;
 
-/// A list goes on at least this often, or is given up. A watch that has become silent is given up by [`ListWatch`].
+/// A list goes on at least this often, but for the wait for leave, or is given up. A watch that has become silent is given up
+/// by [`ListWatch`].
 const LIST_STEP: Duration = Duration::from_secs(30);
 
 /// The longest pause before a watch that broke is begun anew: a server that is back is noticed within it.
@@ -46,6 +48,14 @@ impl Streams {
     /// Sorts of which there was none yet are not there; one that has none any more is 0.
     pub(crate) fn counts(&self) -> BTreeMap<Sort, usize> {
         self.all().clone()
+    }
+
+    /// The same for the watches of one plane.
+    pub(crate) fn of_plane(&self) -> Self {
+        Self {
+            open: Arc::clone(&self.open),
+            leave: self.leave.of_plane(),
+        }
     }
 
     fn open(&self, sort: Sort) -> Stream {
@@ -148,6 +158,17 @@ struct Watched<'a> {
 }
 
 impl Watched<'_> {
+    /// A step of a list. Others decide how long one waits for leave.
+    async fn stepped<T>(&self, step: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let mut step = pin!(step);
+        loop {
+            match timeout(LIST_STEP, &mut step).await {
+                Err(_) if self.leave.as_ref().is_some_and(Leave::is_taken) => {}
+                ended => return ended,
+            }
+        }
+    }
+
     /// One list and the watch after it, until that breaks.
     async fn once(&self, newest: &mut Newest) -> Error {
         let (kind, store) = (self.interest.kind.kind, self.store);
@@ -157,7 +178,7 @@ impl Watched<'_> {
             let next = if store.is_known() {
                 Either::Left(async { Ok(events.next().await) })
             } else {
-                Either::Right(timeout(LIST_STEP, events.next()))
+                Either::Right(self.stepped(events.next()))
             };
             let next = tokio::select! {
                 next = next => next,

@@ -4,8 +4,9 @@
 //! few megabytes takes fifty times as much while it is decoded. Here an answer is split into the texts of its objects.
 //!
 //! Invariants: an answer takes at most [`PAGE_BYTES`] and one object at once, and of answers beyond [`SMALL`] at most
-//! [`AT_ONCE`] are held for all projects together; a watch that ends is resumed where it ended,
-//! unless its server is behind that: one that was restored from a backup would bring nothing for as long.
+//! [`AT_ONCE`] are held for all projects together, one of them for each project; who waits for that loses nothing by it; a watch
+//! that ends is resumed where it ended, unless its server is behind that: one that was restored from a backup would bring
+//! nothing for as long.
 
 mod lines;
 
@@ -23,7 +24,7 @@ use kube::runtime::watcher::Event;
 use kube::{Client, Resource as _};
 use serde_json::error::Category;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::interest::{Interest, View};
 use super::store::number;
@@ -38,6 +39,8 @@ const SMALL: usize = 256 << 10;
 const AT_ONCE: usize = 4;
 /// A larger one that does not go on for so long is given up: others wait for its leave.
 const STALLED: Duration = Duration::from_secs(5);
+/// So is one that has not ended after this time.
+const SLOW: Duration = Duration::from_secs(10);
 /// How many objects the first page asks for: nobody knows yet how large they are.
 const FIRST_PAGE: u32 = 16;
 /// How many objects a page asks for at most.
@@ -58,8 +61,8 @@ pub enum Broken {
     /// One object is larger than all that is taken in at once.
     #[error("an object has more than {PAGE_BYTES} bytes: it cannot be taken in")]
     TooLarge,
-    /// A server has stopped in the middle of an answer.
-    #[error("the answer has stopped in the middle for {STALLED:?}")]
+    /// A server has stopped in the middle of an answer, or goes on too slowly.
+    #[error("the answer has stopped in the middle for {STALLED:?}, or has not ended after {SLOW:?}")]
     Stalled,
     /// A list or an event says no resourceVersion.
     #[error("the server says no resourceVersion")]
@@ -99,8 +102,8 @@ enum State {
     Page {
         objects: VecDeque<Raw>,
         next: Next,
-        // Held until its objects were taken over.
-        _leave: Option<OwnedSemaphorePermit>,
+        // Held until its objects were taken over, and not while the next page is waited for.
+        leave: Option<Turn>,
     },
     /// The watch has to begin at this version.
     Listed(String),
@@ -116,16 +119,53 @@ enum Next {
 
 /// Leave for answers beyond [`SMALL`]. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Leave(Arc<Semaphore>);
+pub(super) struct Leave {
+    all: Arc<Semaphore>,
+    plane: Arc<Semaphore>,
+}
+
+/// While it is held, a large answer is.
+struct Turn {
+    _all: OwnedSemaphorePermit,
+    _plane: OwnedSemaphorePermit,
+}
 
 impl Default for Leave {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
+        Self {
+            all: Arc::new(Semaphore::new(AT_ONCE)),
+            plane: Arc::new(Semaphore::new(1)),
+        }
+    }
+}
+
+impl Leave {
+    /// The same for another plane, which takes one of what all share at most.
+    pub(super) fn of_plane(&self) -> Self {
+        Self {
+            all: Arc::clone(&self.all),
+            ..Self::default()
+        }
+    }
+
+    /// Whether somebody of the plane holds one or waits for it.
+    pub(super) fn is_taken(&self) -> bool {
+        self.plane.available_permits() == 0
+    }
+
+    async fn take(&self) -> Option<Turn> {
+        // They are never closed. Its own comes first: nobody waits with one of all in hand.
+        let plane = Arc::clone(&self.plane).acquire_owned().await.ok()?;
+        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
+        Some(Turn {
+            _all: all,
+            _plane: plane,
+        })
     }
 }
 
 /// An answer that was taken in, and the leave for it.
-type Answer = (Vec<u8>, Option<OwnedSemaphorePermit>);
+type Answer = (Vec<u8>, Option<Turn>);
 
 /// Lists and watches one kind of a plane.
 pub(super) struct ListWatch<'a> {
@@ -179,11 +219,11 @@ impl<'a> ListWatch<'a> {
                     self.state = State::Page {
                         objects: VecDeque::new(),
                         next: Next::More(None),
-                        _leave: None,
+                        leave: None,
                     };
                     return Ok(Event::Init);
                 }
-                State::Page { objects, next, _leave } => {
+                State::Page { objects, next, leave } => {
                     if let Some(object) = objects.pop_front() {
                         return Ok(Event::InitApply(object));
                     }
@@ -195,6 +235,7 @@ impl<'a> ListWatch<'a> {
                         }
                         Next::More(more) => {
                             let more = more.take();
+                            drop(leave.take());
                             self.state = Box::pin(self.source.page(more, &mut self.limit)).await?;
                         }
                     }
@@ -250,11 +291,7 @@ impl Source<'_> {
                 Some(more) => Next::More(Some(more)),
                 None => Next::Done(version(page.metadata.resource_version)?),
             };
-            return Ok(State::Page {
-                objects,
-                next,
-                _leave: leave,
-            });
+            return Ok(State::Page { objects, next, leave });
         }
     }
 
@@ -332,11 +369,13 @@ impl Source<'_> {
 
 /// A body; `None` where it is larger than is taken in at once.
 async fn gathered(mut body: Body, leave: Option<&Leave>) -> Result<Option<Answer>, Broken> {
-    let (mut text, mut held) = (Vec::new(), None);
+    let (mut text, mut held, mut by) = (Vec::new(), None, Instant::now());
     loop {
         let frame = match held {
             None => body.frame().await,
-            Some(_) => timeout(STALLED, body.frame()).await.map_err(|_| Broken::Stalled)?,
+            Some(_) => timeout_at(by.min(Instant::now() + STALLED), body.frame())
+                .await
+                .map_err(|_| Broken::Stalled)?,
         };
         let Some(frame) = frame else {
             return Ok(Some((text, held)));
@@ -346,9 +385,9 @@ async fn gathered(mut body: Body, leave: Option<&Leave>) -> Result<Option<Answer
         if size > PAGE_BYTES {
             return Ok(None);
         }
-        if let (None, Some(Leave(leave)), true) = (&held, leave, size > SMALL) {
-            // It is never closed.
-            held = Arc::clone(leave).acquire_owned().await.ok();
+        if let (None, Some(leave), true) = (&held, leave, size > SMALL) {
+            held = leave.take().await;
+            by = Instant::now() + SLOW;
         }
         text.extend_from_slice(&data);
     }
@@ -408,8 +447,13 @@ fn version(version: Option<String>) -> Result<String, Broken> {
 mod tests {
     use std::convert::Infallible;
     use std::future::pending;
+    use std::pin::pin;
 
+    use futures::future::join_all;
     use futures::{StreamExt, stream};
+    use popcell_core::plan::Plane;
+    use serde_json::json;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -430,12 +474,26 @@ mod tests {
         client.send(Request::new(Body::empty())).await.unwrap().into_body()
     }
 
+    /// A large answer that goes on with a byte now and then.
+    async fn trickle() -> Body {
+        let answer = |_: http::Request<Body>| async move {
+            let first = stream::iter([Ok::<_, Infallible>(vec![b'x'; SMALL + 1])]);
+            let more = stream::repeat(()).then(|()| async {
+                sleep(STALLED / 2).await;
+                Ok(vec![b'x'])
+            });
+            Ok::<_, Infallible>(http::Response::new(axum::body::Body::from_stream(first.chain(more))))
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        client.send(Request::new(Body::empty())).await.unwrap().into_body()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn large_answers_of_all_projects_together_are_few_and_small_ones_wait_for_none() {
         let leave = Leave::default();
         let mut held = Vec::new();
         for _ in 0..AT_ONCE {
-            let (text, permit) = gathered(body([SMALL, 1], false).await, Some(&leave))
+            let (text, permit) = gathered(body([SMALL, 1], false).await, Some(&leave.of_plane()))
                 .await
                 .unwrap()
                 .unwrap();
@@ -463,6 +521,49 @@ mod tests {
             let stalled = gathered(body([SMALL, 1], true).await, Some(&leave)).await;
             assert!(matches!(stalled, Err(Broken::Stalled)));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_of_many_large_pages_waits_for_no_leave_of_its_own() {
+        let answer = |asked: http::Request<Body>| async move {
+            let more = ["continue=b", "continue=c"].map(|page| asked.uri().to_string().contains(page));
+            let more = match more {
+                [false, false] => "b",
+                [true, _] => "c",
+                _ => "",
+            };
+            let object = json!({ "metadata": { "name": more, "resourceVersion": "1" }, "spec": "x".repeat(SMALL) });
+            let page = json!({ "metadata": { "resourceVersion": "1", "continue": more }, "items": [object] });
+            Ok::<_, Infallible>(http::Response::new(Body::from(page.to_string().into_bytes())))
+        };
+        let client = Client::new(tower::service_fn(answer), "default");
+        let interests = crate::planes::management(&Plane::Hub);
+        let mut list = ListWatch::new(&client, interests.first().unwrap(), Some(Leave::default()));
+        let mut objects = 0;
+        while !matches!(timeout(STALLED, list.next()).await.unwrap().unwrap(), Event::InitDone) {
+            objects += 1;
+        }
+        assert_eq!(objects, 1 + 3, "the beginning, and three pages of one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_server_that_is_slow_holds_up_one_answer_of_its_own_at_a_time_and_not_for_long() {
+        let leave = Leave::default();
+        let slow = leave.of_plane();
+        let began = Instant::now();
+        let answers = (0..3 * AT_ONCE).map(|_| async {
+            let ended = gathered(trickle().await, Some(&slow)).await;
+            assert!(matches!(ended, Err(Broken::Stalled)));
+            began.elapsed()
+        });
+        let mut all = pin!(join_all(answers));
+        assert!(timeout(Duration::from_millis(1), &mut all).await.is_err());
+        let other = gathered(body([SMALL, 1], false).await, Some(&leave.of_plane())).await;
+        assert!(other.unwrap().unwrap().1.is_some());
+        assert!(began.elapsed() < Duration::from_secs(1), "the other has waited");
+        let ends = all.await;
+        assert_eq!(ends.first(), Some(&SLOW));
+        assert_eq!(ends.last(), Some(&(SLOW * 12)));
     }
 
     #[test]
