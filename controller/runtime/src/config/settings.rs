@@ -188,10 +188,7 @@ impl Settings {
             networking: flags.networking,
             workers: Workers {
                 total: workers,
-                share: match file.discovery.mode {
-                    Mode::Single => workers,
-                    Mode::Milo => workers.div_ceil(2),
-                },
+                share: share(file.discovery.mode, workers),
             },
             lease: (flags.leader_elect && !flags.dry_run).then(|| LeaseSettings {
                 namespace: flags
@@ -297,6 +294,15 @@ impl Settings {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
+    }
+}
+
+/// How many workers one tenant may have: a project, or a namespace where there is one project only. There the others are
+/// seldom many, so one gets more.
+fn share(mode: Mode, workers: usize) -> usize {
+    match mode {
+        Mode::Single => workers - workers / 4,
+        Mode::Milo => workers.div_ceil(2),
     }
 }
 

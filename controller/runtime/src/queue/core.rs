@@ -18,7 +18,7 @@ use crate::times::Times;
 pub struct Workers {
     /// In all.
     pub total: usize,
-    /// For one tenant: whose server hangs must not hold every worker. `total` where there is one project only.
+    /// For one tenant: whose server or webhook hangs must not hold every worker.
     pub share: usize,
 }
 

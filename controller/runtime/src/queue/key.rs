@@ -4,6 +4,8 @@ use std::fmt;
 
 use popcell_core::plan::Plane;
 
+use crate::planes::SINGLE;
+
 /// The object of a pass by address. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
@@ -28,6 +30,7 @@ impl Key {
     /// Whom the key is worked on for.
     pub fn tenant(&self) -> Tenant {
         match &self.plane {
+            Plane::Project(id) if id == SINGLE => Tenant::Namespace(self.namespace.clone()),
             Plane::Project(id) => Tenant::Project(id.clone()),
             Plane::Hub | Plane::Cell => Tenant::Namespace(self.namespace.clone()),
         }
@@ -43,11 +46,12 @@ impl fmt::Display for Key {
     }
 }
 
-/// Those between whom the queue is fair: projects; on planes that projects share, the namespaces that stand for theirs.
+/// Those between whom the queue is fair: projects; on planes that projects share, the namespaces that stand for theirs; and
+/// where there is one project only, its namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tenant {
     /// A project's own plane.
     Project(String),
-    /// A namespace of the hub or the cell.
+    /// A namespace of the hub, of the cell or of the only project.
     Namespace(String),
 }

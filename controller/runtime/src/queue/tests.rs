@@ -7,6 +7,7 @@ use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
 use super::{Backoff, Key, Pace, Queue, Verdict, Workers};
+use crate::planes::SINGLE;
 
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(4),
@@ -199,6 +200,14 @@ fn a_tenant_whose_passes_hang_leaves_workers_to_others() {
     assert_eq!(bench.pop(), None, "four workers");
     bench.done("hung/1", Verdict::Done);
     assert!(bench.pop().is_some());
+}
+
+#[test]
+fn a_namespace_of_the_only_project_is_a_tenant() {
+    let tenant = |plane: &Plane, namespace: &str| Key::new(plane, namespace, "a").tenant();
+    let (only, one) = (Plane::Project(SINGLE.to_owned()), Plane::Project("p".to_owned()));
+    assert_ne!(tenant(&only, "a"), tenant(&only, "b"));
+    assert_eq!(tenant(&one, "a"), tenant(&one, "b"));
 }
 
 #[test]
