@@ -68,5 +68,6 @@ async fn one(world: &World, plan: &Plan, projects: usize, way: Way) -> Result<Me
         engaged_after_seconds,
     };
     controller.end()?;
+    println!("  {} KiB, {} KiB at most", memory.resident_kib, memory.peak_kib);
     Ok(memory)
 }

@@ -1,9 +1,14 @@
 //! Workloads of one project beside objects of another that no server accepts.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use popcell_api::kind::Kind;
 use popcell_benches::MillisSince;
 use popcell_suites::failing::{FailingWebhook, create_large, largest};
-use popcell_test_support::kind::WORKLOAD;
+use popcell_suites::read;
+use popcell_test_support::eventually;
+use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 
 use crate::figures::Latency;
 use crate::latency::{Hub, PAUSE, create, hub_namespace};
@@ -14,9 +19,10 @@ use crate::world::{CITY, World, id};
 const NOISY: usize = 0;
 const MEASURED: usize = 1;
 pub(crate) const PROJECTS: usize = 2;
+const PATIENCE: Duration = Duration::from_mins(5);
 
-/// Three times the same: nobody fails, many objects behind a webhook of the hub that fails, many that are too large for
-/// etcd.
+/// The same while nobody fails, while many objects come and after they have come: objects behind a webhook of the hub that
+/// fails, and objects that are too large for etcd. What comes costs its servers what it costs whether it fails or not.
 pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> {
     let (project, server) = (id(NOISY), &world.server);
     let mut hub = Hub::watched(&world.hub).await?;
@@ -24,12 +30,22 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> 
     let noisy = hub_namespace(server, &project).await?;
     hub.complete(&noisy, "first", CITY).await?;
 
-    let mut found = vec![one(world, plan, &mut hub, "quiet").await?];
+    let (all, few) = (plan.samples, plan.samples.div_ceil(4));
+    let mut found = vec![one(world, all, &mut hub, "quiet").await?];
     let webhook = FailingWebhook::start(&world.lab, world.hub.clone(), &noisy).await?;
     for number in 0..plan.failing {
         create(server, &project, &format!("failing-{number}"), CITY).await?;
     }
-    found.push(one(world, plan, &mut hub, "beside a webhook that fails").await?);
+    found.push(one(world, few, &mut hub, "while those of a failing webhook come").await?);
+    all_say(
+        world,
+        plan,
+        WORKLOAD_DEPLOYMENT,
+        |number| format!("failing-{number}-us-dfw"),
+        "Rejected",
+    )
+    .await?;
+    found.push(one(world, all, &mut hub, "beside a webhook that fails").await?);
     webhook.end().await?;
     for number in 0..plan.failing {
         server
@@ -41,16 +57,38 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> 
     for number in 0..plan.failing {
         create_large(server, &project, &format!("large-{number}"), CITY, bytes).await?;
     }
-    found.push(one(world, plan, &mut hub, "beside objects too large for etcd").await?);
+    found.push(one(world, few, &mut hub, "while those too large for etcd come").await?);
+    all_say(
+        world,
+        plan,
+        WORKLOAD,
+        |number| format!("large-{number}"),
+        "LimitExceeded",
+    )
+    .await?;
+    found.push(one(world, all, &mut hub, "beside objects too large for etcd").await?);
     Ok(found)
 }
 
-async fn one(world: &World, plan: &Plan, hub: &mut Hub, what: &'static str) -> Result<Latency> {
+/// Waits until each of these objects of the noisy project says why it is not available.
+async fn all_say(world: &World, plan: &Plan, kind: Kind, name: impl Fn(usize) -> String, reason: &str) -> Result<()> {
+    let project = id(NOISY);
+    for name in (0..plan.failing).map(name) {
+        eventually("what fails says so", PATIENCE, async || {
+            let object = world.server.expect(kind, Some(&project), &name).await?;
+            read::says(&object, "Available", "False", reason)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn one(world: &World, samples: usize, hub: &mut Hub, what: &'static str) -> Result<Latency> {
     println!("{what}");
     let project = id(MEASURED);
     let namespace = hub_namespace(&world.server, &project).await?;
     let mut times = Vec::new();
-    for number in 0..plan.samples {
+    for number in 0..samples {
         let name = format!("{}-{number}", what.replace(' ', "-"));
         let sent = create(&world.server, &project, &name, CITY).await?;
         times.push(hub.deployment(&namespace, &name, CITY).await?.millis_since(sent));

@@ -83,7 +83,7 @@ fn large(report: &Report) {
 fn noisy(report: &Report) {
     let quiet = report.noisy.first().map_or(f64::NAN, |first| first.p99_ms);
     println!(
-        "\n| Workload -> hub WD, beside {} that fail, ms | p50 | p99 | of the quiet p99 (wanted: 2 at most) |",
+        "\n| Workload -> hub WD, of another project's {} that fail, ms | p50 | p99 | of the quiet p99 (wanted: 2 at most) |",
         report.plan.failing
     );
     println!("| --- | --: | --: | --: |");
