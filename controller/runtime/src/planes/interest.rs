@@ -27,6 +27,8 @@ pub enum View {
 pub enum When {
     /// While the plane is engaged.
     Engaged,
+    /// The same, but the plane is known without it: what rests on it waits for it, and nothing else does.
+    Optional,
     /// While the plane has any object of these kinds, which are themselves watched.
     Any(&'static [Kind]),
 }
