@@ -4,6 +4,8 @@
 
 /// A hub namespace is this and the uid of the project's Namespace; the cell's has the same name.
 pub const HUB_NAMESPACE_PREFIX: &str = "ns-";
+/// The ResourceQuota in each hub namespace.
+pub const HUB_QUOTA: &str = "popcell-hub";
 /// A policy is this and the city code in lower case, with `-` for spaces.
 pub const CITY_POLICY_PREFIX: &str = "city-";
 /// A ResourceClaim is this and the name of the Instance.

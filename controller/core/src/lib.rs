@@ -24,6 +24,7 @@ pub mod derived;
 pub mod edit;
 pub mod federation;
 mod growth;
+pub mod hub_quota;
 pub mod identity;
 pub mod instance;
 pub mod ledger;

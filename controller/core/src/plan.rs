@@ -35,6 +35,15 @@ pub const CONFIG_MAP: Kind = Kind {
     scope: Scope::Namespaced,
 };
 
+/// The kind ResourceQuota.
+pub const RESOURCE_QUOTA: Kind = Kind {
+    group: "",
+    version: "v1",
+    kind: "ResourceQuota",
+    plural: "resourcequotas",
+    scope: Scope::Namespaced,
+};
+
 /// One API server (design.md 7.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plane {

@@ -107,6 +107,12 @@ pub struct Flags {
     #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     pub max_project_size: usize,
 
+    /// How many Instances a namespace on the hub may have, by a ResourceQuota that the controllers of the management plane
+    /// keep there, up to 1000000; 0 is any number, without one [default: that of --max-project-objects]
+    #[arg(long, env = "HUB_INSTANCES_PER_NAMESPACE", value_name = "NUMBER",
+          value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub hub_instances_per_namespace: Option<u32>,
+
     /// Let Instances of a cell wait for their networks. With =false they get no gate Network, and nothing of
     /// networking.datumapis.com is read or written
     #[arg(long, env = "NETWORKING", num_args = 0..=1, require_equals = true, default_value_t = true,

@@ -103,15 +103,15 @@ pub fn plane_synced(name: &'static str, planes: Planes, plane: Plane, patience: 
 
 fn missing(planes: &Planes, plane: &Plane) -> Result<(), String> {
     let engaged = planes.get(plane).ok_or_else(|| format!("the {plane} is not engaged"))?;
-    if engaged.is_known() {
-        return Ok(());
-    }
-    let unknown = engaged.stores().filter(|(_, store)| !store.is_known());
-    let unknown = unknown.map(|(kind, store)| match store.trouble() {
+    let missed = engaged.missed().map(|(kind, store)| match store.trouble() {
         Some(trouble) => format!("{} ({trouble})", kind.kind),
         None => kind.kind.to_owned(),
     });
-    Err(format!("not listed yet: {}", unknown.collect::<Vec<_>>().join(", ")))
+    let missed: Vec<String> = missed.collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not listed yet: {}", missed.join(", ")))
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Rules {
     pub cell_grace: Duration,
     /// Whether orphans are deleted.
     pub reclaim_orphans: bool,
+    /// How many Instances a hub namespace may have; 0 = any number.
+    pub hub_instances: u32,
 }
 
 /// Shared by all reconcilers of a process.

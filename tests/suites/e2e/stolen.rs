@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use popcell_api::kind::Scope;
 use popcell_api::{annotations, kind, labels};
 use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
 use popcell_test_support::kind::{
@@ -28,8 +27,6 @@ enum By {
     Policy(&'static [&'static str]),
     /// A rule of a policy, by its words.
     Rule(&'static str),
-    /// The quota of the namespace.
-    Quota,
 }
 
 /// What is another's has another source too: the server names one of the policies that refuse it.
@@ -39,9 +36,6 @@ const NO_FINALIZERS: By = By::Rule("a cell adds no finalizers");
 const NOT_OURS: By = By::Rule("only in namespaces of projects");
 const OTHER_SOURCE: By = By::Rule("compute.datumapis.com/source-uid");
 const TOO_LARGE: By = By::Rule("larger than 64 KiB");
-
-const RESOURCE_QUOTA: Kind = Kind::of("", "v1", "ResourceQuota", "resourcequotas", Scope::Namespaced);
-const COUNT: &str = "count/instances.compute.datumapis.com";
 
 fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
     let Err(error) = outcome else {
@@ -54,7 +48,6 @@ fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
             .iter()
             .any(|name| text.contains(&format!("ValidatingAdmissionPolicy '{name}'"))),
         By::Rule(words) => text.contains("ValidatingAdmissionPolicy '") && text.contains(words),
-        By::Quota => text.contains("exceeded quota") && text.contains(COUNT),
     };
     ensure!(is_refused, "{what}: {text}");
     Ok(())
@@ -126,7 +119,6 @@ pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     unharmed(&hub, namespace).await?;
     as_account(world, &hub, namespace).await?;
     taking_over(&hub, &thief, namespace, &uid).await?;
-    beyond_the_quota(&hub, &thief, namespace, &uid).await?;
     // The API servers of cells know that user, and that it has no business there.
     for member in [DFW, ORD, SPARE] {
         let member = stolen(world, member, &files).await?;
@@ -259,43 +251,6 @@ async fn false_copies(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) ->
         TOO_LARGE,
         "a status",
     )
-}
-
-/// As many as the quota of the namespace says.
-async fn beyond_the_quota(hub: &Plane, thief: &Plane, namespace: &str, uid: &str) -> Result<()> {
-    const NAME: &str = "popcell-instances";
-    let here = Some(namespace);
-    let used = hub.list(INSTANCE, here, "").await?.len();
-    let shipped = manifests::build_own(&json!({
-        "namespace": namespace,
-        "components": ["../components/hub-quota"],
-        "patches": [{
-            "target": { "kind": "ResourceQuota", "name": NAME },
-            "patch": json!([{ "op": "replace", "path": format!("/spec/hard/{}", COUNT.replace('/', "~1")),
-                "value": (used + 1).to_string() }]).to_string(),
-        }],
-    }))?;
-    let quota = shipped.first().context("no quota")?;
-    hub.apply(quota).await?;
-    eventually("the hub counts the copies", SOON, async || {
-        let found = hub.expect(RESOURCE_QUOTA, here, NAME).await?;
-        let counted = &found.data["status"]["used"][COUNT];
-        ensure!(*counted == json!(used.to_string()), "{counted} of {used}");
-        Ok(())
-    })
-    .await?;
-    thief
-        .create(&stamped(namespace, "last-0", Some(DFW), uid), false)
-        .await?;
-    let made = thief.create(&stamped(namespace, "more-0", Some(DFW), uid), false).await;
-    refused(made, By::Quota, "one more than the quota")?;
-    let edit = json!({ "spec": { "hard": { COUNT: "1000" } } });
-    refused(
-        thief.merge(RESOURCE_QUOTA, here, NAME, &edit).await,
-        By::Rights,
-        "to raise the quota",
-    )?;
-    hub.delete(RESOURCE_QUOTA, here, NAME).await
 }
 
 async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {

@@ -2,9 +2,11 @@
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::labels;
+use popcell_api::names::HUB_QUOTA;
+use popcell_core::hub_quota::COUNTED;
 use popcell_suites::read;
 use popcell_suites::world::DFW;
-use popcell_test_support::kind::{PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{PROPAGATION_POLICY, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
 use crate::tenant::{Tenant, expect_label};
@@ -55,6 +57,26 @@ pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
     tenant.place("web", &[("us", &["DFW"], 2)]).await?;
     let two = |one: &kube::api::DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2));
     tenant.in_cell(&dfw, NAME, two).await.map(|_| ())
+}
+
+pub(crate) async fn quota(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
+    // As API servers write 20000.
+    let limited = |one: &kube::api::DynamicObject| read::expect_at(one, "/spec/hard", &json!({ COUNTED: "20k" }));
+    let first = tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, limited).await?;
+    expect_label(&first, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)?;
+    let here = Some(tenant.hub_namespace.as_str());
+    let edit = json!({ "spec": { "hard": { COUNTED: "1", "count/configmaps": "5" } } });
+    tenant.hub.merge(RESOURCE_QUOTA, here, HUB_QUOTA, &edit).await?;
+    let healed = tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, limited).await?;
+    ensure!(read::uid(&healed) == read::uid(&first), "it was made anew");
+    tenant.hub.delete(RESOURCE_QUOTA, here, HUB_QUOTA).await?;
+    let is_new = |one: &kube::api::DynamicObject| {
+        ensure!(read::uid(one) != read::uid(&first), "it is the old one");
+        limited(one)
+    };
+    tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, is_new).await.map(|_| ())
 }
 
 pub(crate) async fn deployment(world: &World, namespace: &str) -> Result<()> {

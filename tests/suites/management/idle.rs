@@ -20,7 +20,13 @@ const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
 /// Written by the servers themselves, and by clients that ask who somebody is.
 const NOT_OURS: [&str; 4] = ["leases", "subjectaccessreviews", "tokenreviews", "apiservices"];
 /// What we write in the hub. Others are written there by Karmada, all the time.
-const OURS_IN_HUB: [&str; 4] = ["namespaces", "workloaddeployments", "instances", "propagationpolicies"];
+const OURS_IN_HUB: [&str; 5] = [
+    "namespaces",
+    "resourcequotas",
+    "workloaddeployments",
+    "instances",
+    "propagationpolicies",
+];
 
 /// Writing requests that a server has had, by resource and verb, whatever it answered.
 async fn writes(plane: &Plane, counts: impl Fn(&str) -> bool) -> Result<BTreeMap<String, f64>> {

@@ -21,6 +21,7 @@ mod outages;
 mod partition;
 mod projections;
 mod projects;
+mod quotas;
 mod replicas;
 mod rights;
 mod single;
@@ -69,6 +70,8 @@ fn hub(suite: Suite<World>) -> Suite<World> {
     suite
         .test("heals::a_policy_that_is_deleted_or_edited", Beside, heals::policy)
         .test("heals::f3_a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, heals::deployment)
+        .test("heals::a_quota_that_is_deleted_or_edited", Beside, heals::quota)
+        .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
         .test("projections::g7_g8_copies_are_shown_with_owner_and_marker", Beside, projections::shown)
         .test("projections::d4_what_another_city_says_is_not_shown", Beside, projections::of_its_city_only)
         .test("projections::d15_what_users_do_to_them_is_undone", Beside, projections::undone)

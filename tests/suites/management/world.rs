@@ -68,7 +68,12 @@ impl Shared for World {
     async fn start() -> Result<Self> {
         let spec = LabSpec::karmada()
             .member(Member::push(DFW).city("DFW"))
-            .member(Member::pull(ORD).city("ORD"));
+            .member(Member::pull(ORD).city("ORD"))
+            // As operators are told to, for the quotas of hub namespaces.
+            .hub_flag(
+                "kube-controller-manager",
+                "--controllers=namespace-controller,garbage-collector-controller,resourcequota-controller",
+            );
         let spec = [INFRA, P1, P2, P3, SOLO]
             .iter()
             .fold(spec, |spec, name| spec.plane(name));

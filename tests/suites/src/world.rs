@@ -37,11 +37,6 @@ impl Shared for World {
             .crds(examples)
             // Fail-over is off by default; the tests show what our policies do where somebody has switched it on.
             .hub_flag("karmada-controller-manager", "--feature-gates=Failover=true")
-            // As operators are told to, for the quotas of `components/hub-quota`.
-            .hub_flag(
-                "kube-controller-manager",
-                "--controllers=namespace-controller,garbage-collector-controller,resourcequota-controller",
-            )
             .hub_flag("karmada-controller-manager", "--enable-no-execute-taint-eviction=true");
         let lab = Lab::start(&spec).await?;
         // Few slots: nothing that Karmada asks in these tests may need more.

@@ -44,6 +44,8 @@ pub const CRD: Kind = cluster(
 pub const NAMESPACE: Kind = cluster("", "v1", "Namespace", "namespaces");
 /// ConfigMap.
 pub const CONFIG_MAP: Kind = namespaced("", "v1", "ConfigMap", "configmaps");
+/// ResourceQuota.
+pub const RESOURCE_QUOTA: Kind = namespaced("", "v1", "ResourceQuota", "resourcequotas");
 /// Secret.
 pub const SECRET: Kind = namespaced("", "v1", "Secret", "secrets");
 /// Event (core group; Karmada writes these).

@@ -37,7 +37,7 @@ const BETWEEN: [&str; 3] = [
 ];
 
 /// As the quota of a namespace refuses (apiserver/pkg/admission/plugin/resourcequota/controller.go).
-const QUOTA: [&str; 2] = ["exceeded quota: ", "failed quota: "];
+const QUOTA: [&str; 3] = ["exceeded quota: ", "failed quota: ", "status unknown for quota: "];
 
 /// An object beyond what the store takes, told with code 500: by etcd, and by the client of etcd.
 const TOO_LARGE: [&str; 2] = [

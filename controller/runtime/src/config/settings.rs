@@ -33,6 +33,8 @@ pub struct Settings {
     pub project_grace: Duration,
     /// How large objects and projects may be that are carried.
     pub limits: Limits,
+    /// How many Instances a namespace on the hub may have; 0 = any number.
+    pub hub_instances: u32,
     /// How long nothing of a cell is released after its Cluster was found to be absent.
     pub cell_grace: Duration,
     /// Whether Instances of a cell wait for their networks.
@@ -66,7 +68,7 @@ pub struct Settings {
 /// Groups of controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
-    /// `workload`, `federation`, `policy`, `projection`, `orphans`.
+    /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `orphans`, `sources`.
     pub management: bool,
     /// `deployment`, `instance`, `remote`.
     pub cell: bool,
@@ -184,6 +186,8 @@ impl Settings {
             reclaim_orphans: flags.reclaim_orphans,
             project_grace: flags.project_grace,
             limits: flags.limits(),
+            // No project whose objects are all carried has more Instances.
+            hub_instances: flags.hub_instances_per_namespace.unwrap_or(flags.max_project_objects),
             cell_grace: flags.cell_grace,
             networking: flags.networking,
             workers: Workers {

@@ -108,6 +108,7 @@ fn values_are_checked_with_the_remedy() {
         ("--project-grace 1", "such as 90s, 30m or 1h"),
         ("--project-grace=-1h", "such as 90s, 30m or 1h"),
         ("--workers 0", "1..=256"),
+        ("--hub-instances-per-namespace 1000001", "0..=1000000"),
         ("--health-probe-bind-address 8081", "such as :8081"),
         ("--log-format xml", "possible values: text, json"),
     ] {

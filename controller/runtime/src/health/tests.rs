@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use popcell_core::metrics as table;
-use popcell_core::plan::Plane;
+use popcell_core::plan::{Plane, RESOURCE_QUOTA};
 
 use super::*;
 use crate::planes::testing::{list_nothing, silent, store};
@@ -88,6 +88,20 @@ async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
         list_nothing(&store(&planes, &Plane::Hub, *kind));
     }
     assert_eq!(get(health.address(), "/readyz").0, 200);
+}
+
+#[tokio::test]
+async fn a_hub_that_gives_no_right_to_quotas_is_ready() {
+    let planes = silent();
+    planes.engage(&Plane::Hub, None).await.unwrap();
+    for interest in HUB.iter().filter(|interest| interest.kind != RESOURCE_QUOTA) {
+        list_nothing(&store(&planes, &Plane::Hub, interest.kind));
+    }
+    store(&planes, &Plane::Hub, RESOURCE_QUOTA).lose("403 Forbidden".to_owned());
+    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::ENDLESS);
+    let health = serve(vec![check], Metrics::new()).await;
+    assert_eq!(get(health.address(), "/readyz").0, 200);
+    assert_eq!(planes.stats().unknown_planes, [("hub", 0)].into());
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ impl Engaged {
     ) -> Option<impl Future<Output = Option<()>> + use<>> {
         let store = self.store(interest.kind).cloned()?;
         let occupied = match interest.when {
-            When::Engaged => None,
+            When::Engaged | When::Optional => None,
             When::Any(triggers) => Some(Occupied(
                 triggers
                     .iter()
@@ -193,18 +193,22 @@ impl Engaged {
     }
 
     /// Whether everything that is to be watched now was fully listed since its last reconnect. A kind whose time has not
-    /// come is not missed.
+    /// come is not missed, nor is one that is optional.
     pub fn is_known(&self) -> bool {
-        let missed = |interest: &Interest| {
-            let known = self.store(interest.kind).is_some_and(|store| store.is_known());
-            !known && self.is_due(interest.when)
-        };
-        !self.interests.iter().any(missed)
+        self.missed().next().is_none()
+    }
+
+    /// The stores that keep it from being known.
+    pub fn missed(&self) -> impl Iterator<Item = (Kind, &Arc<Store>)> {
+        let due = self.interests.iter().filter(|interest| self.is_due(interest.when));
+        let stores = due.filter_map(|interest| Some((interest.kind, self.store(interest.kind)?)));
+        stores.filter(|(_, store)| !store.is_known())
     }
 
     fn is_due(&self, when: When) -> bool {
         match when {
             When::Engaged => true,
+            When::Optional => false,
             When::Any(triggers) => {
                 let mut stores = triggers.iter().filter_map(|trigger| self.store(*trigger));
                 stores.any(|store| *store.occupied().borrow())

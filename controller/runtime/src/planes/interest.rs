@@ -6,7 +6,7 @@ use std::sync::Arc;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{NAMESPACE, Plane};
+use popcell_core::plan::{NAMESPACE, Plane, RESOURCE_QUOTA};
 
 /// What is watched on a plane.
 pub type Interests = Box<dyn Fn(&Plane) -> Arc<[Interest]> + Send + Sync>;
@@ -27,6 +27,8 @@ pub enum View {
 pub enum When {
     /// While the plane is engaged.
     Engaged,
+    /// The same, but the plane is known without it: what rests on it waits for it, and nothing else does.
+    Optional,
     /// While the plane has any object of these kinds, which are themselves watched.
     Any(&'static [Kind]),
 }
@@ -102,7 +104,7 @@ const BINDING: [&str; 6] = [
 ];
 
 /// What management controllers watch on the hub.
-pub const HUB: [Interest; 6] = [
+pub const HUB: [Interest; 7] = [
     Interest::labelled(NAMESPACE, labels::UPSTREAM_CLUSTER_NAME),
     Interest::new(kind::WORKLOAD_DEPLOYMENT, When::Engaged),
     Interest::new(kind::PROPAGATION_POLICY, When::Engaged),
@@ -110,6 +112,8 @@ pub const HUB: [Interest; 6] = [
     Interest::of(kind::RESOURCE_BINDING, When::Engaged, "", View::Fields(&BINDING)),
     Interest::new(kind::CLUSTER, When::Engaged),
     Interest::new(kind::INSTANCE, When::Engaged),
+    // A hub that was set up before quotas were kept gives no right to them.
+    Interest::of(RESOURCE_QUOTA, When::Optional, labels::MANAGED_BY, View::Whole),
 ];
 
 /// What cell controllers watch in the cell.

@@ -6,6 +6,7 @@ mod deployment;
 mod dispatch;
 mod events;
 mod federation;
+mod hub_quota;
 mod instance;
 mod orphans;
 mod owner;
@@ -20,6 +21,7 @@ mod workload;
 pub use deployment::Deployment;
 pub use dispatch::{Dispatch, Lane};
 pub use federation::Federation;
+pub use hub_quota::HubQuota;
 pub use instance::{INSTANCE_RECONCILER, Instance};
 pub use orphans::Orphans;
 pub use policy::Policy;
@@ -40,6 +42,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
     if hub {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
+        all.push(Arc::new(HubQuota));
         all.push(Arc::new(Projection::default()));
         all.push(Arc::new(Orphans::default()));
         all.push(Arc::new(Sources::default()));

@@ -6,6 +6,7 @@ mod claims;
 mod deletion;
 mod elsewhere;
 mod granted;
+mod hub_quota;
 mod mirror;
 mod namespaces;
 mod noisy;

@@ -75,6 +75,7 @@ impl Controllers {
             project_grace: settings.project_grace,
             cell_grace: settings.cell_grace,
             reclaim_orphans: settings.reclaim_orphans,
+            hub_instances: settings.hub_instances,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
         let world = Arc::new(World::new(planes.clone(), applier, meters, rules, projects));

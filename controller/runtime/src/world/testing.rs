@@ -169,6 +169,7 @@ impl Told {
             project_grace: Duration::from_hours(1),
             cell_grace: Duration::from_hours(1),
             reclaim_orphans,
+            hub_instances: 20_000,
         };
         let world = Arc::new(World::new(planes, applier, Arc::new(Blind), rules, listed));
         dispatch.listen(&world);

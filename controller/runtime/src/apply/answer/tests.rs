@@ -75,6 +75,8 @@ fn of_places() -> Vec<(u16, String)> {
         "conversion webhook for compute.datumapis.com/v1alpha, Kind=Workload failed: Post \"https://hook\": EOF";
     let quota = "workloaddeployments.compute.datumapis.com \"web\" is forbidden: exceeded quota: count, requested: \
         count/workloaddeployments.compute.datumapis.com=1, used: 5, limited: 5";
+    let uncounted = "instances.compute.datumapis.com \"web-0\" is forbidden: status unknown for quota: popcell-hub, \
+        resources: count/instances.compute.datumapis.com";
     vec![
         called("the server could not find the requested resource"),
         called("an error on the server (\"oh\") has prevented the request from succeeding"),
@@ -97,6 +99,7 @@ fn of_places() -> Vec<(u16, String)> {
         policy(422, "Invalid"),
         told(500, "", conversion, Value::Null),
         told(403, "Forbidden", quota, named),
+        told(403, "Forbidden", uncounted, Value::Null),
     ]
 }
 

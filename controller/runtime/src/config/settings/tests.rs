@@ -26,6 +26,20 @@ fn resolve(line: &str, file: &str) -> Result<Settings, String> {
 }
 
 #[test]
+fn a_hub_namespace_may_have_what_a_project_may_have_unless_it_is_said() {
+    for (line, expected) in [
+        ("", 20_000),
+        ("--max-project-objects=50000", 50_000),
+        ("--hub-instances-per-namespace=", 20_000),
+        ("--hub-instances-per-namespace=300 --max-project-objects=50000", 300),
+        ("--hub-instances-per-namespace=0", 0),
+    ] {
+        let settings = resolve(&format!("management hub {line}"), "").unwrap();
+        assert_eq!(settings.hub_instances, expected, "{line}");
+    }
+}
+
+#[test]
 fn b17_and_the_other_refused_combinations_name_both_settings() {
     for (line, file, expected) in [
         ("cell hub", "", ["--federation-kubeconfig", "discovery.clusterName"]),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, Weak};
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{CLUSTER, INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_core::plan::{NAMESPACE, Plan};
+use popcell_core::plan::{NAMESPACE, Plan, RESOURCE_QUOTA};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -123,6 +123,7 @@ fn world() -> Vec<(Plane, Kind, Vec<Value>)> {
         (INSTANCE, vec![copy("ns-1", "a-dfw-0"), copy("ns-bare", "b-0")]),
         (CLUSTER, vec![named("", "dfw-1", "1"), named("", "ord-1", "1")]),
         (RESOURCE_BINDING, Vec::new()),
+        (RESOURCE_QUOTA, Vec::new()),
     ];
     let project_kinds = [
         (WORKLOAD, vec![named("default", "a", "1")]),

@@ -158,6 +158,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
         project_grace: Duration::ZERO,
         cell_grace: Duration::ZERO,
         reclaim_orphans: false,
+        hub_instances: 0,
     };
     let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
     let world = Arc::new(World::new(planes.clone(), applier, Arc::new(Blind), rules, None));

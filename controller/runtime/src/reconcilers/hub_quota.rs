@@ -1,0 +1,97 @@
+//! `hub-quota`: see [`popcell_core::hub_quota`].
+
+use futures::future::BoxFuture;
+use k8s_openapi::jiff::Timestamp;
+use popcell_api::kind::{self, Kind};
+use popcell_api::names;
+use popcell_core::object::Fields;
+use popcell_core::plan::{NAMESPACE, Plan, Plane, RESOURCE_QUOTA};
+use popcell_core::{hub_quota, identity};
+
+use super::events;
+use crate::apply::ApplyError;
+use crate::pass::{Live, Reconciler, Sight};
+use crate::planes::Change;
+use crate::queue::Key;
+use crate::world::World;
+
+/// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
+///
+/// It is a reconciler of its own, not a part of the one that makes the namespace: all WorkloadDeployments of a namespace
+/// share one quota, and a hub that refuses it stops none of them.
+#[derive(Clone, Copy, Debug)]
+pub struct HubQuota;
+
+impl Reconciler for HubQuota {
+    fn name(&self) -> &'static str {
+        "hub-quota"
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        world: &'a World,
+        live: &'a mut Live,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+        Box::pin(async move {
+            match project_of(&Sight::new(world, live), key) {
+                Some(plane) if world.planes.get(&plane).is_some() => world.read_server(live, &plane).await,
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+        let hub = &key.plane;
+        let namespace = sight.get(hub, NAMESPACE, "", &key.name).known()??;
+        let quota = sight.get(hub, RESOURCE_QUOTA, &key.name, names::HUB_QUOTA).known()?;
+        let plane = project_of(sight, key)?;
+        sight.project(&plane, |project| {
+            hub_quota::decide(&hub_quota::Observation {
+                project,
+                namespace: &namespace,
+                quota: quota.as_deref(),
+                instances: sight.world.rules.hub_instances,
+            })
+        })
+    }
+
+    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        match (plane, kind) {
+            (Plane::Hub, NAMESPACE | RESOURCE_QUOTA) if events::is_listed(change) => self.keys(world, plane),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
+                events::address(change).map(|(_, name)| key(name)).into_iter().collect()
+            }
+            // With each Instance that comes or goes its status changes.
+            (Plane::Hub, RESOURCE_QUOTA) if events::is_more_than_status(change) => events::address(change)
+                .filter(|(_, name)| *name == names::HUB_QUOTA)
+                .map(|(within, _)| key(within))
+                .into_iter()
+                .collect(),
+            // The project is engaged now.
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
+                world.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+        if *plane != Plane::Hub {
+            return Vec::new();
+        }
+        let namespaces = events::stored(world, plane, NAMESPACE, None);
+        namespaces.iter().map(|one| key(one.name())).collect()
+    }
+}
+
+fn key(hub_namespace: &str) -> Key {
+    Key::new(&Plane::Hub, hub_namespace, hub_namespace)
+}
+
+/// The project that a hub namespace names, engaged or not.
+fn project_of(sight: &Sight<'_>, key: &Key) -> Option<Plane> {
+    let namespace = sight.get(&key.plane, NAMESPACE, "", &key.name).known()??;
+    let (id, _) = identity::of_namespace(&namespace)?;
+    Some(Plane::Project(id.to_owned()))
+}

@@ -1,0 +1,92 @@
+//! How many Instances a namespace on the hub may have, whoever makes them.
+
+use anyhow::{Context, Result, bail, ensure};
+use popcell_api::annotations;
+use popcell_api::names::HUB_QUOTA;
+use popcell_core::hub_quota::COUNTED;
+use popcell_suites::read;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::{CLUSTER, INSTANCE, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::lab::HUB;
+use popcell_test_support::{Controller, Plane, eventually, objects, users};
+use serde_json::{Value, json};
+
+use crate::tenant::Tenant;
+use crate::world::{P1, World};
+
+const NAME: &str = "web-us-dfw";
+const FLAG: &str = "--hub-instances-per-namespace";
+const LIMIT: u32 = 3;
+
+/// What somebody can make on the hub who holds the identity of a cell.
+pub(crate) async fn stolen(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(world, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
+    tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
+    users::cells_on_hub(&tenant.hub, &[DFW]).await?;
+    let files = world.lab.user(&users::cell(DFW), &[]).await?;
+    let thief = Plane::connect(HUB, files.get(HUB).context("no kubeconfig of the hub")?).await?;
+    world
+        .without_controller(async || {
+            let mut limiting = Controller::start(world.spec().flag(format!("{FLAG}={LIMIT}"))).await?;
+            let outcome = holds(&tenant, &thief).await;
+            outcome.with_context(|| limiting.last_words())?;
+            limiting.end()?;
+
+            let mut off = Controller::start(world.spec().flag(format!("{FLAG}=0"))).await?;
+            let outcome = tenant.gone_from_hub(RESOURCE_QUOTA, HUB_QUOTA).await;
+            outcome.with_context(|| off.last_words())?;
+            off.end()
+        })
+        .await?;
+    let limited = |one: &_| read::expect_at(one, "/spec/hard", &json!({ COUNTED: "20k" }));
+    tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, limited).await.map(|_| ())
+}
+
+async fn holds(tenant: &Tenant, thief: &Plane) -> Result<()> {
+    let here = Some(tenant.hub_namespace.as_str());
+    let counted = |used: u32| {
+        let status = json!({ "hard": { COUNTED: LIMIT.to_string() }, "used": { COUNTED: used.to_string() } });
+        move |one: &_| read::expect_at(one, "/status", &status)
+    };
+    tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, counted(0)).await?;
+    for ordinal in 0..LIMIT {
+        let copy = copy(tenant, ordinal).await?;
+        eventually("a copy may be made", SOON, async || thief.create(&copy, false).await).await?;
+    }
+    let more = copy(tenant, LIMIT).await?;
+    let quota = format!("exceeded quota: {HUB_QUOTA}");
+    refused(
+        thief.create(&more, false).await,
+        &[&quota, COUNTED],
+        "one more than the quota",
+    )?;
+    let edit = json!({ "spec": { "hard": { COUNTED: "1000" } } });
+    let edited = thief.merge(RESOURCE_QUOTA, here, HUB_QUOTA, &edit).await;
+    refused(edited, &["forbidden: User \"", " cannot "], "to raise the quota")?;
+    let deleted = thief.delete(RESOURCE_QUOTA, here, HUB_QUOTA).await;
+    refused(deleted, &["forbidden: User \"", " cannot "], "to delete the quota")?;
+    // What is deleted leaves its place to others.
+    thief.delete(INSTANCE, here, &format!("{NAME}-0")).await?;
+    eventually("there is room again", SOON, async || thief.create(&more, false).await)
+        .await
+        .map(|_| ())
+}
+
+/// A copy as the cell makes it.
+async fn copy(tenant: &Tenant, ordinal: u32) -> Result<Value> {
+    let cluster = tenant.hub.expect(CLUSTER, None, DFW).await?;
+    let uid = cluster.data["spec"]["id"].as_str().context("no spec.id")?;
+    let mut copy = objects::instance_copy(&tenant.hub_namespace, NAME, ordinal, DFW);
+    objects::annotate(&mut copy, annotations::SOURCE_UID, uid);
+    Ok(copy)
+}
+
+fn refused<T>(outcome: Result<T>, words: &[&str], what: &str) -> Result<()> {
+    let Err(error) = outcome else {
+        bail!("{what} was carried out");
+    };
+    let text = format!("{error:#}");
+    ensure!(words.iter().all(|word| text.contains(word)), "{what}: {text}");
+    Ok(())
+}
