@@ -2,11 +2,11 @@
 
 use kube::Client;
 use popcell_api::kind::{Kind, PROJECT};
-use popcell_core::object::{Fields, List, Object};
+use popcell_core::object::{Fields, List, Listed, Object};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::doors::{Attempt, Place, Write};
 use super::error::{ApplyError, Refusal};
@@ -175,7 +175,8 @@ impl Applier {
         }
     }
 
-    /// Objects of a kind by label, read live. `namespace` `None` = all.
+    /// Objects of a kind by label, read live. `namespace` `None` = all. One that cannot be read is its own trouble only, and
+    /// is there.
     ///
     /// # Errors
     /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
@@ -185,22 +186,7 @@ impl Applier {
         kind: Kind,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Object>, ApplyError> {
-        let listed = self.list_at(plane, kind, namespace, selector).await;
-        listed.map(|(objects, _)| objects)
-    }
-
-    /// The same with the resourceVersion that the list is of; empty where the server does not say.
-    ///
-    /// # Errors
-    /// As [`Applier::list`].
-    pub async fn list_at(
-        &self,
-        plane: &Plane,
-        kind: Kind,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<(Vec<Object>, String), ApplyError> {
+    ) -> Result<Listed, ApplyError> {
         let target = Target {
             plane: plane.clone(),
             kind,
@@ -214,13 +200,11 @@ impl Applier {
         let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
         let unreadable = |why: String| ApplyError::of(&target, "list", Refusal::Unreadable(why));
         let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable("it is no list".to_owned()))?;
-        let items = list
-            .items
-            .into_iter()
-            .flatten()
-            .map(|raw| raw.object.map(|object| *object));
-        let read = items.collect::<Result<Vec<Object>, _>>().map_err(unreadable)?;
-        Ok((read, list.metadata.resource_version.unwrap_or_default()))
+        let listed = Listed::from(list);
+        for one in &listed.unreadable {
+            debug!(%plane, kind = kind.kind, namespace = one.namespace, name = one.name, why = one.why, "an object of a list cannot be read");
+        }
+        Ok(listed)
     }
 
     /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it

@@ -123,6 +123,30 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
 }
 
 #[tokio::test]
+async fn d7_5_8_a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    told.put(&Plane::Hub, INSTANCE, left("ns-p", "p-1"));
+    let mut broken = left("default", "instance-p-0");
+    broken["metadata"]["labels"] = json!("none");
+    let list = "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    let readable = left("default", "instance-p-1");
+    script.say(list, 200, claims(&[broken.clone(), readable.clone()]));
+    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
+        let verdict = told.pass("sources", &key).await;
+        assert!(matches!(verdict, Verdict::After(_)), "{verdict:?}");
+        let claim = format!("project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-p-1");
+        assert_eq!(deletes(&script), [claim], "{key}");
+        assert_eq!(told.world.tally.tallied().undecodable.values().sum::<usize>(), 1);
+        told.world.tally.clear("sources", &key);
+    }
+    script.say(list, 200, claims(&[broken]));
+    told.pass("sources", &Key::new(&Plane::Hub, "", "dfw-01")).await;
+    let other = format!("hub DELETE {DEPLOYMENTS}/ns-p/instances/p-1");
+    assert_eq!(deletes(&script), [other]);
+}
+
+#[tokio::test]
 async fn d7_5_8_claims_are_looked_for_in_a_project_that_is_engaged_after_the_copies_went() {
     let script = Arc::<Script>::default();
     let told = told(&script, &["p"]).await;
