@@ -64,6 +64,7 @@ impl Heard {
     pub(crate) fn note_error(&mut self, error: &ApplyError) {
         if let ApplyError::Shut(failed, _) = error
             && error.rejected().is_some()
+            && !failed.reads()
         {
             let words = failed.refusal.words();
             self.rejections

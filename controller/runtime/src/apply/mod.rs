@@ -34,7 +34,7 @@ use tracing::{debug, warn};
 
 pub use absence::absent;
 use answer::Text;
-use doors::{Attempt, Doors, Place, Write};
+use doors::{Access, Attempt, Doors, Place};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
@@ -130,6 +130,8 @@ pub struct Applier {
     excuses: Mutex<Vec<(Proof, Instant)>>,
     breaker: Mutex<Breaker>,
     doors: Mutex<Doors>,
+    /// Where something can be read again that was refused to others, too.
+    opened: Mutex<Vec<Spot>>,
 }
 
 impl Applier {
@@ -145,6 +147,7 @@ impl Applier {
             excuses: Mutex::default(),
             breaker: Mutex::default(),
             doors: Mutex::default(),
+            opened: Mutex::default(),
         }
     }
 
@@ -161,6 +164,11 @@ impl Applier {
     /// Brakes on mass deletion.
     pub fn brakes(&self) -> MutexGuard<'_, Brakes> {
         lock(&self.brakes)
+    }
+
+    /// Where reads are accepted again that were refused, since the last call: whoever waits there may go on.
+    pub(crate) fn opened(&self) -> Vec<Spot> {
+        std::mem::take(&mut *lock(&self.opened))
     }
 
     /// A kind was listed anew: a plane that took nothing may be another now.
@@ -193,15 +201,15 @@ impl Applier {
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let request = request::create(target, object);
         let sent = request::content(&request);
-        let answer = self.attempt(target, Write::Create, sent, request).await?;
+        let answer = self.attempt(target, Access::Create, sent, request).await?;
         self.record(target, object.data.get("spec"), &answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
-        let write = if patch.status { Write::Status } else { Write::Patch };
+        let access = if patch.status { Access::Status } else { Access::Patch };
         let (request, sent) = (request::patch(patch), request::changes(patch));
-        let answer = self.attempt(&patch.target, write, sent, request).await?;
+        let answer = self.attempt(&patch.target, access, sent, request).await?;
         self.record(&patch.target, request::spec_of(patch), &answer);
         Ok(())
     }
@@ -209,7 +217,7 @@ impl Applier {
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let uid = &delete.on.uid;
         let answer = match self
-            .attempt(&delete.target, Write::Delete, 0, request::delete(delete))
+            .attempt(&delete.target, Access::Delete, 0, request::delete(delete))
             .await
         {
             // Somebody else was faster (domain.md G37).
@@ -273,11 +281,11 @@ impl Applier {
     async fn attempt(
         &self,
         target: &Target,
-        write: Write,
+        access: Access,
         sent: u64,
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
-        let (place, name) = (Place::of(target, write), target.name.as_str());
+        let (place, name) = (Place::of(target, access), target.name.as_str());
         let attempt = Attempt {
             place: &place,
             name,
@@ -286,7 +294,7 @@ impl Applier {
         if let Some((like, delay)) = lock(&self.doors).ask(attempt, Instant::now()) {
             return Err(ApplyError::Shut(Box::new(like), delay));
         }
-        let answer = self.send(target, write.verb(), request).await;
+        let answer = self.send(target, access.verb(), request).await;
         lock(&self.doors).answered(attempt, &answer, Instant::now());
         answer
     }

@@ -71,7 +71,12 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
     let no_quota = json!({ "kind": "APIGroupList", "groups": [{ "name": "apps", "versions": [{ "version": "v1" }] }] });
     let held = |code| move |script: &Script| script.say(&format!("project p {list}"), code, refusal(code));
     let cases: [(&str, Saying<'_>, Verdict, bool); 5] = [
-        ("refuses", Box::new(held(403)), Verdict::Failed(Backoff::REFUSED), false),
+        (
+            "refuses",
+            Box::new(held(403)),
+            Verdict::Failed(Backoff::ADMISSION),
+            false,
+        ),
         (
             "cannot",
             Box::new(held(503)),
@@ -259,7 +264,7 @@ async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
     );
     script.say(&format!("hub GET {NOTES}"), 403, refusal(403));
     let key = Key::new(&Plane::Hub, "", "dfw-01");
-    assert_eq!(told.pass("sources", &key).await, Verdict::Failed(Backoff::REFUSED));
+    assert_eq!(told.pass("sources", &key).await, Verdict::Failed(Backoff::ADMISSION));
     assert!(script.writes().is_empty());
     let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
         "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
