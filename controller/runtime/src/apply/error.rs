@@ -188,6 +188,12 @@ impl Failed {
         hasher.finish()
     }
 
+    /// The server's words as it would say them of an object that was refused likewise.
+    pub(super) fn words_for(&self, target: &Target) -> String {
+        let quoted = |target: &Target| format!("\"{}\"", target.name);
+        self.refusal.words().replace(&quoted(&self.target), &quoted(target))
+    }
+
     /// Whether it was refused for a reason that others may share, and that ends without an event.
     pub(super) fn waits_with_others(&self) -> bool {
         match &self.refusal {

@@ -17,6 +17,7 @@ mod read;
 mod request;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod words;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,7 @@ pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
+use unwritten::Unwritten;
 pub use words::Words;
 pub(crate) use words::brief;
 
@@ -132,6 +134,7 @@ pub struct Applier {
     doors: Mutex<Doors>,
     /// Where something can be read again that was refused to others, too.
     opened: Mutex<Vec<Spot>>,
+    unwritten: Mutex<Unwritten>,
 }
 
 impl Applier {
@@ -148,6 +151,7 @@ impl Applier {
             breaker: Mutex::default(),
             doors: Mutex::default(),
             opened: Mutex::default(),
+            unwritten: Mutex::default(),
         }
     }
 
@@ -181,6 +185,7 @@ impl Applier {
     pub fn retire(&self, plane: &Plane) {
         lock(&self.breaker).retire(plane);
         lock(&self.doors).retire(plane);
+        lock(&self.unwritten).retire(plane);
         lock(&self.brakes).forget(plane);
         self.ledger.forget_plane(plane);
         self.projections.retire(plane);
@@ -189,12 +194,14 @@ impl Applier {
     /// An object is gone, and what is remembered of it.
     pub fn forget(&self, target: &Target) {
         self.ledger.forget(target);
+        lock(&self.unwritten).forget(target);
         self.projections.forget(target);
     }
 
     /// A kind is not watched any more on a plane: nobody would tell when its objects go.
     pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
         self.ledger.forget_kind(plane, kind);
+        lock(&self.unwritten).forget_kind(plane, kind);
         self.projections.forget_kind(plane, kind);
     }
 
