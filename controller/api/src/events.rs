@@ -1,4 +1,4 @@
-//! Reasons of events: of Warnings on Instances (domain.md 2.8), and of those on our Lease.
+//! Reasons of events: of Warnings on Instances (domain.md 2.8), of those on whatever has a status, and of those on our Lease.
 
 use crate::conditions::reasons;
 
@@ -22,6 +22,9 @@ pub const STUCK: [&str; 4] = [
     reasons::CONFIGURATION_ERROR,
     reasons::NETWORK_FAILED_TO_CREATE,
 ];
+
+/// A server rejects the status of the object, so that its conditions are not what they should be.
+pub const STATUS_REJECTED: &str = "StatusRejected";
 
 /// On our Lease: the brake on mass deletion holds (design.md 7.4).
 pub const MASS_DELETE_HELD: &str = "MassDeleteHeld";

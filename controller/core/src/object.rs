@@ -22,7 +22,7 @@ pub use crate::limits::Excess;
 use crate::limits::lookups;
 pub use data::Data;
 pub use metadata::Metadata;
-pub use raw::{EventLine, List, ListMetadata, Raw};
+pub use raw::{EventLine, List, ListMetadata, Listed, Raw, Unreadable};
 pub use read::ReadError;
 
 /// Any object of an API server.

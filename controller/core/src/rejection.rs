@@ -8,12 +8,15 @@ use std::fmt::Write;
 use crate::conditions::MESSAGE_BYTES;
 use crate::plan::{Action, Plan, Target, cut};
 
+/// What no action of a plan is.
+const STATUS: &str = "status";
+
 /// One write that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// The object that was to be written.
     pub target: Target,
-    /// What was tried: `create`, `patch` or `delete`.
+    /// What was tried: `create`, `patch`, `delete` or `status`.
     pub verb: &'static str,
     words: String,
 }
@@ -28,11 +31,17 @@ impl Rejection {
         }
     }
 
+    /// The same of the status of an object, which is not shown in it.
+    pub fn of_status(target: &Target, words: &str) -> Self {
+        Self::new(target, STATUS, words)
+    }
+
     /// For people.
     pub fn message(&self) -> String {
         let what = match self.verb {
             "create" => "creation",
             "delete" => "deletion",
+            STATUS => "change of the status",
             _ => "change",
         };
         let Target { plane, kind, name, .. } = &self.target;
@@ -98,6 +107,11 @@ mod tests {
             said.message().ends_with(r"web-0: a\nb\t\u{1b}[31m\u{202e}é"),
             "{}",
             said.message()
+        );
+        let status = Rejection::of_status(&target(), "no");
+        assert_eq!(
+            status.message(),
+            "The cell rejects the change of the status of Instance web-0: no"
         );
         let long = Rejection::new(&target(), "create", &"é".repeat(MESSAGE_BYTES));
         assert!(long.message().len() <= MESSAGE_BYTES + 100);

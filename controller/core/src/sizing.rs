@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use popcell_api::{catalogue, quota};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::object::{Fields, Object};
 use crate::quantity;
@@ -19,10 +19,12 @@ pub const UNCOUNTED: i64 = i64::MAX;
 /// What the spec of an Instance asks a claim for: amounts by resource type, each type once, in the order in which they are
 /// written. Processor time is in thousandths of a processor and memory in MiB, both rounded up.
 ///
-/// The size is said by the first of these that says both: the limits of all containers, added up; `runtime.resources.requests`;
-/// the catalogue of instance types. It is never less than what the ones before say in part, such as the limits of some
-/// containers. Where nothing says anything, only the instance is counted; where something does and nothing says both, or
-/// it cannot be read, the amounts are [`UNCOUNTED`]. An amount of zero says nothing.
+/// The size is said by the first of these that says both: the limits of all containers, added up, where there is no virtual
+/// machine beside them; `runtime.resources.requests`; the catalogue of instance types. It is never less than what the ones
+/// before say in part, such as the limits of some containers, nor than what containers request. Where nothing says anything,
+/// only the instance is counted. What cannot be read is [`UNCOUNTED`], and all is where something is said and nothing says
+/// both, or the instance type is in no catalogue: nobody knows what a provider makes of it, whatever else is said. An amount
+/// of zero says nothing.
 pub fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
     let mut requests = vec![(quota::INSTANCES, 1)];
     if let Some(size) = asked(spec) {
@@ -107,61 +109,113 @@ impl Said {
     fn is_something(self) -> bool {
         self.cpu.or(self.memory).is_some()
     }
+
+    /// Only the amounts that cannot be read, or are beyond any range.
+    fn uncounted(self) -> Size {
+        let uncounted = |amount: Option<i128>| amount.filter(|amount| *amount == i128::MAX).unwrap_or_default();
+        Size {
+            cpu: uncounted(self.cpu),
+            memory: uncounted(self.memory),
+        }
+    }
+
+    fn combined(self, other: Self, with: impl Fn(i128, i128) -> i128) -> Self {
+        let both = |one: Option<i128>, other: Option<i128>| match (one, other) {
+            (Some(one), Some(other)) => Some(with(one, other)),
+            (one, other) => one.or(other),
+        };
+        Self {
+            cpu: both(self.cpu, other.cpu),
+            memory: both(self.memory, other.memory),
+        }
+    }
+}
+
+/// A part of a spec that has fields.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Fields(&'a Map<String, Value>),
+    Absent,
+    Unreadable,
+}
+
+impl<'a> Part<'a> {
+    fn of(value: Option<&'a Value>) -> Self {
+        match value {
+            Some(Value::Object(fields)) => Self::Fields(fields),
+            None | Some(Value::Null) => Self::Absent,
+            Some(_) => Self::Unreadable,
+        }
+    }
+
+    /// Of a part that cannot be read, none can.
+    fn part(self, name: &str) -> Self {
+        match self {
+            Self::Fields(fields) => Self::of(fields.get(name)),
+            other => other,
+        }
+    }
+
+    fn field(self, name: &str) -> Option<&'a Value> {
+        match self {
+            Self::Fields(fields) => fields.get(name).filter(|value| !value.is_null()),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
 }
 
 fn asked(spec: &Value) -> Option<Size> {
-    if !(spec.is_object() || spec.is_null()) {
-        return Some(Size::UNCOUNTED);
+    let runtime = Part::of(Some(spec)).part("runtime");
+    let resources = runtime.part("resources");
+    let type_ = resources
+        .field("instanceType")
+        .filter(|type_| type_.as_str() != Some(""));
+    let of_type = type_.map(|type_| catalogued(type_).unwrap_or(Size::UNCOUNTED));
+    if of_type == Some(Size::UNCOUNTED) {
+        return of_type;
     }
-    let (limits, are_whole) = limits(spec.pointer("/runtime/sandbox/containers"));
-    if let (Some(size), true) = (limits.whole(), are_whole) {
-        return Some(size);
+    let requests = amounts(resources.part("requests"));
+    let containers = containers(runtime.part("sandbox"));
+    if containers.say_all && runtime.field("virtualMachine").is_none() {
+        return Some(containers.asked.part().max(requests.uncounted()));
     }
-    let (requests, type_) = match spec.pointer("/runtime/resources") {
-        Some(Value::Object(resources)) => (amounts(resources.get("requests")), resources.get("instanceType")),
-        None | Some(Value::Null) => (Said::default(), None),
-        Some(_) => (Said::UNCOUNTED, None),
-    };
-    let type_ = type_.filter(|type_| !type_.is_null() && type_.as_str() != Some(""));
-    let says_something = limits.is_something() || requests.is_something() || type_.is_some();
-    let base = requests.whole().or_else(|| catalogued(type_?));
+    let says_something = containers.asked.is_something() || requests.is_something();
+    let base = requests.whole().or(of_type);
     let base = base.or(says_something.then_some(Size::UNCOUNTED))?;
-    Some(base.max(limits.part()).max(requests.part()))
+    Some(base.max(containers.asked.part()).max(requests.part()))
 }
 
-/// Limits of containers, added up, and whether each of them has both.
-fn limits(containers: Option<&Value>) -> (Said, bool) {
-    let containers = match containers {
-        Some(Value::Array(containers)) => containers,
-        None | Some(Value::Null) => return (Said::default(), false),
-        Some(_) => return (Said::UNCOUNTED, false),
+/// What containers ask for.
+struct Containers {
+    /// Added up: limits, or requests where these are more, as where there are no limits.
+    asked: Said,
+    /// There are some, and the limits of each say both.
+    say_all: bool,
+}
+
+fn containers(sandbox: Part<'_>) -> Containers {
+    let none = |asked| Containers { asked, say_all: false };
+    let containers = match (sandbox, sandbox.field("containers")) {
+        (Part::Fields(_), Some(Value::Array(containers))) => containers,
+        (Part::Absent | Part::Fields(_), None) => return none(Said::default()),
+        _ => return none(Said::UNCOUNTED),
     };
-    let add = |sum: Option<i128>, one: Option<i128>| match (sum, one) {
-        (Some(sum), Some(one)) => Some(sum.saturating_add(one)),
-        (sum, one) => sum.or(one),
-    };
-    let (mut sum, mut all) = (Said::default(), !containers.is_empty());
+    let (mut asked, mut say_all) = (Said::default(), !containers.is_empty());
     for container in containers {
-        let one = match container.get("resources") {
-            Some(Value::Object(resources)) => amounts(resources.get("limits")),
-            None | Some(Value::Null) => Said::default(),
-            Some(_) => Said::UNCOUNTED,
-        };
-        all &= one.whole().is_some();
-        sum = Said {
-            cpu: add(sum.cpu, one.cpu),
-            memory: add(sum.memory, one.memory),
-        };
+        let resources = Part::of(Some(container)).part("resources");
+        let (limits, requests) = (amounts(resources.part("limits")), amounts(resources.part("requests")));
+        say_all &= limits.whole().is_some();
+        asked = asked.combined(limits.combined(requests, i128::max), i128::saturating_add);
     }
-    (sum, all)
+    Containers { asked, say_all }
 }
 
 /// What a map of quantities says.
-fn amounts(quantities: Option<&Value>) -> Said {
+fn amounts(quantities: Part<'_>) -> Said {
     let quantities = match quantities {
-        Some(Value::Object(quantities)) => quantities,
-        None | Some(Value::Null) => return Said::default(),
-        Some(_) => return Said::UNCOUNTED,
+        Part::Fields(quantities) => quantities,
+        Part::Absent => return Said::default(),
+        Part::Unreadable => return Said::UNCOUNTED,
     };
     let amount = |name: &str| {
         let parsed = match quantities.get(name)? {

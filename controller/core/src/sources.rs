@@ -17,6 +17,7 @@ use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+use crate::remote::claim;
 
 mod absence;
 
@@ -49,6 +50,8 @@ pub struct Observation<'a> {
     pub left: Option<Duration>,
     /// ResourceClaims of the projects that the copies are for, with the project id.
     pub claims: &'a [(&'a str, &'a Object)],
+    /// Names of claims there that cannot be read, so that nobody knows whose they are; empty where one says none.
+    pub unreadable: &'a [&'a str],
     /// Instances in the hub that are to wait for these claims.
     pub copies: &'a [&'a Object],
 }
@@ -140,7 +143,13 @@ pub fn clean(seen: &Observation<'_>) -> Plan {
     if claims > 0 {
         return plan;
     }
-    let ours = |copy: &&&Object| copy.marked() && !copy.deleting() && of(copy) == Some(seen.source);
+    // A copy whose claim may be one that cannot be read is kept: that claim may hold a budget still.
+    let may_be_claimed = |copy: &Object| {
+        let claim = claim::name(copy.name());
+        seen.unreadable.iter().any(|name| name.is_empty() || *name == claim)
+    };
+    let ours =
+        |copy: &&&Object| copy.marked() && !copy.deleting() && of(copy) == Some(seen.source) && !may_be_claimed(copy);
     for copy in seen.copies.iter().filter(ours) {
         plan.actions
             .push(delete(&Plane::Hub, kind::INSTANCE, copy, &proof, brake.clone()));

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -146,7 +145,7 @@ async fn serve(
     stop: CancellationToken,
     bound: oneshot::Sender<Result<SocketAddr, ListenError>>,
 ) {
-    let listener = match Listener::bind(address, limits()).await {
+    let listener = match Listener::bind(address, Limits::for_scrapers()).await {
         Ok(listener) => listener,
         Err(error) => return drop(bound.send(Err(error))),
     };
@@ -154,19 +153,6 @@ async fn serve(
     drop(bound.send(Ok(listener.address())));
     if let Err(error) = listener.serve_plain(router, stop).await {
         tracing::error!(%error, "the health port ended");
-    }
-}
-
-/// Probes and scrapers are few and short, and may not be kept out by connections that ask for nothing.
-fn limits() -> Limits {
-    Limits {
-        connections: 256,
-        connections_per_peer: 256,
-        memory: 64 * 1024 * 1024,
-        grace: Duration::ZERO,
-        drain: Duration::from_secs(1),
-        body: 0,
-        ..Limits::default()
     }
 }
 

@@ -68,9 +68,39 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Limits of a port for probes and scrapers, beside one that does the work: they are few and short, send no bodies, and
+    /// may not be kept out by connections that ask for nothing. A process has one or two such ports, so they take little of
+    /// its memory: 6 MiB for connections, and the rest for answers, of which one that is larger is written alone.
+    pub fn for_scrapers() -> Self {
+        Self {
+            connections: 64,
+            connections_per_peer: 64,
+            memory: 16 * MIB,
+            grace: Duration::ZERO,
+            drain: Duration::from_secs(1),
+            body: 0,
+            ..Self::default()
+        }
+    }
+
     /// What bodies and answers may take of the memory; enough for the largest body in a quarter of it.
     pub(crate) fn shared(&self) -> usize {
         let connections = self.connections.saturating_mul(PER_CONNECTION);
         self.memory.saturating_sub(connections).max(self.body.saturating_mul(4))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ports_of_one_process_take_little_more_than_the_one_that_works() {
+        let (work, scrapers) = (Limits::default(), Limits::for_scrapers());
+        let whole = |limits: &Limits| limits.shared() + limits.connections * PER_CONNECTION;
+        // Health and metrics beside admission.
+        let together = whole(&work) + 2 * whole(&scrapers);
+        assert_eq!((whole(&work), whole(&scrapers)), (work.memory, scrapers.memory));
+        assert!(together <= 224 * MIB, "{together}");
     }
 }

@@ -87,6 +87,25 @@ async fn metrics_that_cannot_be_written_are_an_error() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_larger_than_its_part_of_the_memory_is_written_to_several_scrapers() {
+    const LARGE: usize = 6 * 1024 * 1024;
+    let router = routes(Vec::new(), || Ok("x".repeat(LARGE)));
+    let health = Health::start(FREE.parse().unwrap(), router).await.unwrap();
+    let address = health.address();
+    let scrapers: Vec<_> = (0..4)
+        .map(|_| std::thread::spawn(move || ask(address, "/metrics")))
+        .collect();
+    for scraper in scrapers {
+        let answer = scraper.join().unwrap().unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.len() > LARGE,
+            "{}",
+            answer.len()
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_port_that_is_taken_is_said() {
     let taken = TcpListener::bind(FREE).unwrap();
     let address = taken.local_addr().unwrap();

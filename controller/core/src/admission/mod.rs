@@ -7,6 +7,7 @@
 
 mod access;
 mod deployment;
+mod environment;
 mod field;
 mod keys;
 mod placements;
@@ -91,6 +92,10 @@ pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
 const LONGEST_LIST: usize = 1000;
 /// Most networks of a template: the user's right to each is asked for.
 const MOST_NETWORKS: usize = 100;
+/// Most rules of the network policy of an interface, and most ports, origins and exceptions of a rule: as in an
+/// `AdminNetworkPolicy` of Kubernetes (sigs.k8s.io/network-policy-api), since a plain `NetworkPolicy` has no bound. Whoever
+/// enforces them compares packets with each.
+const MOST_RULES: usize = 100;
 /// Path of the instance in the template.
 const INSTANCE: &str = "spec.template.spec";
 /// What is in the schema but nobody does yet.

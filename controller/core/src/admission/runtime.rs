@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{
-    InstanceRuntime, NamedPort, NetworkInterface, SandboxRuntime, VirtualMachineRuntime, Volume, VolumeAttachment,
-    catalogue,
+    InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime, Volume,
+    VolumeAttachment, catalogue,
 };
 
 use super::field::Faults;
-use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, NOT_IMPLEMENTED};
+use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED, environment};
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
 
@@ -64,6 +64,7 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, fa
         attachments(&path, &container.volume_attachments, volumes, faults);
         ports(&path, &container.ports, faults);
     }
+    environment::check(&format!("{path}.containers"), containers, faults);
     let secrets = faults.at_most(
         &format!("{path}.imagePullSecrets"),
         &sandbox.image_pull_secrets,
@@ -156,10 +157,30 @@ pub(super) fn check_interfaces(interfaces: &[NetworkInterface], faults: &mut Fau
     }
     let interfaces = faults.at_most(&path, interfaces, MOST_NETWORKS);
     for (index, interface) in interfaces.iter().enumerate() {
+        if let Some(policy) = &interface.network_policy {
+            rules(
+                &format!("{path}[{index}].networkPolicy.ingress"),
+                &policy.ingress,
+                faults,
+            );
+        }
         let path = format!("{path}[{index}].network");
         faults.dns_label(format!("{path}.name"), &interface.network.name);
         if let Some(namespace) = interface.network.namespace.as_deref().filter(|one| !one.is_empty()) {
             faults.dns_label(format!("{path}.namespace"), namespace);
+        }
+    }
+}
+
+fn rules(path: &str, rules: &[NetworkIngressRule], faults: &mut Faults) {
+    for (index, rule) in faults.at_most(path, rules, MOST_RULES).iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        faults.at_most(&format!("{path}.ports"), &rule.ports, MOST_RULES);
+        let from = faults.at_most(&format!("{path}.from"), &rule.from, MOST_RULES);
+        for (number, peer) in from.iter().enumerate() {
+            if let Some(except) = peer.ip_block.as_ref().and_then(|block| block.except.as_ref()) {
+                faults.at_most(&format!("{path}.from[{number}].ipBlock.except"), except, MOST_RULES);
+            }
         }
     }
 }

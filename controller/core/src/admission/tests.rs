@@ -1,4 +1,5 @@
 mod access;
+mod bounds;
 mod deployment;
 mod instance;
 mod metadata;

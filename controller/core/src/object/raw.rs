@@ -107,6 +107,55 @@ impl List {
     }
 }
 
+/// What is there and cannot be read: whatever it is, it holds its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unreadable {
+    /// Its namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// Its name; empty where it says none: it may be any.
+    pub name: String,
+    /// Why it cannot be read.
+    pub why: String,
+}
+
+/// A whole list: what can be read of it, and what is there all the same.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// What can be read.
+    pub objects: Vec<Object>,
+    /// What cannot.
+    pub unreadable: Vec<Unreadable>,
+    /// The version that the list is of; empty where the server does not say.
+    pub version: String,
+}
+
+impl Listed {
+    /// How many there are, readable or not.
+    pub fn count(&self) -> usize {
+        self.objects.len() + self.unreadable.len()
+    }
+}
+
+impl From<List> for Listed {
+    fn from(list: List) -> Self {
+        let mut listed = Self {
+            version: list.metadata.resource_version.unwrap_or_default(),
+            ..Self::default()
+        };
+        for raw in list.items.into_iter().flatten() {
+            match raw.object {
+                Ok(object) => listed.objects.push(*object),
+                Err(why) => listed.unreadable.push(Unreadable {
+                    namespace: raw.namespace,
+                    name: raw.name,
+                    why,
+                }),
+            }
+        }
+        listed
+    }
+}
+
 /// What is said of the list itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -39,10 +39,16 @@ impl Event {
     /// A Warning about an observed object; a reason or note that is too long is cut at a character: an Event that a server
     /// refuses would be lost.
     pub fn warning(plane: &Plane, kind: Kind, object: &Object, reason: &str, note: &str) -> Self {
+        let about = Target::of(plane, kind, object);
+        Self::of(&about, object.uid(), Severity::Warning, reason, note)
+    }
+
+    /// About an object of this uid, cut likewise.
+    pub fn of(about: &Target, uid: &str, severity: Severity, reason: &str, note: &str) -> Self {
         Self {
-            about: Target::of(plane, kind, object),
-            uid: object.uid().to_owned(),
-            severity: Severity::Warning,
+            about: about.clone(),
+            uid: uid.to_owned(),
+            severity,
             reason: cut(reason, EVENT_REASON_BYTES).to_owned(),
             note: cut(note, EVENT_NOTE_BYTES).to_owned(),
         }

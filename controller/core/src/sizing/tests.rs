@@ -42,7 +42,7 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
         (spec(D1, asked, []), sized(3000, 3072)),
         (spec(D1, cpu.clone(), [cpu.clone()]), sized(1000, 2048)),
         (spec("other", cpu.clone(), [cpu]), sized(NONE, NONE)),
-        (spec("other", json!(null), [both]), sized(500, 256)),
+        (spec("", json!(null), [both]), sized(500, 256)),
         (
             json!({ "runtime": { "virtualMachine": {}, "resources": { "instanceType": D1 } } }),
             sized(1000, 2048),
@@ -68,7 +68,7 @@ fn c68_amounts_are_rounded_up_and_what_cannot_be_read_is_more_than_any_budget() 
         (json!(2), json!(2_097_152), sized(2000, 2)),
         (json!("1"), json!("1G"), sized(1000, 954)),
         (json!("1"), json!("1024Ki"), sized(1000, 1)),
-        (json!("0"), json!("0"), sized(NONE, NONE)),
+        (json!("0"), json!("0"), counted()),
         (json!("0"), json!("1Gi"), sized(NONE, NONE)),
         (json!("-1"), json!("1Gi"), sized(NONE, 1024)),
         (json!("lots"), json!("1Gi"), sized(NONE, 1024)),
@@ -78,15 +78,11 @@ fn c68_amounts_are_rounded_up_and_what_cannot_be_read_is_more_than_any_budget() 
         (json!("1"), json!("1e-99"), sized(1000, 1)),
     ] {
         let limits = json!({ "cpu": cpu, "memory": memory });
-        assert_eq!(
-            requests(&spec("other", json!(null), [limits.clone()])),
-            expected,
-            "{limits}"
-        );
+        assert_eq!(requests(&spec("", json!(null), [limits.clone()])), expected, "{limits}");
     }
     // The sum is rounded, not each part.
     let half = json!({ "cpu": "500u", "memory": "512Ki" });
-    assert_eq!(requests(&spec("other", json!(null), [half.clone(), half])), sized(1, 1));
+    assert_eq!(requests(&spec("", json!(null), [half.clone(), half])), sized(1, 1));
 }
 
 #[test]
@@ -129,7 +125,12 @@ fn a_size_that_is_said_in_part_is_never_less_than_that_part() {
         (
             "an unknown type whose limits say all",
             spec("huge", none.clone(), [large.clone()]),
-            sized(100_000, 102_400),
+            sized(NONE, NONE),
+        ),
+        (
+            "an unknown type whose requests say all",
+            spec("huge", large.clone(), []),
+            sized(NONE, NONE),
         ),
         (
             "beyond range",
@@ -177,6 +178,96 @@ fn a_size_that_is_said_in_part_is_never_less_than_that_part() {
 }
 
 #[test]
+fn what_stands_beside_limits_that_say_all_is_counted_where_it_may_be_more() {
+    let small = json!({ "cpu": "500m", "memory": "256Mi" });
+    let large = json!({ "cpu": "100", "memory": "100Gi" });
+    let instance = |resources: Value, containers: Value| json!({ "runtime": { "resources": resources, "sandbox": { "containers": containers } } });
+    let d1 = json!({ "instanceType": D1 });
+    for (what, spec, expected) in [
+        (
+            "a type that is no text",
+            instance(
+                json!({ "instanceType": 7 }),
+                json!([{ "resources": { "limits": small } }]),
+            ),
+            sized(NONE, NONE),
+        ),
+        (
+            "requests that cannot be read",
+            instance(
+                json!({ "instanceType": D1, "requests": "2" }),
+                json!([{ "resources": { "limits": small } }]),
+            ),
+            sized(NONE, NONE),
+        ),
+        (
+            "a quantity of the requests that cannot be read",
+            instance(
+                json!({ "instanceType": D1, "requests": { "cpu": "lots", "memory": "1Gi" } }),
+                json!([{ "resources": { "limits": small } }]),
+            ),
+            sized(NONE, 256),
+        ),
+        (
+            "resources that cannot be read",
+            instance(json!([]), json!([{ "resources": { "limits": small } }])),
+            sized(NONE, NONE),
+        ),
+        (
+            "a container that only requests",
+            instance(
+                d1.clone(),
+                json!([{ "resources": { "limits": small } }, { "resources": { "requests": large } }]),
+            ),
+            sized(100_500, 102_656),
+        ),
+        (
+            "requests of a container above its limits",
+            instance(
+                d1.clone(),
+                json!([{ "resources": { "limits": small, "requests": { "cpu": "100" } } }]),
+            ),
+            sized(100_000, 256),
+        ),
+        (
+            "requests of a container that cannot be read",
+            instance(d1.clone(), json!([{ "resources": { "limits": small, "requests": 7 } }])),
+            sized(NONE, NONE),
+        ),
+        (
+            "requests of a container below its limits",
+            instance(
+                d1.clone(),
+                json!([{ "resources": { "limits": large, "requests": small } }]),
+            ),
+            sized(100_000, 102_400),
+        ),
+        (
+            "a virtual machine beside containers",
+            json!({ "runtime": { "resources": d1, "virtualMachine": {},
+                "sandbox": { "containers": [{ "resources": { "limits": small } }] } } }),
+            sized(1000, 2048),
+        ),
+        (
+            "a container that is none",
+            instance(
+                json!({ "instanceType": D1 }),
+                json!([{ "resources": { "limits": small } }, "x"]),
+            ),
+            sized(NONE, NONE),
+        ),
+        (
+            "a sandbox that is none",
+            json!({ "runtime": { "resources": { "instanceType": D1 }, "sandbox": 7 } }),
+            sized(NONE, NONE),
+        ),
+        ("a runtime that is none", json!({ "runtime": "x" }), sized(NONE, NONE)),
+    ] {
+        assert_eq!(requests(&spec), expected, "{what}: {spec}");
+    }
+}
+
+#[test]
 fn a_claim_is_equal_in_any_order_and_only_then() {
     let instance = json!({ "runtime": { "resources": { "instanceType": D1 } } });
     let ask = |type_: &str, amount: Value| json!({ "resourceType": format!("compute.datumapis.com/{type_}"), "amount": amount });
@@ -212,7 +303,7 @@ proptest! {
     fn amounts_are_never_negative(cpu in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?",
         memory in "[-+]?[0-9]{0,20}\\.?[0-9]{0,12}(m|u|n|k|Mi|Gi|Ei|E|e-?[0-9]{1,2})?", times in 0..4_usize) {
         let limits = vec![json!({ "cpu": cpu, "memory": memory }); times];
-        let asked = requests(&spec("other", json!(null), limits));
+        let asked = requests(&spec("", json!(null), limits));
         prop_assert!(asked.iter().all(|(_, amount)| *amount > 0));
         prop_assert!(asked.len() == 1 || asked.len() == 3);
     }

@@ -64,6 +64,7 @@ fn pass_with(world: &World, removed: bool, left: Option<Duration>) -> Plan {
         removed,
         left,
         claims: &claims,
+        unreadable: &[],
         copies: &world.list(&Plane::Hub, kind::INSTANCE),
     })
 }
@@ -105,6 +106,29 @@ fn c32_copies_wait_for_a_claim_that_is_held_and_it_is_looked_for_again() {
 }
 
 #[test]
+fn c32_only_the_copy_of_a_claim_that_cannot_be_read_waits_for_it() {
+    let copies = [left("a-0", "ns-n1", DFW), left("a-1", "ns-n1", DFW)];
+    let copies: Vec<&Object> = copies.iter().collect();
+    for (unreadable, goes) in [
+        (&["instance-a-0"][..], vec!["a-1"]),
+        (&["instance-b-0"], vec!["a-0", "a-1"]),
+        (&[""], Vec::new()),
+    ] {
+        let plan = clean(&Observation {
+            source: DFW,
+            clusters: Observed::Known(&[]),
+            removed: true,
+            left: None,
+            claims: &[],
+            unreadable,
+            copies: &copies,
+        });
+        let names: Vec<&str> = plan.actions.iter().map(|one| one.target().name.as_str()).collect();
+        assert_eq!(names, goes, "{unreadable:?}");
+    }
+}
+
+#[test]
 fn c32_a_cluster_that_is_there_keeps_everything_until_it_is_removed() {
     for (id, gone) in [("k1", false), ("", false), ("k9", true)] {
         let mut world = world();
@@ -122,6 +146,7 @@ fn c32_a_cluster_that_is_there_keeps_everything_until_it_is_removed() {
         removed: false,
         left: OVER,
         claims: &[],
+        unreadable: &[],
         copies: &world.list(&Plane::Hub, kind::INSTANCE),
     });
     assert!(unknown.is_quiet());

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
+use popcell_api::events;
 use popcell_api::kind::Kind;
 use popcell_api::names::{DELETION_GUARD, LEASE};
 use popcell_core::brake::{self, ALL_KINDS};
-use popcell_core::plan::{Action, Brake, Delete, Order, Patch, Plan, Plane, Proof};
+use popcell_core::plan::{Action, Brake, Delete, Event, Order, Patch, Plan, Plane, Proof, Severity};
+use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -99,7 +101,7 @@ impl Applier {
         if self.options.dry_run {
             return Ok(());
         }
-        self.patch(status).await?;
+        self.write_status(status).await?;
         for event in &plan.events {
             self.tell(event).await;
         }
@@ -126,7 +128,7 @@ impl Applier {
         let otherwise = plan.otherwise.as_ref().filter(|_| !told);
         let status = otherwise.or(plan.status.as_ref());
         if let Some(status) = status.filter(|status| !rejected && course.leaves(status, last)) {
-            let written = self.patch(status).await;
+            let written = self.write_status(status).await;
             told = written.is_ok();
             if let Err(error) = written {
                 course.failures.push((status.target.plane.clone(), error));
@@ -148,6 +150,24 @@ impl Applier {
             }
         }
         course.end()
+    }
+
+    /// Writes the status of the object that a plan is for. One that is rejected would be seen nowhere: an Event says so.
+    async fn write_status(&self, status: &Patch) -> Result<(), ApplyError> {
+        let (target, uid) = (&status.target, &status.on.uid);
+        let written = self.patch(status).await;
+        let Err(error) = &written else {
+            lock(&self.unwritten).accepted(target, Instant::now());
+            return written;
+        };
+        if let Some(failed) = error.rejected()
+            && lock(&self.unwritten).is_news(target, uid, failed.cause(), Instant::now())
+        {
+            let message = Rejection::of_status(target, &failed.words_for(target)).message();
+            let event = Event::of(target, uid, Severity::Warning, events::STATUS_REJECTED, &message);
+            self.tell(&event).await;
+        }
+        written
     }
 
     async fn act(&self, plan: &Plan, difference: &Differ<'_>, mut heard: Option<&mut Heard>) -> Course {

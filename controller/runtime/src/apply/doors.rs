@@ -1,10 +1,14 @@
-//! Writes that are not retried yet: one circuit breaker for each namespace, kind and verb, and the rest that a single
+//! Requests that are not retried yet: one circuit breaker for each namespace, kind and verb, and the rest that a single
 //! object was told to take.
 //!
 //! A namespace may accept no objects of a kind: it is terminating, a right is missing, a webhook of it fails or is slow, its
 //! quota is used up. Each object backs off by itself ([`crate::queue::Backoff`]), but hundreds of them ask often all the
 //! same. Where the objects may be at fault themselves, as by a schema, those that were refused alike wait together, and
 //! others do not.
+//!
+//! Reads meet only a right that is missing, which is no object's fault, and their objects do not change by what is sent: those
+//! that were refused alike share one attempt from the first one on. A name that was not refused is read all the same, since
+//! a right may be for single names, until as many were refused as close a place.
 //!
 //! Invariants: what is wrong with some objects holds up no other: [`REFUSED`] different ones are refused and none is
 //! accepted between; one that is open costs one write in [`AGAIN`], and so do all that were refused alike; an object that
@@ -17,6 +21,7 @@ use popcell_core::plan::{Plane, Target};
 use tokio::time::Instant;
 
 use super::error::{ApplyError, Failed, Refusal};
+use crate::breaker::Server;
 
 /// So many different objects of one kind, with none that is accepted between, open the breaker of their namespace.
 pub(super) const REFUSED: usize = 20;
@@ -29,41 +34,54 @@ const ALIKE: usize = 50_000;
 /// `Retry-After` of a single object is honoured up to this.
 const LONGEST_REST: Duration = Duration::from_mins(15);
 
-/// How an object is written. Webhooks and rights tell them apart, so one that fails says nothing of the others.
+/// What is done with an object. Webhooks and rights tell them apart, so one that fails says nothing of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Write {
+pub(super) enum Access {
+    Get,
+    List,
     Create,
     Patch,
     Status,
     Delete,
 }
 
-impl Write {
+impl Access {
     pub(super) fn verb(self) -> &'static str {
         match self {
+            Self::Get => "get",
+            Self::List => "list",
             Self::Create => "create",
             Self::Patch | Self::Status => "patch",
             Self::Delete => "delete",
         }
+    }
+
+    fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::List)
     }
 }
 
 /// Objects of one kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    plane: Plane,
+    server: Server,
     kind: &'static str,
     namespace: Option<String>,
-    write: Write,
+    access: Access,
 }
 
 impl Place {
-    pub(super) fn of(target: &Target, write: Write) -> Self {
+    pub(super) fn of(target: &Target, access: Access) -> Self {
+        Self::at(&Server::Of(target.plane.clone()), target, access)
+    }
+
+    /// The same where another server than that of its plane is asked.
+    pub(super) fn at(server: &Server, target: &Target, access: Access) -> Self {
         Self {
-            plane: target.plane.clone(),
+            server: server.clone(),
             kind: target.kind.kind,
             namespace: target.namespace.clone(),
-            write,
+            access,
         }
     }
 }
@@ -92,7 +110,7 @@ impl Alike {
     }
 }
 
-/// One write that is to be tried.
+/// One request that is to be tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt<'a> {
     pub(super) place: &'a Place,
@@ -112,14 +130,16 @@ pub(super) struct Doors {
 }
 
 impl Doors {
-    /// Asks before a write: what was refused, and how long to wait, where it is not to be sent yet.
+    /// Asks before a request: what was refused, and how long to wait, where it is not to be sent yet.
     pub(super) fn ask(&mut self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let waits = self.wait(attempt, now);
         if waits.is_none() {
-            if let Some(alike) = self.alike_mut(attempt) {
-                alike.probe = now + AGAIN;
-            } else if let Some(probe) = self.places.get_mut(attempt.place).and_then(|door| door.probe.as_mut()) {
-                *probe = now + AGAIN;
+            let alike = self.alike_mut(attempt).map(|alike| alike.probe = now + AGAIN);
+            if alike.is_none() || attempt.place.access.reads() {
+                let door = self.places.get_mut(attempt.place);
+                if let Some(probe) = door.and_then(|door| door.probe.as_mut()) {
+                    *probe = now + AGAIN;
+                }
             }
         }
         waits
@@ -129,9 +149,17 @@ impl Doors {
     pub(super) fn wait(&self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let Attempt { place, name, .. } = attempt;
         let door = self.places.get(place).and_then(|door| Some((&door.told, door.probe?)));
-        let alike = self.alike(attempt).filter(|alike| door.is_some() || alike.are_many());
+        let alike = self
+            .alike(attempt)
+            .filter(|alike| door.is_some() || place.access.reads() || alike.are_many());
         // Those that were refused alike have a probe of their own: another one's would say nothing of them.
-        let shut = alike.map(|alike| (&alike.told, alike.probe)).or(door);
+        let alike = alike.map(|alike| (&alike.told, alike.probe));
+        let shut = if place.access.reads() {
+            // A right that is missing is one: whoever asks for it says it of all.
+            alike.into_iter().chain(door).max_by_key(|(_, probe)| *probe)
+        } else {
+            alike.or(door)
+        };
         let rests = self.resting.get(&(place.clone(), name.to_owned()));
         let rests = rests.map(|(failed, until)| (failed, *until));
         let (told, until) = [shut, rests].into_iter().flatten().max_by_key(|(_, until)| *until)?;
@@ -149,21 +177,21 @@ impl Doors {
         causes.values_mut().find(|alike| attempt.is_in(alike))
     }
 
-    /// What became of a write. What says nothing of others of its kind makes the next one the probe.
-    pub(super) fn answered<T>(&mut self, attempt: Attempt<'_>, answer: &Result<T, ApplyError>, now: Instant) {
+    /// What became of a request, and whether it lets others in that were held. What says nothing of others of its kind makes
+    /// the next one the probe.
+    pub(super) fn answered<T>(&mut self, attempt: Attempt<'_>, answer: &Result<T, ApplyError>, now: Instant) -> bool {
         let place = attempt.place;
         let failed = match answer {
             Ok(_) => {
-                self.places.remove(place);
-                self.accepted(attempt);
-                return;
+                let was_shut = self.places.remove(place).is_some_and(|door| door.probe.is_some());
+                return self.accepted(attempt) || was_shut;
             }
             Err(ApplyError::Failed(failed)) => failed,
-            Err(_) => return,
+            Err(_) => return false,
         };
         self.rest(place, failed, now);
         self.hold(attempt, failed, now);
-        if !is_of_the_place(&failed.refusal, place.write) {
+        if !is_of_the_place(&failed.refusal, place.access) {
             let door = self.places.get_mut(place);
             if let Some(Door {
                 told,
@@ -177,7 +205,7 @@ impl Doors {
                     *told = Failed::clone(failed);
                 }
             }
-            return;
+            return false;
         }
         let door = self.places.entry(place.clone()).or_insert_with(|| Door {
             refused: BTreeSet::new(),
@@ -194,16 +222,21 @@ impl Doors {
         if door.refused.len() >= REFUSED {
             door.probe = Some(now + AGAIN);
         }
+        false
     }
 
-    /// One was accepted, and so may be those that were refused like it.
-    fn accepted(&mut self, attempt: Attempt<'_>) {
-        if let Some(causes) = self.alike.get_mut(attempt.place) {
-            causes.retain(|_, alike| !alike.held.contains_key(attempt.name));
-            if causes.is_empty() {
-                self.alike.remove(attempt.place);
-            }
+    /// One was accepted, and so may be those that were refused like it: whether there are any.
+    fn accepted(&mut self, attempt: Attempt<'_>) -> bool {
+        let Some(causes) = self.alike.get_mut(attempt.place) else {
+            return false;
+        };
+        let before = causes.len();
+        causes.retain(|_, alike| !alike.held.contains_key(attempt.name));
+        let is_any = causes.len() < before;
+        if causes.is_empty() {
+            self.alike.remove(attempt.place);
         }
+        is_any
     }
 
     /// It waits with those that were refused alike; what passes by itself lets them try.
@@ -240,14 +273,16 @@ impl Doors {
 
     /// Whatever a plane refused, it may accept it now.
     pub(super) fn open(&mut self, plane: &Plane) {
-        self.places.retain(|place, _| place.plane != *plane);
-        self.alike.retain(|place, _| place.plane != *plane);
+        let is_other = |place: &Place| place.server != Server::Of(plane.clone());
+        self.places.retain(|place, _| is_other(place));
+        self.alike.retain(|place, _| is_other(place));
     }
 
     /// Forgets a plane that is disengaged.
     pub(super) fn retire(&mut self, plane: &Plane) {
         self.open(plane);
-        self.resting.retain(|(place, _), _| place.plane != *plane);
+        let server = Server::Of(plane.clone());
+        self.resting.retain(|(place, _), _| place.server != server);
     }
 
     /// A `Retry-After` that is about one object is for that object. What the server wants for itself is the breaker's
@@ -274,13 +309,14 @@ impl Attempt<'_> {
 
 /// Whether a refusal may be about every object there. One that is invalid or too large says nothing of the next; a server
 /// in trouble is the breaker's ([`crate::breaker`]), which has probed it where these are timeouts.
-fn is_of_the_place(refusal: &Refusal, write: Write) -> bool {
+fn is_of_the_place(refusal: &Refusal, access: Access) -> bool {
     match refusal {
+        _ if access.reads() => matches!(refusal, Refusal::Refused { code: 401 | 403, .. }),
         Refusal::Refused { code, .. } => matches!(code, 401 | 403),
         Refusal::Admission { .. } | Refusal::TimedOut(_) => true,
         Refusal::Busy { code, .. } => !matches!(code, 429 | 503),
         // A patch that finds nothing is about an object that is gone.
-        Refusal::NotFound { .. } => write == Write::Create,
+        Refusal::NotFound { .. } => access == Access::Create,
         Refusal::Changed(_) | Refusal::Silent(_) | Refusal::Unsendable(_) | Refusal::Unreadable(_) => false,
     }
 }

@@ -188,9 +188,17 @@ impl Failed {
         hasher.finish()
     }
 
+    /// The server's words as it would say them of an object that was refused likewise.
+    pub(super) fn words_for(&self, target: &Target) -> String {
+        let quoted = |target: &Target| format!("\"{}\"", target.name);
+        self.refusal.words().replace(&quoted(&self.target), &quoted(target))
+    }
+
     /// Whether it was refused for a reason that others may share, and that ends without an event.
     pub(super) fn waits_with_others(&self) -> bool {
         match &self.refusal {
+            // Of reads, only a right that is missing is for others, too.
+            Refusal::Refused { code, .. } if self.reads() => matches!(code, 401 | 403),
             // An object that is too large is larger than it was, or not.
             Refusal::Refused { code, .. } => !matches!(code, 413 | 500),
             Refusal::Admission { .. } => true,
@@ -199,7 +207,8 @@ impl Failed {
         }
     }
 
-    fn reads(&self) -> bool {
+    /// Whether nothing was to be changed.
+    pub(super) fn reads(&self) -> bool {
         !matches!(self.verb, "create" | "patch" | "delete")
     }
 }
@@ -321,9 +330,7 @@ impl ApplyError {
             Self::Failed(failed) if failed.refusal.may_be_the_server() || self.stale().is_some() => {
                 Verdict::Failed(Backoff::TRANSIENT)
             }
-            Self::Failed(failed) if !failed.reads() && failed.waits_with_others() => {
-                Verdict::Failed(Backoff::ADMISSION)
-            }
+            Self::Failed(failed) if failed.waits_with_others() => Verdict::Failed(Backoff::ADMISSION),
             // 500 is a refusal only where etcd finds the object too large; 413 is what the server itself takes.
             Self::Failed(failed) if matches!(failed.refusal, Refusal::Refused { code: 413 | 500, .. }) => {
                 Verdict::Failed(Backoff::TOO_LARGE)

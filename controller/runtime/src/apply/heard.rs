@@ -64,6 +64,7 @@ impl Heard {
     pub(crate) fn note_error(&mut self, error: &ApplyError) {
         if let ApplyError::Shut(failed, _) = error
             && error.rejected().is_some()
+            && !failed.reads()
         {
             let words = failed.refusal.words();
             self.rejections
@@ -77,12 +78,11 @@ impl Heard {
             Ok(()) if matches!(action, Action::Patch(patch) if patch.status) => {}
             Ok(()) => self.accepted.push(Spot::at(action.target(), action.verb())),
             // What was not tried is rejected in the words that another one heard, but for its name.
-            Err(error) => self.rejections.extend(error.rejected().map(|failed| {
-                let quoted = |target: &Target| format!("\"{}\"", target.name);
-                let words = failed.refusal.words();
-                let words = words.replace(&quoted(&failed.target), &quoted(action.target()));
-                Rejection::new(action.target(), action.verb(), &words)
-            })),
+            Err(error) => self.rejections.extend(
+                error
+                    .rejected()
+                    .map(|failed| Rejection::new(action.target(), action.verb(), &failed.words_for(action.target()))),
+            ),
         }
     }
 }

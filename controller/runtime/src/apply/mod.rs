@@ -17,6 +17,7 @@ mod read;
 mod request;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod words;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,12 +35,13 @@ use tracing::{debug, warn};
 
 pub use absence::absent;
 use answer::Text;
-use doors::{Attempt, Doors, Place, Write};
+use doors::{Access, Attempt, Doors, Place};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
+use unwritten::Unwritten;
 pub use words::Words;
 pub(crate) use words::brief;
 
@@ -130,6 +132,9 @@ pub struct Applier {
     excuses: Mutex<Vec<(Proof, Instant)>>,
     breaker: Mutex<Breaker>,
     doors: Mutex<Doors>,
+    /// Where something can be read again that was refused to others, too.
+    opened: Mutex<Vec<Spot>>,
+    unwritten: Mutex<Unwritten>,
 }
 
 impl Applier {
@@ -145,6 +150,8 @@ impl Applier {
             excuses: Mutex::default(),
             breaker: Mutex::default(),
             doors: Mutex::default(),
+            opened: Mutex::default(),
+            unwritten: Mutex::default(),
         }
     }
 
@@ -163,6 +170,11 @@ impl Applier {
         lock(&self.brakes)
     }
 
+    /// Where reads are accepted again that were refused, since the last call: whoever waits there may go on.
+    pub(crate) fn opened(&self) -> Vec<Spot> {
+        std::mem::take(&mut *lock(&self.opened))
+    }
+
     /// A kind was listed anew: a plane that took nothing may be another now.
     pub fn relisted(&self, plane: &Plane, kind: Kind) {
         self.brakes().relisted(plane, kind);
@@ -173,6 +185,7 @@ impl Applier {
     pub fn retire(&self, plane: &Plane) {
         lock(&self.breaker).retire(plane);
         lock(&self.doors).retire(plane);
+        lock(&self.unwritten).retire(plane);
         lock(&self.brakes).forget(plane);
         self.ledger.forget_plane(plane);
         self.projections.retire(plane);
@@ -181,27 +194,29 @@ impl Applier {
     /// An object is gone, and what is remembered of it.
     pub fn forget(&self, target: &Target) {
         self.ledger.forget(target);
+        lock(&self.unwritten).forget(target);
         self.projections.forget(target);
     }
 
     /// A kind is not watched any more on a plane: nobody would tell when its objects go.
     pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
         self.ledger.forget_kind(plane, kind);
+        lock(&self.unwritten).forget_kind(plane, kind);
         self.projections.forget_kind(plane, kind);
     }
 
     async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
         let request = request::create(target, object);
         let sent = request::content(&request);
-        let answer = self.attempt(target, Write::Create, sent, request).await?;
+        let answer = self.attempt(target, Access::Create, sent, request).await?;
         self.record(target, object.data.get("spec"), &answer);
         Ok(())
     }
 
     async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
-        let write = if patch.status { Write::Status } else { Write::Patch };
+        let access = if patch.status { Access::Status } else { Access::Patch };
         let (request, sent) = (request::patch(patch), request::changes(patch));
-        let answer = self.attempt(&patch.target, write, sent, request).await?;
+        let answer = self.attempt(&patch.target, access, sent, request).await?;
         self.record(&patch.target, request::spec_of(patch), &answer);
         Ok(())
     }
@@ -209,7 +224,7 @@ impl Applier {
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let uid = &delete.on.uid;
         let answer = match self
-            .attempt(&delete.target, Write::Delete, 0, request::delete(delete))
+            .attempt(&delete.target, Access::Delete, 0, request::delete(delete))
             .await
         {
             // Somebody else was faster (domain.md G37).
@@ -273,11 +288,11 @@ impl Applier {
     async fn attempt(
         &self,
         target: &Target,
-        write: Write,
+        access: Access,
         sent: u64,
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
-        let (place, name) = (Place::of(target, write), target.name.as_str());
+        let (place, name) = (Place::of(target, access), target.name.as_str());
         let attempt = Attempt {
             place: &place,
             name,
@@ -286,7 +301,7 @@ impl Applier {
         if let Some((like, delay)) = lock(&self.doors).ask(attempt, Instant::now()) {
             return Err(ApplyError::Shut(Box::new(like), delay));
         }
-        let answer = self.send(target, write.verb(), request).await;
+        let answer = self.send(target, access.verb(), request).await;
         lock(&self.doors).answered(attempt, &answer, Instant::now());
         answer
     }

@@ -65,7 +65,7 @@ impl Applier {
                 selector,
             } => {
                 let left = self.list(plane, *kind, Some(namespace), selector).await?;
-                (!left.is_empty()).then(|| format!("{} are", left.len()))
+                (left.count() > 0).then(|| format!("{} are", left.count()))
             }
             Proof::SourceGone { cluster, id } => self.source_not_gone(cluster, id).await?,
             Proof::NotServed { cluster, deployment } => {

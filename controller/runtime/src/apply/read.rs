@@ -2,17 +2,17 @@
 
 use kube::Client;
 use popcell_api::kind::{Kind, PROJECT};
-use popcell_core::object::{Fields, List, Object};
+use popcell_core::object::{Fields, List, Listed, Object};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
-use super::doors::{Attempt, Place, Write};
+use super::doors::{Access, Attempt, Place};
 use super::error::{ApplyError, Refusal};
 use super::proof::ProjectAnswer;
 use super::request::{LIST, OBJECT};
-use super::{Applier, absence, lock, request};
+use super::{Applier, Spot, absence, lock, request};
 use crate::breaker::{PROBE, Permit, Server};
 
 impl Applier {
@@ -38,7 +38,7 @@ impl Applier {
             return Err(ApplyError::Away(server, delay));
         }
         let attempt = Attempt {
-            place: &Place::of(target, Write::Create),
+            place: &Place::of(target, Access::Create),
             name: &target.name,
             sent: None,
         };
@@ -163,19 +163,46 @@ impl Applier {
     }
 
     async fn read_with(&self, client: &Client, server: &Server, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
-        let answer = request::send(client, request, OBJECT).await;
-        match self.settle(server, answer).await {
-            Ok(text) => match Object::read(text.get()) {
-                Ok(object) => Ok(Some(object)),
-                Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
-            },
-            Err(refusal) if refusal.is_absence_of(target) => Ok(None),
-            Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
-        }
+        self.tried(server, target, Access::Get, async {
+            let request = request::get(target).map_err(|refusal| ApplyError::of(target, "get", refusal))?;
+            let answer = request::send(client, request, OBJECT).await;
+            match self.settle(server, answer).await {
+                Ok(text) => match Object::read(text.get()) {
+                    Ok(object) => Ok(Some(object)),
+                    Err(error) => Err(ApplyError::of(target, "get", Refusal::Unreadable(error.to_string()))),
+                },
+                Err(refusal) if refusal.is_absence_of(target) => Ok(None),
+                Err(refusal) => Err(ApplyError::of(target, "get", refusal)),
+            }
+        })
+        .await
     }
 
-    /// Objects of a kind by label, read live. `namespace` `None` = all.
+    /// A read, unless it was refused lately and the next attempt is not due yet.
+    async fn tried<T>(
+        &self,
+        server: &Server,
+        target: &Target,
+        access: Access,
+        read: impl Future<Output = Result<T, ApplyError>>,
+    ) -> Result<T, ApplyError> {
+        let attempt = Attempt {
+            place: &Place::at(server, target, access),
+            name: &target.name,
+            sent: Some(0),
+        };
+        if let Some((like, delay)) = lock(&self.doors).ask(attempt, Instant::now()) {
+            return Err(ApplyError::Shut(Box::new(like), delay));
+        }
+        let answer = read.await;
+        if lock(&self.doors).answered(attempt, &answer, Instant::now()) {
+            lock(&self.opened).push(Spot::at(target, access.verb()));
+        }
+        answer
+    }
+
+    /// Objects of a kind by label, read live. `namespace` `None` = all. One that cannot be read is its own trouble only, and
+    /// is there.
     ///
     /// # Errors
     /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
@@ -185,22 +212,7 @@ impl Applier {
         kind: Kind,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Object>, ApplyError> {
-        let listed = self.list_at(plane, kind, namespace, selector).await;
-        listed.map(|(objects, _)| objects)
-    }
-
-    /// The same with the resourceVersion that the list is of; empty where the server does not say.
-    ///
-    /// # Errors
-    /// As [`Applier::list`].
-    pub async fn list_at(
-        &self,
-        plane: &Plane,
-        kind: Kind,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<(Vec<Object>, String), ApplyError> {
+    ) -> Result<Listed, ApplyError> {
         let target = Target {
             plane: plane.clone(),
             kind,
@@ -208,19 +220,21 @@ impl Applier {
             name: String::new(),
         };
         let client = self.client(plane).await?;
-        let request = request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
-        let answer = request::send(&client, request, LIST).await;
-        let answer = self.settle(&Server::Of(plane.clone()), answer).await;
-        let list = answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+        let server = Server::Of(plane.clone());
+        let asked = async {
+            let request =
+                request::list(&target, selector).map_err(|refusal| ApplyError::of(&target, "list", refusal))?;
+            let answer = self.settle(&server, request::send(&client, request, LIST).await).await;
+            answer.map_err(|refusal| ApplyError::of(&target, "list", refusal))
+        };
+        let list = self.tried(&server, &target, Access::List, asked).await?;
         let unreadable = |why: String| ApplyError::of(&target, "list", Refusal::Unreadable(why));
         let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable("it is no list".to_owned()))?;
-        let items = list
-            .items
-            .into_iter()
-            .flatten()
-            .map(|raw| raw.object.map(|object| *object));
-        let read = items.collect::<Result<Vec<Object>, _>>().map_err(unreadable)?;
-        Ok((read, list.metadata.resource_version.unwrap_or_default()))
+        let listed = Listed::from(list);
+        for one in &listed.unreadable {
+            debug!(%plane, kind = kind.kind, namespace = one.namespace, name = one.name, why = one.why, "an object of a list cannot be read");
+        }
+        Ok(listed)
     }
 
     /// Whether a plane serves a kind of a named group, after a request for it was answered 404: an API server says that it

@@ -12,7 +12,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::labels;
-use popcell_core::object::Object;
+use popcell_core::object::Listed;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
@@ -109,15 +109,15 @@ async fn reread(cell: &Cell, world: &World, project: &str) {
     let Some(claims) = world.store(&plane, RESOURCE_CLAIM) else {
         return;
     };
-    let Some((listed, version)) = list(cell, world, &plane).await else {
+    let Some(listed) = list(cell, world, &plane).await else {
         return;
     };
-    let missed = claims.missed(&listed, &version);
+    let missed = claims.missed(&listed);
     if missed.is_empty() {
         return;
     }
     sleep(LATE).await;
-    let Some((listed, _)) = list(cell, world, &plane).await else {
+    let Some(listed) = list(cell, world, &plane).await else {
         return;
     };
     if claims.still_misses(&missed, &listed) {
@@ -126,9 +126,9 @@ async fn reread(cell: &Cell, world: &World, project: &str) {
     }
 }
 
-async fn list(cell: &Cell, world: &World, plane: &Plane) -> Option<(Vec<Object>, String)> {
+async fn list(cell: &Cell, world: &World, plane: &Plane) -> Option<Listed> {
     let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
-    let listed = world.applier.list_at(plane, RESOURCE_CLAIM, None, &selector).await;
+    let listed = world.applier.list(plane, RESOURCE_CLAIM, None, &selector).await;
     listed
         .inspect_err(|error| debug!(%error, "claims that are waited for cannot be read again"))
         .ok()

@@ -136,6 +136,7 @@ impl Runner {
         let (start, mut live) = (Instant::now(), Live::default());
         let since = woken.begin(name, key);
         let (outcome, verdict) = self.retried(key, &mut live).instrument(span).await;
+        self.world.waiting.opened(&self.world.applier.opened());
         self.world.reporter.passed(name, outcome, start.elapsed());
         match (since, verdict) {
             (Some(since), Verdict::Failed(_) | Verdict::Postponed(_)) => woken.again(name, key, since),

@@ -19,6 +19,7 @@ type Address = (Plane, &'static str, String, String);
 #[derive(Debug, Default)]
 pub struct Live {
     read: BTreeMap<Address, Option<Arc<Object>>>,
+    unreadable: BTreeSet<Address>,
     missed: Option<ApplyError>,
     silent: BTreeSet<Plane>,
 }
@@ -48,9 +49,14 @@ impl Live {
 
     /// The same with an object that others hold too.
     pub fn insert(&mut self, target: &Target, found: Option<Arc<Object>>) {
-        let namespace = target.namespace.clone().unwrap_or_default();
-        let address = (target.plane.clone(), target.kind.kind, namespace, target.name.clone());
+        let address = address(target);
+        self.unreadable.remove(&address);
         self.read.insert(address, found);
+    }
+
+    /// Takes in that an object is there and cannot be read; without a name, that there is such a one.
+    pub fn put_unreadable(&mut self, target: &Target) {
+        self.unreadable.insert(address(target));
     }
 
     fn get(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Option<&Option<Arc<Object>>> {
@@ -63,6 +69,11 @@ impl Live {
             .iter()
             .filter(move |((one, name, ..), _)| one == plane && *name == kind.kind)
     }
+}
+
+fn address(target: &Target) -> Address {
+    let namespace = target.namespace.clone().unwrap_or_default();
+    (target.plane.clone(), target.kind.kind, namespace, target.name.clone())
 }
 
 /// The state of all planes, as one pass sees it.
@@ -85,6 +96,9 @@ impl<'a> Sight<'a> {
         if let Some(found) = self.live.get(plane, kind, namespace, name) {
             return Observed::Known(now(store.as_ref(), found.as_ref()));
         }
+        if self.unreadable_of(plane, kind).any(|one| one == (namespace, name)) {
+            return Observed::Unknown;
+        }
         store.map_or(Observed::Unknown, |store| store.get(namespace, name))
     }
 
@@ -104,6 +118,14 @@ impl<'a> Sight<'a> {
         of_kind
             .filter_map(|((plane, ..), found)| Some((plane.clone(), Arc::clone(found.as_ref()?))))
             .collect()
+    }
+
+    /// Namespace and name of what was found live on a plane in this pass and cannot be read; the name is empty where it says
+    /// none.
+    pub fn unreadable_of(&self, plane: &Plane, kind: Kind) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let of_kind = self.live.unreadable.iter();
+        let of_kind = of_kind.filter(move |(one, name, ..)| one == plane && *name == kind.kind);
+        of_kind.map(|(_, _, namespace, name)| (namespace.as_str(), name.as_str()))
     }
 
     /// Objects of a namespace.

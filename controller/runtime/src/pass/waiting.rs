@@ -1,4 +1,4 @@
-//! Keys whose writes are held up because those of others were refused in the same place.
+//! Keys whose requests are held up because those of others were refused in the same place.
 //!
 //! Invariants: of those that wait in one place for one reason one looks whether writes are accepted again, as soon as that
 //! may be tried, and the others cost nothing meanwhile; the first of them whose write is accepted wakes all; the one that
@@ -25,6 +25,20 @@ struct Lines {
     /// In which line each one is, and at which place in it.
     within: HashMap<Who, (Spot, u64)>,
     last: u64,
+}
+
+impl Lines {
+    /// Nobody waits there any more: who did.
+    fn end(&mut self, spot: &Spot) -> Vec<Who> {
+        let Some(line) = self.places.remove(spot) else {
+            return Vec::new();
+        };
+        let all: Vec<Who> = line.rest.into_values().chain([line.looks]).collect();
+        for who in &all {
+            self.within.remove(who);
+        }
+        all
+    }
 }
 
 #[derive(Debug)]
@@ -131,13 +145,22 @@ impl Waiting {
             return;
         };
         let spot = spot.clone();
-        let Some(line) = lines.places.remove(&spot) else {
-            return;
-        };
-        let all: Vec<Who> = line.rest.into_values().chain([line.looks]).collect();
-        for who in &all {
-            lines.within.remove(who);
+        let all = lines.end(&spot);
+        drop(lines);
+        for (reconciler, key) in all {
+            self.wake(reconciler, key);
         }
+    }
+
+    /// What was refused in these places is accepted again, whoever asked.
+    pub(super) fn opened(&self, spots: &[Spot]) {
+        let mut lines = self.lines();
+        if spots.is_empty() || lines.within.is_empty() {
+            return;
+        }
+        let is_open = |spot: &&Spot| spots.iter().any(|one| one.is_beside(spot));
+        let open: Vec<Spot> = lines.places.keys().filter(is_open).cloned().collect();
+        let all: Vec<Who> = open.iter().flat_map(|spot| lines.end(spot)).collect();
         drop(lines);
         for (reconciler, key) in all {
             self.wake(reconciler, key);

@@ -223,6 +223,16 @@ impl Store {
         state.items.iter().filter_map(unreadable).collect()
     }
 
+    /// Why an object that is there cannot be read; `None` where it can, or is not there.
+    pub fn why_unreadable(&self, namespace: &str, name: &str) -> Option<String> {
+        let state = self.read();
+        let item = state.items.get(namespace, name)?;
+        item.as_ref()
+            .err()
+            .filter(|_| state.at(namespace, name).is_none())
+            .cloned()
+    }
+
     /// Follows whether there is any object, readable or not.
     pub(crate) fn occupied(&self) -> watch::Receiver<bool> {
         self.occupied.subscribe()

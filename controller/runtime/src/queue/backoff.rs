@@ -20,14 +20,14 @@ impl Backoff {
         first: Duration::from_millis(250),
         cap: Duration::from_mins(1),
     };
-    /// What somebody must change first, and no user waits for: reads that are forbidden, requests that cannot be made.
+    /// What somebody must change first, and no user waits for: kinds that are not served, requests that cannot be made.
     pub const REFUSED: Self = Self {
         first: Duration::from_secs(1),
         cap: Duration::from_mins(15),
     };
 
     /// A write that is refused: by a webhook, an admission policy, a quota, a schema, for a right or a namespace that is
-    /// missing. Its end brings no event, and users wait for it; what this costs where many are refused is bounded, since
+    /// missing; and a read for which a right is missing. Its end brings no event, and users wait for it; what this costs where many are refused is bounded, since
     /// those that are refused alike share one attempt ([`crate::apply`]).
     pub const ADMISSION: Self = Self {
         first: Duration::from_millis(500),

@@ -72,7 +72,8 @@ impl Reconciler for Remote {
         let mut plan = match &key.plane {
             Plane::Hub => copied::decide(&self.cell, sight, key, now)?,
             Plane::Project(project) => {
-                let claimed = Claimed::look(&self.cell, sight, &key.namespace, &key.name)?.in_project(sight, project);
+                let claimed =
+                    Claimed::look(&self.cell, sight, &key.namespace, &key.name)?.in_project(&self.cell, sight, project);
                 claimed.observe(&self.cell, |seen| seen.map(claim::decide))?
             }
             Plane::Cell => record::decide(&self.cell, sight, now)?,

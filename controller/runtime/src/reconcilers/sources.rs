@@ -10,7 +10,7 @@ use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_core::identity;
-use popcell_core::object::{Fields, Object};
+use popcell_core::object::{Fields, Listed, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::sources::{self, Absences, Claims, Observation, Source};
@@ -48,6 +48,9 @@ const RECORDED: &str = "";
 
 /// How soon a cell that is recorded as removed after its Cluster went is noticed.
 const RECORD: Duration = Duration::from_mins(1);
+
+/// How soon claims that could not be read are looked for again.
+const UNREADABLE: Duration = Duration::from_mins(1);
 
 /// Name and id of a source.
 type Named = (String, String);
@@ -91,7 +94,7 @@ impl Sources {
             // Of all cells: the deletion guard asks how many there are.
             match claims(world, &project, labels::SOURCE_CLUSTER).await {
                 Ok(claims) => {
-                    self.count_claims(&project, &claims);
+                    self.count_claims(&project, &claims.objects);
                     put(live, &project, claims);
                 }
                 Err(error) => live.miss(&project, error),
@@ -136,12 +139,12 @@ impl Sources {
         };
         let clusters = refs(&clusters);
         let mut found = claims(world, plane, labels::SOURCE_CLUSTER).await?;
-        self.count_claims(plane, &found);
-        found.retain(|claim| {
+        self.count_claims(plane, &found.objects);
+        found.objects.retain(|claim| {
             let gone = |source| sources::is_gone(source, Observed::Known(&clusters), false);
             sources::of(claim).and_then(gone) == Some(true)
         });
-        if !found.is_empty() {
+        if !found.objects.is_empty() {
             self.read_records(world, live).await?;
         }
         put(live, plane, found);
@@ -158,18 +161,26 @@ impl Sources {
 }
 
 /// Claims by label; none where the project's server does not know claims.
-async fn claims(world: &World, project: &Plane, selector: &str) -> Result<Vec<Object>, ApplyError> {
+async fn claims(world: &World, project: &Plane, selector: &str) -> Result<Listed, ApplyError> {
     let found = world.applier.list(project, kind::RESOURCE_CLAIM, None, selector).await;
     match found {
         Err(error) if error.is_not_found() && !world.applier.serves(project, kind::RESOURCE_CLAIM).await? => {
-            Ok(Vec::new())
+            Ok(Listed::default())
         }
         found => found,
     }
 }
 
-fn put(live: &mut Live, project: &Plane, claims: Vec<Object>) {
-    for claim in claims {
+fn put(live: &mut Live, project: &Plane, claims: Listed) {
+    for one in &claims.unreadable {
+        live.put_unreadable(&Target::namespaced(
+            project,
+            kind::RESOURCE_CLAIM,
+            &one.namespace,
+            &one.name,
+        ));
+    }
+    for claim in claims.objects {
         live.put(&Target::of(project, kind::RESOURCE_CLAIM, &claim), Some(claim));
     }
 }
@@ -341,6 +352,17 @@ fn note(plan: &mut Plan, seen: &Absences<'_>, absent: &BTreeSet<Source<'_>>, clu
     }
 }
 
+/// Claims that cannot be read are told of, and looked for again: whose they are nobody can tell, and they are not watched.
+fn note_unreadable(plan: &mut Plan, sight: &Sight<'_>, project: &Plane) {
+    for (namespace, name) in sight.unreadable_of(project, kind::RESOURCE_CLAIM) {
+        plan.notes.push(Note::Undecodable {
+            target: Target::namespaced(project, kind::RESOURCE_CLAIM, namespace, name),
+            path: "/metadata".to_owned(),
+        });
+        plan.requeue_within(UNREADABLE);
+    }
+}
+
 fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
     let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
     let clusters = clusters.as_ref().map(|all| refs(all));
@@ -375,6 +397,9 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
             clusters: names.join(", "),
         }));
     }
+    for project in by_project.keys().flatten() {
+        note_unreadable(&mut plan, sight, project);
+    }
     for source in &gone {
         let (name, id) = source;
         for (project, copies) in &by_project {
@@ -385,12 +410,18 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
                 Plane::Project(id) if Some(plane) == project.as_ref() => Some((id.as_str(), claim.as_ref())),
                 _ => None,
             });
+            let unreadable = project.iter();
+            let unreadable: Vec<&str> = unreadable
+                .flat_map(|project| sight.unreadable_of(project, kind::RESOURCE_CLAIM))
+                .map(|(_, name)| name)
+                .collect();
             let cleaned = sources::clean(&Observation {
                 source: Source { name, id },
                 clusters: clusters.as_ref().map(Vec::as_slice),
                 removed: removed.contains(source),
                 left: left.get(source).copied(),
                 claims: &theirs.collect::<Vec<_>>(),
+                unreadable: &unreadable,
                 copies,
             });
             plan.actions.extend(cleaned.actions);
@@ -439,6 +470,7 @@ fn decide_project(sight: &Sight<'_>, plane: &Plane, id: &str, now: Timestamp) ->
         if let Some(absences) = absences {
             note(&mut plan, absences, &absent, &clusters);
         }
+        note_unreadable(&mut plan, sight, plane);
         plan
     }))
 }

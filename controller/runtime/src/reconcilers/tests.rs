@@ -5,6 +5,7 @@ mod cities;
 mod claims;
 mod deletion;
 mod elsewhere;
+mod forbidden;
 mod granted;
 mod hub_quota;
 mod mirror;

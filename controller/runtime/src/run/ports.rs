@@ -1,5 +1,6 @@
 //! The ports of the program: reviews at admission, probes, metrics.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use popcell_core::metrics as table;
-use popcell_https::{Certificates, FilePair, Limits, Listener, Source};
+use popcell_https::{Certificates, FilePair, Limits, ListenError, Listener, Source};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -78,15 +79,8 @@ impl Ports {
             self.health = Some(health::start(address, checks, metrics.clone()).await?);
         }
         if let Some(port) = &settings.metrics {
-            let metrics = metrics.clone();
-            let scrape = move || {
-                let text = metrics.encode();
-                async move { ([(CONTENT_TYPE, OPEN_METRICS)], text) }
-            };
-            let router = Router::new().route("/metrics", get(scrape));
-            let listener = Listener::bind(port.listen, Limits::default())
-                .await?
-                .on_threads(NonZeroUsize::MIN)?;
+            let router = pages(metrics);
+            let listener = bind(port.listen).await?;
             let stop = self.stop.clone();
             match port.certificate.as_ref().map(files) {
                 None => {
@@ -141,10 +135,61 @@ impl Ports {
     }
 }
 
+/// The port of metrics. Its memory is small: that of the process is for what it keeps, and for admission.
+async fn bind(address: SocketAddr) -> Result<Listener, ListenError> {
+    let listener = Listener::bind(address, Limits::for_scrapers()).await?;
+    listener.on_threads(NonZeroUsize::MIN)
+}
+
+fn pages(metrics: &Metrics) -> Router {
+    let metrics = metrics.clone();
+    let scrape = move || {
+        let text = metrics.encode();
+        async move { ([(CONTENT_TYPE, OPEN_METRICS)], text) }
+    };
+    Router::new().route("/metrics", get(scrape))
+}
+
 fn files(certificate: &Certificate) -> FilePair {
     FilePair {
         certificate: certificate.certificate.clone(),
         key: certificate.key.clone(),
         names: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_port_of_metrics_has_few_places_and_a_scraper_finds_one() {
+        let metrics = Metrics::new();
+        metrics.before_scrape(Box::new(|metrics| metrics.set(&table::LEADER, &[], 1.0)));
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (address, status) = (listener.address(), listener.status());
+        let stop = CancellationToken::new();
+        let served = tokio::spawn(listener.serve_plain(pages(&metrics), stop.clone()));
+        let mut idle = Vec::new();
+        for _ in 0..100 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut scraper = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        scraper.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        scraper.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.contains("\npopcell_leader 1.0\n"), "{answer}");
+        let places = Limits::for_scrapers().connections;
+        let open = status.open.load(Ordering::Relaxed);
+        assert!(open <= places, "{open} connections of {places}");
+        drop(idle);
+        stop.cancel();
+        served.await.unwrap().unwrap();
     }
 }

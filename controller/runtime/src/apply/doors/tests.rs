@@ -18,7 +18,7 @@ fn forbidden(target: &Target) -> Result<(), ApplyError> {
 }
 
 fn place_of(target: &Target) -> Place {
-    Place::of(target, Write::Create)
+    Place::of(target, Access::Create)
 }
 
 fn at<'a>(place: &'a Place, name: &'a str) -> Attempt<'a> {
@@ -159,7 +159,7 @@ fn a_namespace_whose_webhook_fails_or_is_slow_is_tried_once_in_a_while() {
         let other = place_of(&target("m", "c"));
         assert_eq!(doors.wait(at(&other, "c"), now), None, "{refusal}");
         // What is there already may be changed all the same.
-        for write in [Write::Patch, Write::Status] {
+        for write in [Access::Patch, Access::Status] {
             assert_eq!(doors.wait(at(&Place::of(&target("n", "c"), write), "c"), now), None);
         }
     }
@@ -175,7 +175,7 @@ fn what_is_patched_and_gone_says_nothing_of_others() {
             message: Words::default(),
             what: None,
         };
-        let place = Place::of(&target, Write::Patch);
+        let place = Place::of(&target, Access::Patch);
         assert_eq!(doors.ask(at(&place, &target.name), now), None);
         doors.answered(at(&place, &target.name), &refused(&target, gone), now);
     }
@@ -219,6 +219,53 @@ fn an_object_rests_as_long_as_it_was_told_and_alone() {
     assert!(doors.ask(at(&place, "two"), now + seconds(31)).is_some());
     doors.retire(&project);
     assert_eq!(doors.ask(at(&place, "two"), now + seconds(31)), None);
+}
+
+#[test]
+fn reads_that_are_forbidden_share_one_attempt_from_the_first_on_and_other_names_are_read() {
+    let start = Instant::now();
+    let mut doors = Doors::default();
+    let place = Place::of(&target("n", ""), Access::Get);
+    let forbidden = |name: &str| {
+        let message = Words::from(format!(
+            "claims \"{name}\" is forbidden: User \"u\" cannot get resource"
+        ));
+        let refusal = Refusal::Refused { code: 403, message };
+        Err::<(), _>(ApplyError::of(&target("n", name), "get", refusal))
+    };
+    let mut asked = 0;
+    for second in 0..80 {
+        let now = start + Duration::from_secs(second);
+        for number in 0..10 {
+            let name = format!("c-{number}");
+            if doors.ask(at(&place, &name), now).is_none() {
+                asked += 1;
+                assert!(!doors.answered(at(&place, &name), &forbidden(&name), now));
+            }
+        }
+        let other = at(&place, "allowed");
+        assert_eq!(doors.ask(other, now), None, "a right may be for single names");
+        assert!(!doors.answered(other, &Ok(()), now));
+    }
+    assert_eq!(asked, 10 + 9, "once each, then one in 8 s");
+    let later = start + Duration::from_secs(88);
+    assert_eq!(doors.ask(at(&place, "c-3"), later), None);
+    assert!(doors.answered(at(&place, "c-3"), &Ok(()), later), "others may go on");
+    assert_eq!(doors.ask(at(&place, "c-5"), later), None);
+    // Where none is allowed, new names wait too.
+    for number in 0..REFUSED {
+        let name = format!("d-{number}");
+        doors.answered(at(&place, &name), &forbidden(&name), later);
+    }
+    assert!(doors.ask(at(&place, "new"), later).is_some());
+    // What says nothing of rights holds up nobody.
+    let mut doors = Doors::default();
+    for number in 0..100 {
+        let (name, late) = (format!("c-{number}"), Refusal::TimedOut(String::new()));
+        assert_eq!(doors.ask(at(&place, &name), start), None);
+        let late = Err::<(), _>(ApplyError::of(&target("n", &name), "get", late));
+        doors.answered(at(&place, &name), &late, start);
+    }
 }
 
 /// As a schema refuses: each object is told of its own name.

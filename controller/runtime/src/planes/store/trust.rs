@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use popcell_core::object::{Fields, Object};
+use popcell_core::object::{Fields, Listed, Object};
 
 use super::{Change, Item, Store};
 use crate::planes::ahead::number;
@@ -32,8 +32,28 @@ fn address(object: &Object) -> Address {
     (object.namespace().to_owned(), object.name().to_owned())
 }
 
-fn addresses(listed: &[Object]) -> BTreeSet<(&str, &str)> {
-    listed.iter().map(|one| (one.namespace(), one.name())).collect()
+/// What is there. Of one that cannot be read nothing more is said: whether the watch has brought it, nobody can tell.
+struct Present<'a> {
+    names: BTreeSet<(&'a str, &'a str)>,
+    /// One that does not say its name may be any.
+    any: bool,
+}
+
+impl<'a> Present<'a> {
+    fn of(listed: &'a Listed) -> Self {
+        let readable = listed.objects.iter().map(|one| (one.namespace(), one.name()));
+        let unreadable = listed.unreadable.iter();
+        Self {
+            names: readable
+                .chain(unreadable.map(|one| (one.namespace.as_str(), one.name.as_str())))
+                .collect(),
+            any: listed.unreadable.iter().any(|one| one.name.is_empty()),
+        }
+    }
+
+    fn has(&self, namespace: &str, name: &str) -> bool {
+        self.any || self.names.contains(&(namespace, name))
+    }
 }
 
 impl Store {
@@ -44,24 +64,24 @@ impl Store {
         Some(heard.elapsed())
     }
 
-    /// What a list that was read at `version` has and the watch has not brought, or lacks and the watch has not taken away;
+    /// What a list has and the watch has not brought, or lacks and the watch has not taken away;
     /// nothing while the store is unknown. The watch may only be later than the list, or earlier: see
     /// [`Store::still_misses`]. Versions that are no numbers say nothing.
-    pub(crate) fn missed(&self, listed: &[Object], version: &str) -> Missed {
+    pub(crate) fn missed(&self, listed: &Listed) -> Missed {
         let state = self.read();
         if !state.known {
             return Missed::default();
         }
-        let news = listed.iter().filter_map(|one| {
+        let news = listed.objects.iter().filter_map(|one| {
             let version = number(one.resource_version())?;
             let stored = state.items.get(one.namespace(), one.name());
             (stored_at(stored) < Some(version)).then(|| (address(one), version))
         });
-        let names = addresses(listed);
-        let at = number(version).unwrap_or_default();
+        let present = Present::of(listed);
+        let at = number(&listed.version).unwrap_or_default();
         let left = state.items.iter().filter_map(|(namespace, name, item)| {
             let is_older = stored_at(Some(item)).is_some_and(|of| of <= at);
-            (is_older && !names.contains(&(namespace, name))).then(|| (namespace.to_owned(), name.to_owned()))
+            (is_older && !present.has(namespace, name)).then(|| (namespace.to_owned(), name.to_owned()))
         });
         Missed {
             news: news.collect(),
@@ -71,10 +91,10 @@ impl Store {
     }
 
     /// Whether any of it is missed still, and a later list says so too.
-    pub(crate) fn still_misses(&self, missed: &Missed, listed: &[Object]) -> bool {
-        let (state, names) = (self.read(), addresses(listed));
+    pub(crate) fn still_misses(&self, missed: &Missed, listed: &Listed) -> bool {
+        let (state, present) = (self.read(), Present::of(listed));
         let stored = |(namespace, name): &Address| stored_at(state.items.get(namespace, name));
-        let is_listed = |(namespace, name): &Address| names.contains(&(namespace.as_str(), name.as_str()));
+        let is_listed = |(namespace, name): &Address| present.has(namespace, name);
         let mut news = missed.news.iter();
         let mut left = missed.left.iter();
         state.known
@@ -115,9 +135,29 @@ mod tests {
         json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": version.to_string() } })
     }
 
-    fn objects(claims: &[Value]) -> Vec<Object> {
-        let read = |claim: &Value| serde_json::from_value(claim.clone()).unwrap();
-        claims.iter().map(read).collect()
+    fn listed(claims: &[Value], version: &str) -> Listed {
+        let list = json!({ "metadata": { "resourceVersion": version }, "items": claims });
+        popcell_core::object::List::read(list.to_string().as_bytes())
+            .unwrap()
+            .into()
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_is_neither_lost_nor_gone_and_the_others_are_compared() {
+        let store = store();
+        let broken = |name: Value| json!({ "metadata": { "namespace": "n", "name": name, "resourceVersion": "9", "labels": "x" } });
+        for (claims, is_lost) in [
+            (vec![claim("a", 1), broken(json!("b"))], false),
+            (vec![claim("a", 1), claim("b", 2), broken(json!("c"))], false),
+            (vec![broken(json!(null))], false),
+            (vec![claim("a", 3), broken(json!("b"))], true),
+            (vec![broken(json!("b"))], true),
+        ] {
+            let listed = listed(&claims, "9");
+            let missed = store.missed(&listed);
+            assert_eq!(!missed.is_empty(), is_lost, "{claims:?}");
+            assert_eq!(store.still_misses(&missed, &listed), is_lost, "{claims:?}");
+        }
     }
 
     /// A watch that has brought `a` and `b`.
@@ -130,16 +170,16 @@ mod tests {
     #[test]
     fn f4_what_a_later_list_has_too_is_lost() {
         let store = store();
-        for (listed, is_lost) in [
+        for (claims, is_lost) in [
             (vec![claim("a", 1), claim("b", 2)], false),
             (vec![claim("a", 3), claim("b", 2)], true),
             (vec![claim("a", 1), claim("b", 2), claim("c", 3)], true),
             (vec![claim("a", 1)], true),
         ] {
-            let listed = objects(&listed);
-            let missed = store.missed(&listed, "3");
-            assert_eq!(!missed.is_empty(), is_lost, "{listed:?}");
-            assert_eq!(store.still_misses(&missed, &listed), is_lost, "{listed:?}");
+            let listed = listed(&claims, "3");
+            let missed = store.missed(&listed);
+            assert_eq!(!missed.is_empty(), is_lost, "{claims:?}");
+            assert_eq!(store.still_misses(&missed, &listed), is_lost, "{claims:?}");
         }
     }
 
@@ -147,19 +187,19 @@ mod tests {
     fn f4_a_watch_that_is_only_late_or_early_has_lost_nothing() {
         let store = store();
         // Late: the change and the end arrive after the list that has them.
-        let missed = store.missed(&objects(&[claim("a", 3)]), "4");
+        let missed = store.missed(&listed(&[claim("a", 3)], "4"));
         put(&store, claim("a", 3));
         remove(&store, claim("b", 4));
-        assert!(!store.still_misses(&missed, &objects(&[claim("a", 3)])));
+        assert!(!store.still_misses(&missed, &listed(&[claim("a", 3)], "5")));
         // Early: what was made and what ended after the list was read; another change is on its way meanwhile.
         put(&store, claim("c", 6));
         remove(&store, claim("a", 7));
-        let missed = store.missed(&objects(&[claim("a", 3)]), "5");
+        let missed = store.missed(&listed(&[claim("a", 3)], "5"));
         assert!(!missed.is_empty(), "the list has what is gone");
-        assert!(!store.still_misses(&missed, &objects(&[claim("c", 8)])));
+        assert!(!store.still_misses(&missed, &listed(&[claim("c", 8)], "8")));
         // Nothing is missed of what is not known.
         store.lose("broken".to_owned());
-        assert!(store.missed(&objects(&[claim("x", 9)]), "9").is_empty());
+        assert!(store.missed(&listed(&[claim("x", 9)], "9")).is_empty());
     }
 
     #[test]

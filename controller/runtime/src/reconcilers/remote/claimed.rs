@@ -28,6 +28,8 @@ pub(in crate::reconcilers) struct Claimed {
     /// The one in which the name stands for a slot.
     slot: Option<Arc<Object>>,
     project: Option<String>,
+    /// The namespace in the project that the claim belongs in.
+    home: Option<String>,
     claims: Observed<Vec<Arc<Object>>>,
     record: Option<Arc<Object>>,
 }
@@ -49,27 +51,48 @@ impl Claimed {
             instance,
             slot,
             project: None,
+            home: None,
             claims: Observed::Unknown,
             record: record.flatten(),
         };
         Some(match project {
-            Some(project) => found.in_project(sight, &project),
+            Some(project) => found.in_project(cell, sight, &project),
             None => found,
         })
     }
 
     /// The same with claims of this project.
-    pub(super) fn in_project(mut self, sight: &Sight<'_>, project: &str) -> Self {
+    pub(super) fn in_project(mut self, cell: &Cell, sight: &Sight<'_>, project: &str) -> Self {
         let plane = Plane::Project(project.to_owned());
-        self.claims = sight.named(&plane, kind::RESOURCE_CLAIM, &claim::name(&self.name));
+        let name = claim::name(&self.name);
+        self.home = match cell.home(&self.namespace, self.cell_namespace.as_deref()) {
+            Home::In { project: of, namespace } if of == project => Some(namespace.to_owned()),
+            _ => None,
+        };
+        // One that cannot be read holds the name, whatever it grants.
+        let at_home = self
+            .home
+            .as_deref()
+            .map(|home| sight.get(&plane, kind::RESOURCE_CLAIM, home, &name));
+        self.claims = match at_home {
+            Some(Observed::Unknown) => Observed::Unknown,
+            _ => sight.named(&plane, kind::RESOURCE_CLAIM, &name),
+        };
         self.project = Some(project.to_owned());
         self
     }
 
-    /// Why the project's plane is away, for people.
+    /// Why nothing is known of the claim, for people: the project's plane is away, or the claim cannot be read.
     pub(in crate::reconcilers) fn trouble(&self, sight: &Sight<'_>) -> Option<String> {
         let plane = Plane::Project(self.project.clone()?);
-        sight.world.store(&plane, kind::RESOURCE_CLAIM)?.trouble()
+        let store = sight.world.store(&plane, kind::RESOURCE_CLAIM)?;
+        store.trouble().or_else(|| {
+            let (home, name) = (self.home.as_deref()?, claim::name(&self.name));
+            let why = store.why_unreadable(home, &name)?;
+            Some(format!(
+                "ResourceClaim {home}/{name} is there and cannot be read: {why}"
+            ))
+        })
     }
 
     /// As decisions take it; without it while this cell does not know who it is.
@@ -144,6 +167,10 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
     }
     // Many may wait for a project that takes none: what they would read first costs the cell.
     if let Some(home) = home_of(cell, &sight, key) {
+        // One that cannot be read holds the name: none is made.
+        if sight.get(&key.plane, kind::RESOURCE_CLAIM, &home, &name) == Observed::Unknown {
+            return Ok(());
+        }
         world
             .applier
             .may_create(&Target::namespaced(&key.plane, kind::RESOURCE_CLAIM, &home, &name))?;

@@ -52,7 +52,7 @@ async fn ask(cell: &Cell, world: &World, project: &str) -> Asked {
     let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
     let listed = world.applier.list(&plane, kind::RESOURCE_CLAIM, None, &selector).await;
     match listed {
-        Ok(claims) => Ok(Answer::Claims(!claims.is_empty())),
+        Ok(claims) => Ok(Answer::Claims(claims.count() > 0)),
         Err(error) if error.is_not_found() => Ok(Answer::NotFound),
         Err(error) if error.is_transient() => Err(AWAY_AGAIN),
         Err(_) => Err(REFUSED_AGAIN),

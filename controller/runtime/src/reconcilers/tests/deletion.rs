@@ -45,7 +45,6 @@ async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
         let verdict = told.pass("federation", &key).await;
         let backoff = match (refused, code) {
             (_, 500) => Backoff::TRANSIENT,
-            ("GET", _) => Backoff::REFUSED,
             _ => Backoff::ADMISSION,
         };
         assert_eq!(verdict, Verdict::Failed(backoff), "{refused} {code}");

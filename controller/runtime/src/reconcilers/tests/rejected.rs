@@ -257,6 +257,45 @@ async fn what_hub_and_project_deny_is_told_in_the_project() {
     assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_denied_alone_is_told_once_by_an_event_with_the_words_of_the_server() {
+    let servers = Arc::<Servers>::default();
+    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+    let one = taken_in("web", WORKLOAD_CONTROLLER);
+    servers.keep(&Plane::Cell, &within("web"), &one);
+    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    let status = format!("cell PATCH {}/status", within("web"));
+    servers.deny(&[&status]);
+    let key = Key::new(&Plane::Cell, "ns-1", "web");
+    let message = format!("The cell rejects the change of the status of WorkloadDeployment web: {WORDS}");
+    for pass in 0..20 {
+        told.pass("deployment", &key).await;
+        let expected = (pass == 0).then(|| ("StatusRejected".to_owned(), message.clone()));
+        assert_eq!(servers.told(), Vec::from_iter(expected), "pass {pass}");
+    }
+    let writes = servers.writes();
+    let tried = writes.iter().filter(|line| **line == status).count();
+    assert!(tried > 10, "it is tried again: {writes:?}");
+    // Another cause is another Event.
+    *servers.words.lock().unwrap() = Some((403, "workloaddeployments/status is forbidden: User \"x\" cannot patch"));
+    for _ in 0..3 {
+        told.pass("deployment", &key).await;
+    }
+    let events = servers.told();
+    assert!(
+        matches!(&events[..], [(reason, note)] if reason == "StatusRejected" && note.ends_with("cannot patch")),
+        "{events:?}"
+    );
+    servers.deny(&[]);
+    told.pass("deployment", &key).await;
+    assert_eq!(servers.told(), []);
+    assert_eq!(
+        servers.said(&Plane::Cell, &within("web"), "Available").1,
+        "ProvisioningInstances"
+    );
+}
+
 /// A cell with so many WorkloadDeployments, each of which wants one Instance.
 async fn cell_with(servers: &Arc<Servers>, many: usize) -> Told {
     let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;

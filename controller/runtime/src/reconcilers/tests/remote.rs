@@ -5,8 +5,9 @@ use popcell_core::object::Object;
 use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
-use crate::pass::{Reconciler, Runner};
+use crate::pass::{Live, Reconciler, Runner, Sight};
 use crate::reconcilers::Remote;
+use crate::reconcilers::remote::Claimed;
 
 const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
 
@@ -212,6 +213,70 @@ async fn c34_the_last_claim_that_goes_has_the_record_looked_at() {
     assert!(!wakes_record(&gone("web-0")));
     bench.told.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
     assert!(wakes_record(&gone("web-1")));
+}
+
+/// What a server may say of a claim that nobody can read.
+fn broken(namespace: &str, name: &str) -> Value {
+    json!({ "metadata": { "name": name, "namespace": namespace, "uid": "b", "resourceVersion": "1", "labels": "none" } })
+}
+
+#[tokio::test]
+async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
+    let bench = Bench::new().await;
+    bench.deployment(2);
+    for name in ["web-0", "web-1"] {
+        bench.instance(name);
+    }
+    bench
+        .told
+        .put(&project("p"), RESOURCE_CLAIM, broken("default", "instance-web-0"));
+    bench.script.asked();
+    bench.pass(&project("p"), "web-0").await;
+    assert_eq!(bench.script.writes(), Vec::<String>::new());
+    bench.pass(&project("p"), "web-1").await;
+    let made = format!(
+        "project p POST /apis/{}/namespaces/default/resourceclaims",
+        RESOURCE_CLAIM.api_version()
+    );
+    assert!(bench.script.writes().contains(&made));
+    // Its Instance is told why it waits.
+    let live = Live::default();
+    let sight = Sight::new(&bench.told.world, &live);
+    let claimed = Claimed::look(&bench.cell, &sight, "ns-1", "web-0");
+    let told = claimed.unwrap().trouble(&sight).unwrap();
+    assert!(
+        told.contains("default/instance-web-0 is there and cannot be read"),
+        "{told}"
+    );
+    // Another namespace's says nothing of it.
+    let bench = Bench::new().await;
+    bench.instance("web-0");
+    bench
+        .told
+        .put(&project("p"), RESOURCE_CLAIM, broken("other", "instance-web-0"));
+    bench.pass(&project("p"), "web-0").await;
+    assert!(bench.script.writes().contains(&made));
+}
+
+#[tokio::test]
+async fn c34_a_project_whose_claim_cannot_be_read_stays_written_down() {
+    let bench = Bench::new().await;
+    let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-claim-projects", "namespace": "compute-system",
+        "uid": "r", "resourceVersion": "1" }, "data": { "p": "" } });
+    bench.script.say(
+        "cell GET /api/v1/namespaces/compute-system/configmaps/popcell-claim-projects",
+        200,
+        record,
+    );
+    let list = format!("project p GET /apis/{}/resourceclaims", RESOURCE_CLAIM.api_version());
+    let key = Key::new(&Plane::Cell, "compute-system", "popcell-claim-projects");
+    for (items, stays) in [(json!([broken("default", "instance-web-0")]), true), (json!([]), false)] {
+        bench.script.say(&list, 200, json!({ "items": items }));
+        bench.script.asked();
+        let verdict = bench.told.pass("remote", &key).await;
+        assert!(!matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+        assert_eq!(bench.script.writes().is_empty(), stays, "{items}");
+    }
 }
 
 #[tokio::test]

@@ -71,7 +71,12 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
     let no_quota = json!({ "kind": "APIGroupList", "groups": [{ "name": "apps", "versions": [{ "version": "v1" }] }] });
     let held = |code| move |script: &Script| script.say(&format!("project p {list}"), code, refusal(code));
     let cases: [(&str, Saying<'_>, Verdict, bool); 5] = [
-        ("refuses", Box::new(held(403)), Verdict::Failed(Backoff::REFUSED), false),
+        (
+            "refuses",
+            Box::new(held(403)),
+            Verdict::Failed(Backoff::ADMISSION),
+            false,
+        ),
         (
             "cannot",
             Box::new(held(503)),
@@ -120,6 +125,30 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
         told.pass("sources", &key).await;
         assert_eq!(deletes(&script), [copy("q")], "{what}");
     }
+}
+
+#[tokio::test]
+async fn d7_5_8_a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    told.put(&Plane::Hub, INSTANCE, left("ns-p", "p-1"));
+    let mut broken = left("default", "instance-p-0");
+    broken["metadata"]["labels"] = json!("none");
+    let list = "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    let readable = left("default", "instance-p-1");
+    script.say(list, 200, claims(&[broken.clone(), readable.clone()]));
+    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
+        let verdict = told.pass("sources", &key).await;
+        assert!(matches!(verdict, Verdict::After(_)), "{verdict:?}");
+        let claim = format!("project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-p-1");
+        assert_eq!(deletes(&script), [claim], "{key}");
+        assert_eq!(told.world.tally.tallied().undecodable.values().sum::<usize>(), 1);
+        told.world.tally.clear("sources", &key);
+    }
+    script.say(list, 200, claims(&[broken]));
+    told.pass("sources", &Key::new(&Plane::Hub, "", "dfw-01")).await;
+    let other = format!("hub DELETE {DEPLOYMENTS}/ns-p/instances/p-1");
+    assert_eq!(deletes(&script), [other]);
 }
 
 #[tokio::test]
@@ -235,7 +264,7 @@ async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
     );
     script.say(&format!("hub GET {NOTES}"), 403, refusal(403));
     let key = Key::new(&Plane::Hub, "", "dfw-01");
-    assert_eq!(told.pass("sources", &key).await, Verdict::Failed(Backoff::REFUSED));
+    assert_eq!(told.pass("sources", &key).await, Verdict::Failed(Backoff::ADMISSION));
     assert!(script.writes().is_empty());
     let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
         "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });

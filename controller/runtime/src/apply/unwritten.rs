@@ -1,0 +1,142 @@
+//! Statuses that a server rejects: what they would say cannot be seen, and neither can why, so an Event says it.
+//!
+//! Invariants: an object is told of one cause once, however often the write is retried and however long that lasts; of no
+//! more than [`CAUSES`], since whoever refuses chooses the words; and again only where the status was accepted in between
+//! and the last Event is older than [`AGAIN`], so that a policy which comes and goes makes no flood.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use popcell_api::kind::Kind;
+use popcell_core::plan::{Plane, Target};
+use tokio::time::Instant;
+
+/// So many causes of one object are told.
+const CAUSES: usize = 4;
+/// How soon an object is told of a cause again, once its status was accepted.
+const AGAIN: Duration = Duration::from_hours(1);
+
+#[derive(Debug)]
+struct Told {
+    uid: String,
+    causes: BTreeSet<u64>,
+    last: Instant,
+    accepted: bool,
+}
+
+/// Plane, kind, namespace and name.
+type Address = (Plane, &'static str, Option<String>, String);
+
+fn address(target: &Target) -> Address {
+    let Target {
+        plane,
+        kind,
+        namespace,
+        name,
+    } = target;
+    (plane.clone(), kind.kind, namespace.clone(), name.clone())
+}
+
+/// Objects whose status is rejected, or was lately.
+#[derive(Debug, Default)]
+pub(super) struct Unwritten(BTreeMap<Address, Told>);
+
+impl Unwritten {
+    /// The status of an object is rejected: whether that is to be told.
+    pub(super) fn is_news(&mut self, target: &Target, uid: &str, cause: u64, now: Instant) -> bool {
+        let is_over = |told: &Told| told.uid != uid || told.accepted && now >= told.last + AGAIN;
+        let address = address(target);
+        if self.0.get(&address).is_some_and(is_over) {
+            self.0.remove(&address);
+        }
+        let told = self.0.entry(address).or_insert_with(|| Told {
+            uid: uid.to_owned(),
+            causes: BTreeSet::new(),
+            last: now,
+            accepted: false,
+        });
+        told.accepted = false;
+        let is_news = told.causes.len() < CAUSES && told.causes.insert(cause);
+        if is_news {
+            told.last = now;
+        }
+        is_news
+    }
+
+    /// The status of an object is written.
+    pub(super) fn accepted(&mut self, target: &Target, now: Instant) {
+        if self.0.is_empty() {
+            return;
+        }
+        let address = address(target);
+        if let Some(told) = self.0.get_mut(&address) {
+            told.accepted = true;
+            if now >= told.last + AGAIN {
+                self.0.remove(&address);
+            }
+        }
+    }
+
+    /// An object is gone.
+    pub(super) fn forget(&mut self, target: &Target) {
+        self.0.remove(&address(target));
+    }
+
+    /// A kind is not watched any more on a plane.
+    pub(super) fn forget_kind(&mut self, plane: &Plane, kind: Kind) {
+        self.0.retain(|(of, name, ..), _| of != plane || *name != kind.kind);
+    }
+
+    /// A plane is disengaged.
+    pub(super) fn retire(&mut self, plane: &Plane) {
+        self.0.retain(|(of, ..), _| of != plane);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::WORKLOAD;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_told_of_a_cause_once_however_often_it_is_refused() {
+        let (mut unwritten, start) = (Unwritten::default(), Instant::now());
+        let target = Target::namespaced(&Plane::Cell, WORKLOAD, "n", "web");
+        let other = Target::namespaced(&Plane::Cell, WORKLOAD, "n", "other");
+        let mut told =
+            |target: &Target, uid: &str, cause, at: Duration| unwritten.is_news(target, uid, cause, start + at);
+        assert!(told(&target, "u", 1, Duration::ZERO));
+        for hours in 0..100 {
+            assert!(!told(&target, "u", 1, AGAIN * hours));
+        }
+        assert!(told(&other, "o", 1, Duration::ZERO) && told(&target, "u", 2, Duration::ZERO));
+        // Another object of the name.
+        assert!(told(&target, "v", 1, Duration::ZERO));
+        // Words without end.
+        let news = (0..1000).filter(|cause| told(&target, "v", *cause, Duration::ZERO));
+        assert_eq!(news.count(), CAUSES - 1);
+    }
+
+    #[test]
+    fn a_policy_that_comes_and_goes_is_told_of_once_an_hour() {
+        let (mut unwritten, start) = (Unwritten::default(), Instant::now());
+        let target = Target::namespaced(&Plane::Cell, WORKLOAD, "n", "web");
+        let mut told = 0;
+        for minute in 0..180 {
+            let now = start + Duration::from_mins(minute);
+            told += usize::from(unwritten.is_news(&target, "u", 1, now));
+            unwritten.accepted(&target, now);
+        }
+        assert_eq!(told, 3);
+        unwritten.accepted(&target, start + AGAIN * 4);
+        assert!(unwritten.0.is_empty());
+        assert!(unwritten.is_news(&target, "u", 1, start));
+        unwritten.forget(&target);
+        assert!(unwritten.is_news(&target, "u", 1, start));
+        unwritten.forget_kind(&Plane::Cell, WORKLOAD);
+        assert!(unwritten.is_news(&target, "u", 1, start));
+        unwritten.retire(&Plane::Cell);
+        assert!(unwritten.0.is_empty());
+    }
+}
