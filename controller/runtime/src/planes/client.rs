@@ -1,8 +1,9 @@
 //! Clients of API servers: kube's, but for what thousands of them cost.
 //!
-//! kube makes a TLS configuration for each client, with roots and remembered sessions of its own, keeps an idle connection
-//! for as long as the server does, and logs an error for each answer that is no success. Here clients of the same
-//! credentials share the configuration, idle connections end, and who asks decides what is logged.
+//! kube makes a TLS configuration and a pool of connections for each client, with roots and remembered sessions of its own,
+//! keeps an idle connection for as long as the server does, and logs an error for each answer that is no success. Here clients
+//! of the same roots share both, idle connections end, and who asks decides what is logged. Credentials are headers, so a
+//! connection has nothing of them.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,33 +11,40 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
-use rustls::ClientConfig;
 use tower::util::BoxService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 /// A connection that nobody uses ends after this time. An idle project then holds its watches only.
 const IDLE: Duration = Duration::from_secs(10);
 
+type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
+type Pool = hyper_util::client::legacy::Client<Connector, Body>;
+
 /// What a client is made of, before layers of our own.
 type Service = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
-/// What decides how a server's certificate is verified.
+/// What decides how a connection is made, and how a server's certificate is verified.
 #[derive(Debug, PartialEq, Eq)]
 struct Trust {
     roots: Option<Vec<Vec<u8>>>,
     roots_file: Option<PathBuf>,
     accepts_all: bool,
+    server_name: Option<String>,
+    /// Of connecting, reading and writing.
+    timeouts: [Option<Duration>; 3],
+    /// After which an idle connection ends.
+    idle: Duration,
 }
 
 impl Trust {
     /// `None` where the client has a certificate of its own, which may change with each look at its file.
-    fn of(config: &Config) -> Option<Self> {
+    fn of(config: &Config, idle: Duration) -> Option<Self> {
         let auth = &config.auth_info;
         let own = auth.client_certificate.is_some()
             || auth.client_certificate_data.is_some()
@@ -46,13 +54,16 @@ impl Trust {
             roots: config.root_cert.clone(),
             roots_file: config.root_cert_file.clone(),
             accepts_all: config.accept_invalid_certs,
+            server_name: config.tls_server_name.clone(),
+            timeouts: [config.connect_timeout, config.read_timeout, config.write_timeout],
+            idle,
         })
     }
 }
 
-/// TLS configurations that clients share. Clones share them too.
+/// Connections that clients share. Clones share them too.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clients(Arc<Mutex<Vec<(Trust, ClientConfig)>>>);
+pub(super) struct Clients(Arc<Mutex<Vec<(Trust, Pool)>>>);
 
 impl Clients {
     /// A client of a server; no request is sent. Needs a tokio runtime.
@@ -68,49 +79,52 @@ impl Clients {
         if config.proxy_url.is_some() || config.auth_info.exec.is_some() {
             return ClientBuilder::try_from(config);
         }
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        let mut https = HttpsConnectorBuilder::new()
-            .with_tls_config(self.tls(&config)?)
-            .https_or_http();
-        if let Some(name) = config.tls_server_name.clone() {
-            let name = name.try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
-            https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
-        }
-        let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(http));
-        connector.set_connect_timeout(config.connect_timeout);
-        connector.set_read_timeout(config.read_timeout);
-        connector.set_write_timeout(config.write_timeout);
-        let client: hyper_util::client::legacy::Client<_, Body> =
-            hyper_util::client::legacy::Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(idle)
-                .build(connector);
+        let pool = self.pool(&config, idle)?;
         let service = ServiceBuilder::new()
             .layer(config.base_uri_layer())
             .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
             .map_err(BoxError::from)
-            .service(client)
+            .service(pool)
             .map_response(|answer: Response<_>| {
                 answer.map(|body| Box::new(body.map_err(BoxError::from)) as Box<DynBody>)
             });
         Ok(ClientBuilder::new(service.boxed(), config.default_namespace))
     }
 
-    fn tls(&self, config: &Config) -> Result<ClientConfig, kube::Error> {
-        let Some(trust) = Trust::of(config) else {
-            return config.rustls_client_config();
+    fn pool(&self, config: &Config, idle: Duration) -> Result<Pool, kube::Error> {
+        let Some(trust) = Trust::of(config, idle) else {
+            return connect(config, idle);
         };
         // Each hold is one look or one step of a list.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, tls)) = known.iter().find(|(one, _)| *one == trust) {
-            return Ok(tls.clone());
+        if let Some((_, pool)) = known.iter().find(|(one, _)| *one == trust) {
+            return Ok(pool.clone());
         }
-        let tls = config.rustls_client_config()?;
-        known.push((trust, tls.clone()));
-        Ok(tls)
+        let pool = connect(config, idle)?;
+        known.push((trust, pool.clone()));
+        Ok(pool)
     }
+}
+
+fn connect(config: &Config, idle: Duration) -> Result<Pool, kube::Error> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    let mut https = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    if let Some(name) = config.tls_server_name.clone() {
+        let name = name.try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
+        https = https.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let mut connector = TimeoutConnector::new(https.enable_http1().wrap_connector(http));
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(idle)
+        .build(connector))
 }
 
 #[cfg(test)]
@@ -129,16 +143,16 @@ mod tests {
         let config = |url: &str| Config::new(url.parse().unwrap());
         let held = || clients.0.lock().unwrap().len();
         for url in ["https://a", "https://b"] {
-            clients.tls(&config(url)).unwrap();
+            clients.pool(&config(url), IDLE).unwrap();
         }
         assert_eq!(held(), 1);
         let mut other = config("https://c");
         other.accept_invalid_certs = true;
-        clients.tls(&other).unwrap();
+        clients.pool(&other, IDLE).unwrap();
         assert_eq!(held(), 2);
         let mut own = config("https://d");
         own.auth_info.client_certificate = Some("/nowhere".to_owned());
-        assert!(clients.tls(&own).is_err(), "its file is read each time");
+        assert!(clients.pool(&own, IDLE).is_err(), "its file is read each time");
         assert_eq!(held(), 2);
     }
 

@@ -153,6 +153,8 @@ impl Engaged {
                 tell(store.clear());
             }
         };
+        // Boxed: each of the futures around it would have room for it twice, for thousands of projects.
+        let keep = Box::pin(keep);
         // Which watch a line of the log is about.
         let keep = keep.instrument(info_span!("watch", plane = %self.plane, kind = kind.kind));
         Some(self.stop.clone().run_until_cancelled_owned(keep))
