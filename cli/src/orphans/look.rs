@@ -211,6 +211,7 @@ impl Planes {
             (Plane::Hub, _) => Ok(self.hub.clone()),
             (Plane::Project(id), projects) => projects.of(id),
             (Plane::Cell, _) => Err(no_server(plane, "this command talks to no cell")),
+            (Plane::Discovery, _) => Err(no_server(plane, "nothing but Projects is looked for there")),
         }
     }
 }

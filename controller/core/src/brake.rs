@@ -65,6 +65,11 @@ impl Brakes {
         self.rewound.insert(plane.clone())
     }
 
+    /// Whether the versions of a plane went back, and that is not released.
+    pub fn has_gone_back(&self, plane: &Plane) -> bool {
+        self.rewound.contains(plane)
+    }
+
     /// Whether a delete rests on a plane whose versions went back.
     pub fn is_rewound(&self, delete: &Delete) -> bool {
         let unless = match &delete.brake {
@@ -302,5 +307,29 @@ mod tests {
         assert!(brakes.rewound(&Plane::Hub) && brakes.is_rewound(&unproven));
         brakes.forget(&Plane::Hub);
         assert!(!brakes.is_rewound(&unproven));
+    }
+
+    #[test]
+    fn a_discovery_server_that_went_back_holds_what_is_deleted_for_the_end_of_a_project() {
+        let object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a", "uid": "u" } })).unwrap();
+        let project_gone = Proof::ProjectGone {
+            project: "p".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let server = Proof::Server {
+            project: "p".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let delete = |proof| match Action::delete(&Plane::Hub, INSTANCE, &object, vec![proof], Brake::With(PROJECT)) {
+            Action::Delete(delete) => delete,
+            other => panic!("{other}"),
+        };
+        let mut brakes = Brakes::default();
+        assert!(!brakes.is_rewound(&delete(project_gone.clone())) && !brakes.has_gone_back(&Plane::Discovery));
+        assert!(brakes.rewound(&Plane::Discovery));
+        assert!(brakes.is_rewound(&delete(project_gone.clone())) && brakes.has_gone_back(&Plane::Discovery));
+        assert!(!brakes.is_rewound(&delete(server)), "that is asked of another server");
+        assert_eq!(brakes.release(), [(Plane::Discovery, ALL_KINDS)]);
+        assert!(!brakes.is_rewound(&delete(project_gone)));
     }
 }

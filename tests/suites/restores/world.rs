@@ -1,7 +1,8 @@
 //! The world of this suite: Karmada with one member, a project behind the gateway, the controllers of both, and stand-ins. The
-//! hub, the project and the cell have an etcd of their own each.
+//! hub, milo, the project and the cell have an etcd of their own each.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
@@ -20,12 +21,14 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 /// Milo: Projects.
-const INFRA: &str = "infra";
+pub(crate) const INFRA: &str = "infra";
 /// The project.
 pub(crate) const P1: &str = "p1";
 pub(crate) const HUB: &str = "hub";
 /// The city of the cell.
 pub(crate) const CITY: &[&str] = &["DFW"];
+/// `--project-grace` of the management plane.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 const PLENTY: i64 = 1000;
 /// Where whoever may do so lets the deletion guard of a program without a Lease go.
 const RELEASE: &str = "popcell-deletion-guard";
@@ -51,7 +54,7 @@ impl Shared for World {
             .hub_flag("karmada-controller-manager", "--cluster-status-update-frequency=1s")
             .plane(INFRA)
             .plane(P1);
-        let spec = [HUB, DFW, P1].iter().fold(spec, |spec, plane| spec.own_etcd(plane));
+        let spec = [HUB, DFW, P1, INFRA].iter().fold(spec, |spec, plane| spec.own_etcd(plane));
         let lab = Lab::start(&spec).await?;
         let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
         webhook
@@ -74,7 +77,9 @@ impl Shared for World {
         users::cells_on_hub(&lab.hub().await?, &[DFW]).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
-        let management = Controller::start(ControllerSpec::management(&home, &hub_user).milo(&milo)).await?;
+        let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
+        let spec = spec.flag(format!("--project-grace={}s", GRACE.as_secs()));
+        let management = Controller::start(spec).await?;
         let cell_user = users::cell(DFW);
         let to_hub = lab.user(&cell_user, &[]).await?;
         let to_hub = to_hub.get(HUB).context("no kubeconfig of the hub")?;

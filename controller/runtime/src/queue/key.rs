@@ -29,7 +29,7 @@ impl Key {
     pub fn tenant(&self) -> Tenant {
         match &self.plane {
             Plane::Project(id) => Tenant::Project(id.clone()),
-            Plane::Hub | Plane::Cell => Tenant::Namespace(self.namespace.clone()),
+            Plane::Hub | Plane::Cell | Plane::Discovery => Tenant::Namespace(self.namespace.clone()),
         }
     }
 }

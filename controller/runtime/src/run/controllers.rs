@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
-use popcell_api::kind::{INSTANCE, PROJECT, RESOURCE_CLAIM};
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
 use popcell_core::metrics as table;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
@@ -118,9 +118,7 @@ impl Controllers {
         }
         if let Some(found) = discovery {
             checks.extend(found.checks(metrics, patience));
-            let guarding = Arc::clone(&world);
-            let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
-            let finding = found.discovery.guarded(guard).telling(&world.ends).run(planes);
+            let finding = found.discovery.guarded(world.clone()).telling(&world.ends).run(planes);
             tasks.spawn(required.clone().endless("the discovery of projects", finding));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
@@ -258,11 +256,6 @@ fn release(settings: &Settings, connections: &Connections) -> Result<Option<ByCo
     Ok(Some(ByConfigMap::new(client, &settings.namespace)))
 }
 
-/// What the deletion guard of projects that leave the list is kept under: no project has this name.
-fn discovered() -> Plane {
-    Plane::Project("(discovery)".to_owned())
-}
-
 /// How projects are found.
 struct Found {
     client: Client,
@@ -287,8 +280,7 @@ fn discovery(settings: &Settings, connections: &Connections) -> Result<Option<Fo
         return Ok(None);
     };
     let (kind, condition) = (milo.kind, milo.condition);
-    let plane = Plane::Project("discovery".to_owned());
-    let client = client(&connections.tokens, &plane, config.clone())?;
+    let client = client(&connections.tokens, &Plane::Discovery, config.clone())?;
     Ok(Some(Found {
         discovery: Discovery::new(client.clone(), kind, condition),
         client,
