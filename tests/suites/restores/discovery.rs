@@ -57,7 +57,7 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     engaged(world, 4.0).await?;
-    world.release().await?;
+    world.release_of("discovery").await?;
     engaged(world, 3.0).await?;
     gone(&fleet.hub, WORKLOAD_DEPLOYMENT, &below, WEB).await?;
     fleet.stays("what it knows goes on", &before).await

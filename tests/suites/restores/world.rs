@@ -54,7 +54,9 @@ impl Shared for World {
             .hub_flag("karmada-controller-manager", "--cluster-status-update-frequency=1s")
             .plane(INFRA)
             .plane(P1);
-        let spec = [HUB, DFW, P1, INFRA].iter().fold(spec, |spec, plane| spec.own_etcd(plane));
+        let spec = [HUB, DFW, P1, INFRA]
+            .iter()
+            .fold(spec, |spec, plane| spec.own_etcd(plane));
         let lab = Lab::start(&spec).await?;
         let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
         webhook
@@ -156,10 +158,15 @@ impl World {
 
     /// Lets the deletes go that rest on what went back, as an operator who has looked at it does.
     pub(crate) async fn release(&self) -> Result<()> {
+        self.release_of(MASS_DELETE_ALLOW).await
+    }
+
+    /// The same, of one plane only: nothing else is held.
+    pub(crate) async fn release_of(&self, what: &str) -> Result<()> {
         for (plane, controller) in [(INFRA, &self.management), (DFW, &self.cell)] {
             let plane = self.lab.plane(plane).await?;
             let allow = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": RELEASE,
-                "namespace": users::NAMESPACE, "annotations": { MASS_DELETE: MASS_DELETE_ALLOW } } });
+                "namespace": users::NAMESPACE, "annotations": { MASS_DELETE: what } } });
             let held = async || Ok(controller.metric("popcell_brake_held", &[]).await.unwrap_or_default() > 0.5);
             if !held().await.unwrap_or(false) {
                 continue;

@@ -149,21 +149,22 @@ impl Controllers {
         std::mem::take(&mut self.checks)
     }
 
-    /// Waits until a person releases the deletion guard by a ConfigMap; for ever where there is a Lease for it.
-    pub(super) async fn next_release(&self) {
+    /// Waits until a person releases the deletion guard by a ConfigMap, and gives what it says; for ever where there is a
+    /// Lease for it.
+    pub(super) async fn next_release(&self) -> String {
         match &self.release {
             Some(release) => {
                 release
                     .next(|| self.world.applier.brakes().held().next().is_some())
-                    .await;
+                    .await
             }
             None => std::future::pending().await,
         }
     }
 
-    /// Opens the deletion guards that hold, and decides everything anew that they held.
-    pub(super) fn release_brakes(&self) {
-        if !self.world.applier.release_brakes() {
+    /// Opens the deletion guards that hold and that this names, and decides everything anew that they held.
+    pub(super) fn release_brakes(&self, value: &str) {
+        if !self.world.applier.release_brakes(value) {
             return;
         }
         if let Some(again) = &self.projects_again {

@@ -141,7 +141,7 @@ async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
             .brakes()
             .is_held(&Plane::Hub, popcell_api::kind::PROJECT)
     );
-    assert!(told.world.applier.release_brakes());
+    assert!(told.world.applier.release_brakes("allow"));
     told.pass("orphans", &key).await;
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
     assert_eq!(script.writes(), [deleted]);
@@ -291,7 +291,7 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
         );
         assert_eq!(pass("ns-n9").await, if went_back { vec![] } else { vec![note.clone()] });
         if went_back {
-            assert!(told.world.applier.release_brakes());
+            assert!(told.world.applier.release_brakes("discovery"));
             again.notify_one();
             settled().await;
             assert_eq!((engaged(), held(&told)), (6, vec![]));
