@@ -20,8 +20,13 @@ of the server that would have it. What belongs to a project that is away is list
 delete the server is asked again, and an object that has changed since is left alone. In mode single each hub namespace says on
 which server its project is; what another server does not have is no orphan.
 
-Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 2 --yes has another number than there are orphans, or
---project-kubeconfig leads to another server than the project's; 4 a server or a project could not be asked.
+In mode milo a server that lists less than half of the projects that namespaces of ours on the hub name is taken for the wrong
+one, and nothing is noted or deleted on its word, whatever --namespace says. Who has deleted so many projects confirms how many
+with --projects-gone.
+
+Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 2 --yes or --projects-gone has another number than there are,
+--project-kubeconfig leads to another server than the project's, or discovery does not know half of the projects; 4 a server or a
+project could not be asked.
 
 Examples:
   popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config
@@ -38,14 +43,17 @@ pub struct Orphans {
     /// Delete without asking, if exactly so many objects are orphans: the number that the list says
     #[arg(long, value_name = "COUNT", requires = "delete")]
     pub yes: Option<usize>,
+    /// Delete although discovery lists less than half of the projects, if exactly so many are missing: they were deleted
+    #[arg(long, value_name = "COUNT", requires = "delete")]
+    pub projects_gone: Option<usize>,
     /// Say what --delete would do, and do nothing
     #[arg(long, requires = "delete")]
     pub dry_run: bool,
     /// How long --delete goes on while what is deleted first is not gone yet, as in 30s or 5m
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub wait: Duration,
-    /// How long a project must have been known to be gone before its objects are deleted, as in 60m
-    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = duration)]
+    /// How long a project must have been known to be gone before its objects are deleted, as in 60m; at least 1m
+    #[arg(long, value_name = "DURATION", default_value = "60m", value_parser = grace)]
     pub project_grace: Duration,
     /// How to print
     #[arg(short, long, value_enum, default_value_t)]
@@ -141,6 +149,18 @@ pub struct Reinterpret {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace(pub Duration);
 
+/// The shortest `--project-grace`: who sees that a note is wrong can take it away.
+const LEAST_GRACE: Duration = Duration::from_mins(1);
+
+/// Reads a duration of [`LEAST_GRACE`] or more.
+fn grace(text: &str) -> Result<Duration, String> {
+    let grace = duration(text)?;
+    if grace < LEAST_GRACE {
+        return Err("expected 1m or more: within this time a note that is wrong can be taken away".to_owned());
+    }
+    Ok(grace)
+}
+
 /// Reads `group/version/kind`, or `version/kind`.
 fn kind(text: &str) -> Result<GroupVersionKind, String> {
     let parts: Vec<&str> = text.split('/').collect();
@@ -200,6 +220,15 @@ mod tests {
             "a b/v1/X",
         ] {
             assert!(kind(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_grace_leaves_time_to_take_a_note_away() {
+        assert_eq!(grace("1m"), Ok(LEAST_GRACE));
+        assert_eq!(grace("90s"), Ok(Duration::from_secs(90)));
+        for wrong in ["59s", "1ms", "0m", "1", "1h"] {
+            assert!(grace(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -15,7 +15,10 @@ use popcell_core::{
     plan::{NAMESPACE, Plane},
 };
 
-use super::subject::{Project, Subject};
+use super::{
+    census::Census,
+    subject::{Project, Subject},
+};
 use crate::{
     args::hub::Orphans,
     exit::Failure,
@@ -65,10 +68,23 @@ impl Planes {
         })
     }
 
-    /// Everything of ours on the hub, or in one namespace of it.
-    pub(super) async fn look(&self, only: Option<&str>) -> Result<Vec<Subject>, Failure> {
+    /// All namespaces of ours on the hub.
+    pub(super) async fn namespaces(&self) -> Result<Vec<Object>, PlaneError> {
         let marker = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
-        let mut namespaces = self.hub.metadata(&NAMESPACE.resource(), None, &marker).await?;
+        self.hub.metadata(&NAMESPACE.resource(), None, &marker).await
+    }
+
+    /// How many of the projects that they name discovery knows, and what it is called; `None` in mode `single`.
+    pub(super) fn census(&self, namespaces: &[Object]) -> Option<(Census, &str)> {
+        let Projects::Milo { discovery, .. } = &self.projects else {
+            return None;
+        };
+        let census = Census::of(namespaces, |id| self.listed.get(id).map(|(uid, _)| uid.clone()));
+        Some((census, discovery.name()))
+    }
+
+    /// Everything of ours in these namespaces, or in one of them.
+    pub(super) async fn look(&self, mut namespaces: Vec<Object>, only: Option<&str>) -> Result<Vec<Subject>, Failure> {
         namespaces.retain(|one| only.is_none_or(|only| only == one.name()));
         let mut deployments = self.within(kind::WORKLOAD_DEPLOYMENT, only).await?;
         let mut copies = self.within(kind::INSTANCE, only).await?;
@@ -211,6 +227,7 @@ impl Planes {
             (Plane::Hub, _) => Ok(self.hub.clone()),
             (Plane::Project(id), projects) => projects.of(id),
             (Plane::Cell, _) => Err(no_server(plane, "this command talks to no cell")),
+            (Plane::Discovery, _) => Err(no_server(plane, "nothing but Projects is looked for there")),
         }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Invariants: what is an orphan is the controller's own decision ([`popcell_core::orphans`]) on live answers only; what
 //! belongs to a project that cannot be asked is never deleted; each delete is proven right before it is sent, and carries
-//! uid and resourceVersion (design.md 7.4).
+//! uid and resourceVersion (design.md 7.4); a server that may be the wrong one is not believed, and nothing is written beside
+//! what was agreed to.
 
+mod census;
 mod clean;
 mod look;
 mod print;
@@ -26,6 +28,7 @@ use crate::{
     console::Console,
     exit::{Exit, Failure, Outcome as Ended},
 };
+use census::Census;
 use clean::Outcome;
 use look::Planes;
 use row::{Row, Verdict, rows};
@@ -47,7 +50,9 @@ pub fn run(args: &Orphans, console: &mut Console) -> Ended {
 
 async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
     let planes = Planes::open(args).await?;
-    let subjects = planes.look(args.namespace.as_deref()).await?;
+    let namespaces = planes.namespaces().await?;
+    let doubt = doubt(planes.census(&namespaces), args.projects_gone)?;
+    let subjects = planes.look(namespaces, args.namespace.as_deref()).await?;
     if let (Some(name), []) = (&args.namespace, subjects.as_slice()) {
         writeln!(console.err, "no namespace {name} with our marker is on the hub")?;
     }
@@ -56,7 +61,7 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
         print::table(&found, Timestamp::now(), &mut console.out)?;
         writeln!(console.err, "{}", print::summary(&found))?;
     }
-    if let Some(wrong) = wrong_server(&subjects) {
+    if let Some(wrong) = doubt.or_else(|| wrong_server(&subjects)) {
         if args.delete {
             return Err(Failure::Usage(wrong));
         }
@@ -99,6 +104,20 @@ fn check_count(expected: Option<usize>, found: usize) -> Result<(), Failure> {
              --yes={found}"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Why discovery is not believed where it says that projects are gone.
+fn doubt(census: Option<(Census, &str)>, agreed: Option<usize>) -> Result<Option<String>, Failure> {
+    match census {
+        Some((census, server)) => {
+            census.check(agreed)?;
+            Ok(census.wrong(server, agreed))
+        }
+        None if agreed.is_some() => Err(Failure::Usage(
+            "--projects-gone is for --mode milo: in mode single nobody says that a project is gone".to_owned(),
+        )),
+        None => Ok(None),
     }
 }
 
@@ -185,8 +204,8 @@ async fn clean(
     loop {
         let mut again = false;
         for subject in &subjects {
-            let of_list = |action: &Action| !matches!(action, Action::Delete(_)) || agreed.contains(action.target());
-            for action in wanted(args, subject).into_iter().filter(of_list) {
+            let actions = wanted(args, subject).into_iter();
+            for action in actions.filter(|action| is_agreed(action, agreed)) {
                 let outcome = planes.carry_out(&action).await;
                 let outcome = outcome.unwrap_or_else(|error| Outcome::Left(error.to_string()));
                 let is_over = matches!(outcome, Outcome::Left(_));
@@ -206,12 +225,24 @@ async fn clean(
             tokio::time::sleep(PAUSE).await;
         }
         let of_interest: Vec<String> = subjects.iter().map(|one| one.namespace.name().to_owned()).collect();
-        subjects = planes.look(args.namespace.as_deref()).await?;
+        subjects = planes
+            .look(planes.namespaces().await?, args.namespace.as_deref())
+            .await?;
         // What came since nobody has seen, and so nobody has agreed to delete.
         subjects.retain(|one| of_interest.iter().any(|name| name == one.namespace.name()));
         if !again || is_late {
             return Ok((done, all_rows(&subjects)));
         }
+    }
+}
+
+/// Whether an action deletes something of the list, or notes the end of the project of which something in the list is.
+fn is_agreed(action: &Action, agreed: &[Target]) -> bool {
+    let target = action.target();
+    let is_within = |one: &Target| one.namespace.as_deref() == Some(&target.name);
+    match action {
+        Action::Delete(_) => agreed.contains(target),
+        _ => agreed.iter().any(|one| one == target || is_within(one)),
     }
 }
 

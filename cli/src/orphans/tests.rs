@@ -69,6 +69,33 @@ fn a_server_that_nothing_is_of_is_the_wrong_one() {
 }
 
 #[test]
+fn a_number_of_projects_is_for_mode_milo() {
+    assert!(matches!(doubt(None, None), Ok(None)));
+    let Err(failure) = doubt(None, Some(1)) else { panic!() };
+    assert!(
+        failure.exit() == Exit::Usage && failure.to_string().contains("--mode milo"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn the_end_of_a_project_is_noted_only_where_something_of_it_was_agreed_to() {
+    let subject = subject::tests::subject(subject::Project::Gone);
+    let [note] = <[Action; 1]>::try_from(subject.plan(Duration::from_hours(1), Timestamp::now()).actions).unwrap();
+    assert!(matches!(note, Action::Patch(_)), "{note}");
+    let within = |namespace: &str| Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, namespace, "web");
+    let of_namespace = |name: &str| Target::cluster(&Plane::Hub, popcell_core::plan::NAMESPACE, name);
+    for (agreed, expected) in [
+        (vec![], false),
+        (vec![within("ns-other"), of_namespace("ns-other")], false),
+        (vec![within("ns-n1")], true),
+        (vec![of_namespace("ns-n1")], true),
+    ] {
+        assert_eq!(is_agreed(&note, &agreed), expected, "{agreed:?}");
+    }
+}
+
+#[test]
 fn an_outcome_is_told_once_until_it_changes() {
     let target = row(Verdict::Orphan).target;
     let mut done = Vec::new();

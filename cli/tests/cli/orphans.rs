@@ -1,4 +1,4 @@
-//! `popcell orphans` in mode `single`, on a hub and a project that are served in this process.
+//! `popcell orphans` on a hub, a project and a discovery server that are served in this process.
 
 use serde_json::{Value, json};
 
@@ -100,4 +100,114 @@ fn a_script_deletes_as_many_as_it_says_or_none() {
     writes.sort();
     gone.sort();
     assert_eq!(writes, gone);
+}
+
+const PROJECTS: &str = "/apis/resourcemanager.miloapis.com/v1alpha1/projects";
+
+/// A hub with a namespace and a WorkloadDeployment of each of these many projects.
+fn hub_of_milo(count: usize) -> Plane {
+    let hub = server("hub");
+    for number in 0..count {
+        let (name, id) = (format!("ns-n{number}"), format!("p{number}"));
+        hub.put(
+            &format!("/api/v1/namespaces/{name}"),
+            json!({ "metadata": { "uid": name, "resourceVersion": "1", "labels": {
+                "compute.datumapis.com/managed-by": "popcell", "meta.datumapis.com/upstream-namespace": "default",
+                "meta.datumapis.com/upstream-cluster-name": format!("cluster-{id}") },
+                "annotations": { "compute.datumapis.com/upstream-project-uid": format!("u{number}") } } }),
+        );
+        let path = format!("/apis/compute.datumapis.com/v1alpha/namespaces/{name}/workloaddeployments/web");
+        hub.put(
+            &path,
+            json!({ "metadata": { "namespace": name, "uid": format!("w{number}"), "resourceVersion": "1",
+                "labels": { "compute.datumapis.com/managed-by": "popcell" } } }),
+        );
+    }
+    hub
+}
+
+/// A discovery server that has the first of them.
+fn milo(known: usize) -> Plane {
+    let milo = server("milo");
+    for number in 0..known {
+        milo.put(
+            &format!("{PROJECTS}/p{number}"),
+            json!({ "metadata": { "uid": format!("u{number}"), "resourceVersion": "1" } }),
+        );
+    }
+    milo
+}
+
+#[test]
+fn another_installations_discovery_notes_nothing_deletes_nothing_and_says_how_many_it_knows() {
+    for (known, said) in [(0, "lists 0 of the 5 projects"), (2, "lists 2 of the 5 projects")] {
+        let (hub, wrong) = (hub_of_milo(5), milo(known));
+        for args in [
+            &["--mode=milo", "--delete", "--yes=6", "--project-grace=1m"][..],
+            &["--mode=milo", "--delete", "--yes=10"],
+            &["--mode=milo", "--delete", "--dry-run"],
+            &["--mode=milo", "--namespace=ns-n4", "--delete", "--yes=2", "-o=json"],
+        ] {
+            let run = orphans(&hub, &wrong, args).expect(2);
+            assert!(run.err.contains(said), "{args:?}: {}", run.err);
+            let confirm = format!("--projects-gone={}", 5 - known);
+            assert!(run.err.contains(&confirm), "{args:?}: {}", run.err);
+        }
+        let run = orphans(
+            &hub,
+            &wrong,
+            &["--mode=milo", "--delete", "--yes=6", "--projects-gone=1"],
+        )
+        .expect(2);
+        assert!(run.err.contains("--projects-gone=1 was given"), "{}", run.err);
+        // Looking is no mistake.
+        let run = orphans(&hub, &wrong, &["--mode=milo"]).expect(1);
+        assert!(run.err.contains("warning:") && run.err.contains(said), "{}", run.err);
+        assert_eq!(hub.writes(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn who_says_how_many_projects_were_deleted_has_their_end_noted_and_no_others() {
+    let (hub, milo) = (hub_of_milo(5), milo(2));
+    let only = [
+        "--mode=milo",
+        "--namespace=ns-n3",
+        "--delete",
+        "--yes=2",
+        "--projects-gone=3",
+        "--wait=1s",
+    ];
+    orphans(&hub, &milo, &only).expect(1);
+    assert_eq!(hub.writes(), ["PATCH /api/v1/namespaces/ns-n3"]);
+    let noted = hub.get("/api/v1/namespaces/ns-n3").unwrap();
+    assert!(
+        noted["metadata"]["annotations"]["compute.datumapis.com/project-gone-since"].is_string(),
+        "{noted}"
+    );
+}
+
+#[test]
+fn a_discovery_server_that_knows_half_of_the_projects_is_believed() {
+    let (hub, milo) = (hub_of_milo(4), milo(2));
+    orphans(&hub, &milo, &["--mode=milo", "--delete", "--yes=4", "--wait=1s"]).expect(1);
+    let mut writes = hub.writes();
+    writes.sort();
+    assert_eq!(
+        writes,
+        ["PATCH /api/v1/namespaces/ns-n2", "PATCH /api/v1/namespaces/ns-n3"]
+    );
+}
+
+#[test]
+fn a_grace_that_leaves_no_time_is_refused() {
+    let (hub, milo) = (hub_of_milo(2), milo(1));
+    let run = orphans(
+        &hub,
+        &milo,
+        &["--mode=milo", "--delete", "--yes=2", "--project-grace=1s"],
+    )
+    .expect(2);
+    assert!(run.err.contains("1m or more"), "{}", run.err);
+    assert_eq!(hub.writes(), Vec::<String>::new());
 }

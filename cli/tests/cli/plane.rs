@@ -135,7 +135,14 @@ fn answer(method: &str, (path, query): (&str, &str), body: Value, state: &mut St
             (201, body)
         }
         "PATCH" if is_one => {
-            merge(state.objects.get_mut(path).unwrap(), body);
+            let object = state.objects.get_mut(path).unwrap();
+            match body {
+                Value::Array(_) => {
+                    let changes: json_patch::Patch = serde_json::from_value(body).unwrap();
+                    json_patch::patch(object, &changes).unwrap();
+                }
+                body => merge(object, body),
+            }
             (200, state.objects[path].clone())
         }
         "DELETE" if is_one => {

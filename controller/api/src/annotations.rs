@@ -41,9 +41,10 @@ pub const GRANTED_SIZE: &str = "compute.datumapis.com/granted-size";
 /// carries it to the cell, where it means nothing.
 pub const REINTERPRETED_AT: &str = "compute.datumapis.com/reinterpreted-at";
 
-/// On our Lease: [`MASS_DELETE_ALLOW`] releases the brake on mass deletion once (design.md 7.4).
+/// On our Lease: releases the deletion guard once (design.md 7.4). The value is the plane that is released, as logs, events and
+/// metrics print it (`hub`, `project a`), or [`MASS_DELETE_ALLOW`].
 pub const MASS_DELETE: &str = "compute.datumapis.com/mass-delete";
-/// The value of [`MASS_DELETE`] that releases.
+/// The value of [`MASS_DELETE`] that releases whatever is held.
 pub const MASS_DELETE_ALLOW: &str = "allow";
 
 /// On a template in a Karmada plane and on its copies in the members: generation of the hub object, written by Karmada

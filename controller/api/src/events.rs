@@ -32,3 +32,5 @@ pub const MASS_DELETE_HELD: &str = "MassDeleteHeld";
 pub const MASS_DELETE_RECOVERED: &str = "MassDeleteRecovered";
 /// On our Lease: it was opened by the annotation.
 pub const MASS_DELETE_RELEASED: &str = "MassDeleteReleased";
+/// On our Lease: the annotation names nothing that is held.
+pub const MASS_DELETE_UNRELEASED: &str = "MassDeleteUnreleased";

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use popcell_api::annotations::MASS_DELETE_ALLOW;
 use popcell_api::kind::{Kind, PROJECT};
 
 use crate::plan::{Action, Brake, Delete, Plan, Plane, Proof};
@@ -63,6 +64,11 @@ impl Brakes {
     /// what it does not have, until that is released. Says whether this is news.
     pub fn rewound(&mut self, plane: &Plane) -> bool {
         self.rewound.insert(plane.clone())
+    }
+
+    /// Whether the versions of a plane went back, and that is not released.
+    pub fn has_gone_back(&self, plane: &Plane) -> bool {
+        self.rewound.contains(plane)
     }
 
     /// Whether a delete rests on a plane whose versions went back.
@@ -131,21 +137,24 @@ impl Brakes {
         }
     }
 
-    /// Opens every guard that holds, once: annotation `mass-delete: allow` on our Lease. The caller takes the annotation
-    /// away. Says which were held.
-    pub fn release(&mut self) -> Vec<(Plane, &'static str)> {
+    /// Opens guards that hold, once: all of them where the annotation `mass-delete` on our Lease says
+    /// [`MASS_DELETE_ALLOW`], those of one plane where it names that ([`Plane`]'s `Display`). The caller takes the annotation
+    /// away. Says which were held: none where the value names nothing that is.
+    pub fn release(&mut self, value: &str) -> Vec<(Plane, &'static str)> {
+        let is_meant = |plane: &Plane| value == MASS_DELETE_ALLOW || value == plane.to_string();
         let mut released = Vec::new();
         for ((plane, kind), state) in &mut self.states {
-            if let State::Held(doomed) = *state {
+            if let State::Held(doomed) = *state
+                && is_meant(plane)
+            {
                 *state = State::Released(doomed.saturating_mul(2));
                 released.push((plane.clone(), *kind));
             }
         }
-        released.extend(
-            std::mem::take(&mut self.rewound)
-                .into_iter()
-                .map(|plane| (plane, ALL_KINDS)),
-        );
+        let (meant, kept) = std::mem::take(&mut self.rewound).into_iter().partition(is_meant);
+        self.rewound = kept;
+        let meant: BTreeSet<Plane> = meant;
+        released.extend(meant.into_iter().map(|plane| (plane, ALL_KINDS)));
         released
     }
 
@@ -210,8 +219,8 @@ mod tests {
         assert_eq!(brakes.judge(&Plane::Hub, WORKLOAD_DEPLOYMENT, 100, 1), Verdict::Go);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 1), Verdict::Go);
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), hold(true));
-        assert_eq!(brakes.release(), [(Plane::Hub, INSTANCE.kind)]);
-        assert_eq!(brakes.release(), []);
+        assert_eq!(brakes.release(MASS_DELETE_ALLOW), [(Plane::Hub, INSTANCE.kind)]);
+        assert_eq!(brakes.release(MASS_DELETE_ALLOW), []);
         assert!(brakes.is_released(&Plane::Hub, INSTANCE));
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 100), Verdict::Go);
         assert!(brakes.passes(&Plane::Hub, INSTANCE));
@@ -229,7 +238,7 @@ mod tests {
             brakes.judge(&Plane::Hub, INSTANCE, 100, 60),
             Verdict::Hold { first: true }
         );
-        brakes.release();
+        brakes.release(MASS_DELETE_ALLOW);
         // Nobody says meanwhile that the difference is small: a plane is away.
         let passed = (0..500).filter(|_| brakes.passes(&Plane::Hub, INSTANCE)).count();
         assert_eq!(passed, 120, "each may have to be sent twice");
@@ -297,10 +306,83 @@ mod tests {
         assert!(brakes.rewound(&Plane::Cell) && !brakes.rewound(&Plane::Cell));
         assert!(brakes.is_rewound(&of_cell) && brakes.is_rewound(&unless) && !brakes.is_rewound(&unproven));
         assert_eq!(brakes.held().collect::<Vec<_>>(), [(&Plane::Cell, ALL_KINDS)]);
-        assert_eq!(brakes.release(), [(Plane::Cell, ALL_KINDS)]);
+        assert_eq!(brakes.release(MASS_DELETE_ALLOW), [(Plane::Cell, ALL_KINDS)]);
         assert!(!brakes.is_rewound(&of_cell));
         assert!(brakes.rewound(&Plane::Hub) && brakes.is_rewound(&unproven));
         brakes.forget(&Plane::Hub);
         assert!(!brakes.is_rewound(&unproven));
+    }
+
+    #[test]
+    fn a_release_that_names_a_plane_opens_no_other() {
+        let planes = [
+            Plane::Hub,
+            Plane::Project("a".to_owned()),
+            Plane::Project("b".to_owned()),
+        ];
+        let held = |brakes: &Brakes| {
+            let mut held: Vec<String> = brakes
+                .held()
+                .map(|(plane, kind)| format!("{kind} in {plane}"))
+                .collect();
+            held.sort();
+            held
+        };
+        let all = || {
+            let mut brakes = Brakes::default();
+            for plane in &planes {
+                brakes.judge(plane, INSTANCE, 100, 60);
+                brakes.rewound(plane);
+            }
+            brakes
+        };
+        for (value, named, left) in [
+            ("project a", "project a", ["hub", "project b"].as_slice()),
+            ("hub", "hub", &["project a", "project b"]),
+            (MASS_DELETE_ALLOW, "", &[]),
+        ] {
+            let mut brakes = all();
+            let released = brakes.release(value);
+            assert_eq!(released.len(), if named.is_empty() { 6 } else { 2 }, "{value}");
+            assert!(
+                released
+                    .iter()
+                    .all(|(plane, _)| named.is_empty() || plane.to_string() == named)
+            );
+            let expected =
+                [INSTANCE.kind, ALL_KINDS].map(|kind| left.iter().map(move |plane| format!("{kind} in {plane}")));
+            let mut expected: Vec<String> = expected.into_iter().flatten().collect();
+            expected.sort();
+            assert_eq!(held(&brakes), expected, "{value}");
+        }
+        for unknown in ["", "a", "project", "project c", "cell", "Hub", "deny"] {
+            let mut brakes = all();
+            assert_eq!(brakes.release(unknown), [], "{unknown}");
+            assert_eq!(held(&brakes).len(), 6, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_discovery_server_that_went_back_holds_what_is_deleted_for_the_end_of_a_project() {
+        let object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a", "uid": "u" } })).unwrap();
+        let project_gone = Proof::ProjectGone {
+            project: "p".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let server = Proof::Server {
+            project: "p".to_owned(),
+            uid: "u".to_owned(),
+        };
+        let delete = |proof| match Action::delete(&Plane::Hub, INSTANCE, &object, vec![proof], Brake::With(PROJECT)) {
+            Action::Delete(delete) => delete,
+            other => panic!("{other}"),
+        };
+        let mut brakes = Brakes::default();
+        assert!(!brakes.is_rewound(&delete(project_gone.clone())) && !brakes.has_gone_back(&Plane::Discovery));
+        assert!(brakes.rewound(&Plane::Discovery));
+        assert!(brakes.is_rewound(&delete(project_gone.clone())) && brakes.has_gone_back(&Plane::Discovery));
+        assert!(!brakes.is_rewound(&delete(server)), "that is asked of another server");
+        assert_eq!(brakes.release(MASS_DELETE_ALLOW), [(Plane::Discovery, ALL_KINDS)]);
+        assert!(!brakes.is_rewound(&delete(project_gone)));
     }
 }

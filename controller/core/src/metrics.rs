@@ -84,6 +84,7 @@ pub const fn plane_kind(plane: &Plane) -> &'static str {
         Plane::Project(_) => "project",
         Plane::Hub => "hub",
         Plane::Cell => "cell",
+        Plane::Discovery => "discovery",
     }
 }
 

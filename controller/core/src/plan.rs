@@ -53,6 +53,8 @@ pub enum Plane {
     Hub,
     /// The cell that the process runs in.
     Cell,
+    /// The server that lists the projects, in mode `milo`. It is asked which there are, and is never engaged.
+    Discovery,
 }
 
 impl fmt::Display for Plane {
@@ -61,6 +63,7 @@ impl fmt::Display for Plane {
             Self::Project(id) => write!(f, "project {id}"),
             Self::Hub => f.write_str("hub"),
             Self::Cell => f.write_str("cell"),
+            Self::Discovery => f.write_str("discovery"),
         }
     }
 }

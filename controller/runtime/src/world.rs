@@ -21,9 +21,9 @@ pub use hub_index::HubIndex;
 pub use namespaces::Namespaces;
 pub use rejections::Rejections;
 
-use crate::apply::{Applier, ApplyError};
+use crate::apply::{Applier, ApplyError, Difference};
 use crate::pass::{Live, Reporter, Tally, Waiting, Woken};
-use crate::planes::{Change, Ends, Planes, SINGLE, Store};
+use crate::planes::{Change, Ends, Guard, Planes, SINGLE, Store};
 
 /// Settings of management reconcilers.
 #[derive(Clone, Copy, Debug)]
@@ -188,7 +188,7 @@ impl World {
         self.applier.retire(plane);
         let hub_namespaces = match plane {
             Plane::Project(id) => self.hub_index.of_project(id),
-            Plane::Hub | Plane::Cell => Vec::new(),
+            Plane::Hub | Plane::Cell | Plane::Discovery => Vec::new(),
         };
         self.tally.retire(plane, &hub_namespaces);
         self.woken.retire(plane);
@@ -196,5 +196,20 @@ impl World {
         self.waiting.retire(plane);
         self.namespaces.retire(plane);
         self.counts().remove(plane);
+    }
+}
+
+/// Projects that leave the list are guarded beside all other deletes, and released with them.
+impl Guard for World {
+    fn holds(&self, difference: Difference) -> bool {
+        self.applier.judge(&Plane::Discovery, kind::PROJECT, difference)
+    }
+
+    fn went_back(&self) {
+        self.applier.rewound(&Plane::Discovery);
+    }
+
+    fn is_rewound(&self) -> bool {
+        self.applier.brakes().has_gone_back(&Plane::Discovery)
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cell;
+mod discovery;
 mod fleet;
 mod hub;
 mod joins;
@@ -21,6 +22,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("joins::a_hub_that_is_older_than_a_join_takes_nothing_from_the_cell", Alone, joins::hub_set_back)
         .test("hub::one_that_is_older_than_a_workload_a_deletion_and_a_roll", Alone, hub::set_back)
         .test("project::one_that_is_older_than_a_workload_a_deletion_and_a_roll", Alone, project::set_back)
-        .test("cell::one_that_is_older_than_a_workload_a_deletion_and_a_roll", Alone, cell::set_back);
+        .test("cell::one_that_is_older_than_a_workload_a_deletion_and_a_roll", Alone, cell::set_back)
+        .test("discovery::one_that_is_older_than_a_project_lets_it_run_until_that_is_released", Alone, discovery::set_back);
     Ok(suite.run())
 }

@@ -30,6 +30,6 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.settled("old", 1).await?;
     fleet.stays("what the project does not know runs on", &late).await?;
     fleet.stays("what has not changed is as it was", &kept).await?;
-    world.release().await?;
+    world.release_of("project p1").await?;
     fleet.stays("what the project does not know runs on", &late).await
 }

@@ -1,7 +1,8 @@
 //! The world of this suite: Karmada with one member, a project behind the gateway, the controllers of both, and stand-ins. The
-//! hub, the project and the cell have an etcd of their own each.
+//! hub, milo, the project and the cell have an etcd of their own each.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
@@ -20,12 +21,14 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 /// Milo: Projects.
-const INFRA: &str = "infra";
+pub(crate) const INFRA: &str = "infra";
 /// The project.
 pub(crate) const P1: &str = "p1";
 pub(crate) const HUB: &str = "hub";
 /// The city of the cell.
 pub(crate) const CITY: &[&str] = &["DFW"];
+/// `--project-grace` of the management plane.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 const PLENTY: i64 = 1000;
 /// Where whoever may do so lets the deletion guard of a program without a Lease go.
 const RELEASE: &str = "popcell-deletion-guard";
@@ -51,7 +54,9 @@ impl Shared for World {
             .hub_flag("karmada-controller-manager", "--cluster-status-update-frequency=1s")
             .plane(INFRA)
             .plane(P1);
-        let spec = [HUB, DFW, P1].iter().fold(spec, |spec, plane| spec.own_etcd(plane));
+        let spec = [HUB, DFW, P1, INFRA]
+            .iter()
+            .fold(spec, |spec, plane| spec.own_etcd(plane));
         let lab = Lab::start(&spec).await?;
         let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
         webhook
@@ -74,7 +79,9 @@ impl Shared for World {
         users::cells_on_hub(&lab.hub().await?, &[DFW]).await?;
         let home = users::at_home(&lab, INFRA, manifests::MANAGEMENT_PLANE, files.path()).await?;
         let milo = gateway.kubeconfig(files.path(), Some(users::USER))?;
-        let management = Controller::start(ControllerSpec::management(&home, &hub_user).milo(&milo)).await?;
+        let spec = ControllerSpec::management(&home, &hub_user).milo(&milo);
+        let spec = spec.flag(format!("--project-grace={}s", GRACE.as_secs()));
+        let management = Controller::start(spec).await?;
         let cell_user = users::cell(DFW);
         let to_hub = lab.user(&cell_user, &[]).await?;
         let to_hub = to_hub.get(HUB).context("no kubeconfig of the hub")?;
@@ -151,10 +158,15 @@ impl World {
 
     /// Lets the deletes go that rest on what went back, as an operator who has looked at it does.
     pub(crate) async fn release(&self) -> Result<()> {
+        self.release_of(MASS_DELETE_ALLOW).await
+    }
+
+    /// The same, of one plane only: nothing else is held.
+    pub(crate) async fn release_of(&self, what: &str) -> Result<()> {
         for (plane, controller) in [(INFRA, &self.management), (DFW, &self.cell)] {
             let plane = self.lab.plane(plane).await?;
             let allow = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": RELEASE,
-                "namespace": users::NAMESPACE, "annotations": { MASS_DELETE: MASS_DELETE_ALLOW } } });
+                "namespace": users::NAMESPACE, "annotations": { MASS_DELETE: what } } });
             let held = async || Ok(controller.metric("popcell_brake_held", &[]).await.unwrap_or_default() > 0.5);
             if !held().await.unwrap_or(false) {
                 continue;

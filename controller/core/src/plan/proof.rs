@@ -72,13 +72,15 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// The server that is asked; `None` for the one that lists the projects.
+    /// The server whose word it is. `None` for [`Self::Server`], which asks which server it is: one that was restored is it
+    /// still.
     pub fn plane(&self) -> Option<&Plane> {
         match self {
             Self::Gone { source, .. } | Self::Lives { source, .. } => Some(&source.plane),
             Self::NoneLeft { plane, .. } => Some(plane),
             Self::SourceGone { .. } | Self::NotServed { .. } => Some(&Plane::Hub),
-            Self::Server { .. } | Self::ProjectGone { .. } => None,
+            Self::ProjectGone { .. } => Some(&Plane::Discovery),
+            Self::Server { .. } => None,
         }
     }
 

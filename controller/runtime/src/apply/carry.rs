@@ -1,12 +1,13 @@
 //! What an action that fails means for the rest of its plan, and which deletes the deletion guard holds.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::events;
 use popcell_api::kind::Kind;
 use popcell_api::names::{DELETION_GUARD, LEASE};
-use popcell_core::brake::{self, ALL_KINDS};
+use popcell_core::brake::{self, ALL_KINDS, Brakes};
 use popcell_core::plan::{Action, Brake, Delete, Event, Order, Patch, Plan, Plane, Proof, Severity};
 use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
@@ -18,11 +19,23 @@ use crate::error::chain;
 /// How long a proof that a user did something counts for the deletion guard.
 const EXCUSED: Duration = Duration::from_secs(2);
 
+/// So many planes that are held are named.
+const NAMED: usize = 5;
+/// So much of a value that names nothing is told.
+const VALUE_CHARS: usize = 100;
+
+/// For people: what releases what is held of a plane and nothing else, to be copied into a shell. Logs may be JSON, which has
+/// no use for other quotes.
+pub(crate) fn release_of(plane: &Plane) -> String {
+    format!("{MASS_DELETE}='{plane}'")
+}
+
 /// For people: the one thing to do, with and without a Lease.
-fn how_to_release() -> String {
+fn how_to_release(plane: &Plane) -> String {
     format!(
-        "annotate Lease {LEASE} in the program's namespace with {MASS_DELETE}={MASS_DELETE_ALLOW}; with --leader-elect=false, \
-         create ConfigMap {DELETION_GUARD} with that annotation there"
+        "annotate Lease {LEASE} in the program's namespace with {}; with --leader-elect=false, create ConfigMap {DELETION_GUARD} \
+         with that annotation there ({MASS_DELETE_ALLOW} releases all that is held, whatever it is)",
+        release_of(plane)
     )
 }
 
@@ -283,7 +296,7 @@ impl Applier {
         if self.brakes().rewound(plane) {
             warn!(%plane, "the resourceVersions of this server went back: it was restored from a backup, or is another one. \
                 It is listed anew, and nothing is deleted there or because of what it does not have. Once it has what it \
-                should have, release the deletion guard: {}", how_to_release());
+                should have, release the deletion guard: {}", how_to_release(plane));
             self.meter.braked(plane, ALL_KINDS, Braking::Rewound);
         }
     }
@@ -303,7 +316,7 @@ impl Applier {
             brake::Verdict::Hold { first: true } => {
                 warn!(%plane, kind = kind.kind, ours, doomed, "the deletion guard holds: none of these is deleted. Look for a \
                     list that is wrong first (a restored backup, credentials of another installation); only if the deletes \
-                    are meant, release it: {}", how_to_release());
+                    are meant, release it: {}", how_to_release(plane));
                 self.meter.braked(plane, kind.kind, Braking::Held(difference));
             }
             brake::Verdict::Go if was_held => {
@@ -315,12 +328,27 @@ impl Applier {
         verdict != brake::Verdict::Go
     }
 
-    /// Opens every guard that holds, and says whether one did.
-    pub fn release_brakes(&self) -> bool {
-        let released = self.brakes().release();
+    /// Opens the guards that hold and that the value of the annotation names ([`Brakes::release`]), and says whether there is
+    /// one.
+    pub fn release_brakes(&self, value: &str) -> bool {
+        let value = value.trim();
+        let (released, held) = {
+            let mut brakes = self.brakes();
+            (brakes.release(value), held(&brakes))
+        };
         for (plane, kind) in &released {
             warn!(%plane, kind, "the deletion guard is released");
             self.meter.braked(plane, kind, Braking::Released);
+        }
+        if released.is_empty() {
+            let value: String = value.chars().take(VALUE_CHARS).collect();
+            warn!(
+                value,
+                held,
+                "{MASS_DELETE} names nothing that the deletion guard holds: nothing is released. Give one of what is held, as \
+                it is written here, or {MASS_DELETE_ALLOW} for all of it"
+            );
+            self.meter.unreleased(&value, &held);
         }
         !released.is_empty()
     }
@@ -340,4 +368,16 @@ impl Applier {
             self.meter.planned(&event::request(event).0, "create");
         }
     }
+}
+
+/// Planes of which something is held, for people.
+fn held(brakes: &Brakes) -> String {
+    let planes: BTreeSet<&Plane> = brakes.held().map(|(plane, _)| plane).collect();
+    let mut names: Vec<String> = planes.iter().take(NAMED).map(|plane| format!("'{plane}'")).collect();
+    match planes.len().saturating_sub(NAMED) {
+        0 if names.is_empty() => names.push("nothing".to_owned()),
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    names.join(", ")
 }

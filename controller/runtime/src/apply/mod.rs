@@ -35,6 +35,7 @@ use tracing::{debug, warn};
 
 pub use absence::absent;
 use answer::Text;
+pub(crate) use carry::release_of;
 use doors::{Access, Attempt, Doors, Place};
 pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
@@ -68,6 +69,8 @@ pub trait Meter: Send + Sync {
     fn suppressed(&self, target: &Target, why: &'static str);
     /// The brake of a plane and kind came on or opened.
     fn braked(&self, plane: &Plane, kind: &'static str, change: Braking);
+    /// A release of the brake named nothing that is held. `held` says what is, for people.
+    fn unreleased(&self, value: &str, held: &str);
 }
 
 /// What became of a brake.

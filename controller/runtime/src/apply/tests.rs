@@ -93,6 +93,10 @@ impl Meter for Counted {
     fn braked(&self, plane: &Plane, kind: &'static str, change: Braking) {
         self.0.lock().unwrap().push(format!("{kind} in {plane}: {change:?}"));
     }
+
+    fn unreleased(&self, value: &str, held: &str) {
+        self.0.lock().unwrap().push(format!("{value} in hub: none of {held}"));
+    }
 }
 
 struct Tried {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
+use popcell_api::annotations::MASS_DELETE;
 
 use super::clock::Time;
 use super::error::Loss;
@@ -141,10 +141,13 @@ impl Machine {
         self.known = lease.map_or(Known::Absent, |lease| Known::Lease(Box::new(lease)));
     }
 
-    /// The server took what [`Step::Create`] or [`Step::Replace`] said, sent at this time. Whether that took away the
-    /// annotation which releases the brake.
-    pub(super) fn written(&mut self, lease: Lease, sent: Time) -> bool {
-        let released = matches!(&self.known, Known::Lease(before) if allows(before));
+    /// The server took what [`Step::Create`] or [`Step::Replace`] said, sent at this time. Gives the value of the annotation
+    /// which releases the brake, where that took it away.
+    pub(super) fn written(&mut self, lease: Lease, sent: Time) -> Option<String> {
+        let released = match &self.known {
+            Known::Lease(before) => release(before).map(str::to_owned),
+            Known::Nothing | Known::Absent => None,
+        };
         self.until = Some(sent + TERM);
         self.due = sent + RENEW;
         self.conflicts = 0;
@@ -230,9 +233,8 @@ impl Machine {
             },
             spec: None,
         });
-        if allows(&lease)
-            && let Some(annotations) = &mut lease.metadata.annotations
-        {
+        // Also one that names nothing that is held: it must not release what comes to be held later.
+        if let Some(annotations) = &mut lease.metadata.annotations {
             annotations.remove(MASS_DELETE);
         }
         let spec = lease.spec.get_or_insert_default();
@@ -255,9 +257,10 @@ fn holder(lease: &Lease) -> Option<&str> {
     holder.filter(|holder| !holder.is_empty())
 }
 
-fn allows(lease: &Lease) -> bool {
-    let annotations = lease.metadata.annotations.as_ref();
-    annotations.and_then(|all| all.get(MASS_DELETE)).map(String::as_str) == Some(MASS_DELETE_ALLOW)
+/// What is to be released.
+fn release(lease: &Lease) -> Option<&str> {
+    let annotations = lease.metadata.annotations.as_ref()?;
+    annotations.get(MASS_DELETE).map(String::as_str)
 }
 
 /// The time, but later than `before` in any case: others tell by the change that the holder lives, and a server that is

@@ -1,6 +1,7 @@
 //! What the rest of the process knows of the Lease.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -55,18 +56,36 @@ impl Permit {
     }
 }
 
-/// Tells that somebody put `compute.datumapis.com/mass-delete: allow` on the Lease (design.md 7.4). Clones share it.
+/// Tells what somebody put on the Lease as `compute.datumapis.com/mass-delete` (design.md 7.4). Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Releases(Arc<Notify>);
+pub struct Releases(Arc<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Values that nobody has taken yet.
+    values: Mutex<BTreeSet<String>>,
+    news: Notify,
+}
 
 impl Releases {
-    /// Waits for the next one. Each is told once, to one who waits, also when it came before the call; several before
-    /// one call are one.
-    pub async fn next(&self) {
-        self.0.notified().await;
+    /// Waits for the next one, and gives its value. Each is told once, to one who waits, also when it came before the call;
+    /// several of one value before one call are one.
+    pub async fn next(&self) -> String {
+        loop {
+            if let Some(value) = self.values().pop_first() {
+                return value;
+            }
+            self.0.news.notified().await;
+        }
     }
 
-    pub(super) fn tell(&self) {
-        self.0.notify_one();
+    pub(super) fn tell(&self, value: String) {
+        self.values().insert(value);
+        self.0.news.notify_one();
+    }
+
+    // One step of a set: there is no half-done state that a panic could leave.
+    fn values(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

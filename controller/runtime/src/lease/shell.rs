@@ -159,9 +159,12 @@ impl Keeper {
                 let released = self.machine.written(lease, sent);
                 self.told = None;
                 self.permit.send_replace(self.machine.until());
-                if released {
-                    info!(lease = self.lease, "the brake on mass deletion is released");
-                    self.releases.tell();
+                if let Some(value) = released {
+                    info!(
+                        lease = self.lease,
+                        value, "a release of the deletion guard is taken off the Lease"
+                    );
+                    self.releases.tell(value);
                 }
             }
             other => self.unanswered(verb, other, sent),

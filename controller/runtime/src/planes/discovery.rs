@@ -1,7 +1,8 @@
 //! Which projects there are, in mode `milo` (domain.md 7.3).
 //!
 //! Invariant: engaged are those Projects that were Ready when the list of Projects was last known. While it is unknown,
-//! nothing is engaged or disengaged; and while the deletion guard holds, nothing is disengaged.
+//! nothing is engaged or disengaged; and while the deletion guard holds, or the list has gone back to an older one, nothing is
+//! disengaged but what a user deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,13 +78,22 @@ pub struct Discovery {
     condition: &'static str,
     store: Arc<Store>,
     progress: Arc<Progress>,
-    guard: Option<Arc<Guard>>,
+    guard: Option<Arc<dyn Guard>>,
     ends: Arc<Ends>,
     changed: Arc<Notify>,
 }
 
-/// Whether projects that have left the list stay engaged, given how many there were and how many have left.
-pub type Guard = dyn Fn(Difference) -> bool + Send + Sync;
+/// The deletion guard, as discovery asks and tells it.
+pub trait Guard: Send + Sync {
+    /// Whether projects that have left the list stay engaged, given how many there were and how many have left.
+    fn holds(&self, difference: Difference) -> bool;
+
+    /// The resourceVersions of the list went back: it was restored from a backup, or is that of another server.
+    fn went_back(&self);
+
+    /// Whether they did, and nobody has released that: projects that have left the list stay engaged, few as they may be.
+    fn is_rewound(&self) -> bool;
+}
 
 impl Discovery {
     /// Finds projects by objects of this kind, which are named like them, whose condition is True.
@@ -106,9 +116,9 @@ impl Discovery {
         }
     }
 
-    /// Asks this before projects are disengaged.
+    /// Asks this before projects are disengaged, and tells it when the list goes back.
     #[must_use]
-    pub fn guarded(mut self, guard: Arc<Guard>) -> Self {
+    pub fn guarded(mut self, guard: Arc<dyn Guard>) -> Self {
         self.guard = Some(guard);
         self
     }
@@ -142,6 +152,11 @@ impl Discovery {
             self.ends.note(&change);
             self.changed.notify_one();
         };
+        let went_back = || {
+            if let Some(guard) = &self.guard {
+                guard.went_back();
+            }
+        };
         let mut follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
@@ -150,8 +165,7 @@ impl Discovery {
             store: &self.store,
             renewal: None,
             tell: &tell,
-            // Projects that it does not know any more are guarded by their number.
-            went_back: &|| {},
+            went_back: &went_back,
         };
         let watch = follow.run(&streams);
         let keep = async {
@@ -219,13 +233,13 @@ async fn level(
                         .and_then(|engaged| engaged.uid().map(str::to_owned))
                         .as_deref(),
                 ),
-                Plane::Hub | Plane::Cell => Way::Missing,
+                Plane::Hub | Plane::Cell | Plane::Discovery => Way::Missing,
             };
             (plane, way)
         })
         .collect();
     let ways: Vec<Way> = surplus.iter().map(|(_, way)| *way).collect();
-    let held = leaving.is_held(count, &ways);
+    let held = leaving.is_held(count, &ways) || leaving.is_rewound();
     // What a user deleted is never held.
     surplus.retain(|(_, way)| !held || *way == Way::Deleted);
     for (plane, way) in surplus {
@@ -249,7 +263,7 @@ async fn level(
 
 /// Projects that are to be disengaged, and those that were lately.
 struct Leaving {
-    guard: Option<Arc<Guard>>,
+    guard: Option<Arc<dyn Guard>>,
     roster: Roster,
     since: Instant,
     /// Whether the guard was asked, and has not been told since that nothing is to leave.
@@ -257,7 +271,7 @@ struct Leaving {
 }
 
 impl Leaving {
-    fn new(guard: Option<Arc<Guard>>) -> Self {
+    fn new(guard: Option<Arc<dyn Guard>>) -> Self {
         Self {
             guard,
             roster: Roster::default(),
@@ -276,11 +290,16 @@ impl Leaving {
             [] => (engaged, 0),
             _ => self.roster.difference(engaged, leaving, self.since.elapsed()),
         };
-        guard(Difference {
+        guard.holds(Difference {
             ours,
             doomed,
             partial: false,
         })
+    }
+
+    /// Whether the list has gone back: it may lack Projects that there are.
+    fn is_rewound(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.is_rewound())
     }
 
     fn has_left(&mut self, plane: &Plane, way: Way) {
@@ -292,7 +311,7 @@ impl Leaving {
     /// What was to leave has left: the next that is to is another difference.
     fn is_done(&mut self, planes: &Planes) {
         if let Some(guard) = self.guard.as_ref().filter(|_| self.asked) {
-            guard(Difference {
+            guard.holds(Difference {
                 ours: planes.planes().len(),
                 ..Difference::default()
             });
@@ -312,7 +331,7 @@ fn reason(error: &Error) -> &'static str {
 fn surplus(engaged: Vec<Plane>, wanted: &BTreeMap<String, String>, doubtful: &BTreeSet<String>) -> Vec<Plane> {
     let is_surplus = |plane: &Plane| match plane {
         Plane::Project(id) => !wanted.contains_key(id) && !doubtful.contains(id),
-        Plane::Hub | Plane::Cell => false,
+        Plane::Hub | Plane::Cell | Plane::Discovery => false,
     };
     engaged.into_iter().filter(is_surplus).collect()
 }
@@ -320,6 +339,7 @@ fn surplus(engaged: Vec<Plane>, wanted: &BTreeMap<String, String>, doubtful: &BT
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use serde_json::{Value, json};
 
@@ -370,6 +390,30 @@ mod tests {
         assert_eq!(gone, [Plane::Project("gone".to_owned())]);
     }
 
+    /// The guard's own rule, and what it was asked.
+    #[derive(Default)]
+    struct Counting {
+        released: AtomicBool,
+        rewound: AtomicBool,
+        asked: Mutex<Vec<(usize, usize)>>,
+    }
+
+    impl Guard for Counting {
+        fn holds(&self, Difference { ours, doomed, .. }: Difference) -> bool {
+            self.asked.lock().unwrap().push((ours, doomed));
+            let is_mass = popcell_core::brake::is_mass(popcell_api::kind::PROJECT, ours, doomed);
+            is_mass && !self.released.load(Ordering::Relaxed)
+        }
+
+        fn went_back(&self) {
+            self.rewound.store(true, Ordering::Relaxed);
+        }
+
+        fn is_rewound(&self) -> bool {
+            self.rewound.load(Ordering::Relaxed)
+        }
+    }
+
     /// Which ids are wanted.
     fn wanted(ids: std::ops::Range<usize>) -> BTreeMap<String, String> {
         ids.map(|number| (format!("p-{number}"), "u".to_owned())).collect()
@@ -378,20 +422,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn projects_that_vanish_all_at_once_stay_engaged_until_they_are_back_or_released() {
         let planes = testing::silent();
-        let released = Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let asked = Arc::<Mutex<Vec<(usize, usize)>>>::default();
-        let (by, log) = (Arc::clone(&released), Arc::clone(&asked));
-        let guard: Arc<Guard> = Arc::new(move |difference: Difference| {
-            let Difference { ours, doomed, .. } = difference;
-            log.lock().unwrap().push((ours, doomed));
-            let is_mass = popcell_core::brake::is_mass(popcell_api::kind::PROJECT, ours, doomed);
-            is_mass && !by.load(std::sync::atomic::Ordering::Relaxed)
-        });
-        let mut leaving = Leaving::new(Some(guard));
+        let guard = Arc::<Counting>::default();
+        let mut leaving = Leaving::new(Some(guard.clone()));
         let none = BTreeSet::new();
         let mut settle = async |ids: std::ops::Range<usize>| {
             level(&planes, &wanted(ids), &none, &mut leaving, &|_, _| Way::Told).await;
-            let asked = std::mem::take(&mut *asked.lock().unwrap());
+            let asked = std::mem::take(&mut *guard.asked.lock().unwrap());
             (planes.planes().len(), asked)
         };
         // As long as none is to leave nobody is asked.
@@ -405,7 +441,7 @@ mod tests {
         assert_eq!((engaged, asked.last()), (10, Some(&(9, 0))));
         // It is meant.
         assert_eq!(settle(0..1).await.0, 10);
-        released.store(true, std::sync::atomic::Ordering::Relaxed);
+        guard.released.store(true, Ordering::Relaxed);
         let (engaged, asked) = settle(0..1).await;
         assert_eq!((engaged, asked.last()), (1, Some(&(1, 0))));
     }
@@ -419,10 +455,7 @@ mod tests {
             (vec!["p-0", "p-1"], vec![]),
         ] {
             let planes = testing::silent();
-            let guard: Arc<Guard> = Arc::new(|difference: Difference| {
-                popcell_core::brake::is_mass(popcell_api::kind::PROJECT, difference.ours, difference.doomed)
-            });
-            let (mut leaving, none) = (Leaving::new(Some(guard)), BTreeSet::new());
+            let (mut leaving, none) = (Leaving::new(Some(Arc::<Counting>::default())), BTreeSet::new());
             let way = |id: &str, uid: Option<&str>| {
                 assert_eq!(uid, Some("u"));
                 if deleted.contains(&id) {
@@ -438,6 +471,27 @@ mod tests {
                 assert_eq!(planes.planes(), left, "{deleted:?}");
             }
         }
+    }
+
+    /// Of ten, a restored discovery server lists six: no more than half are missing.
+    #[tokio::test(start_paused = true)]
+    async fn few_projects_that_a_list_lacks_which_went_back_stay_engaged_until_that_is_released() {
+        let planes = testing::silent();
+        let guard = Arc::<Counting>::default();
+        let mut leaving = Leaving::new(Some(guard.clone()));
+        let none = BTreeSet::new();
+        let mut settle = async |ids: std::ops::Range<usize>| {
+            let way = |id: &str, _: Option<&str>| if id == "p-9" { Way::Deleted } else { Way::Missing };
+            level(&planes, &wanted(ids), &none, &mut leaving, &way).await;
+            planes.planes().len()
+        };
+        assert_eq!(settle(0..10).await, 10);
+        guard.went_back();
+        for _ in 0..2 {
+            assert_eq!(settle(0..6).await, 9, "but for the one that a user deleted");
+        }
+        guard.rewound.store(false, Ordering::Relaxed);
+        assert_eq!(settle(0..6).await, 6);
     }
 
     #[tokio::test(start_paused = true)]

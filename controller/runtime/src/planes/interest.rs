@@ -137,7 +137,7 @@ pub fn management(plane: &Plane) -> Arc<[Interest]> {
     match plane {
         Plane::Project(_) => Arc::from(PROJECT),
         Plane::Hub => Arc::from(HUB),
-        Plane::Cell => Arc::from([]),
+        Plane::Cell | Plane::Discovery => Arc::from([]),
     }
 }
 

@@ -36,7 +36,11 @@ impl Told {
         let body = request.into_body().collect_bytes().await.unwrap_or_default();
         let body = serde_json::from_slice(&body).unwrap_or_default();
         match (self.0)(Asked { plane, line, body }) {
-            Some((0, _)) => Err(std::io::ErrorKind::ConnectionReset.into()),
+            Some((0, _)) => {
+                // Not before what came over it was looked at.
+                tokio::task::yield_now().await;
+                Err(std::io::ErrorKind::ConnectionReset.into())
+            }
             Some((code, body)) => {
                 let mut response = Response::new(Body::from(body.to_string().into_bytes()));
                 *response.status_mut() = StatusCode::from_u16(code).unwrap();
@@ -100,6 +104,7 @@ pub(crate) fn of_cell(plane: &Plane) -> Arc<[Interest]> {
         Plane::Cell => Arc::from(CELL),
         Plane::Hub => Arc::from([of_source(INSTANCE, CLUSTER)]),
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
+        Plane::Discovery => Arc::from([]),
     }
 }
 

@@ -82,6 +82,8 @@ impl Direct {
                 Ok(config)
             }
             (Plane::Cell, _) | (Plane::Project(_), Projects::Local) => Ok(self.local.clone()),
+            // Its client is made where it is asked.
+            (Plane::Discovery, _) => Err(Error::NotConfigured(Plane::Discovery)),
             (Plane::Hub, _) => self.hub.clone().ok_or(Error::NotConfigured(Plane::Hub)),
             (Plane::Project(id), Projects::Milo { addressing, config }) => {
                 let mut config = config.as_ref().clone();

@@ -32,7 +32,7 @@ impl Key {
         match &self.plane {
             Plane::Project(id) if id == SINGLE => Tenant::Namespace(self.namespace.clone()),
             Plane::Project(id) => Tenant::Project(id.clone()),
-            Plane::Hub | Plane::Cell => Tenant::Namespace(self.namespace.clone()),
+            Plane::Hub | Plane::Cell | Plane::Discovery => Tenant::Namespace(self.namespace.clone()),
         }
     }
 }

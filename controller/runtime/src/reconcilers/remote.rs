@@ -62,7 +62,7 @@ impl Reconciler for Remote {
             match &key.plane {
                 Plane::Hub => copied::prepare(&self.cell, world, live, key).await,
                 Plane::Project(_) => claimed::prepare(&self.cell, world, live, key).await,
-                Plane::Cell => record::prepare(&self.cell, world, live).await,
+                Plane::Cell | Plane::Discovery => record::prepare(&self.cell, world, live).await,
             }
         })
     }
@@ -76,7 +76,7 @@ impl Reconciler for Remote {
                     Claimed::look(&self.cell, sight, &key.namespace, &key.name)?.in_project(&self.cell, sight, project);
                 claimed.observe(&self.cell, |seen| seen.map(claim::decide))?
             }
-            Plane::Cell => record::decide(&self.cell, sight, now)?,
+            Plane::Cell | Plane::Discovery => record::decide(&self.cell, sight, now)?,
         };
         if matches!(identity, Identity::Mismatch(_)) {
             plan.requeue_within(MISMATCH_AGAIN);
@@ -198,6 +198,7 @@ impl Reconciler for Remote {
             Plane::Hub => events::keys_of(world, plane, kind::INSTANCE),
             Plane::Project(_) => self.claims(world, plane, None),
             Plane::Cell => self.record(),
+            Plane::Discovery => Vec::new(),
         }
     }
 

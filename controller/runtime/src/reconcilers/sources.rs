@@ -212,14 +212,14 @@ impl Reconciler for Sources {
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         match &key.plane {
             Plane::Project(_) => Box::pin(self.read_project(world, live, &key.plane)),
-            Plane::Hub | Plane::Cell => Box::pin(self.read(world, live, key)),
+            Plane::Hub | Plane::Cell | Plane::Discovery => Box::pin(self.read(world, live, key)),
         }
     }
 
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         match &key.plane {
             Plane::Project(id) => decide_project(sight, &key.plane, id, now),
-            Plane::Hub | Plane::Cell => decide(sight, key, now),
+            Plane::Hub | Plane::Cell | Plane::Discovery => decide(sight, key, now),
         }
     }
 

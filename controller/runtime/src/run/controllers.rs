@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
-use popcell_api::kind::{INSTANCE, PROJECT, RESOURCE_CLAIM};
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
 use popcell_core::metrics as table;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
@@ -119,9 +119,7 @@ impl Controllers {
         }
         if let Some(found) = discovery {
             checks.extend(found.checks(metrics, patience));
-            let guarding = Arc::clone(&world);
-            let guard = Arc::new(move |difference| guarding.applier.judge(&discovered(), PROJECT, difference));
-            let finding = found.discovery.guarded(guard).telling(&world.ends).run(planes);
+            let finding = found.discovery.guarded(world.clone()).telling(&world.ends).run(planes);
             tasks.spawn(required.clone().endless("the discovery of projects", finding));
         } else {
             let project = Plane::Project(SINGLE.to_owned());
@@ -152,21 +150,22 @@ impl Controllers {
         std::mem::take(&mut self.checks)
     }
 
-    /// Waits until a person releases the deletion guard by a ConfigMap; for ever where there is a Lease for it.
-    pub(super) async fn next_release(&self) {
+    /// Waits until a person releases the deletion guard by a ConfigMap, and gives what it says; for ever where there is a
+    /// Lease for it.
+    pub(super) async fn next_release(&self) -> String {
         match &self.release {
             Some(release) => {
                 release
                     .next(|| self.world.applier.brakes().held().next().is_some())
-                    .await;
+                    .await
             }
             None => std::future::pending().await,
         }
     }
 
-    /// Opens the deletion guards that hold, and decides everything anew that they held.
-    pub(super) fn release_brakes(&self) {
-        if !self.world.applier.release_brakes() {
+    /// Opens the deletion guards that hold and that this names, and decides everything anew that they held.
+    pub(super) fn release_brakes(&self, value: &str) {
+        if !self.world.applier.release_brakes(value) {
             return;
         }
         if let Some(again) = &self.projects_again {
@@ -259,11 +258,6 @@ fn release(settings: &Settings, connections: &Connections) -> Result<Option<ByCo
     Ok(Some(ByConfigMap::new(client, &settings.namespace)))
 }
 
-/// What the deletion guard of projects that leave the list is kept under: no project has this name.
-fn discovered() -> Plane {
-    Plane::Project("(discovery)".to_owned())
-}
-
 /// How projects are found.
 struct Found {
     client: Client,
@@ -288,8 +282,7 @@ fn discovery(settings: &Settings, connections: &Connections) -> Result<Option<Fo
         return Ok(None);
     };
     let (kind, condition) = (milo.kind, milo.condition);
-    let plane = Plane::Project("discovery".to_owned());
-    let client = client(&connections.tokens, &plane, config.clone())?;
+    let client = client(&connections.tokens, &Plane::Discovery, config.clone())?;
     Ok(Some(Found {
         discovery: Discovery::new(client.clone(), kind, condition),
         client,

@@ -60,11 +60,11 @@ async fn lead(
     let running = controllers.run(stop);
     let releasing = async {
         loop {
-            match releases {
+            let value = match releases {
                 Some(releases) => releases.next().await,
                 None => controllers.next_release().await,
-            }
-            controllers.release_brakes();
+            };
+            controllers.release_brakes(&value);
         }
     };
     stop.run_until_cancelled(releasing).await;

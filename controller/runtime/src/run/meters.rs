@@ -56,4 +56,10 @@ impl Meter for Meters {
             notices.braked(plane, kind, change);
         }
     }
+
+    fn unreleased(&self, value: &str, held: &str) {
+        if let Some(notices) = &self.notices {
+            notices.unreleased(value, held);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use popcell_core::plan::{Plane, Severity, Target};
 use tokio::sync::mpsc;
 use tracing::warn;
 
-use crate::apply::{Braking, Difference, tell};
+use crate::apply::{Braking, Difference, release_of, tell};
 use crate::config::LeaseSettings;
 use crate::error::chain;
 
@@ -16,7 +16,13 @@ const LEASE: Kind = Kind::of("coordination.k8s.io", "v1", "Lease", "leases", Sco
 /// So many wait to be told. One more is lost: the log and the metric have it.
 const WAITING: usize = 64;
 
-type Notice = (Plane, &'static str, Braking);
+/// What is told.
+enum Notice {
+    /// What became of the guard of a plane and kind.
+    Braked(Plane, &'static str, Braking),
+    /// The annotation has this value, and this is held.
+    Unreleased(String, String),
+}
 
 /// Takes in what is to be told; never waits.
 #[derive(Clone, Debug)]
@@ -32,8 +38,15 @@ impl Notices {
     }
 
     pub(super) fn braked(&self, plane: &Plane, kind: &'static str, change: Braking) {
-        if self.0.try_send((plane.clone(), kind, change)).is_err() {
+        if self.0.try_send(Notice::Braked(plane.clone(), kind, change)).is_err() {
             warn!(%plane, kind, ?change, "an event on our Lease is left out");
+        }
+    }
+
+    pub(super) fn unreleased(&self, value: &str, held: &str) {
+        let notice = Notice::Unreleased(value.to_owned(), held.to_owned());
+        if self.0.try_send(notice).is_err() {
+            warn!(value, "an event on our Lease is left out");
         }
     }
 }
@@ -48,8 +61,11 @@ pub(super) struct Teller {
 impl Teller {
     /// Tells until nobody can have anything to tell any more.
     pub(super) async fn run(mut self) {
-        while let Some((plane, kind, change)) = self.notices.recv().await {
-            let (severity, reason, note) = said(&plane, kind, change);
+        while let Some(notice) = self.notices.recv().await {
+            let (severity, reason, note) = match notice {
+                Notice::Braked(plane, kind, change) => said(&plane, kind, change),
+                Notice::Unreleased(value, held) => unreleased(&value, &held),
+            };
             if let Err(error) = tell(&self.client, &self.lease, severity, reason, &note).await {
                 warn!(reason, error = chain(&error), "an event was not told");
             }
@@ -58,18 +74,19 @@ impl Teller {
 }
 
 fn said(plane: &Plane, kind: &str, change: Braking) -> (Severity, &'static str, String) {
+    let release = format!("this Lease is annotated with {}", release_of(plane));
     match change {
         Braking::Held(Difference { ours, doomed, .. }) if kind == PROJECT.kind => {
             let note = format!(
                 "{doomed} of {ours} projects are gone from discovery, or not Ready: none of them is let go and nothing of \
-                 theirs is deleted, until they are back or this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+                 theirs is deleted, until they are back or {release}"
             );
             (Severity::Warning, events::MASS_DELETE_HELD, note)
         }
         Braking::Held(Difference { ours, doomed, .. }) => {
             let note = format!(
                 "{doomed} of {ours} objects of kind {kind} in {plane} would be deleted: none is, until the planes have \
-                 recovered or this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+                 recovered or {release}"
             );
             (Severity::Warning, events::MASS_DELETE_HELD, note)
         }
@@ -77,10 +94,17 @@ fn said(plane: &Plane, kind: &str, change: Braking) -> (Severity, &'static str, 
             let note = format!("objects of kind {kind} in {plane} are deleted again: the planes have recovered");
             (Severity::Normal, events::MASS_DELETE_RECOVERED, note)
         }
+        Braking::Rewound if *plane == Plane::Discovery => {
+            let note = format!(
+                "resourceVersions of the list of Projects went back, as after the restore of a backup: no project that it lacks is \
+                 let go and nothing is deleted for the end of one, until {release}"
+            );
+            (Severity::Warning, events::MASS_DELETE_HELD, note)
+        }
         Braking::Rewound => {
             let note = format!(
                 "resourceVersions of {plane} went back, as after the restore of a backup: nothing is deleted there, nor for what \
-                 it lacks, until this Lease is annotated with {MASS_DELETE}={MASS_DELETE_ALLOW}"
+                 it lacks, until {release}"
             );
             (Severity::Warning, events::MASS_DELETE_HELD, note)
         }
@@ -89,6 +113,14 @@ fn said(plane: &Plane, kind: &str, change: Braking) -> (Severity, &'static str, 
             (Severity::Warning, events::MASS_DELETE_RELEASED, note)
         }
     }
+}
+
+fn unreleased(value: &str, held: &str) -> (Severity, &'static str, String) {
+    let note = format!(
+        "{MASS_DELETE}='{value}' names nothing that is held, so nothing is released. Held: {held}. Annotate this Lease with one of \
+         these, or with {MASS_DELETE}={MASS_DELETE_ALLOW} for all"
+    );
+    (Severity::Warning, events::MASS_DELETE_UNRELEASED, note)
 }
 
 #[cfg(test)]
@@ -130,13 +162,15 @@ mod tests {
         for change in [Braking::Held(held), Braking::Recovered, Braking::Released] {
             notices.braked(&Plane::Hub, "Instance", change);
         }
+        notices.braked(&Plane::Discovery, "*", Braking::Rewound);
+        notices.unreleased("project b", "'hub', 'discovery'");
         drop(notices);
         teller.run().await;
 
         let told = told.lock().unwrap();
         let (asked, events): (Vec<_>, Vec<_>) = told.iter().partition(|(path, _)| path.starts_with("GET"));
         let lease = "GET /apis/coordination.k8s.io/v1/namespaces/compute-system/leases/the-lease";
-        assert!(asked.iter().all(|(path, _)| path == lease) && asked.len() == 3);
+        assert!(asked.iter().all(|(path, _)| path == lease) && asked.len() == 5);
         let said: Vec<_> = events
             .iter()
             .map(|(path, event)| {
@@ -150,9 +184,30 @@ mod tests {
             ("MassDeleteHeld", "Warning"),
             ("MassDeleteRecovered", "Normal"),
             ("MassDeleteReleased", "Warning"),
+            ("MassDeleteHeld", "Warning"),
+            ("MassDeleteUnreleased", "Warning"),
         ];
         assert_eq!(said, expected);
-        let note = events[0].1["note"].as_str().unwrap();
-        assert!(note.starts_with("25 of 30 objects of kind Instance in hub"), "{note}");
+        let notes: Vec<&str> = events
+            .iter()
+            .map(|(_, event)| event["note"].as_str().unwrap())
+            .collect();
+        assert!(
+            notes[0].starts_with("25 of 30 objects of kind Instance in hub"),
+            "{notes:?}"
+        );
+        // To be copied.
+        assert!(
+            notes[0].ends_with("with compute.datumapis.com/mass-delete='hub'"),
+            "{notes:?}"
+        );
+        assert!(
+            notes[3].ends_with("with compute.datumapis.com/mass-delete='discovery'"),
+            "{notes:?}"
+        );
+        assert!(
+            notes[4].contains("'project b'") && notes[4].contains("Held: 'hub', 'discovery'"),
+            "{notes:?}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client};
-use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
+use popcell_api::annotations::MASS_DELETE;
 use popcell_api::names::DELETION_GUARD;
 use tokio::time::{sleep, timeout};
 use tracing::warn;
@@ -30,8 +30,8 @@ impl ByConfigMap {
         }
     }
 
-    /// Waits until a person releases what is held. Asks nobody while nothing is.
-    pub(super) async fn next(&self, is_held: impl Fn() -> bool) {
+    /// Waits until a person releases what is held, and gives the value of the annotation. Asks nobody while nothing is.
+    pub(super) async fn next(&self, is_held: impl Fn() -> bool) -> String {
         let mut told = None;
         loop {
             sleep(AGAIN).await;
@@ -39,28 +39,29 @@ impl ByConfigMap {
                 continue;
             }
             match timeout(REQUEST_TIMEOUT, self.take()).await {
-                Ok(Ok(true)) => return,
-                Ok(Ok(false)) => told = None,
+                Ok(Ok(Some(value))) => return value,
+                Ok(Ok(None)) => told = None,
                 Ok(Err(error)) => tell(&mut told, chain(&error)),
                 Err(_) => tell(&mut told, "no answer".to_owned()),
             }
         }
     }
 
-    /// Takes the ConfigMap away, so that it releases once. Whether it was there and allows it.
-    async fn take(&self) -> kube::Result<bool> {
+    /// Takes the ConfigMap away, so that it releases once, and gives what it says; also where that names nothing that is
+    /// held, so that it does not release what comes to be held later. One without the annotation is being made.
+    async fn take(&self) -> kube::Result<Option<String>> {
         let Some(found) = self.api.get_opt(DELETION_GUARD).await? else {
-            return Ok(false);
+            return Ok(None);
         };
-        let annotations = found.metadata.annotations.unwrap_or_default();
-        if annotations.get(MASS_DELETE).map(String::as_str) != Some(MASS_DELETE_ALLOW) {
-            return Ok(false);
-        }
+        let mut annotations = found.metadata.annotations.unwrap_or_default();
+        let Some(value) = annotations.remove(MASS_DELETE) else {
+            return Ok(None);
+        };
         let exactly = DeleteParams::default().preconditions(Preconditions {
             uid: found.metadata.uid,
             resource_version: found.metadata.resource_version,
         });
-        self.api.delete(DELETION_GUARD, &exactly).await.map(|_| true)
+        self.api.delete(DELETION_GUARD, &exactly).await.map(|_| Some(value))
     }
 }
 
@@ -117,15 +118,14 @@ mod tests {
     const PATH: &str = "/api/v1/namespaces/compute-system/configmaps/popcell-deletion-guard";
 
     #[tokio::test(start_paused = true)]
-    async fn a_config_map_releases_once_and_is_asked_for_only_while_something_is_held() {
-        let (release, asked) = release(Some(config_map(MASS_DELETE_ALLOW)));
+    async fn a_config_map_says_once_what_is_released_and_is_asked_for_only_while_something_is_held() {
+        let (release, asked) = release(Some(config_map("project a")));
         let held = AtomicBool::new(false);
         let waits = timeout(10 * AGAIN, release.next(|| held.load(Ordering::Relaxed)));
         assert!(waits.await.is_err() && asked.lock().unwrap().is_empty());
         held.store(true, Ordering::Relaxed);
-        timeout(2 * AGAIN, release.next(|| held.load(Ordering::Relaxed)))
-            .await
-            .unwrap();
+        let value = timeout(2 * AGAIN, release.next(|| held.load(Ordering::Relaxed))).await;
+        assert_eq!(value.unwrap(), "project a");
         let asked = asked.lock().unwrap();
         let lines: Vec<&str> = asked.iter().map(|(line, _)| line.as_str()).collect();
         assert_eq!(lines, [format!("GET {PATH}"), format!("DELETE {PATH}")]);
@@ -136,8 +136,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_allows_nothing_releases_nothing() {
-        for found in [None, Some(config_map("no"))] {
+    async fn a_config_map_that_says_nothing_releases_nothing() {
+        let mut silent = config_map("");
+        silent["metadata"]["annotations"] = json!({ "other": "x" });
+        for found in [None, Some(silent)] {
             let (release, asked) = release(found);
             assert!(timeout(3 * AGAIN, release.next(|| true)).await.is_err());
             assert!(asked.lock().unwrap().iter().all(|(line, _)| line.starts_with("GET ")));

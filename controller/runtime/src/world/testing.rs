@@ -72,6 +72,7 @@ impl Meter for Blind {
     fn planned(&self, _: &Target, _: &'static str) {}
     fn suppressed(&self, _: &Target, _: &'static str) {}
     fn braked(&self, _: &Plane, _: &'static str, _: Braking) {}
+    fn unreleased(&self, _: &str, _: &str) {}
 }
 
 impl Reporter for Blind {

@@ -1,5 +1,7 @@
 //! Deletes that the brake holds.
 
+use popcell_api::annotations::MASS_DELETE_ALLOW;
+
 use super::*;
 
 #[tokio::test]
@@ -13,7 +15,7 @@ async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
     };
     assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
     assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
-    assert!(tried.applier.release_brakes());
+    assert!(tried.applier.release_brakes(MASS_DELETE_ALLOW));
     let again = Plan {
         actions: plan.actions[..1].to_vec(),
         ..Plan::default()
@@ -92,9 +94,10 @@ async fn d7_4_it_is_told_once_that_the_brake_holds_and_once_that_it_opens() {
 
     tried.applier.brakes().relisted(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
     ask(&tried, 25).await.0.unwrap();
-    assert!(tried.applier.release_brakes());
+    assert!(tried.applier.release_brakes(MASS_DELETE_ALLOW));
     assert_eq!(braked(&tried), ["WorkloadDeployment in hub: Released"]);
-    assert!(!tried.applier.release_brakes());
+    assert!(!tried.applier.release_brakes(MASS_DELETE_ALLOW));
+    assert_eq!(braked(&tried), ["allow in hub: none of nothing"]);
     assert_eq!(ask(&tried, 25).await, (Ok(Done::Written), Vec::new()));
 }
 
@@ -182,12 +185,64 @@ async fn nothing_that_rests_on_a_server_that_went_back_is_deleted_until_it_is_re
     // What an owner's own deletion says is said by the server as it is now.
     let own = plan(vec![delete("b", Vec::new(), Brake::Exempt)]);
     assert_eq!(tried.applier.carry_out(&own, &few).await, Ok(Done::Written));
-    assert!(tried.applier.release_brakes());
+    assert!(tried.applier.release_brakes(MASS_DELETE_ALLOW));
     assert_eq!(tried.applier.carry_out(&doomed, &few).await, Ok(Done::Written));
     assert_eq!(
         tried.server.asked(),
         [format!("DELETE {ALL}/b"), format!("DELETE {ALL}/a")]
     );
+}
+
+/// A project that its own administrator has restored, while the hub's list is wrong.
+#[tokio::test]
+async fn a_release_of_one_plane_opens_the_guard_of_no_other() {
+    let tried = Tried::new(&[(200, json!({}))]).await;
+    let doomed = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
+    assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+    let restored = Plane::Project("a".to_owned());
+    tried.applier.rewound(&restored);
+    let log = crate::world::testing::Log::default();
+    {
+        let _listens = tracing::subscriber::set_default(log.subscriber());
+        assert!(!tried.applier.release_brakes("project b"));
+    }
+    assert!(log.text().contains(r#"held="'project a', 'hub'""#), "{}", log.text());
+    assert!(tried.applier.release_brakes(" project a "));
+    assert!(!tried.applier.brakes().has_gone_back(&restored));
+    assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+    assert!(tried.applier.release_brakes("hub"));
+    assert_eq!(
+        tried.applier.carry_out(&doomed, &held_by_all()).await,
+        Ok(Done::Written)
+    );
+}
+
+/// What is to be copied is told, and is the value that releases.
+#[tokio::test]
+async fn the_message_of_a_hold_says_what_releases_it_alone() {
+    for plane in [Plane::Hub, Plane::Discovery, Plane::Project("a".to_owned())] {
+        let tried = Tried::new(&[]).await;
+        let log = crate::world::testing::Log::default();
+        {
+            let _listens = tracing::subscriber::set_default(log.subscriber());
+            tried.applier.rewound(&plane);
+            let many = Difference {
+                ours: 30,
+                doomed: 25,
+                partial: false,
+            };
+            tried.applier.judge(&plane, kind::INSTANCE, many);
+        }
+        let (said, key) = (log.text(), "compute.datumapis.com/mass-delete='");
+        let values: Vec<&str> = said
+            .split(key)
+            .skip(1)
+            .filter_map(|rest| rest.split('\'').next())
+            .collect();
+        assert_eq!(values, [plane.to_string(), plane.to_string()], "{said}");
+        assert!(tried.applier.release_brakes(values[0]));
+        assert_eq!(tried.applier.brakes().held().count(), 0);
+    }
 }
 
 #[tokio::test]

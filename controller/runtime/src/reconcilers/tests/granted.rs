@@ -145,7 +145,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
     let interests = Box::new(|plane: &Plane| match plane {
         Plane::Cell => Arc::from(CELL),
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
-        Plane::Hub => Arc::from([]),
+        Plane::Hub | Plane::Discovery => Arc::from([]),
     });
     let planes = Planes::new(Box::new(servers.clone()), interests, Limits::DEFAULT, dispatch.clone());
     let options = Options {

@@ -141,7 +141,7 @@ async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
             .brakes()
             .is_held(&Plane::Hub, popcell_api::kind::PROJECT)
     );
-    assert!(told.world.applier.release_brakes());
+    assert!(told.world.applier.release_brakes("allow"));
     told.pass("orphans", &key).await;
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
     assert_eq!(script.writes(), [deleted]);
@@ -196,5 +196,109 @@ async fn the_note_of_a_projects_end_says_whether_it_was_deleted() {
         let (_, body) = sent.unwrap();
         assert!(body.to_string().contains("project-gone-since"), "{body}");
         assert_eq!(body.to_string().contains("project-deleted"), deleted, "{body}");
+    }
+}
+
+/// Lists of Projects, one after the other; each but the last is followed by a watch that breaks.
+fn discovery_server(script: &Arc<Script>, lists: Vec<Value>) -> Arc<Answer> {
+    let (rest, left) = (script.answer(), Mutex::new(lists.into_iter()));
+    Arc::new(move |asked: Asked| {
+        if !asked
+            .line
+            .starts_with("GET /apis/resourcemanager.miloapis.com/v1alpha1/projects?")
+        {
+            return rest(asked);
+        }
+        let mut left = left.lock().unwrap();
+        match asked.line.contains("watch=") {
+            false => left.next().map(|list| (200, list)),
+            true if left.len() > 0 => Some((0, Value::Null)),
+            true => None,
+        }
+    })
+}
+
+fn projects(version: u32, count: usize) -> Value {
+    let project = |number: usize| {
+        json!({ "metadata": { "name": format!("p{number}"), "uid": format!("u{number}"), "resourceVersion": "1" },
+            "status": { "conditions": [{ "type": "Ready", "status": "True" }] } })
+    };
+    json!({ "metadata": { "resourceVersion": version.to_string() }, "items": (0..count).map(project).collect::<Vec<_>>() })
+}
+
+/// Four of ten projects are newer than the backup that discovery was restored from: no more than half, so their number holds
+/// nothing.
+#[tokio::test(start_paused = true)]
+async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_until_that_is_released() {
+    for (version, went_back) in [(60, true), (160, false)] {
+        let script = Arc::<Script>::default();
+        let answer = discovery_server(&script, vec![projects(100, 10), projects(version, 6)]);
+        let told = Told::milo(management(true), Arc::clone(&answer)).await;
+        list_all(&told, &[]);
+        let discovery = crate::planes::Discovery::new(
+            crate::planes::testing::client(&answer, &Plane::Cell),
+            popcell_api::kind::PROJECT,
+            "Ready",
+        );
+        let again = discovery.again();
+        let discovery = discovery.guarded(told.world.clone()).telling(&told.world.ends);
+        let running = tokio::spawn(discovery.run(told.world.planes.clone()));
+        let settled = || tokio::time::sleep(std::time::Duration::from_secs(5));
+        settled().await;
+        let engaged = || {
+            told.world
+                .planes
+                .planes()
+                .into_iter()
+                .filter(|one| *one != Plane::Hub)
+                .count()
+        };
+        assert_eq!(engaged(), if went_back { 10 } else { 6 });
+        let held = |told: &Told| -> Vec<String> {
+            let brakes = told.world.applier.brakes();
+            let held = brakes.held().map(|(plane, kind)| format!("{kind} in {plane}"));
+            held.collect()
+        };
+        let expected = if went_back {
+            vec!["* in discovery".to_owned()]
+        } else {
+            vec![]
+        };
+        assert_eq!(held(&told), expected);
+
+        // One that is not Ready is not engaged: what it was noted for is held all the same.
+        for number in [0, 9, 10] {
+            let (name, id) = (format!("ns-n{number}"), format!("p{number}"));
+            let mut one = hub_namespace(&name, &id);
+            one["metadata"]["annotations"] =
+                json!({ "compute.datumapis.com/upstream-project-uid": format!("u{number}") });
+            if number == 10 {
+                one["metadata"]["annotations"][GONE_SINCE] = json!("2026-01-01T00:00:00Z");
+            }
+            told.put(&Plane::Hub, NAMESPACE, one);
+            told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
+        }
+        script.asked();
+        let pass = async |name: &str| {
+            told.pass("orphans", &Key::new(&Plane::Hub, name, name)).await;
+            script.writes()
+        };
+        let delete = format!("hub DELETE {DEPLOYMENTS}/ns-n10/workloaddeployments/web");
+        let note = "hub PATCH /api/v1/namespaces/ns-n9".to_owned();
+        assert_eq!(
+            pass("ns-n10").await,
+            if went_back { vec![] } else { vec![delete.clone()] }
+        );
+        assert_eq!(pass("ns-n9").await, if went_back { vec![] } else { vec![note.clone()] });
+        if went_back {
+            assert!(told.world.applier.release_brakes("discovery"));
+            again.notify_one();
+            settled().await;
+            assert_eq!((engaged(), held(&told)), (6, vec![]));
+            assert_eq!(pass("ns-n10").await, [delete]);
+            // The time of grace begins now.
+            assert_eq!(pass("ns-n9").await, [note]);
+        }
+        running.abort();
     }
 }
