@@ -9,7 +9,6 @@ use popcell_core::limits::Limits;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
 use popcell_core::plan::Plane;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
@@ -44,22 +43,26 @@ pub(super) struct Shared<'a> {
 
 /// Whether any of some stores has an object.
 #[derive(Clone)]
-struct Occupied(Vec<watch::Receiver<bool>>);
+struct Occupied(Vec<Arc<Store>>);
 
 impl Occupied {
-    /// Returns when any of them has one, or none has; `None` when nothing can change any more.
-    async fn becomes(&mut self, wanted: bool) -> Option<()> {
+    /// Returns when any of them has one, or none has.
+    async fn becomes(&self, wanted: bool) {
         loop {
-            let any = self.0.iter_mut().any(|each| *each.borrow_and_update());
-            if any == wanted {
-                return Some(());
+            // Before looking: what happens from then on is told.
+            let changes: Vec<_> = self.0.iter().map(|each| Box::pin(each.occupancy_changes())).collect();
+            if self.is_any() == wanted {
+                return;
             }
-            let changes: Vec<_> = self.0.iter_mut().map(|each| Box::pin(each.changed())).collect();
             if changes.is_empty() {
-                return None;
+                return std::future::pending().await;
             }
-            select_all(changes).await.0.ok()?;
+            select_all(changes).await;
         }
+    }
+
+    fn is_any(&self) -> bool {
+        self.0.iter().any(|each| each.is_occupied())
     }
 }
 
@@ -119,8 +122,7 @@ impl Engaged {
             When::Any(triggers) => Some(Occupied(
                 triggers
                     .iter()
-                    .filter_map(|trigger| self.store(*trigger))
-                    .map(|store| store.occupied())
+                    .filter_map(|trigger| self.store(*trigger).cloned())
                     .collect(),
             )),
         };
@@ -139,16 +141,15 @@ impl Engaged {
                 tell: &tell,
                 went_back: &went_back,
             };
-            let Some(mut occupied) = occupied else {
+            let Some(occupied) = occupied else {
                 return Box::pin(follow.run(&streams)).await;
             };
-            let mut vacant = occupied.clone();
-            // The triggers' stores live as long as this plane: their end is the end of all.
-            while occupied.becomes(true).await.is_some() {
+            loop {
+                occupied.becomes(true).await;
                 tokio::select! {
                     // Boxed: most kinds of most projects wait for the first object of another.
                     () = Box::pin(follow.run(&streams)) => {}
-                    _ = vacant.becomes(false) => {}
+                    () = occupied.becomes(false) => {}
                 }
                 tell(store.clear());
             }
@@ -213,7 +214,7 @@ impl Engaged {
             When::Optional => false,
             When::Any(triggers) => {
                 let mut stores = triggers.iter().filter_map(|trigger| self.store(*trigger));
-                stores.any(|store| *store.occupied().borrow())
+                stores.any(|store| store.is_occupied())
             }
         }
     }
@@ -231,28 +232,39 @@ impl Engaged {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::planes::testing;
 
     #[tokio::test]
     async fn a_kind_is_watched_while_any_of_its_triggers_has_an_object() {
-        let (one, other) = (watch::channel(false).0, watch::channel(false).0);
-        let mut occupied = Occupied(vec![one.subscribe(), other.subscribe()]);
+        let stores = [Arc::<Store>::default(), Arc::<Store>::default()];
+        let object = || json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" } });
+        let occupied = Occupied(stores.to_vec());
+        let [one, other] = &stores;
         let mut waits = Box::pin(occupied.becomes(true));
         assert!(futures::poll!(&mut waits).is_pending());
-        other.send_replace(true);
-        assert_eq!(waits.await, Some(()));
+        testing::put(other, object());
+        waits.await;
         let mut waits = Box::pin(occupied.becomes(false));
         assert!(futures::poll!(&mut waits).is_pending());
-        one.send_replace(true);
-        other.send_replace(false);
+        testing::put(one, object());
+        testing::remove(other, object());
         assert!(
             futures::poll!(&mut waits).is_pending(),
             "one of them has an object still"
         );
-        one.send_replace(false);
-        assert_eq!(waits.await, Some(()));
-        drop((one, other));
-        assert_eq!(occupied.becomes(true).await, None);
-        assert_eq!(Occupied(Vec::new()).becomes(true).await, None);
+        testing::remove(one, object());
+        waits.await;
+        let mut waits = Box::pin(occupied.becomes(true));
+        assert!(futures::poll!(&mut waits).is_pending());
+        testing::put(one, object());
+        waits.await;
+        // A store that nobody fills any more has nothing.
+        let mut waits = Box::pin(occupied.becomes(false));
+        assert!(futures::poll!(&mut waits).is_pending());
+        one.clear();
+        waits.await;
     }
 }

@@ -15,7 +15,8 @@ use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep_until};
 
 use super::ahead::Ahead;
@@ -40,6 +41,8 @@ struct State {
     untold: bool,
     /// When objects that have too much of something are listed again.
     again: Option<Instant>,
+    /// When the watch must have brought what we wrote, or begins anew.
+    due: Option<Instant>,
 }
 
 impl State {
@@ -105,8 +108,10 @@ impl State {
 pub struct Store {
     state: RwLock<State>,
     budget: Budget,
-    occupied: watch::Sender<bool>,
-    due: watch::Sender<Option<Instant>>,
+    /// Told when the first object comes and when the last goes.
+    occupancy: Notify,
+    /// Told when something else is due.
+    due: Notify,
 }
 
 impl Default for Store {
@@ -125,8 +130,8 @@ impl Store {
         Self {
             state: RwLock::new(State::of(kind)),
             budget,
-            occupied: watch::Sender::default(),
-            due: watch::Sender::default(),
+            occupancy: Notify::new(),
+            due: Notify::new(),
         }
     }
 
@@ -233,9 +238,14 @@ impl Store {
             .cloned()
     }
 
-    /// Follows whether there is any object, readable or not.
-    pub(crate) fn occupied(&self) -> watch::Receiver<bool> {
-        self.occupied.subscribe()
+    /// Whether there is any object, readable or not.
+    pub(crate) fn is_occupied(&self) -> bool {
+        !self.read().items.is_empty()
+    }
+
+    /// Ends when the first object has come or the last has gone, from now on and not from when it is awaited.
+    pub(crate) fn occupancy_changes(&self) -> Notified<'_> {
+        self.occupancy.notified()
     }
 
     fn select(&self, pick: impl FnOnce(&State) -> Vec<Arc<Object>>) -> Observed<Vec<Arc<Object>>> {
@@ -255,7 +265,7 @@ impl Store {
         let beside = state.items.usage_beside(object.namespace(), object.name());
         self.budget.fit(state.items.kind(), beside, &mut object);
         state.ahead.is(Arc::new(object), seen);
-        self.set_due(&state);
+        self.set_due(&mut state);
     }
 
     /// A server answered that an object which was there at this version is gone.
@@ -263,14 +273,15 @@ impl Store {
         let mut state = self.write();
         let State { items, ahead, .. } = &mut *state;
         ahead.gone((namespace, name), (uid, version), holds(items, namespace, name, uid));
-        self.set_due(&state);
+        self.set_due(&mut state);
     }
 
     /// Waits until the watch should have brought what we wrote long ago, or is known to have lost something.
     pub(crate) async fn overdue(&self) {
-        let mut due = self.due.subscribe();
         loop {
-            let at = *due.borrow_and_update();
+            // One waits for it: what becomes due before this is told at once.
+            let changed = self.due.notified();
+            let at = self.read().due;
             let late = async {
                 match at {
                     Some(at) => sleep_until(at).await,
@@ -279,8 +290,7 @@ impl Store {
             };
             tokio::select! {
                 () = late => return,
-                // The sender is this store's, which outlives its borrower.
-                _ = due.changed() => {}
+                () = changed => {}
             }
         }
     }
@@ -291,18 +301,21 @@ impl Store {
         self.read().ahead.len()
     }
 
-    fn set_due(&self, state: &State) {
+    fn set_due(&self, state: &mut State) {
         let due = if state.distrusted {
             state.heard
         } else {
             state.ahead.due().into_iter().chain(state.again).min()
         };
-        self.due.send_if_modified(|was| std::mem::replace(was, due) != due);
+        if std::mem::replace(&mut state.due, due) != due {
+            self.due.notify_one();
+        }
     }
 
     /// Takes in what a watch yields, and says what it changed.
     pub(crate) fn take(&self, event: Event<Raw>) -> Vec<Change> {
         let mut state = self.write();
+        let was_empty = state.items.is_empty();
         state.heard = Some(Instant::now());
         let changes = match event {
             Event::Init => {
@@ -343,16 +356,16 @@ impl Store {
                 gone.into_iter().collect()
             }
         };
-        let occupied = !state.items.is_empty();
         if state.known && state.items.excessive() > 0 {
             state.again.get_or_insert_with(|| Instant::now() + AGAIN);
         } else {
             state.again = None;
         }
         self.budget.set(state.items.kind(), state.items.usage());
-        self.set_due(&state);
-        drop(state);
-        self.occupy(occupied);
+        self.set_due(&mut state);
+        if state.items.is_empty() != was_empty {
+            self.occupancy.notify_waiters();
+        }
         changes
     }
 
@@ -367,24 +380,21 @@ impl Store {
         state.untold = is_told && trouble.is_none();
         (state.known, state.trouble, state.distrusted, state.again) = (false, trouble, false, None);
         state.ahead.lose();
-        self.set_due(&state);
+        self.set_due(&mut state);
         is_told.then_some(Change::Lost)
     }
 
     /// Nobody watches any more.
     pub(crate) fn clear(&self) -> Change {
         let mut state = self.write();
-        *state = State::of(state.items.kind());
+        *state = State {
+            due: state.due,
+            ..State::of(state.items.kind())
+        };
         self.budget.set(state.items.kind(), state.items.usage());
-        self.set_due(&state);
-        drop(state);
-        self.occupy(false);
+        self.set_due(&mut state);
+        self.occupancy.notify_waiters();
         Change::Cleared
-    }
-
-    fn occupy(&self, occupied: bool) {
-        self.occupied
-            .send_if_modified(|was| std::mem::replace(was, occupied) != occupied);
     }
 
     // A panic between lock and unlock leaves at worst one event out, and the next list brings it.

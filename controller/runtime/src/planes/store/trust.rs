@@ -107,7 +107,7 @@ impl Store {
         let mut state = self.write();
         if state.known {
             state.distrusted = true;
-            self.set_due(&state);
+            self.set_due(&mut state);
         }
     }
 
