@@ -151,7 +151,7 @@ async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
         .map(|lane| &lane.reconciler)
         .find(|one| one.name() == "projection");
     let woken = lane.unwrap().wake(&told.world, &Plane::Hub, INSTANCE, &goes);
-    assert_eq!(woken, [key.clone()]);
+    assert_eq!(woken, std::slice::from_ref(&key));
     told.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     script.asked();
     told.pass("projection", &key).await;
