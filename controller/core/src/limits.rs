@@ -44,6 +44,7 @@ pub fn lookups(kind: Kind) -> &'static [&'static str] {
         kind::WORKLOAD_DEPLOYMENT => &[
             "/spec/cityCode",
             "/spec/placementName",
+            "/spec/scaleSettings/minReplicas",
             "/spec/workloadRef/name",
             "/spec/workloadRef/uid",
         ],
@@ -87,6 +88,16 @@ impl Excess {
         match self {
             Self::Depth { .. } | Self::Bytes { .. } => 64 * 1024,
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => 4 * 1024,
+        }
+    }
+
+    /// What its user can do, for the end of a message.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            Self::Depth { .. } | Self::Bytes { .. } => "make it smaller",
+            Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {
+                "delete objects of the project, or have its limit raised"
+            }
         }
     }
 }

@@ -206,17 +206,22 @@ impl<'a> Pass<'a> {
         self.plan
     }
 
-    /// It has too much of something: nothing is made of it, and what runs goes on.
+    /// It has too much of something: nothing is made of it, and what runs goes on, or becomes less.
     fn exceeded(mut self, excess: Excess) -> Plan {
         let deployment = self.deployment;
         let message = format!(
-            "WorkloadDeployment {} {excess}: its Instances stay as they are; make it smaller",
-            deployment.name()
+            "WorkloadDeployment {} {excess}: its Instances stay as they are; {}",
+            deployment.name(),
+            excess.remedy()
         );
         let target = Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment);
         self.plan.notes.push(Note::Excess(target, excess));
         if self.ours.is_empty() {
             return self.refuse(reasons::LIMIT_EXCEEDED, message);
+        }
+        // Where the number is not kept, none would be taken for 0.
+        if deployment.int("/spec/scaleSettings/minReplicas").is_some() {
+            self.delete_surplus();
         }
         let told = Condition::new(types::REPLICAS_READY, false, reasons::LIMIT_EXCEEDED, message);
         let observed = deployment.int("/status/observedGeneration");
@@ -225,8 +230,8 @@ impl<'a> Pass<'a> {
         self.plan
     }
 
-    fn unreadable(mut self, path: &str) -> Plan {
-        // Fewer replicas need no template.
+    /// Fewer replicas need no template.
+    fn delete_surplus(&mut self) {
         let desired = slots::desired(self.deployment);
         let ordinal = |one: &Object| slots::ordinal_of(self.deployment.name(), one.name());
         let surplus = self.ours.iter().copied().filter(|one| !one.deleting());
@@ -235,6 +240,10 @@ impl<'a> Pass<'a> {
             let delete = Action::delete(&Plane::Cell, kind::INSTANCE, surplus, Vec::new(), Brake::Exempt);
             self.plan.actions.push(delete);
         }
+    }
+
+    fn unreadable(mut self, path: &str) -> Plan {
+        self.delete_surplus();
         self.plan.terminal = Some(Terminal {
             reason: "Unreadable".to_owned(),
             message: format!("{path} cannot be read"),

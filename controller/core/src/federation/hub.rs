@@ -210,14 +210,16 @@ impl<'a> Pass<'a> {
         spec
     }
 
-    /// For a city that has no usable binding: nothing but fewer replicas.
+    /// For a city that has no usable binding, and for what exceeds a limit: nothing but fewer replicas.
     pub(super) fn lowered(&self, existing: &Object) -> Option<Action> {
         if existing.deleting() {
             return None;
         }
         let stored = existing.at("/spec")?;
         let spec = self.spec();
-        let lowered = if self.differs_for_good(existing) {
+        // Of what exceeds a limit no more may be kept than that.
+        let exceeds = self.seen.deployment.excess().or(existing.excess()).is_some();
+        let lowered = if exceeds || self.differs_for_good(existing) {
             workload::lowered(stored, &spec)
         } else {
             growth::held(stored, &spec)

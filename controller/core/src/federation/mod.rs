@@ -300,13 +300,15 @@ impl<'a> Pass<'a> {
         self.plan
     }
 
-    /// It has too much of something: nothing of it is carried, and what was carried before runs on.
+    /// It has too much of something: nothing of it is carried but fewer replicas, and what was carried before runs on.
     fn exceeded(mut self, excess: Excess) -> Plan {
         let deployment = self.seen.deployment;
         let message = format!(
-            "WorkloadDeployment {} {excess}: it is not carried to its city; make it smaller",
-            deployment.name()
+            "WorkloadDeployment {} {excess}: it is not carried to its city; {}",
+            deployment.name(),
+            excess.remedy()
         );
+        self.lower_what_is_there();
         let shown = match (self.seen.hub, self.seen.namespace) {
             (Observed::Known(hub), Observed::Known(Some(namespace))) => self
                 .mine(&hub, &names::hub_namespace(namespace.uid()))

@@ -225,19 +225,47 @@ impl<'a> Pass<'a> {
         self.plan
     }
 
-    /// It has too much of something: its WorkloadDeployments stay as they are, and run on.
+    /// It has too much of something: its WorkloadDeployments stay as they are, and run on, or become less.
     fn exceeded(mut self, excess: Excess) -> Plan {
         let target = Target::of(&self.plane, kind::WORKLOAD, self.seen.workload);
         let message = format!(
-            "Workload {} {excess}: its WorkloadDeployments stay as they are; make it smaller",
-            self.seen.workload.name()
+            "Workload {} {excess}: its WorkloadDeployments stay as they are; {}",
+            self.seen.workload.name(),
+            excess.remedy()
         );
+        self.shrink(excess);
         self.plan.notes.push(Note::Excess(target, excess));
         self.plan.terminal = Some(Terminal {
             reason: reasons::LIMIT_EXCEEDED.to_owned(),
             message: message.clone(),
         });
         self.report(&[], &status::Report::blocked(reasons::LIMIT_EXCEEDED, message))
+    }
+
+    /// What a Workload that exceeds a limit does not ask for any more goes, where its whole spec is kept.
+    fn shrink(&mut self, excess: Excess) {
+        let workload = self.seen.workload;
+        let is_whole = !matches!(excess, Excess::Depth { .. }) && workload.at("/spec/template").is_some();
+        let Ok(slots) = desired::slots(workload) else { return };
+        if !is_whole {
+            return;
+        }
+        self.delete_orphans(&slots);
+        for slot in &slots {
+            if let Some(holder) = self.holder(slot).filter(|one| !one.deleting() && self.is_of(one, slot)) {
+                self.lower(holder, slot);
+            }
+        }
+    }
+
+    /// Nothing but fewer replicas.
+    fn lower(&mut self, holder: &Object, slot: &Slot<'_>) {
+        // What is decoded to compare goes again with this copy.
+        let holder = holder.clone();
+        if let Some(stored) = holder.at("/spec") {
+            let edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder).spec(&lowered(stored, &slot.spec()));
+            self.plan.actions.extend(edit.action());
+        }
     }
 
     fn unreadable(mut self, unreadable: Unreadable) -> Plan {
@@ -376,7 +404,9 @@ impl<'a> Pass<'a> {
         {
             let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
             self.plan.notes.push(Note::Excess(target, excess));
-            let message = format!("WorkloadDeployment {} {excess}: it stays as it is", slot.name);
+            self.lower(holder, slot);
+            let remedy = excess.remedy();
+            let message = format!("WorkloadDeployment {} {excess}: it stays as it is; {remedy}", slot.name);
             return Settled::trouble(true, trouble(slot, reasons::LIMIT_EXCEEDED, message));
         }
         let lost = gates.usable.as_ref().map(|cities| !cities.contains(slot.city));

@@ -469,3 +469,53 @@ fn a_workload_that_exceeds_a_limit_from_its_first_day_is_written_once() {
     world.apply(&plan);
     assert!(decide_in(&world).is_quiet());
 }
+
+#[test]
+fn a_workload_whose_project_has_too_much_can_be_made_smaller() {
+    let plane = Plane::Project("p".to_owned());
+    let placements = |replicas: i64, cities: &[&str]| json!([{ "name": "us", "cityCodes": cities, "scaleSettings": { "minReplicas": replicas } }]);
+    let asked = |world: &World| -> Vec<(String, Option<i64>)> {
+        let all = world.list(&plane, kind::WORKLOAD_DEPLOYMENT).into_iter();
+        all.map(|one| (one.name().to_owned(), one.int("/spec/scaleSettings/minReplicas")))
+            .collect()
+    };
+    let excess = Excess::ProjectObjects { limit: 3 };
+    for (of_workload, replicas, expected) in [(true, 1, 1), (true, 9, 3), (false, 1, 1), (false, 9, 3)] {
+        let mut world = world(placements(3, &["DFW", "ORD"]), &["DFW", "ORD"]);
+        world.settle(decide_in);
+        if !of_workload {
+            edit_deployment(&mut world, "web-us-dfw", |one| {
+                *one = testing::enlarged(one, kind::WORKLOAD_DEPLOYMENT, "spec", 5_000, excess);
+            });
+        }
+        edit(&mut world, |one| {
+            one.data["spec"]["placements"] = placements(replicas, &["DFW"]);
+            if of_workload {
+                one.exceeds(excess, kind::WORKLOAD);
+            }
+        });
+        world.settle(decide_in);
+        assert_eq!(
+            asked(&world),
+            [("web-us-dfw".to_owned(), Some(expected))],
+            "{of_workload} {replicas}"
+        );
+        let (_, reason, message) = available(&status(&world));
+        assert_eq!(reason, "LimitExceeded");
+        assert!(message.contains("delete objects of the project"), "{message}");
+    }
+}
+
+#[test]
+fn of_a_workload_whose_spec_is_not_kept_nothing_goes() {
+    let plane = Plane::Project("p".to_owned());
+    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    world.settle(decide_in);
+    edit(&mut world, |one| {
+        *one = testing::enlarged(one, kind::WORKLOAD, "spec", 5_000, Excess::ProjectObjects { limit: 3 });
+    });
+    world.settle(decide_in);
+    let left = world.list(&plane, kind::WORKLOAD_DEPLOYMENT);
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].int("/spec/scaleSettings/minReplicas"), Some(2));
+}

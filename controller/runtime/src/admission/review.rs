@@ -85,7 +85,7 @@ impl Changed {
         let excess = new.excess().or(is_large.then_some(Excess::Bytes { bytes, limit }));
         match excess {
             Some(excess) if !new.deleting() && !old.is_some_and(|old| old.has_spec_text_of(new)) => {
-                let told = format!("failed to read request.object: it {excess}: make it smaller");
+                let told = format!("failed to read request.object: it {excess}: {}", excess.remedy());
                 Err(Refusal::bad(told))
             }
             _ => Ok(()),

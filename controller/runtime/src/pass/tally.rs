@@ -100,7 +100,7 @@ fn tell(note: &Note) {
             warn!(%target, path, "a field that is needed cannot be read: correct the object");
         }
         Note::Excess(target, excess) => {
-            warn!(%target, %excess, "an object exceeds a limit: it is not carried further; make it smaller");
+            warn!(%target, %excess, "an object exceeds a limit: it is not carried further; {}", excess.remedy());
         }
         Note::Orphan(target) => {
             warn!(%target, "nobody stands behind this object, and it is left: see `popcell orphans`");

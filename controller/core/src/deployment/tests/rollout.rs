@@ -8,9 +8,10 @@ use serde_json::json;
 use super::super::rollout::{Instances, Slot, Step, step};
 use super::super::template::{Likeness, Template};
 use super::{Cell, NAMESPACE, deployment, template};
+use crate::limits::Excess;
 use crate::object::{Fields, Object};
 use crate::plan::{Note, Plane};
-use crate::testing::{now, object};
+use crate::testing::{enlarged, now, object};
 
 #[test]
 fn i1_i2_i3_one_after_the_other_and_each_waits_for_the_one_before() {
@@ -330,4 +331,26 @@ fn taken(beside: &[Object], states: [State; 3], desired: usize) -> String {
         Step::Wait => "wait".to_owned(),
         Step::Settled => "settled".to_owned(),
     }
+}
+
+#[test]
+fn of_what_exceeds_a_limit_the_highest_go_first_where_the_number_is_known() {
+    let excess = Excess::ProjectBytes { limit: 3 };
+    let exceeding = |replicas: Option<i64>| {
+        let mut cell = Cell::running(3);
+        cell.edit(|one| {
+            match replicas {
+                Some(replicas) => one.data["spec"]["scaleSettings"]["minReplicas"] = json!(replicas),
+                None => one.data["spec"]["scaleSettings"] = json!({}),
+            }
+            *one = enlarged(one, kind::WORKLOAD_DEPLOYMENT, "spec", 5_000, excess);
+        });
+        cell.settle();
+        (0..4)
+            .filter(|ordinal| cell.instance(*ordinal).is_some())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(exceeding(Some(1)), [0]);
+    assert_eq!(exceeding(Some(4)), [0, 1, 2]);
+    assert_eq!(exceeding(None), [0, 1, 2]);
 }

@@ -128,3 +128,39 @@ fn one_of_the_hub_that_exceeds_a_limit_is_not_replaced() {
         assert!(pass(&world, "web").is_quiet());
     }
 }
+
+#[test]
+fn of_what_exceeds_a_limit_fewer_replicas_are_carried_and_nothing_else() {
+    for (bytes, excess) in [
+        (5_000, Excess::ProjectObjects { limit: 3 }),
+        (5_000, Excess::ProjectBytes { limit: 3 }),
+        (
+            300_000,
+            Excess::Bytes {
+                bytes: 300_000,
+                limit: 262_144,
+            },
+        ),
+    ] {
+        for (asked, carried) in [(2, 2), (9, 5)] {
+            let mut world = world(&[("web", "DFW")]);
+            let replicas =
+                |one: &mut Object, count: i64| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(count);
+            change(&mut world, "web", |one| replicas(one, 5));
+            settle(&mut world, "web");
+            let mut expected = in_hub(&world, "web").unwrap().at("/spec").cloned().unwrap();
+            change(&mut world, "web", |one| {
+                replicas(one, asked);
+                *one = enlarged(one, kind::WORKLOAD_DEPLOYMENT, "spec", bytes, excess);
+            });
+            settle(&mut world, "web");
+            expected["scaleSettings"]["minReplicas"] = json!(carried);
+            assert_eq!(
+                in_hub(&world, "web").unwrap().at("/spec"),
+                Some(&expected),
+                "{excess:?}"
+            );
+            assert!(told(&world, "ReplicasReady").1.ends_with(excess.remedy()), "{excess:?}");
+        }
+    }
+}
