@@ -46,17 +46,19 @@ fn grows(stored: &Value, desired: &Value) -> bool {
     }
 }
 
-/// Entries with a name are compared by it, others by their place. A list of words, such as a command, is one value.
+/// Entries with a name are compared by it. One without is compared with the first that it may have come from, after those
+/// of the entries before it: what is left of a list has its order. A list of words, such as a command, is one value.
 fn list_grows(stored: &[Value], desired: &[Value]) -> bool {
     if !desired.iter().all(Value::is_object) {
         return false;
     }
-    desired.iter().enumerate().any(|(index, entry)| {
-        let same = match name(entry) {
-            Some(wanted) => stored.iter().find(|one| name(one) == Some(wanted)),
-            None => stored.get(index),
-        };
-        same.is_none_or(|same| grows(same, entry))
+    let mut left = stored.iter();
+    desired.iter().any(|entry| match name(entry) {
+        Some(wanted) => {
+            let same = stored.iter().find(|one| name(one) == Some(wanted));
+            same.is_none_or(|same| grows(same, entry))
+        }
+        None => !left.any(|one| !grows(one, entry)),
     })
 }
 

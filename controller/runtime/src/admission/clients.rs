@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::planes::Transport;
 
-/// So many are kept. Each has its connections and TLS settings.
+/// So many are kept.
 pub(super) const MOST: usize = 256;
 /// One that has not been used for so long is dropped; a server closes an idle connection sooner.
 pub(super) const IDLE: Duration = Duration::from_mins(5);

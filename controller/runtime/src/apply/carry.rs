@@ -13,7 +13,7 @@ use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::{Applier, ApplyError, Braking, Differ, Difference, Done, Heard, event, lock};
+use super::{Applier, ApplyError, Braking, Differ, Difference, Done, Failed, Heard, event, lock};
 use crate::error::chain;
 
 /// How long a proof that a user did something counts for the deletion guard.
@@ -68,6 +68,11 @@ impl Course {
             worst
         }))
     }
+}
+
+/// What was rejected of the status of a copy on the hub: it is told where that is shown, and users do not look there.
+fn told_elsewhere<'a>(status: &Patch, error: &'a ApplyError) -> Option<&'a Failed> {
+    error.rejected().filter(|_| status.target.plane == Plane::Hub)
 }
 
 impl Applier {
@@ -144,6 +149,10 @@ impl Applier {
             let written = self.write_status(status).await;
             told = written.is_ok();
             if let Err(error) = written {
+                if let (Some(heard), Some(failed)) = (heard.as_deref_mut(), told_elsewhere(status, &error)) {
+                    let words = failed.words_for(&status.target);
+                    heard.rejections.push(Rejection::of_status(&status.target, &words));
+                }
                 course.failures.push((status.target.plane.clone(), error));
             }
         }
@@ -165,7 +174,8 @@ impl Applier {
         course.end()
     }
 
-    /// Writes the status of the object that a plan is for. One that is rejected would be seen nowhere: an Event says so.
+    /// Writes the status of the object that a plan is for. One that is rejected would be seen nowhere: an Event says so, where
+    /// users look.
     async fn write_status(&self, status: &Patch) -> Result<(), ApplyError> {
         let (target, uid) = (&status.target, &status.on.uid);
         let written = self.patch(status).await;
@@ -173,7 +183,8 @@ impl Applier {
             lock(&self.unwritten).accepted(target, Instant::now());
             return written;
         };
-        if let Some(failed) = error.rejected()
+        if target.plane != Plane::Hub
+            && let Some(failed) = error.rejected()
             && lock(&self.unwritten).is_news(target, uid, failed.cause(), Instant::now())
         {
             let message = Rejection::of_status(target, &failed.words_for(target)).message();

@@ -80,7 +80,11 @@ impl Place {
         Self {
             server: server.clone(),
             kind: target.kind.kind,
-            namespace: target.namespace.clone(),
+            // Among objects of the cluster each may be another tenant's: its namespace, or its Project.
+            namespace: target
+                .namespace
+                .clone()
+                .or_else(|| (access == Access::Get).then(|| target.name.clone())),
             access,
         }
     }

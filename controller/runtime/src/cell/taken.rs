@@ -1,8 +1,8 @@
 //! Names of claims that others hold. The watch on claims brings those of this cell only, so it does not bring when a name
 //! is free again; and objects are kept without what says who wrote them.
 //!
-//! Invariants: a name is watched while it is held, by itself and by its metadata only; no more than [`AT_ONCE`] are, and
-//! the rest wait for the next look at them ([`popcell_core::remote::HELD_BY_OTHERS`]).
+//! Invariants: a name is watched while it is held, by itself and by its metadata only; no more than [`AT_ONCE`] are, of one
+//! project no more than [`SHARE`], and the rest wait for the next look at them ([`popcell_core::remote::HELD_BY_OTHERS`]).
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -27,6 +27,8 @@ use crate::world::World;
 
 /// Names that are watched at the same time.
 const AT_ONCE: usize = 64;
+/// Of one project: whoever makes claims in it decides how many are in the way.
+const SHARE: usize = 8;
 /// Who waits may have gone: that is looked at this often.
 const CHECK: Duration = Duration::from_secs(30);
 /// The reconciler whose keys wait for the names.
@@ -95,8 +97,17 @@ impl Taken {
     /// Those to begin with, while there is room for so many.
     fn begin(&self, room: usize) -> Vec<(Key, Target)> {
         let mut names = lock(&self.names);
-        let waiting = names.iter_mut().filter(|(_, name)| !name.watched).take(room);
-        let begun = waiting.map(|(key, name)| {
+        let mut watched: BTreeMap<Plane, usize> = BTreeMap::new();
+        for name in names.values().filter(|name| name.watched) {
+            *watched.entry(name.target.plane.clone()).or_default() += 1;
+        }
+        let waiting = names.iter_mut().filter(|(_, name)| {
+            let of_plane = watched.entry(name.target.plane.clone()).or_default();
+            let begins = !name.watched && *of_plane < SHARE;
+            *of_plane += usize::from(begins);
+            begins
+        });
+        let begun = waiting.take(room).map(|(key, name)| {
             name.watched = true;
             (key.clone(), name.target.clone())
         });
@@ -160,5 +171,34 @@ async fn until_free(cell: &Cell, world: &World, key: &Key, target: &Target) {
             Ok(Event::InitDone | Event::Delete(_)) => return,
             Err(error) => debug!(%target, %error, "the name of a claim is not watched now"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::RESOURCE_CLAIM;
+
+    use super::*;
+
+    #[test]
+    fn the_names_of_one_project_leave_watches_to_others() {
+        let taken = Taken::default();
+        let plane = |id: &str| Plane::Project(id.to_owned());
+        let held = |id: &str, name: &str| {
+            let target = Target::namespaced(&plane(id), RESOURCE_CLAIM, "default", name);
+            taken.set(&Key::new(&plane(id), "default", name), Some(&target));
+        };
+        for number in 0..2 * AT_ONCE {
+            held("a", &format!("web-{number}"));
+        }
+        held("b", "web-0");
+        let count = |begun: &[(Key, Target)], id: &str| begun.iter().filter(|(key, _)| key.plane == plane(id)).count();
+        let begun = taken.begin(AT_ONCE);
+        assert_eq!((count(&begun, "a"), count(&begun, "b")), (SHARE, 1));
+        assert!(taken.begin(AT_ONCE).is_empty());
+        // One that ends makes room for the next of its project.
+        taken.set(&begun.first().unwrap().0, None);
+        assert_eq!(count(&taken.begin(AT_ONCE), "a"), 1);
+        assert_eq!(taken.begin(0).len(), 0);
     }
 }

@@ -305,7 +305,7 @@ impl Settings {
 /// seldom many, so one gets more.
 fn share(mode: Mode, workers: usize) -> usize {
     match mode {
-        Mode::Single => workers - workers / 4,
+        Mode::Single => (workers * 3 / 4).max(1),
         Mode::Milo => workers.div_ceil(2),
     }
 }

@@ -160,9 +160,10 @@ impl Keeper {
                 self.told = None;
                 self.permit.send_replace(self.machine.until());
                 if let Some(value) = released {
+                    // Who handles it says what it was: it may be long.
                     info!(
                         lease = self.lease,
-                        value, "a release of the deletion guard is taken off the Lease"
+                        "a release of the deletion guard is taken off the Lease"
                     );
                     self.releases.tell(value);
                 }

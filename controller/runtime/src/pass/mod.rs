@@ -68,8 +68,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Decides; `None` where the own plane is unknown, or nothing is there to decide about.
     fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan>;
 
-    /// A plan was carried out.
-    fn carried_out(&self, _world: &World, _key: &Key, _plan: &Plan) {}
+    /// A plan was carried out; where the deletion guard holds, without deletes.
+    fn carried_out(&self, _world: &World, _key: &Key, _plan: &Plan, _done: Done) {}
 
     /// A plan was not carried out to its end.
     fn failed(&self, _world: &World, _key: &Key, _error: &ApplyError) {}
@@ -283,7 +283,7 @@ impl Runner {
         heard.shown = plan.status.is_none() && plan.otherwise.is_none();
         let (applier, differ) = (&self.world.applier, |plane: &_, kind| self.difference(plane, kind));
         let done = applier.carry_out_heard(&plan, &differ, last, heard).await?;
-        self.reconciler.carried_out(&self.world, key, &plan);
+        self.reconciler.carried_out(&self.world, key, &plan, done);
         if done == Done::Written {
             self.held.wrote();
             plan.notes.iter().for_each(|note| self.world.reporter.noted(note));

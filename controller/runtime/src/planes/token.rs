@@ -62,6 +62,16 @@ impl Tokens {
         Ok(Connection { client, renewed })
     }
 
+    /// The same files for clients that share no connections with others: a connection is driven by the threads of whoever
+    /// opened it.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self {
+            clients: Clients::default(),
+            ..self.clone()
+        }
+    }
+
     /// Who is told of a file that is not looked at any more.
     pub(crate) fn required(&self) -> &Required {
         &self.required

@@ -15,7 +15,7 @@ use popcell_core::orphans::{self, ProjectState};
 use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
 
 use super::events;
-use crate::apply::{ApplyError, Difference, ProjectAnswer};
+use crate::apply::{ApplyError, Difference, Done, ProjectAnswer};
 use crate::pass::{Live, Reconciler, Sight, refs, writes};
 use crate::planes::Change;
 use crate::queue::Key;
@@ -155,7 +155,7 @@ impl Reconciler for Orphans {
         Some(plan)
     }
 
-    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan, _: Done) {
         if writes(plan, NAMESPACE) && hub_namespace(world, &Live::default(), key).is_some_and(|one| is_noted(&one)) {
             self.noted().insert(key.name.clone());
         }

@@ -14,7 +14,7 @@ use popcell_core::plan::{Action, NAMESPACE, Plan, Plane, Target};
 use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
 
 use super::{events, federation};
-use crate::apply::ApplyError;
+use crate::apply::{ApplyError, Done};
 use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;
@@ -89,8 +89,9 @@ impl Projection {
         };
         let mut woken = Vec::new();
         for hub_namespace in world.hub_index.of(id, namespace) {
-            let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(&hub_namespace));
-            let shown = copies.iter().any(|one| one.name() == name);
+            let copies = world.store(&Plane::Hub, kind::INSTANCE);
+            let shown =
+                copies.is_some_and(|copies| matches!(copies.get(&hub_namespace, name), Observed::Known(Some(_))));
             if let Change::Gone { last: Some(last), .. } = change
                 && last.marked()
             {
@@ -203,11 +204,11 @@ impl Reconciler for Projection {
         federation::user_of_instance(world, &key.namespace, &key.name)
     }
 
-    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan, done: Done) {
         if key.name == SWEEP {
             self.forget(world, &key.namespace);
         }
-        for action in &plan.actions {
+        for action in plan.actions.iter().filter(|_| done == Done::Written) {
             if let Action::Delete(delete) = action {
                 self.went(&key.namespace, &delete.target.name, &delete.on.uid, true);
             }
@@ -216,6 +217,12 @@ impl Reconciler for Projection {
             && let Some(removed) = self.removed().get_mut(&(key.namespace.clone(), key.name.clone()))
         {
             removed.told = true;
+        }
+    }
+
+    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        if let (Plane::Hub, NAMESPACE, Change::Gone { name, .. }) = (plane, kind, change) {
+            self.removed().retain(|(namespace, _), _| namespace != name);
         }
     }
 

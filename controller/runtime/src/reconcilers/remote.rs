@@ -23,7 +23,7 @@ pub(super) use claimed::{Claimed, instances_of};
 
 use super::deployment::shown_by;
 use super::events;
-use crate::apply::ApplyError;
+use crate::apply::{ApplyError, Done};
 use crate::cell::{Cell, MISMATCH_AGAIN};
 use crate::pass::{Live, Reconciler, Sight};
 use crate::planes::{Change, Store};
@@ -84,7 +84,7 @@ impl Reconciler for Remote {
         Some(plan)
     }
 
-    fn carried_out(&self, _: &World, key: &Key, plan: &Plan) {
+    fn carried_out(&self, _: &World, key: &Key, plan: &Plan, _: Done) {
         if let Plane::Project(_) = &key.plane {
             // Such a claim does not carry our label, so only the pass that was refused its name has seen it.
             let held = claimed::held(plan);

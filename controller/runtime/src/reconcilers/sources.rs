@@ -16,7 +16,7 @@ use popcell_core::plan::{Action, CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Targe
 use popcell_core::sources::{self, Absences, Claims, Observation, Source};
 
 use super::events;
-use crate::apply::{ApplyError, Difference};
+use crate::apply::{ApplyError, Difference, Done};
 use crate::pass::{Live, Reconciler, Sight, refs};
 use crate::planes::Change;
 use crate::queue::Key;
@@ -239,7 +239,7 @@ impl Reconciler for Sources {
         }
     }
 
-    fn carried_out(&self, world: &World, key: &Key, plan: &Plan) {
+    fn carried_out(&self, world: &World, key: &Key, plan: &Plan, _: Done) {
         if key.name != RECORDED || key.plane != Plane::Hub {
             let targets = plan.actions.iter().map(Action::target);
             if targets

@@ -58,7 +58,12 @@ impl Ports {
             metrics.observe(&table::ADMISSION_SECONDS, &[], took);
         });
         let bytes = settings.limits.object_bytes;
-        let router = router(Admission::new(mode, Arc::new(transport.clone()), record, bytes));
+        // The threads of this port may be busy with a review, and neither the Lease nor a watch waits for them.
+        let transport = Direct {
+            tokens: transport.tokens.apart(),
+            ..transport.clone()
+        };
+        let router = router(Admission::new(mode, Arc::new(transport), record, bytes));
         let stop = self.stop.clone();
         self.serving.spawn(async move {
             endpoint.serve(router, RELOAD, stop).await?;

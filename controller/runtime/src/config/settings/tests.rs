@@ -361,7 +361,7 @@ fn one_project_may_have_every_worker_and_one_of_many_half_of_them() {
         let Workers { total, share } = resolve("--workers=9", file).unwrap().workers;
         (total, share)
     };
-    assert_eq!(share(""), (9, 7));
+    assert_eq!(share(""), (9, 6));
     assert_eq!(share("discovery: {mode: milo}"), (9, 5));
 }
 

@@ -9,6 +9,7 @@ use crate::planes::SINGLE;
 use crate::reconcilers::cell as of_cell;
 
 const COPIES: &str = "hub POST /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
+const COPY_STATUSES: &str = "hub PATCH /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances/web-0/status";
 const CLAIMS: &str = "project p POST /apis/quota.miloapis.com";
 const GATES: &str = "cell PATCH /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances/web-0";
 
@@ -46,6 +47,12 @@ async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back(
             "The hub rejects the creation of Instance web-0",
         ),
         (
+            COPY_STATUSES,
+            "remote",
+            of(&Plane::Hub),
+            "The hub rejects the change of the status of Instance web-0",
+        ),
+        (
             CLAIMS,
             "remote",
             of(&project("p")),
@@ -68,6 +75,19 @@ async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back(
             claim["status"] = json!({ "conditions": [{ "type": "Granted", "status": "True", "reason": "QuotaAvailable",
                 "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
             told.put(&project("p"), RESOURCE_CLAIM, claim);
+        }
+        if denied == COPY_STATUSES {
+            told.pass("remote", &of(&Plane::Hub)).await;
+            let [copy, mut one] = [Plane::Hub, Plane::Cell].map(|plane| servers.all(&plane, "instances").remove(0));
+            one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending", "message": "m",
+                "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+            told.put(&Plane::Hub, INSTANCE, copy);
+            servers.keep(
+                &Plane::Cell,
+                &within("web").replace("workloaddeployments/web", "instances/web-0"),
+                &one,
+            );
+            told.put(&Plane::Cell, INSTANCE, one);
         }
         servers.deny(&[denied]);
         let verdict = told.pass(reconciler, &key).await;

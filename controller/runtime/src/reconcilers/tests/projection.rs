@@ -4,6 +4,7 @@ use popcell_core::object::Object;
 use popcell_core::plan::{Action, Plan};
 
 use super::*;
+use crate::apply::Done;
 
 fn instance(namespace: &str, uid: &str) -> Value {
     json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance", "metadata": {
@@ -111,7 +112,7 @@ async fn a_user_is_told_how_to_restart_what_went_while_an_earlier_write_was_comi
     let lane = lanes
         .map(|lane| &lane.reconciler)
         .find(|one| one.name() == "projection");
-    lane.unwrap().carried_out(&told.world, &key, &earlier);
+    lane.unwrap().carried_out(&told.world, &key, &earlier, Done::Written);
     script.asked();
     let created = instance("default", "second");
     script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
