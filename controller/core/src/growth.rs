@@ -163,4 +163,24 @@ mod tests {
             assert_eq!(held(&stored, &desired) == desired, carried, "{desired}");
         }
     }
+
+    #[test]
+    fn one_of_several_entries_without_a_name_can_go_whichever_it_is() {
+        let (plain, with_policy) = (
+            json!({ "network": { "name": "a" } }),
+            json!({ "network": { "name": "b" }, "networkPolicy": { "ingress": [{}] } }),
+        );
+        let of = |interfaces: &[&Value]| json!({ "scaleSettings": { "minReplicas": 1 }, "template": { "spec": { "networkInterfaces": interfaces } } });
+        let stored = of(&[&plain, &with_policy, &plain]);
+        for (desired, carried) in [
+            (vec![&with_policy], true),
+            (vec![&plain, &plain], true),
+            (vec![&with_policy, &plain], true),
+            (vec![&plain, &with_policy, &with_policy], false),
+            (vec![&plain, &with_policy, &plain, &plain], false),
+        ] {
+            let desired = of(&desired);
+            assert_eq!(held(&stored, &desired) == desired, carried, "{desired}");
+        }
+    }
 }
