@@ -29,12 +29,12 @@ pub fn check(bytes: &[u8]) {
     );
 }
 
-/// Number by number, each as a whole number of the smallest part that it is written in.
+/// Number by number, each as a whole number of the smallest part that it is written in; all together are what Go can hold.
 fn exact(text: &str) -> Option<Duration> {
-    let mut total = Duration::ZERO;
+    let mut total = 0_u128;
     let mut rest = text;
     if text.is_empty() || text == "0" {
-        return (text == "0").then_some(total);
+        return (text == "0").then_some(Duration::ZERO);
     }
     while !rest.is_empty() {
         let unit = rest.trim_start_matches(|one: char| one.is_ascii_digit() || one == '.');
@@ -70,8 +70,11 @@ fn exact(text: &str) -> Option<Duration> {
                 text.parse().ok()
             }
         };
-        let value = number(high)? * nanos + number(low)? * nanos / 10_u128.pow(wide);
-        total = total.checked_add(Duration::from_nanos(u64::try_from(value).ok()?))?;
+        total += number(high)? * nanos + number(low)? * nanos / 10_u128.pow(wide);
     }
-    Some(total)
+    // What Go's type holds.
+    (total < 1 << 63)
+        .then(|| u64::try_from(total).ok())
+        .flatten()
+        .map(Duration::from_nanos)
 }

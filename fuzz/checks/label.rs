@@ -46,13 +46,13 @@ fn names_of(text: &str) {
 }
 
 /// A Workload whose template has this label is refused because of it exactly where Kubernetes would refuse it, or where the
-/// key is reserved.
+/// key is reserved; so is the key as one of an annotation, whose domain may have capital letters.
 fn labels(key: &str, value: &str) {
     let workload = json!({
         "metadata": { "name": "web" },
         "spec": {
             "placements": [{ "name": "us", "cityCodes": ["DFW"], "scaleSettings": { "minReplicas": 1 } }],
-            "template": { "metadata": { "labels": { key: value } }, "spec": {
+            "template": { "metadata": { "labels": { key: value }, "annotations": { key: "" } }, "spec": {
                 "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" },
                     "sandbox": { "containers": [{ "name": "web", "image": "i" }] } },
                 "networkInterfaces": [{ "network": { "name": "default" } }],
@@ -65,6 +65,8 @@ fn labels(key: &str, value: &str) {
     let errors = admission::validate(None, &workload, &BTreeSet::new());
     let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let told = |start: &str| told.iter().any(|one| one.starts_with(start));
+    let annotated = !told("spec.template.metadata.annotations: Invalid value");
+    assert_eq!(annotated, qualified(&key.to_ascii_lowercase()), "{key:?}");
     let path = "spec.template.metadata.labels";
     if !qualified(key) {
         assert!(told(&format!("{path}: Invalid value")), "{key:?}");

@@ -125,7 +125,15 @@ pub(crate) fn is_label_value(value: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Whether a text is a DNS-1123 subdomain.
+/// Whether a text can be the key of a label: `[subdomain/]name`.
+pub(crate) fn is_qualified_name(key: &str) -> bool {
+    let (domain, name) = key
+        .split_once('/')
+        .map_or((None, key), |(domain, name)| (Some(domain), name));
+    !name.is_empty() && is_label_value(name) && domain.is_none_or(is_dns_subdomain)
+}
+
+/// Whether a text is a DNS-1123 subdomain. Its parts have no limit of their own for Kubernetes.
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LENGTH && text.split('.').all(is_dns_part)
 }
@@ -190,6 +198,20 @@ mod tests {
             error.to_string().contains("has 60 characters, at most 59 fit"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn keys_are_those_of_kubernetes() {
+        let part = "p".repeat(64);
+        let name = "n".repeat(63);
+        for good in ["app", "a/B_c.1", &name, &format!("{part}.example.com/a")] {
+            assert!(is_qualified_name(good), "{good}");
+        }
+        let (long_name, long_domain) = (format!("{name}n"), format!("{}/a", [&*part; 4].join(".")));
+        for bad in ["", "/", "a/", "/a", "a/b/c", "A/b", "a..b/c", "-a", "a b"] {
+            assert!(!is_qualified_name(bad), "{bad}");
+        }
+        assert!(!is_qualified_name(&long_name) && !is_qualified_name(&long_domain));
     }
 
     #[test]

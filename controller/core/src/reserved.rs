@@ -30,7 +30,7 @@ pub(crate) fn in_template(place: Place, key: &str) -> bool {
         return false;
     };
     let for_users = place == Place::Annotation && FOR_USERS.contains(&key);
-    !for_users && (is_ours(domain) || PLATFORM.contains(&domain))
+    !for_users && (is_ours(domain) || PLATFORM.iter().any(|one| domain.eq_ignore_ascii_case(one)))
 }
 
 /// Whether a key is reserved on an object in a project. The platform writes keys of its own there.
@@ -42,7 +42,7 @@ pub(crate) fn on_object(place: Place, key: &str) -> bool {
     !for_users && is_ours(domain)
 }
 
-/// Domains are one in any case of letters.
+/// Domains are one in any case of letters: an annotation's may have capital ones.
 fn is_ours(domain: &str) -> bool {
     let domain = domain.to_ascii_lowercase();
     OURS.into_iter().any(|parent| is_within(&domain, parent))
@@ -100,6 +100,7 @@ mod tests {
             ("compute.datumapis.com/paused", Label, true, true),
             ("quota.miloapis.com/x", Label, true, false),
             ("topology.datum.net/city-code", Label, true, false),
+            ("Meta.DatumAPIs.com/upstream-name", Annotation, true, false),
             ("app", Label, false, false),
             ("example.com/app", Annotation, false, false),
         ] {

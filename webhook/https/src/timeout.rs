@@ -19,7 +19,7 @@ fn timeout_parameter(query: &str) -> Option<&str> {
 }
 
 /// Reads what Go's `time.Duration` prints: `3s`, `1m30s`, `500ms`, `1.5h`, `0`. Negative durations, unknown units and
-/// what does not fit are `None`.
+/// what does not fit into Go's type, 292 years, are `None`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -28,7 +28,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         return None;
     }
     let mut rest = text;
-    let mut total = Duration::ZERO;
+    let mut total = 0_u128;
     while !rest.is_empty() {
         let number = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
         let (value, after) = rest.split_at_checked(number)?;
@@ -39,14 +39,16 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         total = total.checked_add(term(value, unit)?)?;
         rest = next;
     }
-    Some(total)
+    // The sum has the limit, and not each number: the same time is read or refused however it is written.
+    let nanos = i64::try_from(total).ok()?;
+    Some(Duration::from_nanos(nanos.unsigned_abs()))
 }
 
 /// Digits after the point that count; what follows is less than a nanosecond in any unit.
 const FRACTION: usize = 20;
 
-/// One number with its unit, exact to the nanosecond.
-fn term(value: &str, unit: &str) -> Option<Duration> {
+/// One number with its unit, in whole nanoseconds.
+fn term(value: &str, unit: &str) -> Option<u128> {
     let nanos: u128 = match unit {
         "h" => 3_600_000_000_000,
         "m" => 60_000_000_000,
@@ -73,8 +75,7 @@ fn term(value: &str, unit: &str) -> Option<Duration> {
     let fraction = fraction.get(..FRACTION).unwrap_or(fraction);
     let parts = 10_u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
     let part = number(fraction)?.checked_mul(nanos)? / parts;
-    let all = number(whole)?.checked_mul(nanos)?.checked_add(part)?;
-    Some(Duration::from_nanos(u64::try_from(all).ok()?))
+    number(whole)?.checked_mul(nanos)?.checked_add(part)
 }
 
 #[cfg(test)]
@@ -84,6 +85,7 @@ mod tests {
     #[test]
     fn c08_go_durations() {
         let ms = Duration::from_millis;
+        let most = Some(Duration::from_nanos(i64::MAX.unsigned_abs()));
         for (text, expected) in [
             ("3s", Some(ms(3000))),
             ("1m30s", Some(ms(90_000))),
@@ -106,6 +108,11 @@ mod tests {
             ("1d", None),
             ("99999999999999999999s", None),
             ("9999999999h", None),
+            ("9223372036854775807ns", most),
+            ("9223372036s854775807ns", most),
+            ("9223372036.854775808s", None),
+            ("9223372036s854775808ns", None),
+            ("5s9223372036s", None),
             ("1s ", None),
         ] {
             assert_eq!(parse_duration(text), expected, "{text:?}");

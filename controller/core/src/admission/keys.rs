@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use popcell_api::{InstanceTemplateSpec, TemplateMetadata, annotations};
 
 use super::field::Faults;
-use crate::names::is_label_value;
+use crate::names::{is_label_value, is_qualified_name};
 use crate::object::Object;
 use crate::reserved::{self, Place};
 
@@ -122,10 +122,11 @@ fn check_metadata(path: &str, metadata: &TemplateMetadata, faults: &mut Faults) 
 }
 
 fn key_is_good(path: &str, key: &str, place: Place, faults: &mut Faults) {
-    let (domain, name) = key
-        .split_once('/')
-        .map_or((None, key), |(domain, name)| (Some(domain), name));
-    let good = !name.is_empty() && is_label_value(name) && domain.is_none_or(is_domain);
+    // Of annotations Kubernetes takes capital letters in the domain too (apimachinery, `ValidateAnnotations`).
+    let good = match place {
+        Place::Label => is_qualified_name(key),
+        Place::Annotation => is_qualified_name(&key.to_ascii_lowercase()),
+    };
     if !good {
         faults.invalid(path, key, "is not a qualified name");
         return;
@@ -133,10 +134,6 @@ fn key_is_good(path: &str, key: &str, place: Place, faults: &mut Faults) {
     if reserved::in_template(place, key) {
         faults.forbidden(format!("{path}[{key}]"), RESERVED);
     }
-}
-
-fn is_domain(domain: &str) -> bool {
-    domain.len() <= 253 && domain.split('.').all(crate::names::is_dns_label)
 }
 
 fn ssh_keys(path: &str, keys: &str, faults: &mut Faults) {

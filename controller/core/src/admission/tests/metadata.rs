@@ -78,6 +78,25 @@ fn names_of_keys_and_objects_are_those_that_a_cell_takes() {
 }
 
 #[test]
+fn keys_that_kubernetes_takes_are_taken() {
+    let long = format!("{}.example.com/a", "p".repeat(64));
+    for metadata in [
+        json!({ "labels": { &long: "" }, "annotations": { &long: "" } }),
+        json!({ "annotations": { "Example.com/A": "" } }),
+    ] {
+        let mut whole = workload();
+        whole["spec"]["template"]["metadata"] = metadata;
+        assert_eq!(faults(None, whole), Vec::<String>::new());
+    }
+    let mut whole = workload();
+    whole["spec"]["template"]["metadata"] = json!({ "labels": { "Example.com/A": "" } });
+    assert_eq!(
+        faults(None, whole),
+        ["spec.template.metadata.labels: Invalid value: \"Example.com/A\": is not a qualified name"]
+    );
+}
+
+#[test]
 fn a_workload_gets_no_reserved_keys() {
     let with = |field: &str, key: &str, value: &str| {
         let mut whole = workload();
