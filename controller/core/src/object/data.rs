@@ -75,16 +75,26 @@ impl Data {
         }
     }
 
-    /// Keeps the fields of the first of these selections that takes at most so many bytes, or of the last.
+    /// Keeps the fields of the first of these selections that takes at most so many bytes, or of the last. What is larger as
+    /// it stands is not decoded: its values take many times its text.
     pub(super) fn keep_largest(&mut self, selections: &[Vec<&str>], bytes: usize) {
         let whole = self.as_text();
-        for selection in selections {
+        let is_larger = |pointer: &&str| {
+            let field = pointer.strip_prefix('/').and_then(|field| whole.text_of(field));
+            field.is_some_and(|text| text.len() > bytes)
+        };
+        let Some((last, others)) = selections.split_last() else {
+            return;
+        };
+        for selection in others.iter().filter(|one| !one.iter().any(is_larger)) {
             *self = whole.clone();
             self.keep(selection);
             if self.bytes() <= bytes {
                 return;
             }
         }
+        *self = whole;
+        self.keep(last);
     }
 
     /// The bytes of its text.
