@@ -42,6 +42,13 @@ struct Removed {
     told: bool,
 }
 
+impl Removed {
+    fn went(&mut self, uid: &str, told: bool) {
+        self.told = told || self.told && self.uid == uid;
+        uid.clone_into(&mut self.uid);
+    }
+}
+
 impl Projection {
     fn removed(&self) -> MutexGuard<'_, BTreeMap<(String, String), Removed>> {
         self.removed.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,20 +58,18 @@ impl Projection {
     fn went(&self, hub_namespace: &str, name: &str, uid: &str, told: bool) {
         let mut removed = self.removed();
         let known = removed.entry((hub_namespace.to_owned(), name.to_owned())).or_default();
-        known.told = told || known.told && known.uid == uid;
-        uid.clone_into(&mut known.uid);
+        known.went(uid, told);
     }
 
     /// The watch says that a projection is gone, which is the last that is heard of it.
     fn ended(&self, hub_namespace: &str, name: &str, uid: &str, shown: bool) {
         let address = (hub_namespace.to_owned(), name.to_owned());
-        let known = self.removed();
-        let is_over = known.get(&address).is_some_and(|one| one.uid == uid && one.told);
-        drop(known);
+        let mut removed = self.removed();
+        let is_over = removed.get(&address).is_some_and(|one| one.uid == uid && one.told);
         if is_over || !shown {
-            self.removed().remove(&address);
+            removed.remove(&address);
         } else {
-            self.went(hub_namespace, name, uid, false);
+            removed.entry(address).or_default().went(uid, false);
         }
     }
 
@@ -87,15 +92,17 @@ impl Projection {
         let Some((namespace, name)) = events::address(change) else {
             return Vec::new();
         };
+        let copies = world.store(&Plane::Hub, kind::INSTANCE);
+        let is_copy = |within: &str| {
+            let copy = copies.as_ref().map(|copies| copies.get(within, name));
+            matches!(copy, Some(Observed::Known(Some(_))))
+        };
         let mut woken = Vec::new();
         for hub_namespace in world.hub_index.of(id, namespace) {
-            let copies = world.store(&Plane::Hub, kind::INSTANCE);
-            let shown =
-                copies.is_some_and(|copies| matches!(copies.get(&hub_namespace, name), Observed::Known(Some(_))));
             if let Change::Gone { last: Some(last), .. } = change
                 && last.marked()
             {
-                self.ended(&hub_namespace, name, last.uid(), shown);
+                self.ended(&hub_namespace, name, last.uid(), is_copy(&hub_namespace));
             }
             woken.push(Key::new(&Plane::Hub, &hub_namespace, name));
         }
