@@ -12,7 +12,8 @@
 //!
 //! Invariants: what is wrong with some objects holds up no other: [`REFUSED`] different ones are refused and none is
 //! accepted between; one that is open costs one write in [`AGAIN`], and so do all that were refused alike; an object that
-//! has changed since it was refused is tried at once, unless its namespace accepts none; a plane is never held up by it.
+//! has changed since it was refused is tried at once, which costs one write for each change that somebody made of it, and
+//! says nothing of the others when it is accepted; a plane is never held up by it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -93,6 +94,8 @@ impl Place {
 #[derive(Debug)]
 struct Door {
     refused: BTreeSet<String>,
+    /// What was not tried since then, by name, with what would have been sent.
+    untried: HashMap<String, u64>,
     /// One that stands for all.
     told: Failed,
     /// When the next probe may start, once it is open.
@@ -137,7 +140,9 @@ impl Doors {
     /// Asks before a request: what was refused, and how long to wait, where it is not to be sent yet.
     pub(super) fn ask(&mut self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let waits = self.wait(attempt, now);
-        if waits.is_none() {
+        if waits.is_some() {
+            self.turn_away(attempt);
+        } else if !self.has_changed(attempt) {
             let alike = self.alike_mut(attempt).map(|alike| alike.probe = now + AGAIN);
             if alike.is_none() || attempt.place.access.reads() {
                 let door = self.places.get_mut(attempt.place);
@@ -153,6 +158,7 @@ impl Doors {
     pub(super) fn wait(&self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let Attempt { place, name, .. } = attempt;
         let door = self.places.get(place).and_then(|door| Some((&door.told, door.probe?)));
+        let door = door.filter(|(told, _)| !(judges_objects(told) && self.has_changed(attempt)));
         let alike = self
             .alike(attempt)
             .filter(|alike| door.is_some() || place.access.reads() || alike.are_many());
@@ -181,11 +187,34 @@ impl Doors {
         causes.values_mut().find(|alike| attempt.is_in(alike))
     }
 
+    /// What was not tried is known by its content, too: it may change.
+    fn turn_away(&mut self, attempt: Attempt<'_>) {
+        let door = self.places.get_mut(attempt.place);
+        if let Some(door) = door.filter(|door| door.probe.is_some() && door.untried.len() < ALIKE)
+            && let Some(sent) = attempt.sent
+        {
+            door.untried.entry(attempt.name.to_owned()).or_insert(sent);
+        }
+    }
+
+    /// Whether it was refused or turned away, and would be sent otherwise now.
+    fn has_changed(&self, attempt: Attempt<'_>) -> bool {
+        let causes = self.alike.get(attempt.place).into_iter().flat_map(BTreeMap::values);
+        let untried = self.places.get(attempt.place).map(|door| &door.untried);
+        let mut known = causes.map(|alike| &alike.held).chain(untried);
+        let before = known.find_map(|known| known.get(attempt.name));
+        before.is_some_and(|before| attempt.sent.is_some_and(|sent| sent != *before))
+    }
+
     /// What became of a request, and whether it lets others in that were held. What says nothing of others of its kind makes
     /// the next one the probe.
     pub(super) fn answered<T>(&mut self, attempt: Attempt<'_>, answer: &Result<T, ApplyError>, now: Instant) -> bool {
         let place = attempt.place;
         let failed = match answer {
+            Ok(_) if self.has_changed(attempt) => {
+                self.release(attempt);
+                return false;
+            }
             Ok(_) => {
                 let was_shut = self.places.remove(place).is_some_and(|door| door.probe.is_some());
                 return self.accepted(attempt) || was_shut;
@@ -195,6 +224,9 @@ impl Doors {
         };
         self.rest(place, failed, now);
         self.hold(attempt, failed, now);
+        if let Some(door) = self.places.get_mut(place) {
+            door.untried.remove(attempt.name);
+        }
         if !is_of_the_place(&failed.refusal, place.access) {
             let door = self.places.get_mut(place);
             if let Some(Door {
@@ -213,6 +245,7 @@ impl Doors {
         }
         let door = self.places.entry(place.clone()).or_insert_with(|| Door {
             refused: BTreeSet::new(),
+            untried: HashMap::new(),
             told: Failed::clone(failed),
             probe: None,
         });
@@ -241,6 +274,27 @@ impl Doors {
             self.alike.remove(attempt.place);
         }
         is_any
+    }
+
+    /// It was accepted since it had changed.
+    fn release(&mut self, attempt: Attempt<'_>) {
+        if let Some(causes) = self.alike.get_mut(attempt.place) {
+            causes.retain(|_, alike| {
+                alike.held.remove(attempt.name);
+                !alike.held.is_empty()
+            });
+            if causes.is_empty() {
+                self.alike.remove(attempt.place);
+            }
+        }
+        let Some(door) = self.places.get_mut(attempt.place) else {
+            return;
+        };
+        door.untried.remove(attempt.name);
+        // Those that are refused from now on are not refused one after the other.
+        if door.probe.is_none() {
+            self.places.remove(attempt.place);
+        }
     }
 
     /// It waits with those that were refused alike; what passes by itself lets them try.
@@ -309,6 +363,11 @@ impl Attempt<'_> {
         let held = alike.held.get(self.name);
         held.is_some_and(|before| self.sent.is_none_or(|sent| sent == *before))
     }
+}
+
+/// Whether another content may be accepted where this one was refused. A webhook that fails or is slow is so for all.
+fn judges_objects(told: &Failed) -> bool {
+    told.waits_with_others() && told.refusal.code() < 500
 }
 
 /// Whether a refusal may be about every object there. One that is invalid or too large says nothing of the next; a server

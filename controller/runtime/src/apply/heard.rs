@@ -51,15 +51,9 @@ pub struct Heard {
     pub rejections: Vec<Rejection>,
     /// The plan has no status to write: what it was decided on is shown already.
     pub shown: bool,
-    accepted: Vec<Spot>,
 }
 
 impl Heard {
-    /// Where something was written.
-    pub fn accepted(&self) -> &[Spot] {
-        &self.accepted
-    }
-
     /// A pass ended before its plan was carried out, since a write like its own was refused.
     pub(crate) fn note_error(&mut self, error: &ApplyError) {
         if let ApplyError::Shut(failed, _) = error
@@ -73,16 +67,13 @@ impl Heard {
     }
 
     pub(super) fn note(&mut self, action: &Action, written: &Result<(), ApplyError>) {
-        match written {
-            // That a status is accepted says nothing of the object itself.
-            Ok(()) if matches!(action, Action::Patch(patch) if patch.status) => {}
-            Ok(()) => self.accepted.push(Spot::at(action.target(), action.verb())),
-            // What was not tried is rejected in the words that another one heard, but for its name.
-            Err(error) => self.rejections.extend(
-                error
-                    .rejected()
+        // What was not tried is rejected in the words that another one heard, but for its name.
+        if let Err(error) = written {
+            let rejected = error.rejected();
+            self.rejections.extend(
+                rejected
                     .map(|failed| Rejection::new(action.target(), action.verb(), &failed.words_for(action.target()))),
-            ),
+            );
         }
     }
 }

@@ -173,7 +173,7 @@ impl Applier {
         lock(&self.brakes)
     }
 
-    /// Where reads are accepted again that were refused, since the last call: whoever waits there may go on.
+    /// Where requests are accepted again that were refused, since the last call: whoever waits there may go on.
     pub(crate) fn opened(&self) -> Vec<Spot> {
         std::mem::take(&mut *lock(&self.opened))
     }
@@ -305,7 +305,9 @@ impl Applier {
             return Err(ApplyError::Shut(Box::new(like), delay));
         }
         let answer = self.send(target, access.verb(), request).await;
-        lock(&self.doors).answered(attempt, &answer, Instant::now());
+        if lock(&self.doors).answered(attempt, &answer, Instant::now()) {
+            lock(&self.opened).push(Spot::at(target, access.verb()));
+        }
         answer
     }
 

@@ -151,9 +151,6 @@ impl Runner {
             let last = retry == IMMEDIATE_RETRIES;
             let mut heard = Heard::default();
             let ended = self.once(key, live, last, &mut heard).await;
-            self.world
-                .waiting
-                .accepted(self.reconciler.name(), key, heard.accepted());
             let error = match ended {
                 Ok(ended) => return self.went(key, ended),
                 Err(error) => error,

@@ -1,7 +1,7 @@
 //! Keys whose requests are held up because those of others were refused in the same place.
 //!
 //! Invariants: of those that wait in one place for one reason one looks whether writes are accepted again, as soon as that
-//! may be tried, and the others cost nothing meanwhile; the first of them whose write is accepted wakes all; the one that
+//! may be tried, and the others cost nothing meanwhile; the first whose write is accepted as it was wakes all; the one that
 //! looks has a successor when it ends, and when it was refused again, since that may be its own fault.
 
 use std::collections::{BTreeMap, HashMap};
@@ -134,24 +134,6 @@ impl Waiting {
         }
     }
 
-    /// Writes of a key were accepted in these places.
-    pub(super) fn accepted(&self, reconciler: &'static str, key: &Key, spots: &[Spot]) {
-        let mut lines = self.lines();
-        if spots.is_empty() || lines.within.is_empty() {
-            return;
-        }
-        let within = lines.within.get(&(reconciler, key.clone()));
-        let Some((spot, _)) = within.filter(|(spot, _)| spots.iter().any(|one| one.is_beside(spot))) else {
-            return;
-        };
-        let spot = spot.clone();
-        let all = lines.end(&spot);
-        drop(lines);
-        for (reconciler, key) in all {
-            self.wake(reconciler, key);
-        }
-    }
-
     /// What was refused in these places is accepted again, whoever asked.
     pub(super) fn opened(&self, spots: &[Spot]) {
         let mut lines = self.lines();
@@ -243,10 +225,9 @@ mod tests {
             SOON,
             "it goes on looking"
         );
-        waiting.accepted("r", &key("7"), &[spot("other")]);
-        waiting.accepted("r", &key("one that does not wait"), &[spot("n")]);
+        waiting.opened(&[spot("other")]);
         assert_eq!(queue.stats().depth, 0);
-        waiting.accepted("r", &key("7"), &[spot("n")]);
+        waiting.opened(&[spot("n")]);
         assert_eq!(queue.stats().depth, 1000);
         assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
     }

@@ -34,10 +34,10 @@ impl Backoff {
         cap: Duration::from_secs(8),
     };
 
-    /// What only a change of the object can end, which is an event: one that is too large. Each attempt costs all that
-    /// handle it as much as the object is large.
+    /// What only a change of the object can end, which is an event, or another limit of the server: one that is too
+    /// large. Each attempt costs the server tens of milliseconds of a processor, which others wait for.
     pub const TOO_LARGE: Self = Self {
-        first: Duration::from_mins(1),
+        first: Duration::from_mins(15),
         cap: Duration::from_mins(15),
     };
 
