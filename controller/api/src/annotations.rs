@@ -53,3 +53,37 @@ pub const RESOURCE_TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/gene
 /// On copies in the members: uid of the hub object, written by Karmada (pkg/apis/work/v1alpha2
 /// `ResourceTemplateUIDAnnotation`).
 pub const RESOURCE_TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
+
+/// All of these: no other key decides anything.
+pub const ALL: [&str; 17] = [
+    PARENT_CONTEXTS,
+    RESTARTED_AT,
+    SSH_KEYS,
+    PAUSED,
+    UPSTREAM_GENERATION,
+    UPSTREAM_UID,
+    UPSTREAM_PROJECT_UID,
+    UPSTREAM_SERVER_UID,
+    PROJECT_GONE_SINCE,
+    PROJECT_DELETED,
+    SOURCE_UID,
+    GRANTED_SLOTS,
+    GRANTED_SIZE,
+    REINTERPRETED_AT,
+    MASS_DELETE,
+    RESOURCE_TEMPLATE_GENERATION,
+    RESOURCE_TEMPLATE_UID,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn no_key_is_left_out_of_all() {
+        let lines = include_str!("annotations.rs").lines();
+        let defined = lines.filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
+        let keys: Vec<&str> = defined.filter(|value| value.contains('/')).collect();
+        assert_eq!(keys, ALL);
+    }
+}

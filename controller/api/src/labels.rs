@@ -51,3 +51,38 @@ pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
 pub const CLAIMED_BY_POPCELL: &str = "popcell";
 /// Set by Karmada's webhook on policies, and on what they have claimed; never ours to own (karmada.md 4.1).
 pub const PROPAGATION_POLICY_PERMANENT_ID: &str = "propagationpolicy.karmada.io/permanent-id";
+
+/// All of these: no other key decides anything.
+pub const ALL: [&str; 18] = [
+    CITY_CODE,
+    WORKLOAD_UID,
+    WORKLOAD_NAME,
+    PLACEMENT_NAME,
+    WORKLOAD_DEPLOYMENT_UID,
+    WORKLOAD_DEPLOYMENT_NAME,
+    INSTANCE_INDEX,
+    INSTANCE_CITY_CODE,
+    UPSTREAM_CLUSTER_NAME,
+    UPSTREAM_NAMESPACE,
+    UPSTREAM_GROUP,
+    UPSTREAM_KIND,
+    UPSTREAM_NAME,
+    SOURCE_CLUSTER,
+    INSTANCE_NAMESPACE,
+    MANAGED_BY,
+    CLAIMED_BY,
+    PROPAGATION_POLICY_PERMANENT_ID,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+
+    #[test]
+    fn no_key_is_left_out_of_all() {
+        let lines = include_str!("labels.rs").lines();
+        let defined = lines.filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
+        let keys: Vec<&str> = defined.filter(|value| value.contains('/')).collect();
+        assert_eq!(keys, ALL);
+    }
+}

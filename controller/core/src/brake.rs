@@ -84,9 +84,14 @@ impl Brakes {
                 .any(|plane| self.rewound.contains(plane))
     }
 
-    /// A plane that left takes its guards along.
-    pub fn forget(&mut self, plane: &Plane) {
+    /// A plane that left takes its guards along, but for that of [`Self::rewound`]: it may be back in a moment.
+    pub fn left(&mut self, plane: &Plane) {
         self.states.retain(|(one, _), _| one != plane);
+    }
+
+    /// A plane is another's from now on, or nobody's: that its versions went back says nothing any more.
+    pub fn forget(&mut self, plane: &Plane) {
+        self.left(plane);
         self.rewound.remove(plane);
     }
 
@@ -309,6 +314,9 @@ mod tests {
         assert_eq!(brakes.release(MASS_DELETE_ALLOW), [(Plane::Cell, ALL_KINDS)]);
         assert!(!brakes.is_rewound(&of_cell));
         assert!(brakes.rewound(&Plane::Hub) && brakes.is_rewound(&unproven));
+        // It may be back in a moment, and is the same.
+        brakes.left(&Plane::Hub);
+        assert!(brakes.is_rewound(&unproven));
         brakes.forget(&Plane::Hub);
         assert!(!brakes.is_rewound(&unproven));
     }

@@ -1,4 +1,4 @@
-//! How large an object may be that is carried, and how large all objects of a project may be together.
+//! How large an object may be that is carried, and how large all objects of a project, and of a cell, may be together.
 //!
 //! What exceeds a limit is not carried further; what runs of it goes on. The depth is that of the modules' host
 //! (`popcell_protocol`), so that what is carried can be interpreted.
@@ -19,6 +19,8 @@ pub struct Limits {
     pub project_objects: usize,
     /// Their bytes together.
     pub project_bytes: usize,
+    /// What one cell writes to the hub, or several of one city: Instances, and statuses of WorkloadDeployments.
+    pub cell_bytes: usize,
 }
 
 impl Limits {
@@ -27,6 +29,14 @@ impl Limits {
         object_bytes: 256 * 1024,
         project_objects: 20_000,
         project_bytes: 64 * 1024 * 1024,
+        cell_bytes: 64 * 1024 * 1024,
+    };
+    /// Of what nobody else makes as large as they like.
+    pub const NONE: Self = Self {
+        object_bytes: usize::MAX,
+        project_objects: usize::MAX,
+        project_bytes: usize::MAX,
+        cell_bytes: usize::MAX,
     };
 }
 
@@ -80,15 +90,22 @@ pub enum Excess {
         /// The limit.
         limit: usize,
     },
+    /// What its cell or city writes to the hub is larger together.
+    CellBytes {
+        /// The limit.
+        limit: usize,
+    },
 }
 
 impl Excess {
-    /// How many bytes are kept of the data of an object that has it: where a project has too many objects, of each little.
+    /// Whether it is there for want of room, which others take: it may end without a change of the object.
+    pub const fn is_of_room(self) -> bool {
+        !matches!(self, Self::Depth { .. } | Self::Bytes { .. })
+    }
+
+    /// How many bytes are kept of the data of an object that has it: where there are too many objects, of each little.
     pub const fn kept_bytes(self) -> usize {
-        match self {
-            Self::Depth { .. } | Self::Bytes { .. } => 64 * 1024,
-            Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => 4 * 1024,
-        }
+        if self.is_of_room() { 2 * 1024 } else { 64 * 1024 }
     }
 
     /// What its user can do, for the end of a message.
@@ -98,6 +115,7 @@ impl Excess {
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {
                 "delete objects of the project, or have its limit raised"
             }
+            Self::CellBytes { .. } => "see what its cell writes, or have the limit of cells raised",
         }
     }
 }
@@ -114,6 +132,12 @@ impl fmt::Display for Excess {
                 write!(
                     f,
                     "makes the objects of its project larger than the limit of {limit} bytes"
+                )
+            }
+            Self::CellBytes { limit } => {
+                write!(
+                    f,
+                    "makes what its cell writes to the hub larger than the limit of {limit} bytes"
                 )
             }
         }

@@ -196,7 +196,7 @@ pub const UNDECODABLE: Metric = gauge(
 pub const OVER_LIMIT: Metric = gauge(
     "popcell_objects_over_limit",
     &["plane"],
-    "Objects of a project that exceed a limit of depth, size or number, and are not carried.",
+    "Objects that exceed a limit of depth, size or number, and are not carried or not shown.",
 );
 /// CRDs of other versions.
 pub const SKEW: Metric = gauge(

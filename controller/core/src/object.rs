@@ -25,6 +25,11 @@ pub use metadata::Metadata;
 pub use raw::{EventLine, List, ListMetadata, Listed, Raw, Unreadable};
 pub use read::ReadError;
 
+/// How many bytes of owners and finalizers are kept of an object that exceeds a limit.
+const LISTED: usize = 16 * 1024;
+/// How many of them, and of its lookups, where hardly anything is kept.
+const STRIPPED: usize = 1024;
+
 /// Any object of an API server.
 ///
 /// A clone is cheap while nothing of it is changed, and shares nothing that was decoded by looking at the data.
@@ -102,8 +107,12 @@ impl Object {
         }
     }
 
-    /// Throws away all but address, uid, versions and these fields, by JSON pointers.
+    /// Throws away all but address, uid, versions and these fields, by JSON pointers. What nests too deeply beside them is
+    /// nobody's trouble any more.
     pub fn keep(&mut self, pointers: &[&str]) {
+        if matches!(self.excess, Some(Excess::Depth { .. })) && !self.data.is_deep(pointers) {
+            self.excess = None;
+        }
         self.data.keep(pointers);
         let metadata = &mut *self.metadata;
         (metadata.labels, metadata.annotations) = (None, None);
@@ -124,19 +133,41 @@ impl Object {
 
     /// Says that it has too much of something, and keeps of it what that can be said with: spec and status where they are
     /// small, or else its [`lookups`] with or without its status; of its metadata what we read.
-    pub fn exceeds(&mut self, excess: Excess, kind: Kind) {
+    ///
+    /// # Errors
+    /// Its owners and finalizers are more than can be kept: nothing is decided on it.
+    pub fn exceeds(&mut self, excess: Excess, kind: Kind) -> Result<(), ReadError> {
         self.excess.get_or_insert(excess);
         let beside: [&[&str]; 4] = [&["/spec", "/status"], &["/status"], &["/spec"], &[]];
         let parts = beside.map(|fields| [lookups(kind), fields].concat());
         self.data.keep_largest(&parts, excess.kept_bytes());
-        self.trim();
-        let metadata = serde_json::to_string(&self.metadata).map_or(0, |text| text.len());
-        self.bytes = metadata + self.data.bytes();
+        self.trim(LISTED)
+    }
+
+    /// Keeps of what exceeds a limit nothing but its [`lookups`], where they are short.
+    ///
+    /// # Errors
+    /// As those of [`Self::exceeds`], sooner.
+    pub fn strip(&mut self, kind: Kind) -> Result<(), ReadError> {
+        self.data.keep_largest(&[lookups(kind).to_vec()], STRIPPED);
+        self.trim(STRIPPED)
+    }
+
+    /// Keeps of its metadata what decisions read: it is never written.
+    pub fn keep_read_only(&mut self) {
+        self.metadata.trim();
+        (self.metadata.owner_references, self.metadata.finalizers) = (None, None);
     }
 
     /// Throws away metadata that others may make as large as they like.
-    pub fn trim(&mut self) {
+    fn trim(&mut self, limit: usize) -> Result<(), ReadError> {
         self.metadata.trim();
+        let metadata = serde_json::to_string(&self.metadata).map_or(0, |text| text.len());
+        self.bytes = metadata + self.data.bytes();
+        match self.metadata.listed_bytes() {
+            bytes if bytes > limit => Err(ReadError::Listed { bytes, limit }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether two states of an object have the same spec. Of one that exceeds a limit the texts are compared, since a spec
@@ -155,6 +186,11 @@ impl Object {
     /// The bytes that its data takes as text.
     pub fn data_bytes(&self) -> usize {
         self.data.bytes()
+    }
+
+    /// The bytes that a field takes as text; 0 where it is not there, or was changed.
+    pub fn field_bytes(&self, field: &str) -> usize {
+        self.data.text_of(field).map_or(0, str::len)
     }
 
     /// Its size in bytes of text without `managedFields`, as it is kept; 0 for one that was made here.

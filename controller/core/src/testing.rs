@@ -43,7 +43,7 @@ pub(crate) fn deepened(object: &Object, field: &str, levels: usize) -> Object {
     let text = serde_json::to_string(&marked).unwrap().replace("\"here\"", &deep);
     let mut object = Object::read(&text).unwrap();
     if let Some(excess) = object.excess() {
-        object.exceeds(excess, kind::WORKLOAD_DEPLOYMENT);
+        object.exceeds(excess, kind::WORKLOAD_DEPLOYMENT).unwrap();
     }
     object
 }
@@ -54,7 +54,7 @@ pub(crate) fn enlarged(object: &Object, kind: Kind, field: &str, bytes: usize, e
     let mut large = object.clone();
     large.data[field]["large"] = Value::from("x".repeat(bytes));
     let mut object = Object::read(&serde_json::to_string(&large).unwrap()).unwrap();
-    object.exceeds(excess, kind);
+    object.exceeds(excess, kind).unwrap();
     object.pick(lookups(kind));
     object
 }
@@ -198,7 +198,7 @@ impl World {
         json_patch::patch(&mut whole, &patch.patch).unwrap_or_else(|error| panic!("{patch}: {error}"));
         let mut new: Object = serde_json::from_value(whole).unwrap();
         if let Some(excess) = old.excess() {
-            new.exceeds(excess, patch.target.kind);
+            new.exceeds(excess, patch.target.kind).unwrap();
         }
         if patch.status {
             assert_eq!(new.metadata, old.metadata);

@@ -107,6 +107,10 @@ pub struct Flags {
     #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     pub max_project_size: usize,
 
+    /// Size of what one cell writes to the hub, or the cells of one city together, such as 64Mi
+    #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
+    pub max_cell_size: usize,
+
     /// How many Instances a namespace on the hub may have, by a ResourceQuota that the controllers of the management plane
     /// keep there, up to 1000000; 0 is any number, without one [default: that of --max-project-objects]
     #[arg(long, env = "HUB_INSTANCES_PER_NAMESPACE", value_name = "NUMBER",
@@ -154,6 +158,7 @@ impl Flags {
             object_bytes: self.max_object_size,
             project_objects: usize::try_from(self.max_project_objects).unwrap_or(usize::MAX),
             project_bytes: self.max_project_size,
+            cell_bytes: self.max_cell_size,
         }
     }
 

@@ -75,18 +75,21 @@ impl Data {
         }
     }
 
-    /// Keeps the fields of the first of these selections that takes at most so many bytes, or of the last. What is larger as
-    /// it stands is not decoded: its values take many times its text.
+    /// Whether any of these fields, by JSON pointers, nests too deeply to be decoded as a whole.
+    pub(super) fn is_deep(&self, pointers: &[&str]) -> bool {
+        let text = self.text.as_ref();
+        text.is_some_and(|text| pointers.iter().any(|pointer| read::is_deep(&text.whole, pointer)))
+    }
+
+    /// Keeps the fields of the first of these selections that takes at most so many bytes, or none. What is larger as it stands
+    /// is not decoded: its values take many times its text.
     pub(super) fn keep_largest(&mut self, selections: &[Vec<&str>], bytes: usize) {
         let whole = self.as_text();
         let is_larger = |pointer: &&str| {
             let field = pointer.strip_prefix('/').and_then(|field| whole.text_of(field));
             field.is_some_and(|text| text.len() > bytes)
         };
-        let Some((last, others)) = selections.split_last() else {
-            return;
-        };
-        for selection in others.iter().filter(|one| !one.iter().any(is_larger)) {
+        for selection in selections.iter().filter(|one| !one.iter().any(is_larger)) {
             *self = whole.clone();
             self.keep(selection);
             if self.bytes() <= bytes {
@@ -94,7 +97,7 @@ impl Data {
             }
         }
         *self = whole;
-        self.keep(last);
+        self.keep(&[]);
     }
 
     /// The bytes of its text.

@@ -3,7 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use popcell_api::{annotations, labels};
 use serde::Serialize;
 
 /// Metadata; a clone shares it until one of the two is changed.
@@ -11,34 +12,30 @@ use serde::Serialize;
 #[serde(transparent)]
 pub struct Metadata(Arc<ObjectMeta>);
 
-/// Domains of the keys that we read.
-const DOMAINS: [&str; 4] = ["datumapis.com", "datum.net", "karmada.io", "miloapis.com"];
-/// How many keys, owners and finalizers of one object are kept, and how long a value may be.
-const KEPT: usize = 64;
+/// How long an annotation may be that is kept beside what exceeds a limit.
 const VALUE: usize = 1024;
 
 impl Metadata {
-    /// Keeps labels and annotations of [`DOMAINS`] that are short, and so many owners and finalizers as anything needs.
+    /// Keeps the labels and annotations that decide anything, where they are short. Owners and finalizers stay: a list of
+    /// them is written as a whole.
     pub(super) fn trim(&mut self) {
         let metadata = &mut **self;
-        for keys in [&mut metadata.labels, &mut metadata.annotations] {
-            let Some(all) = keys.take() else { continue };
-            let kept = all.into_iter().filter(|(key, value)| {
-                let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-                value.len() <= VALUE && DOMAINS.iter().any(|one| domain.ends_with(one))
-            });
-            *keys = Some(kept.take(KEPT).collect());
-        }
-        metadata.owner_references.iter_mut().for_each(|all| all.truncate(KEPT));
-        if let Some(all) = &mut metadata.finalizers
-            && all.len() > KEPT
-        {
-            all.retain(|one| {
-                one.split_once('/')
-                    .is_some_and(|(domain, _)| domain.ends_with(DOMAINS[0]))
-            });
+        for (keys, known) in [
+            (&mut metadata.labels, labels::ALL.as_slice()),
+            (&mut metadata.annotations, &annotations::ALL),
+        ] {
+            let Some(mut all) = keys.take() else { continue };
+            let found = known.iter().filter_map(|key| all.remove_entry(*key));
+            *keys = Some(found.filter(|(_, value)| value.len() <= VALUE).collect());
         }
         (metadata.generate_name, metadata.managed_fields, metadata.self_link) = (None, None, None);
+    }
+
+    /// The bytes of owners and finalizers, which nobody can shorten.
+    pub(super) fn listed_bytes(&self) -> usize {
+        let length = |one: &OwnerReference| one.name.len() + one.uid.len() + one.kind.len() + one.api_version.len();
+        let owners = self.owner_references.iter().flatten().map(length);
+        owners.chain(self.finalizers.iter().flatten().map(String::len)).sum()
     }
 }
 
@@ -69,25 +66,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenants_keys_are_thrown_away_and_ours_stay() {
-        let mut labels = serde_json::Map::new();
-        labels.extend((0..5_000).map(|number| (format!("tenant.example/{number}"), json!("x".repeat(60)))));
-        labels.insert("compute.datumapis.com/managed-by".to_owned(), json!("popcell"));
-        let finalizers: Vec<String> = (0..5_000).map(|number| format!("tenant.example/{number}")).collect();
-        let ours = "compute.datumapis.com/workload-controller".to_owned();
-        let mut metadata: Metadata = serde_json::from_value::<ObjectMeta>(json!({ "name": "web", "uid": "u",
-            "labels": labels, "annotations": { "compute.datumapis.com/ssh-keys": "x".repeat(VALUE + 1) },
-            "finalizers": finalizers.iter().chain([&ours]).collect::<Vec<_>>(),
-            "ownerReferences": vec![json!({ "apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b" }); 5_000] }))
-        .unwrap()
-        .into();
-        metadata.trim();
-        assert!(serde_json::to_string(&metadata).unwrap().len() < 8_000);
-        assert_eq!(metadata.labels.as_ref().unwrap().len(), 1);
-        assert_eq!(metadata.finalizers, Some(vec![ours]));
-        assert_eq!(
-            (metadata.name.as_deref(), metadata.uid.as_deref()),
-            (Some("web"), Some("u"))
-        );
+    fn a_tenants_keys_are_thrown_away_and_what_is_written_as_a_whole_stays() {
+        // Also where they are of our own domain, and come first.
+        for domain in ["tenant.example", "a.datumapis.com", "compute.datumapis.com"] {
+            let mut labels = serde_json::Map::new();
+            labels.extend((0..5_000).map(|number| (format!("{domain}/{number}"), json!("x".repeat(60)))));
+            labels.insert("compute.datumapis.com/managed-by".to_owned(), json!("popcell"));
+            let annotations = json!({ "compute.datumapis.com/ssh-keys": "x".repeat(VALUE + 1) });
+            let finalizers: Vec<String> = (0..100).map(|number| format!("{domain}/{number}")).collect();
+            let owner = json!({ "apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b" });
+            let metadata = json!({ "name": "web", "uid": "u", "labels": labels, "annotations": annotations,
+                "finalizers": finalizers, "ownerReferences": vec![owner; 100] });
+            let mut metadata: Metadata = serde_json::from_value::<ObjectMeta>(metadata).unwrap().into();
+            metadata.trim();
+            let labels: Vec<&String> = metadata.labels.iter().flat_map(|labels| labels.keys()).collect();
+            assert_eq!(labels, ["compute.datumapis.com/managed-by"], "{domain}");
+            assert!(metadata.annotations.as_ref().unwrap().is_empty());
+            assert_eq!(metadata.finalizers, Some(finalizers));
+            assert_eq!(metadata.owner_references.as_ref().unwrap().len(), 100);
+            assert_eq!(metadata.listed_bytes(), 100 * (domain.len() + 3) - 10 + 100 * 8);
+        }
     }
 }

@@ -32,6 +32,16 @@ pub enum ReadError {
         /// Column within the metadata, from 1.
         column: usize,
     },
+    /// It exceeds a limit, and what of it must be kept as a whole is too much.
+    #[error(
+        "failed to keep an object that exceeds a limit: its owners and finalizers take {bytes} bytes, the limit is {limit}"
+    )]
+    Listed {
+        /// Their size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
 }
 
 /// The fields of a JSON object as texts, in their order.
@@ -149,6 +159,17 @@ pub(super) fn value(text: &str) -> Value {
         }
     }
     Value::Object(value)
+}
+
+/// Whether the field at a JSON pointer without escapes nests too deeply to be decoded ([`pick`]).
+pub(super) fn is_deep(text: &str, pointer: &str) -> bool {
+    let Some(rest) = pointer.strip_prefix('/') else {
+        return depth(text) >= DEPTH;
+    };
+    let (name, below) = rest
+        .split_once('/')
+        .map_or((rest, None), |(name, _)| (name, Some(&rest[name.len()..])));
+    field(text, name).is_some_and(|text| is_deep(text, below.unwrap_or_default()))
 }
 
 /// Fields of an object's text by JSON pointers without escapes, each at its place in a new value. Nothing else is decoded.

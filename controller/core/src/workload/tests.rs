@@ -491,7 +491,7 @@ fn a_workload_whose_project_has_too_much_can_be_made_smaller() {
         edit(&mut world, |one| {
             one.data["spec"]["placements"] = placements(replicas, &["DFW"]);
             if of_workload {
-                one.exceeds(excess, kind::WORKLOAD);
+                one.exceeds(excess, kind::WORKLOAD).unwrap();
             }
         });
         world.settle(decide_in);

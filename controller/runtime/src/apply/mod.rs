@@ -189,9 +189,14 @@ impl Applier {
         lock(&self.breaker).retire(plane);
         lock(&self.doors).retire(plane);
         lock(&self.unwritten).retire(plane);
-        lock(&self.brakes).forget(plane);
+        lock(&self.brakes).left(plane);
         self.ledger.forget_plane(plane);
         self.projections.retire(plane);
+    }
+
+    /// A plane is another's from now on, or nobody's: what its versions were says nothing any more.
+    pub fn forget_plane(&self, plane: &Plane) {
+        lock(&self.brakes).forget(plane);
     }
 
     /// An object is gone, and what is remembered of it.

@@ -1,102 +1,273 @@
 //! What is kept of a plane, and how much of it.
 //!
-//! Whoever may write to a project may fill it: what is beyond a limit is kept by its address, its lookups and its status
-//! only, which is enough to say so on it. What counts is the order of coming; an object that no place was left for is
-//! looked at again with the next list.
+//! Whoever may write to a project may fill it, and a cell may fill the hub: what is beyond a limit is kept by its address, its
+//! lookups and its status only, which is enough to say so on it, and when that is much as well without its status. What counts
+//! is the order of coming; an object that no room was left for is looked at again with a list, once there is room.
+//!
+//! Invariant: nobody takes another's room ([`Budget::payer`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
+use popcell_api::labels;
 use popcell_core::limits::{Excess, Limits, lookups};
-use popcell_core::object::Object;
+use popcell_core::object::{Fields, Object, ReadError};
 use popcell_core::plan::Plane;
 
-/// A kind with objects that had no place is listed again so often: some may have gone since.
-pub(super) const AGAIN: Duration = Duration::from_mins(1);
-/// Objects that are kept whole, and their bytes.
+use super::discovery::SINGLE;
+
+/// A kind with objects that had no room is listed again so often at most, where that is one tenant's list.
+const AGAIN: Duration = Duration::from_mins(1);
+/// The same where it is everybody's.
+const SHARED_AGAIN: Duration = Duration::from_mins(15);
+/// Of what there is no room for, so much of what there is room for is kept together, before that is less, too.
+const REST: usize = 8;
+/// What an object takes beside its text, about.
+const OVERHEAD: usize = 1024;
+
+/// What is kept for one payer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
+    /// Objects there is room for.
     pub(super) objects: usize,
+    /// Their bytes.
     pub(super) bytes: usize,
+    /// Bytes of the others.
+    pub(super) rest: usize,
 }
+
+impl Usage {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            objects: self.objects + other.objects,
+            bytes: self.bytes + other.bytes,
+            rest: self.rest + other.rest,
+        }
+    }
+
+    pub(super) fn less(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_sub(other.objects),
+            bytes: self.bytes.saturating_sub(other.bytes),
+            rest: self.rest.saturating_sub(other.rest),
+        }
+    }
+}
+
+/// Whose room an object takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Payers {
+    /// Only single objects are limited: what is in a cell came through the hub, or is its own.
+    Nobody,
+    /// A project's tenant.
+    Tenant,
+    /// The tenants of the namespaces of mode `single`.
+    Namespaces,
+    /// Cells, for what they write to the hub. The rest there came through a project.
+    Cells,
+}
+
+/// By payer, and kind.
+type Ledger = BTreeMap<String, Vec<(&'static str, Usage)>>;
 
 /// The budget of a plane. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    /// By kind; `None` where only single objects are limited.
-    used: Option<Arc<Mutex<BTreeMap<&'static str, Usage>>>>,
+    payers: Payers,
+    used: Option<Arc<Mutex<Ledger>>>,
 }
 
-impl Budget {
-    /// Of a plane. Only in projects tenants make objects as they like: what is on the hub and in a cell has come through
-    /// one.
-    pub(crate) fn new(limits: Limits, plane: &Plane) -> Self {
+/// Of a single kind that is no tenant's.
+impl Default for Budget {
+    fn default() -> Self {
         Self {
-            limits,
-            used: matches!(plane, Plane::Project(_)).then(Arc::default),
-        }
-    }
-
-    /// Of a single kind that is no tenant's.
-    pub(crate) fn unbounded() -> Self {
-        Self {
-            limits: Limits {
-                object_bytes: usize::MAX,
-                project_objects: usize::MAX,
-                project_bytes: usize::MAX,
-            },
+            limits: Limits::NONE,
+            payers: Payers::Nobody,
             used: None,
         }
     }
+}
 
-    /// Makes an object what is kept of it, beside what is kept of its kind already.
-    pub(super) fn fit(&self, kind: Option<Kind>, kept: Usage, object: &mut Object) {
-        let Some(kind) = kind else { return };
-        if let Some(excess) = self.excess(kind, kept, object.bytes()) {
-            object.exceeds(excess, kind);
+impl Budget {
+    /// Of a plane.
+    pub(crate) fn new(limits: Limits, plane: &Plane) -> Self {
+        let payers = match plane {
+            Plane::Project(id) if id == SINGLE => Payers::Namespaces,
+            Plane::Project(_) => Payers::Tenant,
+            Plane::Hub => Payers::Cells,
+            Plane::Cell | Plane::Discovery => Payers::Nobody,
+        };
+        Self {
+            limits,
+            payers,
+            used: (payers != Payers::Nobody).then(Arc::default),
         }
+    }
+
+    /// Makes an object what is kept of it, beside what else of its kind is kept for its payer.
+    ///
+    /// # Errors
+    /// It cannot be made small enough.
+    pub(super) fn fit(
+        &self,
+        kind: Option<Kind>,
+        object: &mut Object,
+        beside: impl Fn(&str) -> Usage,
+    ) -> Result<(), ReadError> {
+        let Some(kind) = kind else { return Ok(()) };
         object.pick(lookups(kind));
+        let payer = self.payer(kind, object);
+        let all = payer
+            .map(|payer| self.all(kind, payer, beside(payer)))
+            .unwrap_or_default();
+        if let Some(excess) = self.excess(kind, all, object) {
+            object.exceeds(excess, kind)?;
+            if excess.is_of_room() && all.rest.saturating_add(object.bytes()) > self.room() / REST {
+                object.strip(kind)?;
+            }
+            object.pick(lookups(kind));
+        }
         // The store knows the kind.
         object.types = None;
+        Ok(())
     }
 
-    /// What a kind keeps from now on.
-    pub(super) fn set(&self, kind: Option<Kind>, usage: Usage) {
-        if let (Some(kind), Some(mut used)) = (kind, self.used()) {
-            used.insert(kind.kind, usage);
+    /// Who pays for an object, and how much; `None` where nobody does.
+    pub(super) fn cost<'a>(&self, kind: Option<Kind>, object: &'a Object) -> Option<(&'a str, Usage)> {
+        let kind = kind?;
+        let payer = self.payer(kind, object)?;
+        let bytes = self.bytes(kind, object);
+        let usage = match object.excess() {
+            Some(excess) if excess.is_of_room() => Usage {
+                rest: bytes,
+                ..Usage::default()
+            },
+            _ => Usage {
+                objects: 1,
+                bytes,
+                rest: 0,
+            },
+        };
+        Some((payer, usage))
+    }
+
+    /// What a kind keeps for a payer from now on.
+    pub(super) fn set(&self, kind: Option<Kind>, payer: &str, usage: Usage) {
+        let (Some(kind), Some(mut used)) = (kind, self.used()) else {
+            return;
+        };
+        let kinds = used.entry(payer.to_owned()).or_default();
+        kinds.retain(|(other, _)| *other != kind.kind);
+        if usage != Usage::default() {
+            kinds.push((kind.kind, usage));
+        }
+        if kinds.is_empty() {
+            used.remove(payer);
         }
     }
 
-    fn excess(&self, kind: Kind, kept: Usage, bytes: usize) -> Option<Excess> {
+    /// What a kind keeps for all payers from now on.
+    pub(super) fn set_all(&self, kind: Option<Kind>, usages: &BTreeMap<String, Usage>) {
+        let before: Vec<String> = self.used().iter().flat_map(|used| used.keys().cloned()).collect();
+        for payer in before.iter().filter(|payer| !usages.contains_key(*payer)) {
+            self.set(kind, payer, Usage::default());
+        }
+        for (payer, usage) in usages {
+            self.set(kind, payer, *usage);
+        }
+    }
+
+    /// Whether there is more room for a payer than there was when so much was used.
+    pub(super) fn has_more_room(&self, payer: &str, than: Usage) -> bool {
+        let now = self.used_by(payer);
+        now.objects < than.objects || now.bytes < than.bytes
+    }
+
+    /// What is used by a payer, of all kinds.
+    pub(super) fn used_by(&self, payer: &str) -> Usage {
+        self.used().map_or_else(Usage::default, |used| sum(&used, payer, None))
+    }
+
+    /// How soon a kind whose objects had no room is listed again, once there is more.
+    pub(super) fn again(&self) -> Duration {
+        if self.payers == Payers::Tenant {
+            AGAIN
+        } else {
+            SHARED_AGAIN
+        }
+    }
+
+    fn payer<'a>(&self, kind: Kind, object: &'a Object) -> Option<&'a str> {
+        match self.payers {
+            Payers::Tenant => Some(""),
+            Payers::Namespaces => Some(object.namespace()),
+            // The shipped policy lets a cell write no other cell's name.
+            Payers::Cells if kind == kind::INSTANCE => Some(object.label(labels::SOURCE_CLUSTER).unwrap_or_default()),
+            Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => {
+                Some(object.text("/spec/cityCode").unwrap_or_default())
+            }
+            Payers::Cells | Payers::Nobody => None,
+        }
+    }
+
+    fn bytes(&self, kind: Kind, object: &Object) -> usize {
+        match self.payers {
+            Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => object.field_bytes("status"),
+            Payers::Cells => object.bytes() + OVERHEAD,
+            Payers::Nobody | Payers::Tenant | Payers::Namespaces => object.bytes(),
+        }
+    }
+
+    fn room(&self) -> usize {
+        match self.payers {
+            Payers::Cells => self.limits.cell_bytes,
+            Payers::Nobody | Payers::Tenant | Payers::Namespaces => self.limits.project_bytes,
+        }
+    }
+
+    /// What is used by a payer, with so much of one kind.
+    fn all(&self, kind: Kind, payer: &str, kept: Usage) -> Usage {
+        let used = self.used();
+        used.map_or(kept, |used| kept.plus(sum(&used, payer, Some(kind))))
+    }
+
+    fn excess(&self, kind: Kind, all: Usage, object: &Object) -> Option<Excess> {
         let carried = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE].contains(&kind);
-        let limits = &self.limits;
-        if carried && bytes > limits.object_bytes {
-            let limit = limits.object_bytes;
-            return Some(Excess::Bytes { bytes, limit });
+        let Limits {
+            object_bytes,
+            project_objects,
+            ..
+        } = self.limits;
+        if carried && object.bytes() > object_bytes {
+            return Some(Excess::Bytes {
+                bytes: object.bytes(),
+                limit: object_bytes,
+            });
         }
-        let used = self.used()?;
-        let others = used.iter().filter(|(other, _)| **other != kind.kind);
-        let all = others.fold(kept, |sum, (_, usage)| Usage {
-            objects: sum.objects + usage.objects,
-            bytes: sum.bytes + usage.bytes,
-        });
-        if all.objects >= limits.project_objects {
-            let limit = limits.project_objects;
-            return Some(Excess::ProjectObjects { limit });
+        self.payer(kind, object)?;
+        let (bytes, limit) = (all.bytes.saturating_add(self.bytes(kind, object)), self.room());
+        match self.payers {
+            Payers::Cells => (bytes > limit).then_some(Excess::CellBytes { limit }),
+            _ if all.objects >= project_objects => Some(Excess::ProjectObjects { limit: project_objects }),
+            _ => (bytes > limit).then_some(Excess::ProjectBytes { limit }),
         }
-        (all.bytes.saturating_add(bytes) > limits.project_bytes).then_some(Excess::ProjectBytes {
-            limit: limits.project_bytes,
-        })
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn used(&self) -> Option<MutexGuard<'_, BTreeMap<&'static str, Usage>>> {
+    fn used(&self) -> Option<MutexGuard<'_, Ledger>> {
         let used = self.used.as_ref()?;
         Some(used.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// What a payer uses, of all kinds but one.
+fn sum(used: &Ledger, payer: &str, but: Option<Kind>) -> Usage {
+    let kinds = used.get(payer).into_iter().flatten();
+    let others = kinds.filter(|(kind, _)| but.is_none_or(|but| but.kind != *kind));
+    others.fold(Usage::default(), |sum, (_, usage)| sum.plus(*usage))
 }
 
 #[cfg(test)]
@@ -118,8 +289,18 @@ mod tests {
 
     fn fitted(budget: &Budget, kept: Usage, bytes: usize) -> Object {
         let mut object = object(bytes);
-        budget.fit(Some(kind::WORKLOAD_DEPLOYMENT), kept, &mut object);
+        budget
+            .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| kept)
+            .unwrap();
         object
+    }
+
+    fn usage(objects: usize, bytes: usize) -> Usage {
+        Usage {
+            objects,
+            bytes,
+            rest: 0,
+        }
     }
 
     #[test]
@@ -150,9 +331,8 @@ mod tests {
             ..Limits::DEFAULT
         };
         let budget = budget(limits);
-        let usage = |objects, bytes| Usage { objects, bytes };
-        budget.set(Some(kind::WORKLOAD), usage(2, 5_000));
-        budget.set(Some(kind::WORKLOAD_DEPLOYMENT), usage(9, 90_000));
+        budget.set(Some(kind::WORKLOAD), "", usage(2, 5_000));
+        budget.set(Some(kind::WORKLOAD_DEPLOYMENT), "", usage(9, 90_000));
         for (kept, bytes, excess) in [
             (usage(0, 0), 1_000, None),
             (usage(1, 0), 1_000, Some(Excess::ProjectObjects { limit: 3 })),
@@ -160,7 +340,58 @@ mod tests {
         ] {
             assert_eq!(fitted(&budget, kept, bytes).excess(), excess);
         }
-        let hub = Budget::new(limits, &Plane::Hub);
-        assert_eq!(fitted(&hub, usage(9, 90_000), 5_000).excess(), None);
+    }
+
+    #[test]
+    fn in_mode_single_each_namespace_has_the_room_of_a_project() {
+        let budget = Budget::new(Limits::DEFAULT, &Plane::Project(SINGLE.to_owned()));
+        budget.set(Some(kind::WORKLOAD), "filled", usage(20_000, 0));
+        for (namespace, excess) in [
+            ("filled", Some(Excess::ProjectObjects { limit: 20_000 })),
+            ("another", None),
+        ] {
+            let mut object = object(10).within(namespace);
+            budget
+                .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| Usage::default())
+                .unwrap();
+            assert_eq!(object.excess(), excess, "{namespace}");
+        }
+    }
+
+    /// What a cell writes to the hub.
+    fn of_cell(cell: &str, city: &str, status: usize) -> Object {
+        let value = json!({ "metadata": { "name": "web", "labels": { "compute.datumapis.com/source-cluster": cell } },
+            "spec": { "cityCode": city, "pad": "x".repeat(1_000) }, "status": { "pad": "x".repeat(status) } });
+        Object::read(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn on_the_hub_a_cell_takes_no_room_of_other_cells_and_cities() {
+        let limits = Limits {
+            cell_bytes: 10_000,
+            project_objects: 1,
+            project_bytes: 1,
+            ..Limits::DEFAULT
+        };
+        let budget = Budget::new(limits, &Plane::Hub);
+        let excess = Some(Excess::CellBytes { limit: 10_000 });
+        budget.set(Some(kind::INSTANCE), "dfw", usage(1, 7_000));
+        budget.set(Some(kind::WORKLOAD_DEPLOYMENT), "DFW", usage(1, 7_000));
+        for (kind, cell, city, status, expected) in [
+            (kind::INSTANCE, "dfw", "DFW", 2_000, excess),
+            (kind::INSTANCE, "ord", "DFW", 2_000, None),
+            (kind::WORKLOAD_DEPLOYMENT, "dfw", "DFW", 4_000, excess),
+            // What it is to be came through a project.
+            (kind::WORKLOAD_DEPLOYMENT, "dfw", "DFW", 1_000, None),
+            (kind::WORKLOAD_DEPLOYMENT, "dfw", "ORD", 4_000, None),
+            (kind::PROPAGATION_POLICY, "dfw", "DFW", 40_000, None),
+        ] {
+            let mut object = of_cell(cell, city, status);
+            // Others of its kind are in the ledger only, and are taken as of its own list.
+            budget
+                .fit(Some(kind), &mut object, |payer| budget.used_by(payer))
+                .unwrap();
+            assert_eq!(object.excess(), expected, "{} of {cell}, {city}", kind.kind);
+        }
     }
 }

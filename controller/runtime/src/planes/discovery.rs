@@ -22,7 +22,7 @@ use tracing::{Instrument, info, info_span, warn};
 use super::Planes;
 use super::change::Change;
 use super::ends::Ends;
-use super::follow::{Follow, Streams};
+use super::follow::{Follow, Reached, Streams};
 use super::interest::{Interest, View, When};
 use super::store::Store;
 use crate::apply::Difference;
@@ -163,6 +163,7 @@ impl Discovery {
             are_many: false,
             interest: &self.interest,
             store: &self.store,
+            reached: &Reached::default(),
             renewal: None,
             tell: &tell,
             went_back: &went_back,
@@ -245,6 +246,9 @@ async fn level(
     for (plane, way) in surplus {
         info!(%plane, "disengaged");
         planes.disengage(&plane).await;
+        if way == Way::Deleted {
+            planes.forget(&plane);
+        }
         leaving.has_left(&plane, way);
     }
     if !held {

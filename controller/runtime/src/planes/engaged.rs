@@ -16,7 +16,7 @@ use tracing::{Instrument, info_span};
 use super::Listener;
 use super::budget::Budget;
 use super::change::Change;
-use super::follow::{Follow, Renewal, Streams};
+use super::follow::{Follow, Reached, Renewal, Streams};
 use super::interest::{Interest, When};
 use super::store::Store;
 use super::transport::Connection;
@@ -39,6 +39,8 @@ pub(super) struct Shared<'a> {
     pub(super) listener: &'a Arc<dyn Listener>,
     /// Told of watches that end.
     pub(super) required: &'a Required,
+    /// This plane's.
+    pub(super) reached: Reached,
 }
 
 /// Whether any of some stores has an object.
@@ -80,6 +82,7 @@ impl Engaged {
             streams,
             listener,
             required,
+            ..
         } = *shared;
         let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
         let budget = Budget::new(limits, &plane);
@@ -97,7 +100,8 @@ impl Engaged {
         };
         let streams = streams.of_plane();
         for interest in engaged.interests.iter() {
-            let keep = engaged.keep(interest.clone(), renewal.clone(), streams.clone(), Arc::clone(listener));
+            let following = (renewal.clone(), shared.reached.clone());
+            let keep = engaged.keep(interest.clone(), following, streams.clone(), Arc::clone(listener));
             if let Some(keep) = keep {
                 let task = format!("the watch of {} in the {}", interest.kind.kind, engaged.plane);
                 engaged
@@ -112,7 +116,7 @@ impl Engaged {
     fn keep(
         &self,
         interest: Interest,
-        renewal: Option<Renewal>,
+        (renewal, reached): (Option<Renewal>, Reached),
         streams: Streams,
         listener: Arc<dyn Listener>,
     ) -> Option<impl Future<Output = Option<()>> + use<>> {
@@ -137,6 +141,7 @@ impl Engaged {
                 are_many: matches!(plane, Plane::Project(_)),
                 interest: &interest,
                 store: &store,
+                reached: &reached,
                 renewal,
                 tell: &tell,
                 went_back: &went_back,

@@ -79,6 +79,25 @@ impl Drop for Stream {
     }
 }
 
+/// The newest versions that a server is known to have reached, by kind. Clones share them, and they outlast its watches: a
+/// server may be set back while it is not watched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reached(Arc<Mutex<Vec<(&'static str, Newest)>>>);
+
+impl Reached {
+    fn went_back(&self, kind: &'static str, version: Option<u64>) -> bool {
+        // One step of a list: there is no half-done state that a panic could leave.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, newest)) = all.iter_mut().find(|(each, _)| *each == kind) {
+            return newest.went_back(version);
+        }
+        let mut newest = Newest::default();
+        let back = newest.went_back(version);
+        all.push((kind, newest));
+        back
+    }
+}
+
 /// One kind that is followed.
 pub(crate) struct Follow<'a> {
     pub(crate) client: &'a Client,
@@ -88,6 +107,7 @@ pub(crate) struct Follow<'a> {
     pub(crate) are_many: bool,
     pub(crate) interest: &'a Interest,
     pub(crate) store: &'a Store,
+    pub(crate) reached: &'a Reached,
     pub(crate) renewal: Option<Renewal>,
     pub(crate) tell: &'a (dyn Fn(Change) + Send + Sync),
     /// Is called when the server's versions have gone back, before it is told what that changes.
@@ -103,11 +123,11 @@ impl Follow<'_> {
     pub(crate) async fn run(&mut self, streams: &Streams) {
         let _open = streams.open((self.plane_kind, self.interest.kind.kind));
         let mut pauses = Pauses::default();
-        let mut newest = Newest::default();
         let watched = Watched {
             client: self.client,
             interest: self.interest,
             store: self.store,
+            reached: self.reached,
             leave: self.are_many.then(|| streams.leave.clone()),
             tell: self.tell,
             went_back: self.went_back,
@@ -115,7 +135,7 @@ impl Follow<'_> {
         loop {
             let began = Instant::now();
             let broken = tokio::select! {
-                broken = watched.once(&mut newest) => broken,
+                broken = watched.once() => broken,
                 () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
             };
             let is_lost = matches!(broken, Error::Lost { .. } | Error::Again { .. });
@@ -152,6 +172,7 @@ struct Watched<'a> {
     client: &'a Client,
     interest: &'a Interest,
     store: &'a Store,
+    reached: &'a Reached,
     leave: Option<Leave>,
     tell: &'a (dyn Fn(Change) + Send + Sync),
     went_back: &'a (dyn Fn() + Send + Sync),
@@ -170,7 +191,7 @@ impl Watched<'_> {
     }
 
     /// One list and the watch after it, until that breaks.
-    async fn once(&self, newest: &mut Newest) -> Error {
+    async fn once(&self) -> Error {
         let (kind, store) = (self.interest.kind.kind, self.store);
         let mut events = ListWatch::new(self.client, self.interest, self.leave.clone());
         let mut overdue = pin!(store.overdue());
@@ -193,7 +214,7 @@ impl Watched<'_> {
             match next {
                 Ok(Ok(event)) => {
                     let (is_end, is_in_list) = (is_end(&event), is_in_list(&event));
-                    let mut back = !is_in_list && newest.went_back(events.version());
+                    let mut back = !is_in_list && self.reached.went_back(kind, events.version());
                     let changes = store.take(as_stored(event, self.interest.view));
                     back |= is_end && changes.iter().any(is_older);
                     if back {

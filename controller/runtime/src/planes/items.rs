@@ -9,7 +9,7 @@ use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_core::object::{Excess, Fields, Object};
 
-use super::budget::Usage;
+use super::budget::{Budget, Usage};
 
 /// An object, or why it cannot be read.
 pub(super) type Item = Result<Arc<Object>, String>;
@@ -30,52 +30,51 @@ pub(crate) fn uids(kind: Option<Kind>, object: &Object) -> impl Iterator<Item = 
         .filter(|uid| !uid.is_empty())
 }
 
-fn is_excessive(item: Option<&Item>) -> bool {
-    matches!(item, Some(Ok(object)) if object.excess().is_some())
-}
-
-/// Objects and bytes that count against what may be kept.
-fn counted(item: Option<&Item>) -> (usize, usize) {
-    match item {
-        Some(Ok(object)) => match object.excess() {
-            Some(Excess::ProjectObjects { .. } | Excess::ProjectBytes { .. }) => (0, 0),
-            Some(Excess::Bytes { .. } | Excess::Depth { .. }) | None => (1, object.bytes()),
-        },
-        Some(Err(_)) | None => (0, 0),
-    }
-}
-
 /// What a list and the watch after it have brought.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     kind: Option<Kind>,
+    budget: Budget,
     named: BTreeMap<String, Named>,
     by_uid: BTreeMap<String, BTreeSet<(String, String)>>,
-    usage: Usage,
+    /// By payer.
+    usages: BTreeMap<String, Usage>,
+    /// Whether the budget is told of changes: a list counts when it has ended.
+    counts: bool,
     /// How many have too much of something.
     excessive: usize,
+    /// Those of them for which there is no room, by payer.
+    crowded: BTreeMap<String, usize>,
 }
 
 impl Items {
     /// Nothing yet. Without a kind, objects are found by name only.
-    pub(super) fn of(kind: Option<Kind>) -> Self {
+    pub(super) fn of(kind: Option<Kind>, budget: &Budget) -> Self {
         Self {
             kind,
+            budget: budget.clone(),
             ..Self::default()
         }
     }
 
-    /// What is kept whole of them, without the one of this address.
-    pub(super) fn usage_beside(&self, namespace: &str, name: &str) -> Usage {
-        let (objects, bytes) = counted(self.get(namespace, name));
-        Usage {
-            objects: self.usage.objects - objects,
-            bytes: self.usage.bytes - bytes,
+    /// What is kept of them for a payer, without the one of this address.
+    pub(super) fn usage_beside(&self, namespace: &str, name: &str, payer: &str) -> Usage {
+        let all = self.usage(payer);
+        let one = self.get(namespace, name).and_then(|one| one.as_ref().ok());
+        match one.and_then(|one| self.budget.cost(self.kind, one)) {
+            Some((paid_by, usage)) if paid_by == payer => all.less(usage),
+            _ => all,
         }
     }
 
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
+    pub(super) fn usage(&self, payer: &str) -> Usage {
+        self.usages.get(payer).copied().unwrap_or_default()
+    }
+
+    /// From now on these are what is kept of the kind.
+    pub(super) fn begin_to_count(&mut self) {
+        self.counts = true;
+        self.budget.set_all(self.kind, &self.usages);
     }
 
     /// How many have too much of something.
@@ -83,11 +82,30 @@ impl Items {
         self.excessive
     }
 
-    fn count(&mut self, before: Option<&Item>, now: Option<&Item>) {
-        let ((objects, bytes), (less, fewer)) = (counted(now), counted(before));
-        self.usage.objects = self.usage.objects + objects - less;
-        self.usage.bytes = self.usage.bytes + bytes - fewer;
-        self.excessive = self.excessive + usize::from(is_excessive(now)) - usize::from(is_excessive(before));
+    /// Payers for whose objects there is no room.
+    pub(super) fn crowded(&self) -> impl Iterator<Item = &str> {
+        self.crowded.keys().map(String::as_str)
+    }
+
+    fn count(&mut self, item: &Item, is_there: bool) {
+        let Ok(object) = item else { return };
+        let excess = object.excess();
+        if excess.is_some() {
+            self.excessive = step(self.excessive, is_there);
+        }
+        let Some((payer, cost)) = self.budget.cost(self.kind, object) else {
+            return;
+        };
+        let before = self.usages.get(payer).copied().unwrap_or_default();
+        let now = if is_there { before.plus(cost) } else { before.less(cost) };
+        put(&mut self.usages, payer, now);
+        if self.counts {
+            self.budget.set(self.kind, payer, now);
+        }
+        if excess.is_some_and(Excess::is_of_room) {
+            let before = self.crowded.get(payer).copied().unwrap_or_default();
+            put(&mut self.crowded, payer, step(before, is_there));
+        }
     }
 
     pub(super) fn kind(&self) -> Option<Kind> {
@@ -127,13 +145,15 @@ impl Items {
 
     pub(super) fn insert(&mut self, namespace: &str, name: &str, item: Item) -> Option<Item> {
         let now = item.as_ref().ok().cloned();
-        let counted = item.clone();
+        self.count(&item, true);
         let before = self
             .named
             .entry(namespace.to_owned())
             .or_default()
             .insert(name.to_owned(), item);
-        self.count(before.as_ref(), Some(&counted));
+        if let Some(before) = &before {
+            self.count(before, false);
+        }
         self.forget(namespace, name, before.as_ref());
         for uid in now.iter().flat_map(|now| uids(self.kind, now)) {
             let address = (namespace.to_owned(), name.to_owned());
@@ -148,7 +168,7 @@ impl Items {
         if named.is_empty() {
             self.named.remove(namespace);
         }
-        self.count(Some(&before), None);
+        self.count(&before, false);
         self.forget(namespace, name, Some(&before));
         Some(before)
     }
@@ -168,6 +188,21 @@ impl Items {
                 }
             }
         }
+    }
+}
+
+fn step(number: usize, is_there: bool) -> usize {
+    if is_there { number + 1 } else { number.saturating_sub(1) }
+}
+
+/// What is nothing is not kept.
+fn put<T: Default + PartialEq>(map: &mut BTreeMap<String, T>, key: &str, value: T) {
+    if value == T::default() {
+        map.remove(key);
+    } else if let Some(found) = map.get_mut(key) {
+        *found = value;
+    } else {
+        map.insert(key.to_owned(), value);
     }
 }
 
@@ -191,7 +226,7 @@ mod tests {
 
     #[test]
     fn instances_are_found_by_what_they_say_now() {
-        let mut items = Items::of(Some(kind::INSTANCE));
+        let mut items = Items::of(Some(kind::INSTANCE), &Budget::default());
         items.insert("n", "web-0", Ok(instance("web-0", Some("a"), Some("a"))));
         items.insert("n", "web-1", Ok(instance("web-1", Some("b"), Some("a"))));
         items.insert("n", "bare", Ok(instance("bare", None, None)));
@@ -211,7 +246,7 @@ mod tests {
 
     #[test]
     fn other_kinds_are_found_by_name_only() {
-        let mut items = Items::of(Some(kind::RESOURCE_CLAIM));
+        let mut items = Items::of(Some(kind::RESOURCE_CLAIM), &Budget::default());
         items.insert("n", "web-0", Ok(instance("web-0", Some("a"), Some("a"))));
         assert!(items.by_uid.is_empty());
     }

@@ -21,7 +21,7 @@ mod token;
 mod transport;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use popcell_api::kind::Kind;
 use popcell_core::limits::Limits;
@@ -45,7 +45,7 @@ pub(crate) use items::uids;
 use crate::error::Error;
 use crate::required::Required;
 use engaged::Shared;
-use follow::Streams;
+use follow::{Reached, Streams};
 
 /// Who is told what happens on planes. Called from the watches' own tasks: it must not wait.
 pub trait Listener: Send + Sync {
@@ -56,6 +56,8 @@ pub trait Listener: Send + Sync {
     fn went_back(&self, _plane: &Plane) {}
     /// A plane was disengaged; nothing more is told about it until it is engaged again.
     fn disengaged(&self, plane: &Plane);
+    /// What versions a plane has reached does not matter any more: a user deleted its Project, or it is of another one.
+    fn forgotten(&self, _plane: &Plane) {}
 }
 
 /// All engaged planes. Clones share them.
@@ -72,6 +74,8 @@ struct Inner {
     streams: Streams,
     required: Required,
     engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
+    /// What planes have reached, with the uid of the Project: also those that are not engaged, which may be set back meanwhile.
+    reached: std::sync::Mutex<BTreeMap<Plane, (Option<String>, Reached)>>,
     /// One transition at a time: otherwise a plane that comes back while it goes would be watched twice.
     transitions: Mutex<()>,
 }
@@ -93,6 +97,7 @@ impl Planes {
                 streams: Streams::default(),
                 required: Required::default(),
                 engaged: RwLock::default(),
+                reached: std::sync::Mutex::default(),
                 transitions: Mutex::default(),
             }),
         }
@@ -119,6 +124,7 @@ impl Planes {
                 streams: &self.inner.streams,
                 listener: &self.inner.listener,
                 required: &self.inner.required,
+                reached: self.reached(plane, uid),
             },
         );
         self.write().insert(plane.clone(), Arc::new(engaged));
@@ -138,11 +144,42 @@ impl Planes {
         }
     }
 
+    /// A user deleted its Project: one that is made under its name is another.
+    pub fn forget(&self, plane: &Plane) {
+        if self.all_reached().remove(plane).is_some() {
+            self.inner.listener.forgotten(plane);
+        }
+    }
+
+    fn reached(&self, plane: &Plane, uid: Option<&str>) -> Reached {
+        let mut all = self.all_reached();
+        let known = all.get(plane);
+        if let Some((_, reached)) = known.filter(|(known, _)| known.as_deref() == uid) {
+            return reached.clone();
+        }
+        let is_another = known.is_some();
+        let reached = Reached::default();
+        all.insert(plane.clone(), (uid.map(str::to_owned), reached.clone()));
+        drop(all);
+        if is_another {
+            self.inner.listener.forgotten(plane);
+        }
+        reached
+    }
+
+    fn all_reached(&self) -> MutexGuard<'_, BTreeMap<Plane, (Option<String>, Reached)>> {
+        self.inner.reached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn end(&self, plane: &Plane) {
         let gone = self.write().remove(plane);
         if let Some(engaged) = gone {
             engaged.end().await;
             self.inner.listener.disengaged(plane);
+            if engaged.uid().is_none() {
+                // Nobody can tell whether it is the same when it is back.
+                self.forget(plane);
+            }
         }
     }
 

@@ -27,8 +27,8 @@ pub struct Stats {
     pub unknown_planes: BTreeMap<&'static str, usize>,
     /// Objects that cannot be read.
     pub unreadable: usize,
-    /// Objects that have too much of something, by project; those that have none are not there.
-    pub excessive_by_project: BTreeMap<String, usize>,
+    /// Objects that have too much of something, by plane; those that have none are not there.
+    pub excessive_by_plane: BTreeMap<Plane, usize>,
     /// Objects that cannot be read, by sort.
     pub unreadable_by_sort: BTreeMap<(&'static str, &'static str), usize>,
 }
@@ -48,8 +48,8 @@ impl Stats {
             for (kind, store) in plane.stores() {
                 let sort = (plane_kind, kind.kind);
                 let unreadable = store.unreadable().len();
-                if let (Plane::Project(id), excessive @ 1..) = (plane.plane(), store.excessive()) {
-                    *stats.excessive_by_project.entry(id.clone()).or_default() += excessive;
+                if let excessive @ 1.. = store.excessive() {
+                    *stats.excessive_by_plane.entry(plane.plane().clone()).or_default() += excessive;
                 }
                 stats.unknown += usize::from(!store.is_known());
                 stats.unreadable += unreadable;

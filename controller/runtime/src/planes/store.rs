@@ -7,7 +7,7 @@
 
 mod trust;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -18,10 +18,11 @@ use popcell_core::observed::Observed;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep_until};
+use tracing::warn;
 
 use super::ahead::Ahead;
 pub(super) use super::ahead::number;
-use super::budget::{AGAIN, Budget};
+use super::budget::{Budget, Usage};
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
 use popcell_core::object::Raw;
@@ -39,19 +40,42 @@ struct State {
     distrusted: bool,
     /// It begins anew, and nobody was told of trouble: there was none yet.
     untold: bool,
-    /// When objects that have too much of something are listed again.
+    /// Payers for whose objects there was no room, and what they used then.
+    crowded: BTreeMap<String, Usage>,
+    /// When it is seen whether there is room for them now.
     again: Option<Instant>,
     /// When the watch must have brought what we wrote, or begins anew.
     due: Option<Instant>,
 }
 
 impl State {
-    fn of(kind: Option<Kind>) -> Self {
+    fn of(kind: Option<Kind>, budget: &Budget) -> Self {
         Self {
-            items: Items::of(kind),
-            listing: Items::of(kind),
+            items: Items::of(kind, budget),
+            listing: Items::of(kind, budget),
             ..Self::default()
         }
+    }
+
+    /// Notes for whom there is no room.
+    fn note_crowded(&mut self, budget: &Budget) {
+        let now: BTreeSet<String> = self.items.crowded().map(str::to_owned).collect();
+        self.crowded.retain(|payer, _| now.contains(payer));
+        for payer in now {
+            self.crowded.entry(payer).or_insert_with_key(|payer| {
+                // Which plane and kind, the span of the watch says.
+                warn!(
+                    of = payer,
+                    "there is no room for some objects: they are not carried, or not shown"
+                );
+                budget.used_by(payer)
+            });
+        }
+        self.again = match self.again {
+            _ if self.crowded.is_empty() || !self.known => None,
+            None => Some(Instant::now() + budget.again()),
+            again => again,
+        };
     }
 
     /// A readable object as it is.
@@ -116,7 +140,7 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self::with(None, Budget::unbounded())
+        Self::with(None, Budget::default())
     }
 }
 
@@ -128,7 +152,7 @@ impl Store {
 
     fn with(kind: Option<Kind>, budget: Budget) -> Self {
         Self {
-            state: RwLock::new(State::of(kind)),
+            state: RwLock::new(State::of(kind, &budget)),
             budget,
             occupancy: Notify::new(),
             due: Notify::new(),
@@ -214,9 +238,22 @@ impl Store {
         self.read().items.excessive()
     }
 
-    /// Whether the watch begins anew because objects had too much of something, and may have no more.
+    /// Whether the watch begins anew because there was no room for some objects, and is more now.
     pub(crate) fn is_read_again(&self) -> bool {
-        self.read().again.is_some_and(|again| again <= Instant::now())
+        let state = self.read();
+        let is_due = state.again.is_some_and(|again| again <= Instant::now());
+        let mut crowded = state.crowded.iter();
+        is_due && crowded.any(|(payer, used)| self.budget.has_more_room(payer, *used))
+    }
+
+    /// Looks for room for crowded payers later, where there is not more than there was.
+    fn put_off(&self) {
+        let mut state = self.write();
+        let now = Instant::now();
+        if state.again.is_some_and(|again| again <= now) {
+            state.again = Some(now + self.budget.again());
+            self.set_due(&mut state);
+        }
     }
 
     /// Namespace, name and error of what cannot be read.
@@ -262,10 +299,13 @@ impl Store {
         let mut state = self.write();
         let mut object = object.as_text();
         // No more is kept of it than of what the watch brings, and it is decided on alike.
-        let beside = state.items.usage_beside(object.namespace(), object.name());
-        self.budget.fit(state.items.kind(), beside, &mut object);
-        state.ahead.is(Arc::new(object), seen);
-        self.set_due(&mut state);
+        let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
+        let beside = |payer: &str| state.items.usage_beside(&namespace, &name, payer);
+        // What cannot be kept is the watch's to bring.
+        if self.budget.fit(state.items.kind(), &mut object, beside).is_ok() {
+            state.ahead.is(Arc::new(object), seen);
+            self.set_due(&mut state);
+        }
     }
 
     /// A server answered that an object which was there at this version is gone.
@@ -289,10 +329,20 @@ impl Store {
                 }
             };
             tokio::select! {
-                () = late => return,
-                () = changed => {}
+                () = late => {}
+                () = changed => continue,
             }
+            if self.is_late() || self.is_read_again() {
+                return;
+            }
+            self.put_off();
         }
+    }
+
+    /// Whether the watch should have brought something by now, or has lost something.
+    fn is_late(&self) -> bool {
+        let state = self.read();
+        state.distrusted || state.ahead.due().is_some_and(|due| due <= Instant::now())
     }
 
     /// How many answers to writes the watch has not brought.
@@ -319,7 +369,7 @@ impl Store {
         state.heard = Some(Instant::now());
         let changes = match event {
             Event::Init => {
-                state.listing = Items::of(state.items.kind());
+                state.listing = Items::of(state.items.kind(), &self.budget);
                 state.ahead.begin();
                 Vec::new()
             }
@@ -329,12 +379,14 @@ impl Store {
                 Vec::new()
             }
             Event::InitDone => {
-                let empty = Items::of(state.items.kind());
-                let listed = std::mem::replace(&mut state.listing, empty);
+                let empty = Items::of(state.items.kind(), &self.budget);
+                let mut listed = std::mem::replace(&mut state.listing, empty);
+                listed.begin_to_count();
                 let before = std::mem::replace(&mut state.items, listed);
                 let State { items, ahead, .. } = &mut *state;
                 ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
                 (state.known, state.trouble, state.untold, state.again) = (true, None, false, None);
+                state.crowded.clear();
                 let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
                 changes
@@ -356,12 +408,7 @@ impl Store {
                 gone.into_iter().collect()
             }
         };
-        if state.known && state.items.excessive() > 0 {
-            state.again.get_or_insert_with(|| Instant::now() + AGAIN);
-        } else {
-            state.again = None;
-        }
-        self.budget.set(state.items.kind(), state.items.usage());
+        state.note_crowded(&self.budget);
         self.set_due(&mut state);
         if state.items.is_empty() != was_empty {
             self.occupancy.notify_waiters();
@@ -389,9 +436,9 @@ impl Store {
         let mut state = self.write();
         *state = State {
             due: state.due,
-            ..State::of(state.items.kind())
+            ..State::of(state.items.kind(), &self.budget)
         };
-        self.budget.set(state.items.kind(), state.items.usage());
+        state.items.begin_to_count();
         self.set_due(&mut state);
         self.occupancy.notify_waiters();
         Change::Cleared
@@ -423,7 +470,10 @@ fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
         return None;
     }
     if let Ok(object) = &mut raw.object {
-        budget.fit(items.kind(), items.usage_beside(&namespace, &name), object);
+        let beside = |payer: &str| items.usage_beside(&namespace, &name, payer);
+        if let Err(error) = budget.fit(items.kind(), object, beside) {
+            raw.object = Err(error.to_string());
+        }
     }
     items.insert(&namespace, &name, raw.object.map(Arc::from))
 }

@@ -5,6 +5,7 @@ mod credentials;
 mod listing;
 mod required;
 mod rewind;
+mod room;
 
 use std::sync::Arc;
 

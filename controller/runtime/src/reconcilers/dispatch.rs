@@ -121,6 +121,12 @@ impl Listener for Dispatch {
             woken.filter(|_| self.leads()).for_each(|key| queue.add(key));
         }
     }
+
+    fn forgotten(&self, plane: &Plane) {
+        if let Some(world) = self.world() {
+            world.applier.forget_plane(plane);
+        }
+    }
 }
 
 #[cfg(test)]

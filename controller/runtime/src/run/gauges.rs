@@ -32,8 +32,8 @@ pub(super) fn add(metrics: &Metrics, world: Arc<World>, lanes: Vec<Lane>, may_wr
             observe_queue(metrics, lane.reconciler.name(), &lane.queue.stats());
         }
         let stats = world.planes.stats();
-        let excessive = stats.excessive_by_project.iter();
-        let excessive = excessive.map(|(id, count)| (vec![Plane::Project(id.clone()).to_string()], number(*count)));
+        let excessive = stats.excessive_by_plane.iter();
+        let excessive = excessive.map(|(plane, count)| (vec![plane.to_string()], number(*count)));
         metrics.replace(&table::OVER_LIMIT, excessive.collect());
         observe_planes(metrics, &stats);
         observe_world(metrics, &world, stats.unreadable_by_sort);

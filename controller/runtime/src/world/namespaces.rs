@@ -76,7 +76,7 @@ impl Namespaces {
         let target = Target::cluster(plane, NAMESPACE, name);
         let mut found = applier.read(&target).await?;
         // It is remembered, and its keys are a tenant's.
-        found.iter_mut().for_each(Object::trim);
+        found.iter_mut().for_each(Object::keep_read_only);
         let found = found.map(Arc::new);
         live.insert(&target, found.clone());
         let mut entries = self.lock();

@@ -162,7 +162,7 @@ mod tests {
 
     /// A watch that has brought `a` and `b`.
     fn store() -> Store {
-        let store = Store::of(RESOURCE_CLAIM, Budget::unbounded());
+        let store = Store::of(RESOURCE_CLAIM, Budget::default());
         list(&store, vec![claim("a", 1), claim("b", 2)]);
         store
     }

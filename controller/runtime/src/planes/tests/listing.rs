@@ -91,7 +91,7 @@ async fn what_one_tenant_makes_leaves_the_others_of_its_list() {
         matches!(unreadable.as_slice(), [(_, name, _)] if name == "odd"),
         "{unreadable:?}"
     );
-    assert_eq!(planes.stats().excessive_by_project.get("p"), Some(&4));
+    assert_eq!(planes.stats().excessive_by_plane.get(&project()), Some(&4));
     drop(guard);
     assert!(!log.text().contains(SECRET), "{}", log.text());
 }

@@ -29,6 +29,10 @@ impl Listener for Log {
     }
 
     fn disengaged(&self, _: &Plane) {}
+
+    fn forgotten(&self, plane: &Plane) {
+        self.0.lock().unwrap().push(format!("{plane} forgotten"));
+    }
 }
 
 fn list(version: u32, items: &[(&str, u32, u32)]) -> Value {
@@ -82,4 +86,33 @@ async fn an_object_as_it_was_earlier_tells_a_restore_that_has_gone_on_since() {
     let (first, later) = (list(100, &[("a", 90, 7)]), list(160, &[("a", 150, 4)]));
     let expected = ["a new->90", "listed", "lost", "hub went back", "a 90->150", "listed"];
     assert_eq!(told_of(vec![first, later]).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_that_was_set_back_while_it_was_not_engaged_is_noticed_unless_it_is_another() {
+    let p = Plane::Project("p".to_owned());
+    for (uid, deleted, expected) in [
+        ("u", false, vec!["project p went back", "listed"]),
+        ("v", false, vec!["project p forgotten", "listed"]),
+        ("u", true, vec!["project p forgotten", "listed"]),
+    ] {
+        let log = Arc::<Log>::default();
+        let lists = Mutex::new(vec![list(100, &[]), list(60, &[])].into_iter());
+        let answer = move |asked: Asked| {
+            let next = || lists.lock().unwrap().next().map(|list| (200, list));
+            (!asked.line.contains("watch=")).then(next).flatten()
+        };
+        let interests = |_: &Plane| Arc::from([crate::planes::PROJECT[0].clone()]);
+        let planes = testing::watching(log.clone(), Arc::new(answer), interests);
+        planes.engage(&p, Some("u")).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(log.told(), ["listed"]);
+        planes.disengage(&p).await;
+        if deleted {
+            planes.forget(&p);
+        }
+        planes.engage(&p, Some(uid)).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(log.told(), expected, "{uid}, {deleted}");
+    }
 }

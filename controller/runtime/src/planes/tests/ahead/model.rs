@@ -91,7 +91,7 @@ struct Model {
 impl Model {
     fn new() -> Self {
         Self {
-            store: Store::of(WORKLOAD_DEPLOYMENT, crate::planes::budget::Budget::unbounded()),
+            store: Store::of(WORKLOAD_DEPLOYMENT, crate::planes::budget::Budget::default()),
             version: 0,
             objects: BTreeMap::new(),
             events: Vec::new(),

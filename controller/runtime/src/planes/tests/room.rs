@@ -1,0 +1,164 @@
+//! When a kind is listed again because there was no room for some of its objects, and how much is kept of those.
+
+use std::time::Duration;
+
+use popcell_api::kind::{INSTANCE, Kind, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_core::limits::{Excess, Limits};
+use popcell_core::plan::Plane;
+use tokio::time::timeout;
+
+use super::*;
+use crate::planes::budget::Budget;
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn store_of(kind: Kind, budget: &Budget) -> Store {
+    Store::of(kind, budget.clone())
+}
+
+fn object(name: &str, fields: &Value) -> Raw {
+    let mut whole = json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": "1" } });
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(fields.as_object().unwrap().clone());
+    serde_json::from_str(&whole.to_string()).unwrap()
+}
+
+fn sized(name: &str, bytes: usize) -> Raw {
+    object(name, &json!({ "spec": { "pad": "x".repeat(bytes) } }))
+}
+
+fn excess(store: &Store, name: &str) -> Option<Excess> {
+    store.get("n", name).known().unwrap().unwrap().excess()
+}
+
+/// Whether the kind is listed again within this time.
+async fn is_listed_again(store: &Store, within: Duration) -> bool {
+    timeout(within, store.overdue()).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_has_too_much_itself_never_has_its_kind_listed_again() {
+    let deep =
+        json!({ "status": serde_json::from_str::<Value>(&format!("{}{}", "[".repeat(90), "]".repeat(90))).unwrap() });
+    for plane in [Plane::Hub, Plane::Cell, Plane::Project("p".to_owned())] {
+        let budget = Budget::new(Limits::DEFAULT, &plane);
+        let store = store_of(WORKLOAD_DEPLOYMENT, &budget);
+        list(&store, [sized("large", 300_000), object("deep", &deep)]);
+        assert_eq!(store.excessive(), 2);
+        assert!(!is_listed_again(&store, HOUR).await, "{plane}");
+        assert!(store.is_known());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_had_no_room_is_listed_again_once_there_is_more_and_not_before() {
+    let limits = Limits {
+        project_objects: 2,
+        ..Limits::DEFAULT
+    };
+    let budget = Budget::new(limits, &Plane::Project("p".to_owned()));
+    let [workloads, deployments] = [WORKLOAD, WORKLOAD_DEPLOYMENT].map(|kind| store_of(kind, &budget));
+    list(&workloads, [sized("a", 1)]);
+    list(&deployments, [sized("b", 1), sized("c", 1)]);
+    assert_eq!(excess(&deployments, "c"), Some(Excess::ProjectObjects { limit: 2 }));
+    assert!(!is_listed_again(&deployments, HOUR).await);
+    // Room that is taken at once is no more room.
+    take(&workloads, Event::Delete(sized("a", 1)));
+    take(&workloads, Event::Apply(sized("d", 1)));
+    assert!(!is_listed_again(&deployments, HOUR).await);
+    // That of another kind is as good.
+    take(&workloads, Event::Delete(sized("d", 1)));
+    assert!(is_listed_again(&deployments, Duration::from_secs(61)).await);
+    assert!(deployments.is_read_again());
+    list(&deployments, [sized("b", 1), sized("c", 1)]);
+    assert_eq!(excess(&deployments, "c"), None);
+    assert!(!is_listed_again(&deployments, HOUR).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cell_that_fills_the_hub_has_nothing_listed_again_and_what_is_kept_is_bounded() {
+    let limits = Limits {
+        cell_bytes: 1_000_000,
+        ..Limits::DEFAULT
+    };
+    let budget = Budget::new(limits, &Plane::Hub);
+    let store = store_of(INSTANCE, &budget);
+    let copy = |cell: &str, number: usize| {
+        let keys = (0..60).map(|key| (format!("x.datumapis.com/{key}"), json!("x".repeat(900))));
+        let keys: serde_json::Map<_, _> = keys
+            .chain([("compute.datumapis.com/source-cluster".to_owned(), json!(cell))])
+            .collect();
+        let name = format!("{cell}-{number}");
+        let whole = json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": "1",
+            "labels": keys }, "status": { "pad": "x".repeat(1_000) } });
+        serde_json::from_str::<Raw>(&whole.to_string()).unwrap()
+    };
+    list(
+        &store,
+        (0..3_000).map(|number| copy("stolen", number)).chain([copy("ord", 0)]),
+    );
+    assert_eq!(excess(&store, "ord-0"), None);
+    let all = store.all().known().unwrap();
+    let sizes: Vec<usize> = all.iter().map(|one| one.bytes()).collect();
+    assert!(
+        sizes.iter().sum::<usize>() < 2_500_000,
+        "{}",
+        sizes.iter().sum::<usize>()
+    );
+    assert!(sizes.iter().filter(|size| **size < 600).count() > 2_900);
+    assert!(
+        all.iter()
+            .all(|one| one.label("compute.datumapis.com/source-cluster").is_some())
+    );
+    assert!(!is_listed_again(&store, HOUR).await);
+}
+
+#[tokio::test]
+async fn what_would_be_written_in_part_is_not_read_at_all() {
+    let store = store_of(WORKLOAD, &Budget::new(Limits::DEFAULT, &Plane::Project("p".to_owned())));
+    let finalizers = |count: usize| -> Vec<String> { (0..count).map(|one| format!("tenant.example/{one}")).collect() };
+    let held = |name: &str, count: usize, bytes: usize| {
+        let metadata = json!({ "namespace": "n", "name": name, "uid": name, "resourceVersion": "1",
+            "finalizers": finalizers(count) });
+        let whole = json!({ "metadata": metadata, "spec": { "pad": "x".repeat(bytes) } });
+        serde_json::from_str::<Raw>(&whole.to_string()).unwrap()
+    };
+    list(
+        &store,
+        [
+            held("few", 500, 300_000),
+            held("many", 5_000, 300_000),
+            held("small", 5_000, 1),
+        ],
+    );
+    let few = store.get("n", "few").known().unwrap().unwrap();
+    assert_eq!(few.metadata.finalizers, Some(finalizers(500)));
+    assert_eq!(store.get("n", "many"), Observed::Unknown);
+    assert!(
+        store
+            .why_unreadable("n", "many")
+            .unwrap()
+            .contains("owners and finalizers")
+    );
+    let small = store.get("n", "small").known().unwrap().unwrap();
+    assert_eq!(
+        (small.excess(), small.metadata.finalizers.as_ref().unwrap().len()),
+        (None, 5_000)
+    );
+}
+
+#[test]
+fn what_nests_too_deeply_beside_what_is_kept_is_nobodys_trouble() {
+    let deep = || serde_json::from_str::<Value>(&format!("{}{}", "[".repeat(64), "]".repeat(64))).unwrap();
+    for (status, expected) in [
+        (json!({ "aggregatedStatus": deep(), "conditions": [] }), false),
+        (json!({ "aggregatedStatus": [], "conditions": deep() }), true),
+    ] {
+        let mut kept = object("web", &json!({ "status": status })).object.unwrap();
+        assert!(kept.excess().is_some());
+        kept.keep(&["/spec/clusters", "/status/conditions"]);
+        assert_eq!(kept.excess().is_some(), expected, "{}", RESOURCE_BINDING.kind);
+    }
+}
