@@ -287,6 +287,20 @@ async fn everything_else(thief: &Plane, namespace: &str) -> Result<()> {
         let what = format!("to list {}", kind.plural);
         refused(thief.list(kind, None, "").await, By::Rights, &what)?;
     }
+    let lease = |cell: &str| {
+        json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+        "name": format!("popcell-cell-{cell}"), "namespace": users::NAMESPACE }, "spec": { "holderIdentity": "thief" } })
+    };
+    eventually("the policy of Leases is in force", SOON, async || {
+        let made = thief.create(&lease(ORD), true).await;
+        refused(
+            made,
+            By::Policy(&["popcell-cells-lease"]),
+            "to take the Lease of another cell",
+        )
+    })
+    .await?;
+    thief.create(&lease(DFW), true).await.context("its own Lease")?;
     for (namespace, account) in [(users::NAMESPACE, users::HUB_ACCOUNT), (users::CELLS_NAMESPACE, ORD)] {
         let what = format!("to become {account}");
         refused(thief.token(namespace, account).await, By::Rights, &what)?;

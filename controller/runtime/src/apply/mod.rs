@@ -158,6 +158,11 @@ impl Applier {
         }
     }
 
+    /// Whether anything may be written now.
+    pub fn writes(&self) -> bool {
+        !self.options.dry_run && (self.options.may_write)()
+    }
+
     /// Whether nothing is written, so that nothing comes of a plan.
     pub fn is_rehearsal(&self) -> bool {
         self.options.dry_run

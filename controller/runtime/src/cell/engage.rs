@@ -12,7 +12,7 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::{Cell, reread, taken};
+use super::{Cell, holder, reread, taken};
 use crate::error::chain;
 use crate::planes::SINGLE;
 use crate::world::World;
@@ -31,8 +31,14 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
     {
         warn!(error = chain(&error), "the hub is not engaged");
     }
+    let held = async {
+        if cell.hub {
+            return holder::run(&cell, &world).await;
+        }
+        pending().await
+    };
     if !cell.quota {
-        return pending().await;
+        return held.await;
     }
     let levelled = async {
         loop {
@@ -40,8 +46,8 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
             cell.changed.notified().await;
         }
     };
-    // Neither ends.
-    tokio::join!(levelled, reread::run(&cell, &world), taken::run(&cell, &world));
+    // None ends.
+    tokio::join!(held, levelled, reread::run(&cell, &world), taken::run(&cell, &world));
 }
 
 async fn learn(cell: &Cell, world: &World) {

@@ -39,6 +39,8 @@ struct Known {
     deployments: BTreeMap<String, bool>,
     /// What the log was last told.
     told: Option<Identity>,
+    /// See [`Facts::set_rival`].
+    rival: Option<String>,
 }
 
 impl Facts {
@@ -47,17 +49,35 @@ impl Facts {
         let mut known = self.known();
         *known = Known {
             told: known.told.take(),
+            rival: known.rival.take(),
             ..Known::default()
         };
     }
 
-    /// Whether this is the cell that it says it is.
+    /// Whether this is the cell that it says it is, and no other process is.
     pub fn identity(&self) -> Identity {
+        let rival = self.known().rival.clone();
+        rival.map_or_else(|| self.answered(), Identity::Mismatch)
+    }
+
+    /// What the hub has answered.
+    pub(super) fn answered(&self) -> Identity {
         let known = self.known();
-        known
-            .identity
-            .as_ref()
-            .map_or(Identity::Unknown, |(identity, _)| identity.clone())
+        let answered = known.identity.as_ref();
+        answered.map_or(Identity::Unknown, |(identity, _)| identity.clone())
+    }
+
+    /// Another process is the same cell, as this says, or none is any more.
+    pub(super) fn set_rival(&self, rival: Option<String>) {
+        let mut known = self.known();
+        if known.rival.is_some() != rival.is_some() {
+            if let Some(why) = &rival {
+                error!("nothing is written to other planes: {why}");
+            } else {
+                info!("no other process is this cell any more");
+            }
+        }
+        known.rival = rival;
     }
 
     /// Asks the hub, unless it has answered.

@@ -6,6 +6,7 @@
 
 mod engage;
 mod facts;
+mod holder;
 mod reread;
 mod taken;
 #[cfg(test)]

@@ -1,0 +1,176 @@
+//! The Lease of a cell on the hub: which process writes there for it.
+//!
+//! The Lease in the cell sees to it that one process of the cell writes. It says nothing where two clusters are one cell for
+//! the hub, as after a restore of a cell's etcd elsewhere: both have its name, its uid and its credentials. The later process
+//! takes the Lease on the hub, and the other one, which leads its cell still, finds it taken: it says so, and writes nothing
+//! to other planes until the Lease has not been renewed for [`DURATION`].
+//!
+//! Invariant: what cannot be read or written changes nothing: a hub that is away, or gives no right to Leases, stops no cell.
+
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::PostParams;
+use popcell_core::plan::Plane;
+use popcell_core::remote::cell::Identity;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::warn;
+
+use super::Cell;
+use crate::error::chain;
+use crate::lease::{REQUEST, identity};
+use crate::world::World;
+
+/// How often it is renewed, and looked at by who has lost it.
+const RENEW: Duration = Duration::from_secs(20);
+/// A record that has not changed for so long is nobody's any more.
+const DURATION: Duration = Duration::from_mins(1);
+
+/// What the last look came to.
+#[derive(Debug)]
+struct Holder {
+    me: String,
+    /// Whether this process has held it since it leads.
+    held: bool,
+    /// The record of another one, and since when it is so.
+    other: Option<(LeaseSpec, Instant)>,
+}
+
+impl Holder {
+    fn new(me: String) -> Self {
+        Self {
+            me,
+            held: false,
+            other: None,
+        }
+    }
+
+    /// Who else holds it, where it is not to be taken.
+    fn rival(&mut self, lease: Option<&Lease>, now: Instant) -> Option<String> {
+        let record = lease.and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let holder = record.holder_identity.clone().unwrap_or_default();
+        if !self.held || holder.is_empty() || holder == self.me {
+            self.other = None;
+            return None;
+        }
+        match &self.other {
+            Some((seen, since)) if *seen == record => (now.duration_since(*since) < DURATION).then_some(holder),
+            _ => {
+                self.other = Some((record, now));
+                Some(holder)
+            }
+        }
+    }
+
+    /// The Lease with this process in it.
+    fn taken(&self, lease: Option<Lease>, name: &str, wall: Timestamp) -> Lease {
+        let before = lease.unwrap_or_else(|| Lease {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            spec: None,
+        });
+        let spec = before.spec.unwrap_or_default();
+        let is_mine = spec.holder_identity.as_deref() == Some(self.me.as_str());
+        let now = Some(MicroTime(wall));
+        let transitions = spec.lease_transitions.unwrap_or_default();
+        Lease {
+            metadata: before.metadata,
+            spec: Some(LeaseSpec {
+                holder_identity: Some(self.me.clone()),
+                lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+                acquire_time: if is_mine { spec.acquire_time } else { now.clone() },
+                lease_transitions: Some(if is_mine {
+                    transitions
+                } else {
+                    transitions.saturating_add(1)
+                }),
+                renew_time: now,
+                ..LeaseSpec::default()
+            }),
+        }
+    }
+}
+
+/// Keeps the Lease while this process leads its cell. Runs for ever: drop the future to end it.
+pub(super) async fn run(cell: &Cell, world: &World) {
+    let mut holder = Holder::new(identity());
+    let mut is_told = false;
+    loop {
+        if !world.applier.writes() {
+            holder.held = false;
+        } else if let Err(error) = look(&mut holder, cell, world).await {
+            if !is_told {
+                let error = chain(&error);
+                warn!(
+                    error,
+                    "failed to renew the Lease of this cell on the hub: a second cluster of its uid is not noticed"
+                );
+            }
+            is_told = true;
+        } else {
+            is_told = false;
+        }
+        sleep(RENEW).await;
+    }
+}
+
+/// Renews it, or finds out who has taken it.
+async fn look(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<()> {
+    if is_us(cell, world).await
+        && let Ok(kept) = timeout(REQUEST, keep(holder, cell, world)).await
+    {
+        cell.facts.set_rival(kept?.map(|rival| told(cell, &rival)));
+    }
+    Ok(())
+}
+
+/// Whether the hub knows this cell: one that took its name by mistake takes no Lease.
+async fn is_us(cell: &Cell, world: &World) -> bool {
+    cell.facts.identify(cell, &world.applier).await.is_ok() && cell.facts.answered() == Identity::Matches
+}
+
+async fn keep(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<Option<String>> {
+    let Some(hub) = world.planes.get(&Plane::Hub) else {
+        return Ok(None);
+    };
+    let api: Api<Lease> = Api::namespaced(hub.client().clone(), &cell.namespace);
+    let name = name(&cell.cluster);
+    let found = api.get_opt(&name).await?;
+    if let Some(rival) = holder.rival(found.as_ref(), Instant::now()) {
+        return Ok(Some(rival));
+    }
+    let (is_new, lease) = (found.is_none(), holder.taken(found, &name, Timestamp::now()));
+    let parameters = PostParams::default();
+    if is_new {
+        api.create(&parameters, &lease).await?;
+    } else {
+        api.replace(&name, &parameters, &lease).await?;
+    }
+    holder.held = true;
+    Ok(None)
+}
+
+/// The name of a cell's Lease. The shipped policy lets a cell write no other.
+fn name(cluster: &str) -> String {
+    format!("popcell-cell-{cluster}")
+}
+
+fn told(cell: &Cell, rival: &str) -> String {
+    let id = cell.source().map(|source| source.id).unwrap_or_default();
+    format!(
+        "another process, {rival}, holds Lease {}/{} on the hub as cell \"{}\": two clusters have the uid {id} of kube-system, as \
+         after a restore of etcd elsewhere; stop one of them, the other goes on within {} s",
+        cell.namespace,
+        name(&cell.cluster),
+        cell.cluster,
+        (DURATION + RENEW).as_secs()
+    )
+}
+
+#[cfg(test)]
+mod tests;
