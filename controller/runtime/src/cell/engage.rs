@@ -35,7 +35,7 @@ pub async fn engage(cell: Arc<Cell>, world: Arc<World>) {
         if cell.hub {
             return holder::run(&cell, &world).await;
         }
-        pending().await
+        pending::<()>().await;
     };
     if !cell.quota {
         return held.await;

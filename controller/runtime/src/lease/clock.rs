@@ -85,6 +85,32 @@ mod tests {
     }
 
     #[test]
+    fn it_goes_on_while_the_machine_sleeps() {
+        use std::process::Command;
+
+        // For whom the kernel adds a day to CLOCK_BOOTTIME and to no other clock, as a day of sleep does.
+        let slept = |program: &std::path::Path| {
+            let mut unshare = Command::new("unshare");
+            unshare.args(["-rT", "--boottime", "86400"]).arg(program);
+            unshare
+        };
+        let is_permitted = slept("true".as_ref())
+            .output()
+            .is_ok_and(|ended| ended.status.success());
+        if !is_permitted {
+            eprintln!("skipped: time namespaces are not permitted here");
+            return;
+        }
+        let other = "lease::clock::tests::it_shows_the_time_since_the_machine_started_sleep_included";
+        let ended = slept(&std::env::current_exe().unwrap())
+            .args(["--exact", other])
+            .output();
+        let ended = ended.unwrap();
+        let text = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    #[test]
     fn times_do_not_wrap() {
         let late = Time(Duration::MAX) + Duration::from_secs(1);
         assert_eq!(
