@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use popcell_api::kind::Kind;
 use popcell_benches::MillisSince;
 use popcell_suites::failing::{FailingWebhook, create_large, largest};
@@ -21,7 +21,7 @@ const MEASURED: usize = 1;
 pub(crate) const PROJECTS: usize = 2;
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The same while nobody fails, while many objects come and after they have come: objects behind a webhook of the hub that
+/// The same while nobody fails, while many objects come and after they have come: ordinary ones, objects behind a webhook of the hub that
 /// fails, and objects that are too large for etcd. What comes costs its servers what it costs whether it fails or not.
 pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> {
     let (project, server) = (id(NOISY), &world.server);
@@ -32,6 +32,12 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> 
 
     let (all, few) = (plan.samples, plan.samples.div_ceil(4));
     let mut found = vec![one(world, all, &mut hub, "quiet").await?];
+    // What those that fail are compared with: they share the cores of the servers with whoever is measured.
+    for number in 0..plan.failing {
+        create(server, &project, &format!("accepted-{number}"), CITY).await?;
+    }
+    found.push(one(world, few, &mut hub, "while those come that are accepted").await?);
+    remove(world, plan, "accepted").await?;
     let webhook = FailingWebhook::start(&world.lab, world.hub.clone(), &noisy).await?;
     for number in 0..plan.failing {
         create(server, &project, &format!("failing-{number}"), CITY).await?;
@@ -47,11 +53,7 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> 
     .await?;
     found.push(one(world, all, &mut hub, "beside a webhook that fails").await?);
     webhook.end().await?;
-    for number in 0..plan.failing {
-        server
-            .delete(WORKLOAD, Some(&project), &format!("failing-{number}"))
-            .await?;
-    }
+    remove(world, plan, "failing").await?;
 
     let bytes = largest(server, &project, CITY).await?;
     for number in 0..plan.failing {
@@ -62,6 +64,26 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> 
     tokio::time::sleep(Duration::from_secs(plan.settle_seconds)).await;
     found.push(one(world, all, &mut hub, "beside objects too large for etcd").await?);
     Ok(found)
+}
+
+/// Deletes these Workloads of the noisy project, and waits for their end.
+async fn remove(world: &World, plan: &Plan, names: &str) -> Result<()> {
+    let (project, server) = (id(NOISY), &world.server);
+    let all = || (0..plan.failing).map(|number| format!("{names}-{number}"));
+    for name in all() {
+        server.delete(WORKLOAD, Some(&project), &name).await?;
+    }
+    for name in all() {
+        eventually("it is gone", PATIENCE, async || {
+            ensure!(
+                server.get(WORKLOAD, Some(&project), &name).await?.is_none(),
+                "{name} is there"
+            );
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Waits until each of these objects of the noisy project says why it is not available.
