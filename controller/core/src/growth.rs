@@ -22,7 +22,11 @@ const METADATA: &str = "metadata";
 /// The spec of a WorkloadDeployment to write in place of `stored` while growth is held. A change that adds nothing is
 /// carried whole; of one that adds something, only fewer replicas are: a part of a change is nothing that anybody asked for.
 pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
-    if grows(stored, desired) || takes_more(stored, desired) {
+    let takes_more = match (stored.pointer(INSTANCE), desired.pointer(INSTANCE)) {
+        (Some(stored), Some(desired)) => takes_more(stored, desired),
+        _ => false,
+    };
+    if takes_more || grows(stored, desired) {
         return lowered(stored, desired);
     }
     let (Some(most), Some(asked)) = (replicas(stored), replicas(desired)) else {
@@ -41,12 +45,14 @@ fn replicas(spec: &Value) -> Option<i64> {
     spec.pointer(REPLICAS).and_then(Value::as_i64)
 }
 
+/// Whether the spec of an Instance has something that the stored one lacks, or more of it.
+pub(crate) fn adds(stored: &Value, desired: &Value) -> bool {
+    grows(stored, desired) || takes_more(stored, desired)
+}
+
 /// Whether an Instance would take more processor time or memory, in whatever way that is said. Of two types that are in no
 /// catalogue nobody knows which is larger.
 fn takes_more(stored: &Value, desired: &Value) -> bool {
-    let (Some(stored), Some(desired)) = (stored.pointer(INSTANCE), desired.pointer(INSTANCE)) else {
-        return false;
-    };
     let (before, now) = (sizing::requests(stored), sizing::requests(desired));
     let had = |resource: &str| {
         before
