@@ -418,8 +418,52 @@ pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
     }
     let there = project.expect(claims, here, OTHERS).await?;
     ensure!(there.metadata.annotations.is_none(), "{there:?}");
+    claims_of_nobody(&project, &thief, namespace).await?;
     false_claims(&project, &thief, namespace).await?;
     thief.delete(claims, here, OWN).await
+}
+
+/// A cell stamps a claim again that lost its stamps, and changes nothing else of it.
+async fn claims_of_nobody(project: &Plane, thief: &Plane, namespace: &str) -> Result<()> {
+    let (claims, here) = (kind::RESOURCE_CLAIM, Some(namespace));
+    let bare = |name: &str, uid: Option<&str>| {
+        let mut one = claim(namespace, name, DFW);
+        one["metadata"]["labels"] = json!({});
+        if let Some(uid) = uid {
+            objects::annotate(&mut one, annotations::SOURCE_UID, uid);
+        }
+        one
+    };
+    let (lost, another, unlike) = ("instance-nobodys-0", "instance-others-0", NOBODYS);
+    project.create(&bare(lost, None), false).await?;
+    project.create(&bare(another, Some("another")), false).await?;
+    project.create(&bare(unlike, None), false).await?;
+    let stamps = taken(DFW, "the-uid");
+    let mut enlarged = stamps.clone();
+    enlarged["spec"] = json!({ "requests": [{ "resourceType": "compute.datumapis.com/instances", "amount": 9 }] });
+    for (name, edit, what) in [
+        (
+            lost,
+            json!({ "metadata": { "annotations": { "seen": "yes" } } }),
+            "to edit what is nobody's",
+        ),
+        (lost, taken(ORD, "the-uid"), "to give another what is nobody's"),
+        (lost, enlarged, "to change what it stamps"),
+        (another, stamps.clone(), "to take what says whose it is"),
+        (unlike, stamps.clone(), "to take what no cell has made"),
+    ] {
+        refused(thief.merge(claims, here, name, &edit).await, CLAIMS, what)?;
+    }
+    refused(
+        thief.delete(claims, here, lost).await,
+        CLAIMS,
+        "to delete what is nobody's",
+    )?;
+    thief.merge(claims, here, lost, &stamps).await?;
+    for name in [lost, another, unlike] {
+        project.delete(claims, here, name).await?;
+    }
+    Ok(())
 }
 
 /// Claims of its own source that are not what a cell writes.
