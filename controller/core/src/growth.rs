@@ -5,16 +5,28 @@
 
 use serde_json::Value;
 
+use crate::quantity;
+use crate::sizing::{self, UNCOUNTED};
 use crate::workload::lowered;
 
 const REPLICAS: &str = "/scaleSettings/minReplicas";
+/// Where the spec of an Instance stands.
+const INSTANCE: &str = "/template/spec";
+/// In it, the instance type.
+const TYPE: &str = "/runtime/resources/instanceType";
+/// The size of a disk.
+const STORAGE: &str = "storage";
 /// Labels and annotations of the template say nothing about what is needed.
 const METADATA: &str = "metadata";
 
 /// The spec of a WorkloadDeployment to write in place of `stored` while growth is held. A change that adds nothing is
 /// carried whole; of one that adds something, only fewer replicas are: a part of a change is nothing that anybody asked for.
 pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
-    if grows(stored, desired) {
+    let takes_more = match (stored.pointer(INSTANCE), desired.pointer(INSTANCE)) {
+        (Some(stored), Some(desired)) => takes_more(stored, desired),
+        _ => false,
+    };
+    if takes_more || grows(stored, desired) {
         return lowered(stored, desired);
     }
     let (Some(most), Some(asked)) = (replicas(stored), replicas(desired)) else {
@@ -33,13 +45,37 @@ fn replicas(spec: &Value) -> Option<i64> {
     spec.pointer(REPLICAS).and_then(Value::as_i64)
 }
 
-/// Whether a value has a field or an entry that the stored one lacks. Another value in the place of one does not count.
+/// Whether the spec of an Instance has something that the stored one lacks, or more of it.
+pub(crate) fn adds(stored: &Value, desired: &Value) -> bool {
+    grows(stored, desired) || takes_more(stored, desired)
+}
+
+/// Whether an Instance would take more processor time or memory, in whatever way that is said. Of two types that are in no
+/// catalogue nobody knows which is larger.
+fn takes_more(stored: &Value, desired: &Value) -> bool {
+    let (before, now) = (sizing::requests(stored), sizing::requests(desired));
+    let had = |resource: &str| {
+        before
+            .iter()
+            .find(|(one, _)| *one == resource)
+            .map(|(_, amount)| *amount)
+    };
+    let is_other_type = stored.pointer(TYPE) != desired.pointer(TYPE);
+    now.iter()
+        .any(|(resource, amount)| Some(*amount) > had(resource) || is_other_type && *amount == UNCOUNTED)
+}
+
+/// Whether a value has a field or an entry that the stored one lacks, or a larger disk. Any other value in the place of one
+/// does not count.
 fn grows(stored: &Value, desired: &Value) -> bool {
     match (stored, desired) {
         (Value::Object(stored), Value::Object(desired)) => desired
             .iter()
             .filter(|(key, value)| *key != METADATA && !is_empty(value))
-            .any(|(key, value)| stored.get(key).is_none_or(|stored| grows(stored, value))),
+            .any(|(key, value)| {
+                let grew = |stored| grows(stored, value) || key == STORAGE && is_larger(stored, value);
+                stored.get(key).is_none_or(grew)
+            }),
         (Value::Array(stored), Value::Array(desired)) => list_grows(stored, desired),
         (Value::Null, desired) => !is_empty(desired),
         _ => false,
@@ -64,6 +100,16 @@ fn list_grows(stored: &[Value], desired: &[Value]) -> bool {
 
 fn name(entry: &Value) -> Option<&str> {
     entry.get("name")?.as_str()
+}
+
+/// What cannot be read is taken for the largest.
+fn is_larger(stored: &Value, desired: &Value) -> bool {
+    let amount = |value: &Value| match value {
+        Value::String(text) => quantity::parse(text),
+        Value::Number(number) => quantity::parse(&number.to_string()),
+        _ => None,
+    };
+    amount(desired).unwrap_or(i128::MAX) > amount(stored).unwrap_or(i128::MAX)
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -140,6 +186,75 @@ mod tests {
             let carried_template = held(&stored, &more)["template"] == desired["template"];
             assert_eq!(carried_template, carried || desired == stored, "{what}");
         }
+    }
+
+    #[test]
+    fn a_larger_size_adds_and_a_smaller_one_does_not() {
+        let limits = |cpu: &str, memory: &str| json!({ "limits": { "cpu": cpu, "memory": memory } });
+        let sized = |type_: &str, resources: &[Value], disk: Value| {
+            let containers: Vec<Value> = resources
+                .iter()
+                .enumerate()
+                .map(|(index, resources)| json!({ "name": index.to_string(), "resources": resources }))
+                .collect();
+            json!({ "scaleSettings": { "minReplicas": 1 }, "template": { "spec": {
+                "runtime": { "resources": { "instanceType": type_ }, "sandbox": { "containers": containers } },
+                "volumes": [{ "name": "data", "disk": { "template": { "spec": {
+                    "resources": { "requests": { "storage": disk } } } } } }] } } })
+        };
+        let (small, two) = ("datumcloud/d1-standard-2", [limits("1", "1Gi"), limits("2", "1Gi")]);
+        let stored = sized(small, &two, json!("10Gi"));
+        for (what, desired, carried) in [
+            (
+                "more processors",
+                sized(small, &[limits("64", "1Gi"), limits("2", "1Gi")], json!("10Gi")),
+                false,
+            ),
+            (
+                "more memory",
+                sized(small, &[limits("1", "1Gi"), limits("2", "2Gi")], json!("10Gi")),
+                false,
+            ),
+            (
+                "what cannot be read",
+                sized(small, &[limits("x", "1Gi"), limits("2", "1Gi")], json!("10Gi")),
+                false,
+            ),
+            (
+                "another type",
+                sized("datumcloud/d1-standard-64", &two, json!("10Gi")),
+                false,
+            ),
+            ("a larger disk", sized(small, &two, json!("1Ti")), false),
+            ("a disk that cannot be read", sized(small, &two, json!("x")), false),
+            (
+                "the same in other words",
+                sized(
+                    small,
+                    &[limits("1000m", "1024Mi"), limits("2", "1Gi")],
+                    json!("10240Mi"),
+                ),
+                true,
+            ),
+            (
+                "from one to the other",
+                sized(small, &[limits("2", "1Gi"), limits("1", "1Gi")], json!("10Gi")),
+                true,
+            ),
+            (
+                "less",
+                sized(small, &[limits("500m", "1Gi"), limits("2", "1Mi")], json!("1Gi")),
+                true,
+            ),
+            ("a container less", sized(small, &two[..1], json!("10Gi")), true),
+        ] {
+            assert_eq!(held(&stored, &desired) == desired, carried, "{what}");
+        }
+        // What is too large already may become less, and no larger.
+        let (huge, less) = (sized("unknown", &two, json!("x")), sized(small, &two, json!("x")));
+        assert_eq!(held(&huge, &less), less);
+        let other = sized("unknown as well", &two, json!("x"));
+        assert_eq!(held(&huge, &other), huge);
     }
 
     #[test]

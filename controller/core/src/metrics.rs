@@ -54,7 +54,7 @@ pub mod outcome {
     pub const ERROR: &str = "error";
     /// Deletes were left out, for want of proof or by the brake.
     pub const SUPPRESSED: &str = "suppressed";
-    /// Given up unfinished: the plane went away, or the right to write did.
+    /// Given up unfinished: the plane went away, or the right to write did; or it leads nowhere.
     pub const DROPPED: &str = "dropped";
     /// The pause annotation is set.
     pub const PAUSED: &str = "paused";

@@ -5,6 +5,8 @@
 //! - Only projections that carry our marker, or are owned by the same WorkloadDeployment, are written; only marked ones
 //!   are deleted.
 //! - A projection always has an owner: the WorkloadDeployment of the project.
+//! - A cell says what it runs, not how much a project is to keep: a copy that names its source is shown only under the name
+//!   of a slot, a slot that nobody asks for is not shown anew, and of labels only those that cells set go along.
 //!
 //! The project's Instances are watched as metadata only. The runtime remembers the resourceVersion that it last wrote or
 //! compared, and gives a projection read live when that moved.
@@ -31,6 +33,20 @@ mod tests;
 
 /// Reason of the event when a projection that was deleted by hand is made again.
 pub const PROJECTION_RESTORED: &str = "ProjectionRestored";
+/// Labels of a copy that are shown.
+const SHOWN: [&str; 11] = [
+    labels::MANAGED_BY,
+    labels::SOURCE_CLUSTER,
+    labels::UPSTREAM_CLUSTER_NAME,
+    labels::UPSTREAM_NAMESPACE,
+    labels::WORKLOAD_UID,
+    labels::WORKLOAD_NAME,
+    labels::PLACEMENT_NAME,
+    labels::INSTANCE_CITY_CODE,
+    labels::WORKLOAD_DEPLOYMENT_UID,
+    labels::WORKLOAD_DEPLOYMENT_NAME,
+    labels::INSTANCE_INDEX,
+];
 const HOW_TO_RESTART: &str = "An Instance in the project only shows what runs in its city: deleting it restarts nothing. \
      To restart, set annotation compute.datumapis.com/restartedAt in the template of the Workload";
 
@@ -58,9 +74,16 @@ enum Verdict<'a> {
     Unknown,
 }
 
-/// Shows one copy. `projection` is the project's Instance of that name, read live; `removed` is the uid of one that was
-/// deleted without our doing, and of which nothing has been said yet.
-pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, removed: Option<&str>) -> Plan {
+/// Shows one copy. `carried` is the hub's WorkloadDeployment of the name that the copy is labelled with; `projection` is the
+/// project's Instance of the copy's name, read live; `removed` is the uid of one that was deleted without our doing, and of
+/// which nothing has been said yet.
+pub fn show(
+    seen: &Observation<'_>,
+    copy: &Object,
+    carried: Observed<Option<&Object>>,
+    projection: Option<&Object>,
+    removed: Option<&str>,
+) -> Plan {
     let plane = Plane::Project(seen.project.id.to_owned());
     if let Some(excess) = copy.excess() {
         return Plan::exceeded(Target::of(&Plane::Hub, kind::INSTANCE, copy), excess);
@@ -77,6 +100,8 @@ pub fn show(seen: &Observation<'_>, copy: &Object, projection: Option<&Object>, 
     };
     let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
     let mut plan = match projection {
+        None if carried == Observed::Unknown => return noted(Note::Unknown(Plane::Hub)),
+        None if exceeds(copy, carried) => return Plan::dropped("nobody asks for its slot"),
         None => create(&plane, namespace.name(), copy, owner),
         Some(existing) if existing.deleting() => return noted(Note::WaitsFor(target)),
         Some(existing) if !existing.marked() && !owned_by(existing, owner) => return noted(Note::Foreign(target)),
@@ -115,9 +140,9 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
                 source,
                 uid: Some(copy.uid().to_owned()),
             },
-            // The live copy is the one that was judged: its source does not serve the city. One whose Cluster is absent may come
-            // back, and until its copies are released what it last said stays.
-            Some(copy) if serves_another_city(seen, copy) && is_joined(seen, copy) => Proof::Lives {
+            // The live copy is the one that was judged: its source does not serve the city, or it has no name of a slot. One whose
+            // Cluster is absent may come back, and until its copies are released what it last said stays.
+            Some(copy) if is_false(seen, copy) && is_joined(seen, copy) => Proof::Lives {
                 source,
                 uid: copy.uid().to_owned(),
             },
@@ -184,6 +209,7 @@ fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> Verdict<'a> {
     match owner_of(copy, deployments) {
         None => Verdict::Dropped("its WorkloadDeployment is not there"),
         Some(_) if serves_another_city(seen, copy) => Verdict::Dropped("its source does not serve the city"),
+        Some(owner) if !is_slot(copy, owner) => Verdict::Dropped("its name is no slot of its WorkloadDeployment"),
         Some(owner) => Verdict::Shown { owner, namespace },
     }
 }
@@ -197,6 +223,27 @@ fn ours_and_current(seen: &Observation<'_>, namespace: &Object) -> bool {
 fn owner_of<'a>(copy: &Object, deployments: &[&'a Object]) -> Option<&'a Object> {
     let name = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME)?;
     deployments.iter().copied().find(|one| one.name() == name)
+}
+
+/// Whether a copy has the name of a slot that its WorkloadDeployment can have. One that names no source is upstream's, or was
+/// written by hand, under any name: a cell may not write one.
+fn is_slot(copy: &Object, owner: &Object) -> bool {
+    let ordinal = slots::ordinal_of(owner.name(), copy.name());
+    copy.label(labels::SOURCE_CLUSTER).is_none() || ordinal.is_some_and(|ordinal| ordinal < slots::MOST)
+}
+
+/// Whether its city is asked for fewer slots than a copy stands for. What was shown before stays until its copy goes: it runs
+/// until it has stopped. What is not is on its way out, or nobody's.
+fn exceeds(copy: &Object, carried: Observed<Option<&Object>>) -> bool {
+    let carried = carried.known().flatten();
+    let slot = slots::deployment_of(copy.name()).and_then(|name| slots::ordinal_of(name, copy.name()));
+    copy.label(labels::SOURCE_CLUSTER).is_some() && slot >= Some(carried.map_or(0, slots::desired))
+}
+
+/// Known not to be what runs in the city of its WorkloadDeployment.
+fn is_false(seen: &Observation<'_>, copy: &Object) -> bool {
+    let owner = seen.deployments.known().and_then(|all| owner_of(copy, all));
+    serves_another_city(seen, copy) || owner.is_some_and(|owner| !is_slot(copy, owner))
 }
 
 /// Known to come from a Cluster that does not carry the city of its WorkloadDeployment (design.md 7.5-4). A copy that
@@ -230,16 +277,13 @@ fn owned_by(projection: &Object, owner: &Object) -> bool {
         .any(|one| one.uid == owner.uid() && one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
 }
 
-/// Labels of the copy but Karmada's, and our marker.
+/// Labels that cells set, as far as a copy has them, and our marker. Whoever writes copies chooses no others, nor their number:
+/// a project keeps them in its own store.
 fn shown_labels(copy: &Object) -> BTreeMap<String, String> {
-    let karmadas = |key: &str| {
-        key.split_once('/')
-            .is_some_and(|(domain, _)| names::is_within(domain, "karmada.io"))
-    };
-    let mut shown = copy.metadata.labels.clone().unwrap_or_default();
-    shown.retain(|key, _| !karmadas(key));
-    shown.insert(labels::MANAGED_BY.to_owned(), labels::MANAGED_BY_POPCELL.to_owned());
-    shown
+    let found = SHOWN.iter().filter_map(|key| Some((*key, copy.label(key)?)));
+    let marker = (labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
+    let shown = found.chain([marker]);
+    shown.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 fn restored(plane: &Plane, deployment: &Object) -> Event {

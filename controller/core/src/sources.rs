@@ -170,6 +170,8 @@ pub struct Claims<'a> {
     pub removed: &'a BTreeSet<Source<'a>>,
     /// What is left of the grace of those that are only absent, as far as that is noted.
     pub left: &'a BTreeMap<Source<'a>, Duration>,
+    /// Those that are not going to be noted: see [`Absences::astray`].
+    pub astray: &'a BTreeSet<Source<'a>>,
     /// Hub Namespaces that the claims name.
     pub namespaces: &'a [&'a Object],
 }
@@ -188,7 +190,7 @@ pub fn clean_claims(seen: &Claims<'_>) -> Plan {
         match is_gone(source, seen.clusters, removed) {
             None => plan.notes.push(Note::Unknown(Plane::Hub)),
             Some(false) => {}
-            Some(true) if removed || seen.carried(claim) => {
+            Some(true) if (removed || seen.carried(claim)) && !seen.astray.contains(&source) => {
                 let proof = Proof::SourceGone {
                     cluster: source.name.to_owned(),
                     id: source.id.to_owned(),

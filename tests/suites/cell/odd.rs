@@ -91,10 +91,14 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
         Ok(())
     })
     .await?;
-    // Both at once would leave nothing that tells it from another's.
+    // All at once leave its name, its consumer and its amounts, and that it is granted.
     for off in [
         json!({ "labels": { labels::INSTANCE_NAMESPACE: null } }),
         json!({ "annotations": { annotations::SOURCE_UID: null } }),
+        // The label that the cell watches its claims by, and that its rights go by.
+        json!({ "labels": { labels::SOURCE_CLUSTER: null } }),
+        json!({ "labels": { labels::SOURCE_CLUSTER: null, labels::INSTANCE_NAMESPACE: null },
+            "annotations": { annotations::SOURCE_UID: null } }),
     ] {
         let off = json!({ "metadata": off });
         tenant

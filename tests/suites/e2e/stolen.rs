@@ -17,6 +17,8 @@ const HUB: &str = "hub";
 const OWN: &str = "own-0";
 const OTHERS: &str = "others-0";
 const NOBODYS: &str = "nobodys-0";
+/// A cell whose Cluster is not there.
+const GONE: &str = "gone";
 
 /// How a request ends that must not be carried out.
 #[derive(Clone, Copy)]
@@ -98,7 +100,7 @@ fn source(value: &Value) -> Value {
 
 pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     let hub = world.lab.hub().await?;
-    users::cells_on_hub(&hub, &[DFW, ORD]).await?;
+    users::cells_on_hub(&hub, &[DFW, ORD, GONE]).await?;
     let uid = uid_of(&hub, DFW).await?;
     let mut ours = objects::namespace(namespace);
     ours["metadata"]["labels"] = json!({ labels::UPSTREAM_CLUSTER_NAME: "cluster-p" });
@@ -119,6 +121,7 @@ pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     unharmed(&hub, namespace).await?;
     as_account(world, &hub, namespace).await?;
     taking_over(&hub, &thief, namespace, &uid).await?;
+    without_a_cluster(world, &hub, namespace).await?;
     // The API servers of cells know that user, and that it has no business there.
     for member in [DFW, ORD, SPARE] {
         let member = stolen(world, member, &files).await?;
@@ -343,14 +346,43 @@ async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
     refused(made, COPIES, "to make a copy of another")
 }
 
+/// While no Cluster has the name of a cell its uid is not known to the hub; only one that the policy names holds it.
+async fn without_a_cluster(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
+    let files = world.lab.user(&users::cell(GONE), &[]).await?;
+    let thief = stolen(world, HUB, &files).await?;
+    let with = |uid: &str| stamped(namespace, "false-0", Some(GONE), uid);
+    eventually("what the documents say is left", SOON, async || {
+        thief.create(&with("any"), true).await
+    })
+    .await?;
+    let policy = shipped_policy()?;
+    let mut named = policy.clone();
+    ensure!(named["spec"]["variables"][1]["name"] == "sources", "{named}");
+    named["spec"]["variables"][1]["expression"] = json!(format!("{{'{GONE}': 'the-uid'}}"));
+    hub.apply(&named).await?;
+    let outcome = eventually("the cell is held to its uid", SOON, async || {
+        for one in [with("any"), with(""), copy(namespace, "false-0", Some(GONE))] {
+            refused(thief.create(&one, true).await, OTHER_SOURCE, "to be another cell")?;
+        }
+        thief.create(&with("the-uid"), true).await.map(|_| ())
+    })
+    .await;
+    hub.apply(&policy).await?;
+    outcome
+}
+
+fn shipped_policy() -> Result<Value> {
+    let shipped = manifests::build(manifests::HUB_RBAC.as_ref())?;
+    let policy = shipped
+        .into_iter()
+        .find(|object| object["kind"] == "ValidatingAdmissionPolicy" && object["metadata"]["name"] == "popcell-cells");
+    policy.context("no policy")
+}
+
 /// What the documents say of a take-over from upstream: copies that are nobody's may be taken, not deleted.
 async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> Result<()> {
     let here = Some(namespace);
-    let shipped = manifests::build(manifests::HUB_RBAC.as_ref())?;
-    let policy = shipped
-        .iter()
-        .find(|object| object["kind"] == "ValidatingAdmissionPolicy" && object["metadata"]["name"] == "popcell-cells")
-        .context("no policy")?;
+    let policy = shipped_policy()?;
     let mut open = policy.clone();
     ensure!(open["spec"]["variables"][0]["name"] == "takesOver", "{open}");
     open["spec"]["variables"][0]["expression"] = json!("true");
@@ -365,7 +397,7 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> R
     });
     let outcome = takes.await.map(|_| ());
     let others = cell.merge(INSTANCE, here, OTHERS, &taken(DFW, uid)).await;
-    hub.apply(policy).await?;
+    hub.apply(&policy).await?;
     outcome?;
     refused(others, COPIES, "to take a copy of another")
 }
@@ -432,8 +464,52 @@ pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
     }
     let there = project.expect(claims, here, OTHERS).await?;
     ensure!(there.metadata.annotations.is_none(), "{there:?}");
+    claims_of_nobody(&project, &thief, namespace).await?;
     false_claims(&project, &thief, namespace).await?;
     thief.delete(claims, here, OWN).await
+}
+
+/// A cell stamps a claim again that lost its stamps, and changes nothing else of it.
+async fn claims_of_nobody(project: &Plane, thief: &Plane, namespace: &str) -> Result<()> {
+    let (claims, here) = (kind::RESOURCE_CLAIM, Some(namespace));
+    let bare = |name: &str, uid: Option<&str>| {
+        let mut one = claim(namespace, name, DFW);
+        one["metadata"]["labels"] = json!({});
+        if let Some(uid) = uid {
+            objects::annotate(&mut one, annotations::SOURCE_UID, uid);
+        }
+        one
+    };
+    let (lost, another, unlike) = ("instance-nobodys-0", "instance-others-0", NOBODYS);
+    project.create(&bare(lost, None), false).await?;
+    project.create(&bare(another, Some("another")), false).await?;
+    project.create(&bare(unlike, None), false).await?;
+    let stamps = taken(DFW, "the-uid");
+    let mut enlarged = stamps.clone();
+    enlarged["spec"] = json!({ "requests": [{ "resourceType": "compute.datumapis.com/instances", "amount": 9 }] });
+    for (name, edit, what) in [
+        (
+            lost,
+            json!({ "metadata": { "annotations": { "seen": "yes" } } }),
+            "to edit what is nobody's",
+        ),
+        (lost, taken(ORD, "the-uid"), "to give another what is nobody's"),
+        (lost, enlarged, "to change what it stamps"),
+        (another, stamps.clone(), "to take what says whose it is"),
+        (unlike, stamps.clone(), "to take what no cell has made"),
+    ] {
+        refused(thief.merge(claims, here, name, &edit).await, CLAIMS, what)?;
+    }
+    refused(
+        thief.delete(claims, here, lost).await,
+        CLAIMS,
+        "to delete what is nobody's",
+    )?;
+    thief.merge(claims, here, lost, &stamps).await?;
+    for name in [lost, another, unlike] {
+        project.delete(claims, here, name).await?;
+    }
+    Ok(())
 }
 
 /// Claims of its own source that are not what a cell writes.

@@ -93,6 +93,8 @@ pub(crate) async fn of_its_city_only(world: &World, namespace: &str) -> Result<(
     let tenant = deployed(world, namespace).await?;
     copy(&tenant, 7, ORD).await?;
     copy(&tenant, 8, "nobody").await?;
+    // Nobody asks for that slot.
+    copy(&tenant, 9, DFW).await?;
     let mut ownerless = objects::instance_copy(&tenant.hub_namespace, "absent", 0, DFW);
     tenant.hub.create(&ownerless, false).await?;
     // One that names no source is upstream's, or was written by hand.

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::conditions::Condition;
 use crate::edit::{self, Edit};
+use crate::growth;
 use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -43,6 +44,8 @@ pub struct Observation<'a> {
     pub instances: &'a [&'a Object],
     /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster nobody looked before.
     pub served: Observed<bool>,
+    /// Whether a living Workload asks for it, which tells of the city itself.
+    pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
     /// What the cell's server refused of the last pass.
@@ -289,11 +292,20 @@ impl<'a> Pass<'a> {
         template: &Template<'_>,
         networks: Option<&networks::State>,
     ) -> Option<Target> {
-        let desired = slots::desired(self.deployment);
-        let step = rollout::step(sorted, desired);
-        let step = match self.seen.served {
-            Observed::Known(true) => step,
-            _ => rollout::without_growth(step, sorted, desired),
+        let (asked, before) = (slots::desired(self.deployment), status::desired_before(self.deployment));
+        let is_served = self.seen.served == Observed::Known(true);
+        let desired = if is_served {
+            asked
+        } else {
+            asked.min(before.max(sorted.end()))
+        };
+        let adds = |instance: &Object| {
+            let spec = instance.at("/spec").zip(template.value.get("spec"));
+            spec.is_none_or(|(stored, desired)| growth::adds(stored, desired))
+        };
+        let step = match rollout::step(sorted, desired) {
+            step if is_served => step,
+            step => rollout::without_growth(step, sorted, desired, before, adds),
         };
         match step {
             Step::Settled | Step::Wait => {}
@@ -326,7 +338,8 @@ impl<'a> Pass<'a> {
         let hindrance = Hindrance {
             held,
             rejected: rejection.as_deref(),
-            unserved: self.seen.served == Observed::Known(false),
+            served: self.seen.served,
+            derived: self.seen.derived,
         };
         let status: Value = status::render(
             self.deployment,
@@ -336,7 +349,7 @@ impl<'a> Pass<'a> {
             hindrance,
             self.seen.now,
         );
-        let told = if hindrance.unserved {
+        let told = if hindrance.is_unserved() {
             transitions::blocked
         } else {
             transitions::rejected

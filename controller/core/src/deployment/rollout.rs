@@ -55,6 +55,13 @@ impl<'a> Instances<'a> {
         sorted.strays.sort_by(|one, other| one.name().cmp(other.name()));
         sorted
     }
+
+    /// The slot above the highest that has an Instance.
+    pub(super) fn end(&self) -> i64 {
+        self.slots
+            .last_key_value()
+            .map_or(0, |(ordinal, _)| ordinal.saturating_add(1))
+    }
 }
 
 /// What one pass does.
@@ -70,16 +77,20 @@ pub(super) enum Step<'a> {
     Settled,
 }
 
-/// What may be done of a step while nothing may be carried: what is not asked for goes, and what is lost is made again if
-/// it is as it was.
-pub(super) fn without_growth<'a>(step: Step<'a>, instances: &Instances<'a>, desired: i64) -> Step<'a> {
-    let mut wanted = instances.slots.range(..desired).map(|(_, slot)| slot);
+/// What may be done of a step while nothing may be carried that adds something: the slots below `before` were asked for
+/// before, and `adds` says whether an Instance would become more by being replaced.
+pub(super) fn without_growth<'a>(
+    step: Step<'a>,
+    instances: &Instances<'a>,
+    desired: i64,
+    before: i64,
+    adds: impl Fn(&Object) -> bool,
+) -> Step<'a> {
+    let wanted = instances.slots.range(..desired).map(|(_, slot)| slot);
+    let mut grown = wanted.filter(|slot| slot.likeness == Likeness::Drifted && adds(slot.instance));
     let may = match step {
-        Step::Create(ordinal) => {
-            let was_there = instances.slots.range(ordinal..).next().is_some();
-            was_there && wanted.all(|slot| slot.likeness != Likeness::Drifted)
-        }
-        Step::Delete(instance) => wanted.all(|slot| slot.instance.name() != instance.name()),
+        Step::Create(ordinal) => ordinal < before && grown.next().is_none(),
+        Step::Delete(instance) => grown.all(|slot| slot.instance.name() != instance.name()),
         Step::Wait | Step::Settled => true,
     };
     if may { step } else { Step::Wait }

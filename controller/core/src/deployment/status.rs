@@ -12,6 +12,7 @@ use super::template::Template;
 use crate::conditions::{self, Condition};
 use crate::counts::COUNTS;
 use crate::object::{Fields, Object};
+use crate::observed::Observed;
 use crate::plan::Target;
 use crate::{paused, priority, sizing, slots};
 
@@ -30,17 +31,24 @@ struct Counts {
 }
 
 /// What keeps the plan from its end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Hindrance<'a> {
     /// An object of another owner at a name that is needed.
     pub(super) held: Option<&'a Target>,
     /// What the server refuses, in its words.
     pub(super) rejected: Option<&'a str>,
-    /// Its city may not be used.
-    pub(super) unserved: bool,
+    /// Whether its city may be used.
+    pub(super) served: Observed<bool>,
+    /// Whether a Workload tells of that.
+    pub(super) derived: bool,
 }
 
 impl Hindrance<'_> {
+    /// Its city may not be used, and nobody else says so.
+    pub(super) fn is_unserved(self) -> bool {
+        self.served == Observed::Known(false) && !self.derived
+    }
+
     /// Whether what an Instance says is told before what is refused.
     fn is_outweighed_by(self, worst: &Worst<'_>) -> bool {
         self.rejected.is_none() || priority::of(worst.reason) > priority::of(reasons::REJECTED)
@@ -58,7 +66,7 @@ pub(super) fn render(
 ) -> Value {
     let old = deployment.at("/status");
     let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
-    let counts = count(deployment, template, instances);
+    let counts = count(deployment, template, instances, hindrance.served);
     let numbers = [
         counts.replicas,
         counts.current,
@@ -89,7 +97,23 @@ pub(super) fn render(
     Value::Object(status)
 }
 
-fn count(deployment: &Object, template: Option<&Template<'_>>, instances: &[&Object]) -> Counts {
+/// How many slots were asked for when that was last told: more is not asked of a city that may not be used.
+pub(super) fn desired_before(deployment: &Object) -> i64 {
+    deployment.int("/status/desiredReplicas").unwrap_or_default()
+}
+
+fn count(
+    deployment: &Object,
+    template: Option<&Template<'_>>,
+    instances: &[&Object],
+    served: Observed<bool>,
+) -> Counts {
+    let asked = slots::desired(deployment);
+    let desired = if served == Observed::Known(true) {
+        asked
+    } else {
+        asked.min(desired_before(deployment))
+    };
     let hash = template.map(|template| template.hash.as_str());
     let updated = |one: &&&Object| hash.is_some() && one.text("/status/controller/observedTemplateHash") == hash;
     let programmed = |one: &&&Object| conditions::says(one, types::PROGRAMMED, "True");
@@ -99,7 +123,7 @@ fn count(deployment: &Object, template: Option<&Template<'_>>, instances: &[&Obj
         replicas: number(instances.len()),
         current: number(all().filter(updated).filter(programmed).count()),
         updated: number(all().filter(updated).count()),
-        desired: i32::try_from(slots::desired(deployment)).unwrap_or(i32::MAX),
+        desired: i32::try_from(desired).unwrap_or(i32::MAX),
         ready: number(all().filter(|one| rollout::is_ready(one)).count()),
         blocked: number(
             all()
@@ -184,7 +208,7 @@ fn available(
     hindrance: Hindrance<'_>,
 ) -> Option<Condition> {
     let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
-    if hindrance.unserved {
+    if hindrance.is_unserved() {
         return told(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
     }
     if counts.ready > 0 {

@@ -210,11 +210,27 @@ impl<'a> Pass<'a> {
         spec
     }
 
-    /// For a city that has no usable binding, and for what exceeds a limit: nothing but fewer replicas.
+    /// For a city that has no usable binding, and for what exceeds a limit: nothing that adds anything.
     pub(super) fn lowered(&self, existing: &Object) -> Option<Action> {
         if existing.deleting() {
             return None;
         }
+        let (spec, is_whole) = self.lowered_spec(existing)?;
+        // What is carried whole is of this generation.
+        let edit = if is_whole {
+            self.stamped(existing)
+        } else {
+            Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing)
+        };
+        edit.spec(&spec).action()
+    }
+
+    /// Whether nothing is held back of what is asked for.
+    pub(super) fn is_carried_whole(&self, existing: &Object) -> bool {
+        self.lowered_spec(existing).is_some_and(|(_, is_whole)| is_whole)
+    }
+
+    fn lowered_spec(&self, existing: &Object) -> Option<(Value, bool)> {
         let stored = existing.at("/spec")?;
         let spec = self.spec();
         // Of what exceeds a limit no more may be kept than that.
@@ -224,9 +240,8 @@ impl<'a> Pass<'a> {
         } else {
             growth::held(stored, &spec)
         };
-        Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing)
-            .spec(&lowered)
-            .action()
+        let is_whole = lowered == spec;
+        Some((lowered, is_whole))
     }
 
     /// The hub's object says another city, placement or Workload: no patch can mend it.

@@ -94,19 +94,20 @@ pub fn decide(observation: &Observation<'_>) -> Plan {
     pass.decide()
 }
 
-/// Whether a WorkloadDeployment may be carried to its city: its Workload asks for it, or the project has a usable binding.
-/// Unknown as long as what could say so is.
+/// Whether a WorkloadDeployment may be carried to its city: the project has a usable binding. What says so may be unknown; what
+/// a living Workload asks for had one when it was made, and is carried until more is known.
 pub fn is_served(
     deployment: &Object,
     workload: Observed<Option<&Object>>,
     usable: Observed<&BTreeSet<&str>>,
 ) -> Observed<bool> {
     let city = deployment.text("/spec/cityCode").unwrap_or_default();
-    match (workload, usable) {
-        (Observed::Known(Some(workload)), _) if derived::is_of(deployment, workload) => Observed::Known(true),
-        (_, Observed::Known(usable)) if usable.contains(city) => Observed::Known(true),
-        (Observed::Known(_), Observed::Known(_)) => Observed::Known(false),
-        _ => Observed::Unknown,
+    match (usable, workload) {
+        (Observed::Known(usable), _) => Observed::Known(usable.contains(city)),
+        (Observed::Unknown, Observed::Known(Some(workload))) if derived::is_of(deployment, workload) => {
+            Observed::Known(true)
+        }
+        (Observed::Unknown, _) => Observed::Unknown,
     }
 }
 
@@ -167,6 +168,13 @@ impl<'a> Pass<'a> {
             Observed::Known(false) => {
                 self.lower_what_is_there();
                 let made = self.mine(&hub, &hub_namespace);
+                let workload = self.seen.workload.known().flatten();
+                // Its Workload tells of the city; what it asks for is all there.
+                if workload.is_some_and(|workload| derived::is_of(deployment, workload))
+                    && made.is_some_and(|made| self.is_carried_whole(made))
+                {
+                    return self.mirrored(&hub, made);
+                }
                 return self.unserved(city, made);
             }
             Observed::Unknown => {

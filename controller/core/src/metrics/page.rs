@@ -66,7 +66,8 @@ const OUTCOMES: [(&str, &str); 9] = [
     ),
     (
         outcome::DROPPED,
-        "given up unfinished: the API server was disengaged, or the Lease lost",
+        "given up unfinished: the API server was disengaged, or the Lease lost; or it leads nowhere, such as a copy on the hub \
+         that no WorkloadDeployment asks for",
     ),
     (outcome::PAUSED, "the pause annotation is set"),
     (

@@ -46,6 +46,14 @@ fn world(copies: &[&str]) -> World {
         kind::WORKLOAD_DEPLOYMENT,
         object(json!({ "metadata": { "name": "web", "namespace": "default", "uid": "wd" }, "spec": { "cityCode": "DFW" } })),
     );
+    world.put(
+        &Plane::Hub,
+        kind::WORKLOAD_DEPLOYMENT,
+        object(
+            json!({ "metadata": { "name": "web", "namespace": "ns-n1", "uid": "hub-wd" },
+            "spec": { "scaleSettings": { "minReplicas": 3 } } }),
+        ),
+    );
     for (name, city) in [("dfw-01", "DFW"), ("ord-01", "ORD")] {
         let labels = json!({ "topology.datum.net/city-code": city });
         world.put(
@@ -79,7 +87,11 @@ fn pass(world: &World, name: &str) -> Plan {
     let Some(copy) = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name) else {
         return Plan::default();
     };
-    with(world, |seen| show(seen, copy, shown(world, name), None))
+    with(world, |seen| show(seen, copy, carried(world), shown(world, name), None))
+}
+
+fn carried(world: &World) -> Observed<Option<&Object>> {
+    Observed::Known(world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"))
 }
 
 fn shown<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
@@ -301,7 +313,7 @@ fn d12_warnings_are_repeated_at_transitions_only() {
     // One that a user deleted comes back with the way to restart.
     world.remove(&plane(), kind::INSTANCE, "default", "web-0");
     let copy = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap();
-    let plan = with(&world, |seen| show(seen, copy, None, Some("old")));
+    let plan = with(&world, |seen| show(seen, copy, carried(&world), None, Some("old")));
     assert!(plan.events[0].note.contains("restartedAt"));
     // Also where it was made again before anybody knew that it had gone, and not while it is there.
     world.settle(|world| pass(world, "web-0"));
@@ -310,7 +322,7 @@ fn d12_warnings_are_repeated_at_transitions_only() {
         shown(&world, "web-0").unwrap(),
     );
     let told = |uid: &str| {
-        with(&world, |seen| show(seen, copy, Some(again), Some(uid)))
+        with(&world, |seen| show(seen, copy, carried(&world), Some(again), Some(uid)))
             .events
             .len()
     };
@@ -340,4 +352,95 @@ fn what_is_shown_of_a_cell_whose_cluster_is_absent_stays_until_its_copy_goes() {
     assert!(sweeping(&world).is_quiet());
     world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
     assert_eq!(sweeping(&world).actions.len(), 1);
+}
+
+/// What is shown of these copies of a cell, after as many passes as anything changes.
+fn names_shown(world: &mut World, copies: &[&str]) -> Vec<String> {
+    for name in copies {
+        world.settle(|world| pass(world, name));
+    }
+    world.settle(sweeping);
+    let shown = world.list(&plane(), kind::INSTANCE);
+    shown.iter().map(|one| one.name().to_owned()).collect()
+}
+
+fn ask_for(world: &mut World, replicas: i64) {
+    world.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+        one.data["spec"]["scaleSettings"] = json!({ "minReplicas": replicas });
+    });
+}
+
+#[test]
+fn a_cell_fills_no_project_with_copies_that_no_slot_is_asked_for() {
+    let thieves = [
+        "web-0", "web-2", "web-3", "web-999", "web-1000", "web-00", "web-x", "web", "other-0",
+    ];
+    let mut world = world(&thieves);
+    assert_eq!(names_shown(&mut world, &thieves), ["web-0", "web-2"]);
+    // What was let in under such a name before goes; what only exceeds the scale may run still.
+    for name in ["web-x", "web-3"] {
+        let before = json!({ "metadata": { "name": name, "namespace": "default", "uid": name, "resourceVersion": "1",
+            "labels": { "compute.datumapis.com/managed-by": "popcell" } } });
+        world.put(&plane(), kind::INSTANCE, object(before));
+    }
+    assert_eq!(names_shown(&mut world, &thieves), ["web-0", "web-2", "web-3"]);
+}
+
+#[test]
+fn what_runs_above_the_scale_is_shown_until_it_has_stopped() {
+    let all = ["web-0", "web-1", "web-2"];
+    let mut world = world(&all);
+    assert_eq!(names_shown(&mut world, &all).len(), 3);
+    ask_for(&mut world, 1);
+    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2", |one| {
+        one.data["status"]["conditions"][0]["reason"] = json!("Stopping");
+    });
+    assert_eq!(names_shown(&mut world, &all).len(), 3);
+    let last = shown(&world, "web-2").unwrap();
+    assert_eq!(last.text("/status/conditions/0/reason"), Some("Stopping"));
+    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
+    assert_eq!(names_shown(&mut world, &all), ["web-0", "web-1"]);
+    // Asked for again, it is shown anew.
+    world.put(&Plane::Hub, kind::INSTANCE, copy("web-2", json!({})));
+    assert_eq!(names_shown(&mut world, &all).len(), 2);
+    ask_for(&mut world, 3);
+    assert_eq!(names_shown(&mut world, &all).len(), 3);
+    // Nobody knows what the hub asks for: nothing comes.
+    let one = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2").unwrap();
+    let plan = with(&world, |seen| show(seen, one, Observed::Unknown, None, None));
+    assert!(
+        plan.is_quiet() && matches!(plan.notes[..], [Note::Unknown(_)]),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn of_the_labels_of_a_copy_only_those_that_cells_set_are_shown() {
+    let mut labels = json!({ "compute.datumapis.com/instance-index": "0", "compute.datumapis.com/other": "x" });
+    for number in 0..1000 {
+        labels[format!("thief.example.com/{number}")] = json!("x".repeat(63));
+    }
+    let mut world = world(&[]);
+    world.put(&Plane::Hub, kind::INSTANCE, copy("web-0", labels));
+    world.settle(|world| pass(world, "web-0"));
+    let one = shown(&world, "web-0").unwrap();
+    let keys: Vec<&str> = one
+        .metadata
+        .labels
+        .as_ref()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "compute.datumapis.com/instance-index",
+            "compute.datumapis.com/managed-by",
+            "compute.datumapis.com/source-cluster",
+            "compute.datumapis.com/workload-deployment-name",
+            "compute.datumapis.com/workload-deployment-uid",
+            "meta.datumapis.com/upstream-cluster-name",
+        ]
+    );
 }

@@ -4,8 +4,11 @@
 //! operator unjoins a cell to join it again. Both come back. So an absence is noted first, in the ConfigMap
 //! `popcell-absent-cells` on the hub, and what the cell has is released when the grace is over; a Cluster that is back takes
 //! its note away.
+//!
+//! Sources are what objects say of themselves, which a stolen cell or a project may choose. So only what can be a cell is noted,
+//! and not too much of it: what one writes must not keep the absence of others from being noted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,12 +18,27 @@ use serde_json::{Map, Value, json};
 use super::{Source, is_gone, record_key};
 use crate::conditions::seconds;
 use crate::edit::Edit;
+use crate::names::is_dns_label;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, CONFIG_MAP, Plane};
 
 /// How long the Cluster of a cell must have been absent before what the cell has is released (default of `--cell-grace`).
 pub const CELL_GRACE: Duration = Duration::from_hours(1);
+
+/// Most sources of one name that are noted: a cell that was set up anew has another id each time.
+const OF_A_NAME: usize = 16;
+/// Most that are noted. Each takes less than 200 bytes, so that the ConfigMap stays below the size that one object may have.
+const ALL: usize = 1024;
+
+/// Which notes stay first, where there are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Its grace runs, or something of it is looked for.
+    Noted,
+    New,
+    Over,
+}
 
 /// The notes, read live.
 #[derive(Clone, Copy, Debug)]
@@ -52,17 +70,53 @@ impl Absences<'_> {
         sources.any(|source| self.left(source).is_some_and(|left| !left.is_zero()))
     }
 
+    /// Those of these sources that are not noted, nor going to be: no cell can have such a name or id, or there are too many.
+    pub fn astray<'s>(&self, absent: &BTreeSet<Source<'s>>, clusters: &[&Object]) -> BTreeSet<Source<'s>> {
+        let notes = self.notes(absent, clusters);
+        let is_noted = |source: &&Source<'_>| notes.contains_key(&record_key(**source));
+        absent.iter().filter(|source| !is_noted(source)).copied().collect()
+    }
+
+    /// The notes as they are to be: these sources, and what is noted of others that are still absent. Where there are too many
+    /// the oldest stay.
+    fn notes(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Map<String, Value> {
+        let old = self.record.and_then(|record| record.at("/data")?.as_object());
+        let noted = old
+            .into_iter()
+            .flat_map(Map::keys)
+            .filter_map(|key| super::of_record_key(key));
+        let all: BTreeSet<Source<'_>> = noted.chain(absent.iter().copied()).collect();
+        let mut ranked: Vec<_> = all
+            .into_iter()
+            .filter(|source| is_dns_label(source.name) && is_dns_label(source.id))
+            .filter(|source| is_gone(*source, Observed::Known(clusters), false) == Some(true))
+            .filter_map(|source| match self.left(source) {
+                Some(left) if left.is_zero() && !absent.contains(&source) => Some((Rank::Over, left, source)),
+                Some(left) => Some((Rank::Noted, left, source)),
+                None => absent.contains(&source).then_some((Rank::New, self.grace, source)),
+            })
+            .collect();
+        ranked.sort();
+        let mut of_name: BTreeMap<&str, usize> = BTreeMap::new();
+        let fits = ranked.into_iter().map(|(_, _, source)| source).filter(|source| {
+            let count = of_name.entry(source.name).or_default();
+            *count += 1;
+            *count <= OF_A_NAME
+        });
+        let since = |key: &str| old.and_then(|old| old.get(key)).cloned();
+        fits.take(ALL)
+            .map(|source| {
+                let key = record_key(source);
+                let since = self.left(source).and_then(|_| since(&key));
+                (key, since.unwrap_or_else(|| json!(seconds(self.now))))
+            })
+            .collect()
+    }
+
     /// Notes these sources, and takes away the notes of those whose Cluster is there; `None` where all is noted.
     pub fn note(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Option<Action> {
         let old = self.record.and_then(|record| record.at("/data")?.as_object());
-        let mut data: Map<String, Value> = old.cloned().unwrap_or_default();
-        data.retain(|key, _| {
-            super::of_record_key(key)
-                .is_some_and(|source| is_gone(source, Observed::Known(clusters), false) == Some(true))
-        });
-        for source in absent.iter().filter(|source| self.left(**source).is_none()) {
-            data.insert(record_key(*source), json!(seconds(self.now)));
-        }
+        let data = self.notes(absent, clusters);
         match self.record {
             Some(_) if Some(&data) == old || old.is_none() && data.is_empty() => None,
             Some(record) => Edit::of(&Plane::Hub, CONFIG_MAP, record)
@@ -156,6 +210,54 @@ mod tests {
         }
         world.settle(|world| at(world, NOON, |seen| seen.note(&BTreeSet::new(), &[&cluster("k1")])));
         assert_eq!(left(&world, NOON), None);
+    }
+
+    #[test]
+    fn what_one_name_says_keeps_no_other_absence_from_being_noted() {
+        let ids: Vec<String> = (0..4000)
+            .map(|number| format!("{number:04}-{}", "x".repeat(50)))
+            .collect();
+        let names: Vec<String> = (0..4000).map(|number| format!("cell-{number:04}")).collect();
+        let thiefs = ids.iter().map(|id| Source { name: "ord-01", id });
+        let odd = ["a b", "", "x_y", "ü", "-"].map(|id| Source { name: "lhr-01", id });
+        let tenants = names.iter().map(|name| Source { name, id: "k" });
+        let mut absent: BTreeSet<Source<'_>> = thiefs.chain(odd).collect();
+        let mut world = World::default();
+        let data = |world: &World| {
+            let record = world
+                .get(&Plane::Hub, CONFIG_MAP, "compute-system", ABSENT_CELLS)
+                .unwrap();
+            record.at("/data").unwrap().as_object().unwrap().clone()
+        };
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        assert_eq!(data(&world).len(), OF_A_NAME);
+        absent.insert(DFW);
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        assert_eq!(
+            (data(&world).len(), left(&world, NOON)),
+            (OF_A_NAME + 1, Some(CELL_GRACE))
+        );
+        at(&world, NOON, |seen| {
+            let astray = seen.astray(&absent, &[]);
+            assert_eq!(astray.len(), absent.len() - OF_A_NAME - 1);
+            assert!(!astray.contains(&DFW) && odd.iter().all(|one| astray.contains(one)));
+            None
+        });
+        // However many there are in all, the ConfigMap stays one that can be written and read.
+        absent.extend(tenants);
+        world.settle(|world| at(world, NOON, |seen| seen.note(&absent, &[])));
+        assert_eq!(data(&world).len(), ALL);
+        assert!(serde_json::to_string(&data(&world)).unwrap().len() < 200 * ALL);
+        assert_eq!(left(&world, NOON), Some(CELL_GRACE));
+        // What is over, and looked for no more, makes room.
+        let another = BTreeSet::from([Source {
+            name: "ord-01",
+            id: "another",
+        }]);
+        let later = "2026-01-01T14:00:00Z";
+        world.settle(|world| at(world, later, |seen| seen.note(&another, &[])));
+        assert!(data(&world).contains_key("ord-01_another"));
+        assert_eq!(data(&world).len(), ALL);
     }
 
     #[test]

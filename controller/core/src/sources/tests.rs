@@ -203,6 +203,7 @@ fn claims_of_an_absent_cell_wait_for_its_grace_and_those_of_a_removed_one_do_not
             clusters: Observed::Known(&[]),
             removed,
             left: &left.map(|left| (DFW, left)).into_iter().collect(),
+            astray: &BTreeSet::new(),
             namespaces: &[&namespace],
         };
         let plan = clean_claims(&seen);
@@ -212,6 +213,13 @@ fn claims_of_an_absent_cell_wait_for_its_grace_and_those_of_a_removed_one_do_not
             "{removed:?} {left:?}"
         );
         assert_eq!(seen.absent().is_empty(), !removed.is_empty());
+        let astray = clean_claims(&Claims {
+            removed: &none,
+            left: &BTreeMap::new(),
+            astray: &recorded,
+            ..seen
+        });
+        assert!(astray.is_quiet() && matches!(astray.notes[..], [Note::Orphan(_)]));
     }
 }
 
@@ -265,6 +273,7 @@ fn d7_5_8_claims_speak_for_themselves_where_this_hub_carried_their_namespace() {
             clusters,
             removed,
             left: &BTreeMap::from([(DFW, Duration::ZERO)]),
+            astray: &BTreeSet::new(),
             namespaces,
         });
         assert!(

@@ -103,6 +103,7 @@ impl Reconciler for Deployment {
             deployment: &deployment,
             instances: &refs(&instances),
             served: self.served(sight, &deployment),
+            derived: self.single && federation::is_derived(sight, &single(), &deployment),
             networks: networks.as_ref().map(|_| Networks {
                 locations: locations.as_ref().map(Vec::as_slice),
                 bindings: bindings.as_ref().map(Vec::as_slice),
@@ -195,14 +196,14 @@ impl Deployment {
         if !self.single {
             return Observed::Known(true);
         }
-        let project = Plane::Project(SINGLE.to_owned());
+        let project = single();
         let bindings = sight.all(&project, kind::LOCATION_BINDING);
         federation::is_served(sight, &project, deployment, &bindings)
     }
 
     /// Whom an event of the project concerns that this cell is.
     fn in_project(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        if !self.single || *plane != Plane::Project(SINGLE.to_owned()) {
+        if !self.single || *plane != single() {
             return Vec::new();
         }
         let woken = match kind {
@@ -221,6 +222,11 @@ impl Deployment {
         };
         woken.into_iter().map(in_cell).collect()
     }
+}
+
+/// The project that a single cluster is.
+fn single() -> Plane {
+    Plane::Project(SINGLE.to_owned())
 }
 
 /// Who shows what is rejected of an Instance, its copy or its claim: its WorkloadDeployment.

@@ -287,6 +287,12 @@ fn claimed(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Op
     }
 }
 
+/// Whether a living Workload asks for a WorkloadDeployment.
+pub(super) fn is_derived(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> bool {
+    let workload = claimed(sight, plane, deployment).known().flatten();
+    workload.is_some_and(|workload| derived::is_of(deployment, &workload))
+}
+
 /// Whether a WorkloadDeployment of a project may be carried to its city: only then it counts among those that name it.
 pub(super) fn is_served(
     sight: &Sight<'_>,

@@ -12,6 +12,7 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, NAMESPACE, Plan, Plane, Target};
 use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
+use popcell_core::slots;
 
 use super::{events, federation};
 use crate::apply::{ApplyError, Done};
@@ -33,6 +34,9 @@ pub struct Projection {
     /// The last projections that are known to have been deleted, by hub namespace and name of a copy that lives.
     removed: Mutex<BTreeMap<(String, String), Removed>>,
 }
+
+/// The hub's WorkloadDeployment of a copy.
+type Carried = Observed<Option<Arc<Object>>>;
 
 /// A projection that is not there any more.
 #[derive(Debug, Default)]
@@ -81,11 +85,19 @@ impl Projection {
             .retain(|(namespace, name), _| namespace != hub_namespace || shown.contains(name.as_str()));
     }
 
-    fn show(&self, seen: &Observation<'_>, copy: &Object, shown: Option<&Object>, key: &Key) -> Plan {
+    fn show(
+        &self,
+        seen: &Observation<'_>,
+        copy: &Object,
+        carried: &Carried,
+        shown: Option<&Object>,
+        key: &Key,
+    ) -> Plan {
         let removed = self.removed();
         let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
         let uid = removed.filter(|one| !one.told).map(|one| one.uid.as_str());
-        projection::show(seen, copy, shown, uid)
+        let carried = carried.as_ref().map(Option::as_deref);
+        projection::show(seen, copy, carried, shown, uid)
     }
 
     fn in_project(&self, world: &World, id: &str, change: &Change) -> Vec<Key> {
@@ -191,7 +203,7 @@ impl Reconciler for Projection {
             let shown = sight.get(&plane, kind::INSTANCE, namespace_name, &key.name).known()?;
             let plan = copy
                 .as_deref()
-                .map(|copy| self.show(&seen, copy, shown.as_deref(), key));
+                .map(|copy| self.show(&seen, copy, &carried(sight, key, copy), shown.as_deref(), key));
             let Some(shown) = shown.as_deref() else {
                 if copy.is_none() {
                     self.removed().remove(&(key.namespace.clone(), key.name.clone()));
@@ -235,7 +247,14 @@ impl Reconciler for Projection {
 
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Hub, kind::INSTANCE | kind::CLUSTER | NAMESPACE) if events::is_listed(change) => all(world),
+            (Plane::Hub, kind::INSTANCE | kind::CLUSTER | kind::WORKLOAD_DEPLOYMENT | NAMESPACE)
+                if events::is_listed(change) =>
+            {
+                all(world)
+            }
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if is_scaled(change) => events::address(change)
+                .map(|(namespace, name)| of_deployment(world, namespace, name))
+                .unwrap_or_default(),
             (Plane::Hub, kind::INSTANCE) => events::address(change)
                 .map(|(namespace, name)| Key::new(plane, namespace, name))
                 .into_iter()
@@ -278,6 +297,13 @@ impl Reconciler for Projection {
     }
 }
 
+fn carried(sight: &Sight<'_>, key: &Key, copy: &Object) -> Carried {
+    let Some(name) = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME) else {
+        return Observed::Known(None);
+    };
+    sight.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace, name)
+}
+
 fn all(world: &World) -> Vec<Key> {
     let namespaces = events::stored(world, &Plane::Hub, NAMESPACE, None);
     namespaces
@@ -290,6 +316,24 @@ fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
     let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
     let key = |name: &str| Key::new(&Plane::Hub, hub_namespace, name);
     copies.iter().map(|one| key(one.name())).chain([key(SWEEP)]).collect()
+}
+
+/// Copies of the slots of a WorkloadDeployment.
+fn of_deployment(world: &World, hub_namespace: &str, name: &str) -> Vec<Key> {
+    let prefix = slots::prefix(name);
+    let copies = events::picked(world, &Plane::Hub, kind::INSTANCE, |store| {
+        store.starting(hub_namespace, &prefix)
+    });
+    let key = |one: &Arc<Object>| Key::new(&Plane::Hub, hub_namespace, one.name());
+    copies.iter().map(key).collect()
+}
+
+/// Whether a WorkloadDeployment asks for more or fewer slots than before. For none that has gone anything is shown anew.
+fn is_scaled(change: &Change) -> bool {
+    match change {
+        Change::Applied { before, now } => before.as_deref().map_or(0, slots::desired) != slots::desired(now),
+        _ => false,
+    }
 }
 
 fn from_source(world: &World, cluster: &str) -> Vec<Key> {

@@ -344,6 +344,12 @@ fn with_absences<R>(sight: &Sight<'_>, now: Timestamp, view: impl FnOnce(Option<
     }))
 }
 
+/// What is left of the graces of sources, as far as they are noted.
+fn left_of<'a>(seen: &Absences<'_>, absent: &BTreeSet<Source<'a>>) -> BTreeMap<Source<'a>, Duration> {
+    let left = absent.iter().filter_map(|source| Some((*source, seen.left(*source)?)));
+    left.collect()
+}
+
 /// Notes what is absent, and looks again when its grace is over.
 fn note(plan: &mut Plan, seen: &Absences<'_>, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) {
     plan.actions.extend(seen.note(absent, clusters));
@@ -374,18 +380,14 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
     }
     let mut plan = Plan::independent();
     let (gone, removed) = (gone(sight, key), removed(sight));
-    let left: BTreeMap<&Named, Duration> = with_absences(sight, now, |seen| {
-        let Some(seen) = seen else { return BTreeMap::new() };
-        if let Observed::Known(clusters) = clusters.as_ref().map(Vec::as_slice) {
-            let absent = gone.iter().filter(|one| !removed.contains(*one));
-            let absent = absent.map(|(name, id)| Source { name, id }).collect();
-            note(&mut plan, seen, &absent, clusters);
-        }
-        let left = gone.iter().filter_map(|one| {
-            let (name, id) = one;
-            Some((one, seen.left(Source { name, id })?))
-        });
-        left.collect()
+    let absent = gone.iter().filter(|one| !removed.contains(*one));
+    let absent: BTreeSet<Source<'_>> = absent.map(|(name, id)| Source { name, id }).collect();
+    let (left, astray) = with_absences(sight, now, |seen| {
+        let (Some(seen), Observed::Known(clusters)) = (seen, clusters.as_ref()) else {
+            return (BTreeMap::new(), BTreeSet::new());
+        };
+        note(&mut plan, seen, &absent, clusters);
+        (left_of(seen, &absent), seen.astray(&absent, clusters))
     });
     if key.name == RECORDED && with_absences(sight, now, |seen| seen.is_some_and(Absences::runs)) {
         plan.requeue_within(RECORD);
@@ -400,8 +402,15 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
     for project in by_project.keys().flatten() {
         note_unreadable(&mut plan, sight, project);
     }
+    let is_astray = |copy: &&Arc<Object>| sources::of(copy).is_some_and(|source| astray.contains(&source));
+    let orphan = |copy: &Arc<Object>| Note::Orphan(Target::of(&Plane::Hub, kind::INSTANCE, copy));
+    plan.notes.extend(copies.iter().filter(is_astray).map(orphan));
     for source in &gone {
         let (name, id) = source;
+        let gone = Source { name, id };
+        if astray.contains(&gone) {
+            continue;
+        }
         for (project, copies) in &by_project {
             if project.as_ref().is_some_and(|project| sight.has_missed(project)) {
                 continue;
@@ -416,10 +425,10 @@ fn decide(sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
                 .map(|(_, name)| name)
                 .collect();
             let cleaned = sources::clean(&Observation {
-                source: Source { name, id },
+                source: gone,
                 clusters: clusters.as_ref().map(Vec::as_slice),
                 removed: removed.contains(source),
-                left: left.get(source).copied(),
+                left: left.get(&gone).copied(),
                 claims: &theirs.collect::<Vec<_>>(),
                 unreadable: &unreadable,
                 copies,
@@ -449,22 +458,23 @@ fn decide_project(sight: &Sight<'_>, plane: &Plane, id: &str, now: Timestamp) ->
     let removed = removed(sight);
     let (claims, namespaces) = (refs(&claims), refs(&namespaces));
     let removed: BTreeSet<Source<'_>> = removed.iter().map(|(name, id)| Source { name, id }).collect();
-    let unnoted = BTreeMap::new();
+    let (unnoted, none) = (BTreeMap::new(), BTreeSet::new());
     let seen = Claims {
         project: id,
         claims: &claims,
         clusters: Observed::Known(&clusters),
         removed: &removed,
         left: &unnoted,
+        astray: &none,
         namespaces: &namespaces,
     };
     let absent = seen.absent();
     Some(with_absences(sight, now, |absences| {
-        let left = absent
-            .iter()
-            .filter_map(|source| Some((*source, absences?.left(*source)?)));
+        let left = absences.map(|seen| left_of(seen, &absent)).unwrap_or_default();
+        let astray = absences.map(|seen| seen.astray(&absent, &clusters)).unwrap_or_default();
         let mut plan = sources::clean_claims(&Claims {
-            left: &left.collect(),
+            left: &left,
+            astray: &astray,
             ..seen
         });
         if let Some(absences) = absences {

@@ -115,7 +115,7 @@ fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
     for served in [Observed::Known(false), Observed::Unknown] {
         let mut cell = Cell::running(3);
         cell.served = served;
-        // Neither more nor other ones; what is lost comes back, and fewer are fewer.
+        // No more; what is lost comes back, whichever it is.
         cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(4));
         assert!(cell.settle().is_empty());
         let expected = if served == Observed::Unknown {
@@ -124,17 +124,40 @@ fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
             "NoMatchingLocation"
         };
         assert_eq!(condition(&cell).0, expected);
-        cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
-        assert_eq!(cell.settle(), ["create web-1"]);
-        cell.report(1, true);
-        cell.edit(|one| one.data["spec"]["template"] = template("two"));
+        cell.derived = true;
+        cell.settle();
+        assert_eq!(condition(&cell).0, "StableInstanceFound", "its Workload tells");
+        cell.derived = false;
+        cell.settle();
+        for (ordinal, name) in [(1, "web-1"), (2, "web-2")] {
+            cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, name);
+            assert_eq!(cell.settle(), [format!("create {name}")]);
+            cell.report(ordinal, true);
+        }
+        // No larger ones; what is lost meanwhile would be one.
+        cell.edit(|one| {
+            one.data["spec"]["template"]["spec"]["runtime"]["resources"]["requests"] =
+                json!({ "cpu": "64", "memory": "1Gi" });
+        });
         assert!(cell.settle().is_empty());
         cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
         assert!(cell.settle().is_empty(), "it would be another one");
+        // Repairs, one after the other, and fewer.
+        cell.edit(|one| one.data["spec"]["template"] = template("two"));
+        assert_eq!(cell.settle(), ["create web-1"]);
+        cell.report(1, true);
+        assert_eq!(cell.settle(), ["delete web-2", "create web-2"]);
+        cell.report(2, true);
         cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
-        assert_eq!(cell.settle(), ["delete web-2"]);
+        assert_eq!(
+            cell.settle(),
+            ["delete web-2", "delete web-1", "delete web-0", "create web-0"]
+        );
+        cell.report(0, true);
+        cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
+        assert!(cell.settle().is_empty(), "what was given up is more");
         cell.served = Observed::Known(true);
-        assert_eq!(cell.settle()[0], "delete web-0", "the roll goes on");
+        assert_eq!(cell.settle(), ["create web-1"]);
     }
 }
 

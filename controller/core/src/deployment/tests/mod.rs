@@ -52,6 +52,7 @@ struct Cell {
     rejected: Vec<Rejection>,
     elsewhere: Option<Rejection>,
     served: Observed<bool>,
+    derived: bool,
 }
 
 impl Cell {
@@ -64,6 +65,7 @@ impl Cell {
             rejected: Vec::new(),
             elsewhere: None,
             served: Observed::Known(true),
+            derived: false,
         }
     }
 
@@ -89,6 +91,7 @@ impl Cell {
             deployment,
             instances: &list(kind::INSTANCE),
             served: self.served,
+            derived: self.derived,
             networks: self.networking.then_some(networks),
             rejected: &self.rejected,
             elsewhere: self.elsewhere.as_ref(),

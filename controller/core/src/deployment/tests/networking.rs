@@ -214,6 +214,7 @@ fn b18_kinds_that_are_not_served_hold_nothing_but_the_gate() {
         rejected: &[],
         elsewhere: None,
         served: crate::observed::Observed::Known(true),
+        derived: false,
         now: crate::testing::now(),
     });
     let created: Vec<&Object> = plan

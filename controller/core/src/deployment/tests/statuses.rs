@@ -292,6 +292,7 @@ fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
             rejected: &[],
             elsewhere: None,
             served: crate::observed::Observed::Known(true),
+            derived: false,
             now: now(),
         };
         let plan = super::decide(&seen(&one));

@@ -95,19 +95,37 @@ fn what_runs_in_a_city_that_lost_its_binding_goes_on_and_may_become_less() {
 }
 
 #[test]
-fn what_a_living_workload_asks_for_needs_no_binding_of_its_own() {
+fn what_a_living_workload_asks_for_needs_a_binding_like_any_other() {
     let mut world = world(&[("web-us-dfw", "DFW")]);
     own(&mut world, "web-us-dfw");
-    lose_binding(&mut world, "DFW");
-    // Said only: no such Workload, or one that asks for another city.
-    settle(&mut world, "web-us-dfw");
-    assert!(in_hub(&world, "web-us-dfw").is_none());
-    world.put(&plane(), kind::WORKLOAD, workload(&["ORD"]));
-    settle(&mut world, "web-us-dfw");
-    assert!(in_hub(&world, "web-us-dfw").is_none());
     world.put(&plane(), kind::WORKLOAD, workload(&["DFW"]));
+    change(&mut world, "web-us-dfw", |one| {
+        one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2)
+    });
+    let mut never = world.clone();
+    lose_binding(&mut never, "DFW");
+    settle(&mut never, "web-us-dfw");
+    assert!(in_hub(&never, "web-us-dfw").is_none());
     settle(&mut world, "web-us-dfw");
-    assert!(in_hub(&world, "web-us-dfw").is_some());
+    lose_binding(&mut world, "DFW");
+    // Somebody raises it past its Workload, which was held; then it is lowered and mended.
+    for (asked, image, runs) in [(1000, "one", 2), (1, "two", 1), (2, "two", 1)] {
+        change(&mut world, "web-us-dfw", |one| {
+            one.data["spec"]["scaleSettings"]["minReplicas"] = json!(asked);
+            one.data["spec"]["cityCode"] = json!("DFW");
+            one.data["spec"]["template"]["metadata"]["annotations"] = json!({ "image": image });
+            one.metadata.generation = Some(asked);
+        });
+        settle(&mut world, "web-us-dfw");
+        let made = in_hub(&world, "web-us-dfw").unwrap();
+        assert_eq!(replicas(made), Some(runs), "{asked} are asked for");
+        assert_eq!(made.text("/spec/template/metadata/annotations/image"), Some(image));
+        let generation = made.annotation(annotations::UPSTREAM_GENERATION);
+        assert_eq!(generation == Some(&asked.to_string()), asked == runs, "{generation:?}");
+        // Its Workload tells of the city, and this what is held back.
+        let told = available(in_project(&world, "web-us-dfw")).0;
+        assert_eq!(told == reasons::NO_MATCHING_LOCATION, asked != runs, "{told}");
+    }
 }
 
 #[test]
@@ -133,12 +151,17 @@ fn what_is_unknown_carries_nothing_and_tears_nothing_down() {
     let plan = unknown(&world, Observed::Unknown, Observed::Known(None), nothing);
     assert!(plan.actions.is_empty() && plan.terminal.is_none());
     assert_eq!(plan.notes, [Note::Unknown(plane())]);
-    // One binding is enough, whoever made the object; none is not, while the Workload is unknown.
+    // One binding is enough, whoever made the object.
     let bound = [&location_binding("DFW")];
     let plan = unknown(&world, Observed::Known(&bound), Observed::Unknown, nothing);
     assert!(!plan.actions.is_empty());
-    let plan = unknown(&world, Observed::Known(&[]), Observed::Unknown, nothing);
-    assert!(plan.actions.is_empty() && plan.terminal.is_none());
+    // While they are unknown, what a living Workload asks for is carried.
+    own(&mut world, "mine");
+    change(&mut world, "mine", |one| {
+        one.data["spec"]["placementName"] = json!("us")
+    });
+    let plan = unknown(&world, Observed::Unknown, Observed::Known(None), nothing);
+    assert!(plan.actions.is_empty());
     // Without the hub the reason is shown all the same.
     let plan = unknown(&world, Observed::Known(&[]), Observed::Known(None), Observed::Unknown);
     assert!(plan.actions.is_empty() && plan.status.is_some());

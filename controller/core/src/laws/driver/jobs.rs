@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use popcell_api::kind;
+use popcell_api::{kind, labels};
 
 use super::{CITIES, Driver, HUB_NAMESPACE, P, project};
 use crate::ledger::Ledger;
@@ -131,6 +131,9 @@ impl Driver {
                         Some(projection::show(
                             &seen,
                             copy,
+                            Observed::Known(copy.label(labels::WORKLOAD_DEPLOYMENT_NAME).and_then(|name| {
+                                world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, HUB_NAMESPACE, name)
+                            })),
                             world.get(&project, kind::INSTANCE, "default", name),
                             None,
                         ))

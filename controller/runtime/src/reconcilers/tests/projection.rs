@@ -41,6 +41,7 @@ async fn one_shown(script: &Arc<Script>) -> Told {
     told.dispatch.lead();
     told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
     told.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
+    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
     told.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     told.put(&project("p"), INSTANCE, shown("first", "1"));
     told
@@ -163,4 +164,30 @@ async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
         [&format!("project p DELETE {DEPLOYMENTS}/default/instances/web-0")],
         "{asked:?}"
     );
+}
+
+#[tokio::test]
+async fn a_change_of_scale_on_the_hub_wakes_the_copies_of_that_deployment_only() {
+    let script = Arc::<Script>::default();
+    let told = one_shown(&script).await;
+    let mut other = instance("ns-n1", "other");
+    other["metadata"]["name"] = json!("other-0");
+    told.put(&Plane::Hub, INSTANCE, other);
+    let state = |replicas: i64, status: Value| {
+        let mut one = hub_deployment("ns-n1", "web", "wd");
+        (one["spec"]["scaleSettings"]["minReplicas"], one["status"]) = (json!(replicas), status);
+        Arc::new(Object::read(&one.to_string()).unwrap())
+    };
+    let lanes = told.dispatch.lanes().iter();
+    let lane = lanes
+        .map(|lane| &lane.reconciler)
+        .find(|one| one.name() == "projection");
+    let woken = |now: Arc<Object>| {
+        let before = Some(state(1, json!({})));
+        let change = Change::Applied { before, now };
+        lane.unwrap()
+            .wake(&told.world, &Plane::Hub, WORKLOAD_DEPLOYMENT, &change)
+    };
+    assert_eq!(woken(state(2, json!({}))), [Key::new(&Plane::Hub, "ns-n1", "web-0")]);
+    assert_eq!(woken(state(1, json!({ "replicas": 1 }))), []);
 }

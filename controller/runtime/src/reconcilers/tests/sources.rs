@@ -254,6 +254,41 @@ async fn a_cell_whose_cluster_is_absent_keeps_everything_for_its_grace() {
 }
 
 #[tokio::test]
+async fn a_source_that_no_cell_can_be_keeps_no_other_from_being_noted() {
+    let script = Arc::<Script>::default();
+    let told = with_copies(&script, &["p"]).await;
+    let odd = |namespace: &str, name: &str| {
+        let mut one = left(namespace, name);
+        one["metadata"]["annotations"]["compute.datumapis.com/source-uid"] = json!("a b");
+        one
+    };
+    let list = "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
+    script.say(
+        list,
+        200,
+        claims(&[odd("default", "instance-odd-0"), left("default", "instance-p-0")]),
+    );
+    script.say(&format!("hub GET {NOTES}"), 404, absent(NOTES).1);
+    told.pass("sources", &Key::new(&project("p"), "", "")).await;
+    let sent = script.sent();
+    let notes = sent.iter().find_map(|(_, body)| body.get("data")?.as_object());
+    assert_eq!(notes.unwrap().keys().collect::<Vec<_>>(), ["dfw-01_k1"]);
+    let orphans = told.world.tally.orphans();
+    assert_eq!(
+        orphans.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+        ["instance-odd-0"]
+    );
+    // So are its copies.
+    told.put(&Plane::Hub, INSTANCE, odd("ns-p", "odd-0"));
+    told.pass("sources", &Key::new(&Plane::Hub, "", "dfw-01")).await;
+    let orphans = told.world.tally.orphans();
+    assert!(
+        orphans.iter().any(|one| one.kind == INSTANCE && one.name == "odd-0"),
+        "{orphans:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
     let script = Arc::<Script>::default();
     let told = with_copies(&script, &["p"]).await;
