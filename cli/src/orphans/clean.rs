@@ -75,7 +75,7 @@ impl Planes {
             } => {
                 let server = self.of(plane)?;
                 let left = server.metadata(&kind.resource(), Some(namespace), selector).await?;
-                Ok((!left.is_empty()).then(|| format!("{} {} left in it", left.len(), kind.plural)))
+                Ok((left.count() > 0).then(|| format!("{} {} left in it", left.count(), kind.plural)))
             }
             Proof::Server { project, uid } => {
                 let found = identity_of(&self.of(&Plane::Project(project.clone()))?).await?;

@@ -1,6 +1,6 @@
 //! Reading: the hub's objects of ours, and what stands behind them. Every answer is live.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
 use popcell_api::{
@@ -11,8 +11,8 @@ use popcell_controller_runtime::planes::SINGLE;
 use popcell_core::{
     conditions::says,
     identity::{self, SYSTEM_NAMESPACE},
-    object::{Fields as _, Object},
-    plan::{NAMESPACE, Plane},
+    object::{Fields as _, Listed, Object},
+    plan::{NAMESPACE, Plane, Target},
 };
 
 use super::{
@@ -38,6 +38,8 @@ pub(super) struct Planes {
     identity: String,
     /// Uids of the Projects that there are, and whether they are ready; empty in mode `single`.
     listed: BTreeMap<String, (String, bool)>,
+    /// Ids of those that cannot be read, which are there all the same.
+    unreadable: BTreeSet<String>,
 }
 
 impl Planes {
@@ -46,7 +48,7 @@ impl Planes {
         let hub = Server::open(&args.cluster).await?;
         let projects = Projects::open(&args.projects).await?;
         let identity = identity_of(&hub).await?;
-        let mut listed = BTreeMap::new();
+        let (mut listed, mut unreadable) = (BTreeMap::new(), BTreeSet::new());
         match &projects {
             // One that is away now is asked again before anything is made of its answers.
             Projects::Single(project) if identity_of(project).await.is_ok_and(|uid| uid == identity) => {
@@ -54,7 +56,9 @@ impl Planes {
             }
             Projects::Single(_) => {}
             Projects::Milo { discovery, .. } => {
-                for one in discovery.list(&kind::PROJECT.resource(), None, "").await? {
+                let found = discovery.list(&kind::PROJECT.resource(), None, "").await?;
+                unreadable.extend(found.unreadable.into_iter().map(|one| one.name));
+                for one in found.objects {
                     let ready = says(&one, READY, "True");
                     listed.insert(one.name().to_owned(), (one.uid().to_owned(), ready));
                 }
@@ -65,11 +69,12 @@ impl Planes {
             projects,
             identity,
             listed,
+            unreadable,
         })
     }
 
     /// All namespaces of ours on the hub.
-    pub(super) async fn namespaces(&self) -> Result<Vec<Object>, PlaneError> {
+    pub(super) async fn namespaces(&self) -> Result<Listed, PlaneError> {
         let marker = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
         self.hub.metadata(&NAMESPACE.resource(), None, &marker).await
     }
@@ -79,16 +84,21 @@ impl Planes {
         let Projects::Milo { discovery, .. } = &self.projects else {
             return None;
         };
-        let census = Census::of(namespaces, |id| self.listed.get(id).map(|(uid, _)| uid.clone()));
+        let is_readable =
+            |one: &&Object| identity::of_namespace(one).is_none_or(|(id, _)| !self.unreadable.contains(id));
+        let census = Census::of(namespaces.iter().filter(is_readable), |id| {
+            self.listed.get(id).map(|(uid, _)| uid.clone())
+        });
         Some((census, discovery.name()))
     }
 
     /// Everything of ours in these namespaces, or in one of them.
     pub(super) async fn look(&self, mut namespaces: Vec<Object>, only: Option<&str>) -> Result<Vec<Subject>, Failure> {
         namespaces.retain(|one| only.is_none_or(|only| only == one.name()));
-        let mut deployments = self.within(kind::WORKLOAD_DEPLOYMENT, only).await?;
-        let mut copies = self.within(kind::INSTANCE, only).await?;
-        let mut policies = self.within(kind::PROPAGATION_POLICY, only).await?;
+        let mut unreadable = BTreeMap::new();
+        let mut deployments = self.within(kind::WORKLOAD_DEPLOYMENT, only, &mut unreadable).await?;
+        let mut copies = self.within(kind::INSTANCE, only, &mut unreadable).await?;
+        let mut policies = self.within(kind::PROPAGATION_POLICY, only, &mut unreadable).await?;
 
         let mut by_project: BTreeMap<String, Vec<Object>> = BTreeMap::new();
         for one in namespaces {
@@ -109,6 +119,7 @@ impl Planes {
                     deployments: take(&mut deployments),
                     copies: take(&mut copies),
                     policies: take(&mut policies),
+                    unreadable: unreadable.remove(namespace.name()).unwrap_or_default(),
                     namespace,
                     project,
                 }
@@ -118,10 +129,21 @@ impl Planes {
         Ok(subjects)
     }
 
-    async fn within(&self, kind: Kind, only: Option<&str>) -> Result<BTreeMap<String, Vec<Object>>, PlaneError> {
+    /// By namespace; what cannot be read goes to the others of its namespace.
+    async fn within(
+        &self,
+        kind: Kind,
+        only: Option<&str>,
+        unreadable: &mut BTreeMap<String, Vec<(Target, String)>>,
+    ) -> Result<BTreeMap<String, Vec<Object>>, PlaneError> {
         let mut by_namespace: BTreeMap<String, Vec<Object>> = BTreeMap::new();
-        for one in self.hub.metadata(&kind.resource(), only, "").await? {
+        let found = self.hub.metadata(&kind.resource(), only, "").await?;
+        for one in found.objects {
             by_namespace.entry(one.namespace().to_owned()).or_default().push(one);
+        }
+        for one in found.unreadable {
+            let target = Target::namespaced(&Plane::Hub, kind, &one.namespace, &one.name);
+            unreadable.entry(one.namespace).or_default().push((target, one.why));
         }
         Ok(by_namespace)
     }
@@ -189,12 +211,19 @@ impl Planes {
         let deployments = server
             .metadata(&kind::WORKLOAD_DEPLOYMENT.resource(), Some(name), "")
             .await?;
+        // Any of them may stand behind what is on the hub.
+        if let Some(one) = deployments.unreadable.first() {
+            return Ok(Project::Unknown(format!(
+                "WorkloadDeployment {}/{} of the project cannot be read: {}",
+                one.namespace, one.name, one.why
+            )));
+        }
         let namespace = server.get(&NAMESPACE.resource(), None, name).await?;
         Ok(Project::Engaged {
             uid,
             server: server_uid,
             namespace: namespace.map(Box::new),
-            deployments,
+            deployments: deployments.objects,
         })
     }
 

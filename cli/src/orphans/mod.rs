@@ -13,14 +13,15 @@ mod row;
 mod subject;
 
 use std::{
+    collections::BTreeSet,
     io::{IsTerminal as _, Read as _, Write as _},
     time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
 use popcell_core::{
-    object::Fields as _,
-    plan::{Action, Target},
+    object::{Fields as _, Listed},
+    plan::{Action, NAMESPACE, Plane, Target},
 };
 
 use crate::{
@@ -51,12 +52,16 @@ pub fn run(args: &Orphans, console: &mut Console) -> Ended {
 async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
     let planes = Planes::open(args).await?;
     let namespaces = planes.namespaces().await?;
-    let doubt = doubt(planes.census(&namespaces), args.projects_gone)?;
-    let subjects = planes.look(namespaces, args.namespace.as_deref()).await?;
-    if let (Some(name), []) = (&args.namespace, subjects.as_slice()) {
+    let doubt = doubt(planes.census(&namespaces.objects), args.projects_gone)?;
+    let strange = unreadable(&namespaces, args.namespace.as_deref());
+    let subjects = planes.look(namespaces.objects, args.namespace.as_deref()).await?;
+    let mut found = all_rows(&subjects);
+    found.extend(strange);
+    if let (Some(name), []) = (&args.namespace, found.as_slice())
+        && subjects.is_empty()
+    {
         writeln!(console.err, "no namespace {name} with our marker is on the hub")?;
     }
-    let found = all_rows(&subjects);
     if args.output == ListFormat::Text {
         print::table(&found, Timestamp::now(), &mut console.out)?;
         writeln!(console.err, "{}", print::summary(&found))?;
@@ -136,6 +141,17 @@ fn wrong_server(subjects: &[Subject]) -> Option<String> {
          kube-system of this server",
         first.namespace.name()
     ))
+}
+
+/// Namespaces of ours that cannot be read; what is in them is not looked at.
+fn unreadable(namespaces: &Listed, only: Option<&str>) -> Vec<Row> {
+    let meant = namespaces
+        .unreadable
+        .iter()
+        .filter(|one| only.is_none_or(|only| only == one.name));
+    meant
+        .map(|one| row::unreadable(Target::cluster(&Plane::Hub, NAMESPACE, &one.name), "", &one.why))
+        .collect()
 }
 
 fn all_rows(subjects: &[Subject]) -> Vec<Row> {
@@ -224,14 +240,15 @@ async fn clean(
         if again && !is_late {
             tokio::time::sleep(PAUSE).await;
         }
-        let of_interest: Vec<String> = subjects.iter().map(|one| one.namespace.name().to_owned()).collect();
-        subjects = planes
-            .look(planes.namespaces().await?, args.namespace.as_deref())
-            .await?;
+        let of_interest: BTreeSet<String> = subjects.iter().map(|one| one.namespace.name().to_owned()).collect();
+        let namespaces = planes.namespaces().await?;
+        let strange = unreadable(&namespaces, args.namespace.as_deref());
+        subjects = planes.look(namespaces.objects, args.namespace.as_deref()).await?;
         // What came since nobody has seen, and so nobody has agreed to delete.
-        subjects.retain(|one| of_interest.iter().any(|name| name == one.namespace.name()));
+        subjects.retain(|one| of_interest.contains(one.namespace.name()));
         if !again || is_late {
-            return Ok((done, all_rows(&subjects)));
+            let left = all_rows(&subjects).into_iter().chain(strange);
+            return Ok((done, left.collect()));
         }
     }
 }

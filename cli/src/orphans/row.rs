@@ -46,8 +46,31 @@ impl Verdict {
     }
 }
 
-/// Rows of one hub namespace.
+/// Rows of one hub namespace, and of what in it cannot be read.
 pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
+    let mut rows = readable(subject, now);
+    let project = subject.owner().0;
+    rows.extend(
+        subject
+            .unreadable
+            .iter()
+            .map(|(target, why)| unreadable(target.clone(), project, why)),
+    );
+    rows
+}
+
+/// Of an object that cannot be read nobody knows what it is.
+pub(super) fn unreadable(target: Target, project: &str, why: &str) -> Row {
+    Row {
+        target,
+        project: project.to_owned(),
+        verdict: Verdict::Unknown,
+        why: format!("unknown: it cannot be read: {why}"),
+        created: None,
+    }
+}
+
+fn readable(subject: &Subject, now: Timestamp) -> Vec<Row> {
     if subject.namespace.deleting() {
         return Vec::new();
     }
@@ -95,7 +118,11 @@ pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
         rows.push(row(
             &own,
             Verdict::Kept,
-            format!("{why}; it holds objects that are not ours"),
+            if subject.unreadable.is_empty() {
+                format!("{why}; it holds objects that are not ours")
+            } else {
+                format!("{why}; it holds objects that cannot be read")
+            },
         ));
     }
     // The namespace first, as the frame of the rest.

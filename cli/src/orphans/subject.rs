@@ -27,6 +27,8 @@ pub(super) struct Subject {
     pub(super) copies: Vec<Object>,
     /// All PropagationPolicies in it.
     pub(super) policies: Vec<Object>,
+    /// What in it cannot be read, and why.
+    pub(super) unreadable: Vec<(Target, String)>,
     /// Its project.
     pub(super) project: Project,
 }
@@ -153,6 +155,14 @@ impl Subject {
             grace,
             now,
         });
+        // What cannot be read holds its namespace, and may need a policy.
+        if !self.unreadable.is_empty() {
+            plan.actions.retain(|action| {
+                !matches!(action.target().kind, NAMESPACE | kind::PROPAGATION_POLICY)
+                    || !matches!(action, Action::Delete(_))
+            });
+            return plan;
+        }
         if self.standing() == Standing::Outlived && self.deployments.is_empty() {
             for one in &self.policies {
                 let found = policy::decide(&policy::Observation {

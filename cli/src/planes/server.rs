@@ -11,7 +11,7 @@ use kube::{
     discovery,
 };
 use popcell_controller_runtime::apply::absent;
-use popcell_core::object::{List, Object, ReadError};
+use popcell_core::object::{List, Listed, Object, ReadError};
 use popcell_core::plan::Precondition;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -83,16 +83,17 @@ impl Server {
         Ok((resource, capabilities.scope == discovery::Scope::Namespaced))
     }
 
-    /// Objects with metadata only, in all namespaces where none is named.
+    /// Objects with metadata only, in all namespaces where none is named. What cannot be read of a list keeps nothing else from
+    /// being found.
     pub async fn metadata(
         &self,
         resource: &ApiResource,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Object>, PlaneError> {
+    ) -> Result<Listed, PlaneError> {
         let found = self.pages(resource, selector, |page| url(resource, namespace).list_metadata(page));
         let mut found = found.await?;
-        for object in &mut found {
+        for object in &mut found.objects {
             object.types = Some(TypeMeta {
                 api_version: resource.api_version.clone(),
                 kind: resource.kind.clone(),
@@ -101,13 +102,13 @@ impl Server {
         Ok(found)
     }
 
-    /// Whole objects, in all namespaces where none is named.
+    /// Whole objects, in all namespaces where none is named; see [`Server::metadata`].
     pub async fn list(
         &self,
         resource: &ApiResource,
         namespace: Option<&str>,
         selector: &str,
-    ) -> Result<Vec<Object>, PlaneError> {
+    ) -> Result<Listed, PlaneError> {
         self.pages(resource, selector, |page| url(resource, namespace).list(page))
             .await
     }
@@ -117,22 +118,19 @@ impl Server {
         resource: &ApiResource,
         selector: &str,
         request: impl Fn(&ListParams) -> Result<hyper::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<Vec<Object>, PlaneError> {
+    ) -> Result<Listed, PlaneError> {
         let action = format!("list {}", resource.plural);
-        let mut found = Vec::new();
+        let mut found = Listed::default();
         let mut page = ListParams::default().labels(selector).limit(PAGE);
         loop {
             let text = self.run(&action, self.text(request(&page))).await?;
             let list: List =
                 serde_json::from_str(&text).map_err(|_| self.unreadable(&action, "the answer is no list"))?;
-            for item in list.items.into_iter().flatten() {
-                let place = format!("{}/{}", item.namespace(), item.name());
-                let object = item
-                    .object
-                    .map_err(|error| self.unreadable(&action, &format!("{place}: {error}")))?;
-                found.push(*object);
-            }
-            match list.metadata.more.filter(|token| !token.is_empty()) {
+            let more = list.metadata.more.clone().filter(|token| !token.is_empty());
+            let read = Listed::from(list);
+            found.objects.extend(read.objects);
+            found.unreadable.extend(read.unreadable);
+            match more {
                 Some(token) => page.continue_token = Some(token),
                 None => return Ok(found),
             }

@@ -44,9 +44,17 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
         )));
     }
     let begun = Timestamp::now();
-    let mut objects = hub
+    let found = hub
         .metadata(&resource, args.namespace.as_deref(), &args.selector)
         .await?;
+    for one in &found.unreadable {
+        writeln!(
+            console.err,
+            "{}/{} cannot be read, and is left out: {}",
+            one.namespace, one.name, one.why
+        )?;
+    }
+    let (mut objects, is_whole) = (found.objects, found.unreadable.is_empty());
     let all = objects.len();
     objects.retain(|one| is_due(one, args.since));
     let mut count = Count::new(&resource.kind, all, all - objects.len());
@@ -60,7 +68,7 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
             objects.len(),
             all - objects.len()
         )?;
-        return Ok(Exit::Success);
+        return Ok(verdict(is_whole));
     }
     writeln!(
         console.err,
@@ -71,11 +79,11 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     )?;
     bump_all(args, &hub, &resource, &objects, &mut count, console).await?;
     writeln!(console.out, "{count}")?;
-    Ok(if count.failed() > 0 {
-        Exit::Environment
-    } else {
-        Exit::Success
-    })
+    Ok(verdict(is_whole && count.failed() == 0))
+}
+
+fn verdict(is_whole: bool) -> Exit {
+    if is_whole { Exit::Success } else { Exit::Environment }
 }
 
 /// What is being deleted is left alone, and what was bumped at `since` or later.

@@ -1,6 +1,6 @@
 //! From the Workload to its cells. Pure.
 
-use popcell_api::{annotations, labels};
+use popcell_api::{annotations, kind::CLUSTER, labels, names::RESOURCE_CLAIM_PREFIX};
 use popcell_core::{
     conditions::says,
     names,
@@ -16,8 +16,30 @@ use super::{
     wrong,
 };
 
-/// The tree of one Workload.
+/// The tree of one Workload. What cannot be read is in its place, or, where that has no name, below the Workload.
 pub(super) fn tree(sight: &Sight) -> Node {
+    let mut node = readable(sight);
+    for strange in &sight.unreadable {
+        let name = match strange.item.namespace.as_str() {
+            "" => strange.item.name.clone(),
+            namespace => format!("{namespace}/{}", strange.item.name),
+        };
+        let why = format!("it cannot be read: {}", strange.item.why);
+        let place = Node::place(&strange.plane, strange.kind, name, State::Unknown, why);
+        // What is of other Workloads hides nothing of this one.
+        if !node.put(&place) && may_be_of(sight, &strange.item.name, strange.kind) {
+            node.children.push(place);
+        }
+    }
+    node
+}
+
+fn may_be_of(sight: &Sight, name: &str, kind: &str) -> bool {
+    let bare = name.strip_prefix(RESOURCE_CLAIM_PREFIX).unwrap_or(name);
+    name.is_empty() || kind == CLUSTER.kind || bare.starts_with(&sight.name)
+}
+
+fn readable(sight: &Sight) -> Node {
     let name = format!("{}/{}", sight.namespace, sight.name);
     let Some(workload) = &sight.workload else {
         return Node::place(PROJECT, WORKLOAD, name, State::Broken, "not there");

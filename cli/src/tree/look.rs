@@ -10,7 +10,10 @@ use popcell_core::{
     plan::NAMESPACE,
 };
 
-use super::sight::{Cell, Found, Hub, Sight};
+use super::{
+    sight::{Cell, Found, Hub, Sight, Strange},
+    words::{HUB, PROJECT},
+};
 use crate::{
     args::{cluster::Cluster, tree::Tree},
     exit::Failure,
@@ -72,21 +75,30 @@ impl Planes {
             )));
         };
         let workload = project.get(&kind::WORKLOAD.resource(), here, &args.workload).await?;
-        let mut deployments = project.list(&kind::WORKLOAD_DEPLOYMENT.resource(), here, "").await?;
+        let mut reader = Reader::of(project, PROJECT);
+        let mut deployments = reader.list(kind::WORKLOAD_DEPLOYMENT, here).await?;
         deployments.retain(|one| one.text("/spec/workloadRef/name") == Some(&args.workload));
-        let claims = found(project.list(&kind::RESOURCE_CLAIM.resource(), here, "").await);
+        let claims = found(reader.list(kind::RESOURCE_CLAIM, here).await);
         let hub_namespace = match &self.hub {
             Some(_) => names::hub_namespace(namespace.uid()),
             None => args.namespace.clone(),
         };
+        let instances = match &self.hub {
+            Some(_) => Vec::new(),
+            None => reader.list(kind::INSTANCE, here).await?,
+        };
+        let mut unreadable = reader.unreadable;
         let mut cells = BTreeMap::new();
         for (name, server) in &self.cells {
-            cells.insert(name.clone(), found(cell(server, &hub_namespace).await));
+            let mut reader = Reader::of(server, &format!("cell {name}"));
+            cells.insert(name.clone(), found(cell(&mut reader, &hub_namespace).await));
+            unreadable.extend(reader.unreadable);
         }
-        let (mut hub, mut instances) = (None, Vec::new());
-        match &self.hub {
-            Some(server) => hub = Some(found(look_at_hub(server, &hub_namespace).await)),
-            None => instances = project.list(&kind::INSTANCE.resource(), here, "").await?,
+        let mut hub = None;
+        if let Some(server) = &self.hub {
+            let mut reader = Reader::of(server, HUB);
+            hub = Some(found(look_at_hub(&mut reader, &hub_namespace).await));
+            unreadable.extend(reader.unreadable);
         }
         Ok(Sight {
             namespace: args.namespace.clone(),
@@ -98,26 +110,59 @@ impl Planes {
             deployments,
             claims,
             cells,
+            unreadable,
         })
     }
 }
 
-async fn look_at_hub(hub: &Server, namespace: &str) -> Result<Hub, PlaneError> {
-    let within = async |kind: Kind| hub.list(&kind.resource(), Some(namespace), "").await;
-    let bindings = within(kind::RESOURCE_BINDING).await?;
+/// Lists of one server; what cannot be read of them is put by.
+struct Reader<'a> {
+    server: &'a Server,
+    plane: String,
+    unreadable: Vec<Strange>,
+}
+
+impl<'a> Reader<'a> {
+    fn of(server: &'a Server, plane: &str) -> Self {
+        Self {
+            server,
+            plane: plane.to_owned(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    async fn list(&mut self, kind: Kind, namespace: Option<&str>) -> Result<Vec<Object>, PlaneError> {
+        self.select(kind, namespace, "").await
+    }
+
+    async fn select(&mut self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<Object>, PlaneError> {
+        let found = self.server.list(&kind.resource(), namespace, selector).await?;
+        let strange = found.unreadable.into_iter().map(|item| Strange {
+            plane: self.plane.clone(),
+            kind: kind.kind,
+            item,
+        });
+        self.unreadable.extend(strange);
+        Ok(found.objects)
+    }
+}
+
+async fn look_at_hub(hub: &mut Reader<'_>, namespace: &str) -> Result<Hub, PlaneError> {
+    let here = Some(namespace);
+    let bindings = hub.list(kind::RESOURCE_BINDING, here).await?;
     Ok(Hub {
-        namespace: hub.get(&NAMESPACE.resource(), None, namespace).await?,
-        deployments: within(kind::WORKLOAD_DEPLOYMENT).await?,
-        policies: within(kind::PROPAGATION_POLICY).await?,
-        copies: within(kind::INSTANCE).await?,
-        clusters: hub.list(&kind::CLUSTER.resource(), None, "").await?,
+        namespace: hub.server.get(&NAMESPACE.resource(), None, namespace).await?,
+        deployments: hub.list(kind::WORKLOAD_DEPLOYMENT, here).await?,
+        policies: hub.list(kind::PROPAGATION_POLICY, here).await?,
+        copies: hub.list(kind::INSTANCE, here).await?,
+        clusters: hub.list(kind::CLUSTER, None).await?,
         works: works(hub, &bindings).await?,
         bindings,
     })
 }
 
 /// Works of these bindings, and of no other.
-async fn works(hub: &Server, bindings: &[Object]) -> Result<Vec<Object>, PlaneError> {
+async fn works(hub: &mut Reader<'_>, bindings: &[Object]) -> Result<Vec<Object>, PlaneError> {
     let ids: BTreeSet<&str> = bindings.iter().filter_map(|one| one.label(BINDING_ID)).collect();
     let clusters: BTreeSet<&str> = bindings
         .iter()
@@ -128,16 +173,16 @@ async fn works(hub: &Server, bindings: &[Object]) -> Result<Vec<Object>, PlaneEr
     let selector = format!("{BINDING_ID} in ({})", Vec::from_iter(ids).join(","));
     for cluster in clusters {
         let space = format!("karmada-es-{cluster}");
-        works.extend(hub.list(&WORK.resource(), Some(&space), &selector).await?);
+        works.extend(hub.select(WORK, Some(&space), &selector).await?);
     }
     Ok(works)
 }
 
-async fn cell(server: &Server, namespace: &str) -> Result<Cell, PlaneError> {
+async fn cell(reader: &mut Reader<'_>, namespace: &str) -> Result<Cell, PlaneError> {
     let here = Some(namespace);
     Ok(Cell {
-        deployments: server.list(&kind::WORKLOAD_DEPLOYMENT.resource(), here, "").await?,
-        instances: server.list(&kind::INSTANCE.resource(), here, "").await?,
+        deployments: reader.list(kind::WORKLOAD_DEPLOYMENT, here).await?,
+        instances: reader.list(kind::INSTANCE, here).await?,
     })
 }
 

@@ -82,6 +82,17 @@ impl Node {
         self
     }
 
+    /// Puts a place where the tree has it and nothing is there, with all that follows. Whether it does.
+    pub(super) fn put(&mut self, place: &Self) -> bool {
+        let is_it =
+            self.created.is_none() && (&self.plane, self.kind, &self.name) == (&place.plane, place.kind, &place.name);
+        if is_it {
+            self.state = place.state;
+            self.text.clone_from(&place.text);
+        }
+        is_it || self.children.iter_mut().any(|child| child.put(place))
+    }
+
     /// The worst state in it.
     pub(super) fn worst(&self) -> State {
         let below = self.children.iter().map(Self::worst);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use popcell_core::object::Object;
+use popcell_core::object::{Object, Unreadable};
 
 /// What a plane answered.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,19 @@ pub(super) struct Sight {
     pub(super) instances: Vec<Object>,
     /// Cells that were asked, by the name of their Cluster.
     pub(super) cells: BTreeMap<String, Found<Cell>>,
+    /// What is in the lists and cannot be read.
+    pub(super) unreadable: Vec<Strange>,
+}
+
+/// An object that is there and cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct Strange {
+    /// As that of a [`Node`](super::node::Node).
+    pub(super) plane: String,
+    /// Its kind.
+    pub(super) kind: &'static str,
+    /// Where it is, and why it cannot be read.
+    pub(super) item: Unreadable,
 }
 
 /// What is on the hub, in the one namespace unless said otherwise.

@@ -102,6 +102,59 @@ fn a_script_deletes_as_many_as_it_says_or_none() {
     assert_eq!(writes, gone);
 }
 
+/// As no server stores it, and one that is broken may say.
+fn unreadable(namespace: &str) -> Value {
+    json!({ "metadata": { "namespace": namespace, "uid": "odd", "resourceVersion": "1", "annotations": 7,
+        "labels": { "compute.datumapis.com/managed-by": "popcell" } } })
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown_and_the_rest_is_shown_and_deleted() {
+    let (hub, project) = (hub(Some("s1")), server("s1"));
+    hub.put(&format!("{DEPLOYMENTS}/odd"), unreadable("ns-n1"));
+    hub.put("/api/v1/namespaces/ns-odd", unreadable(""));
+    let verdicts = |run: &Run| {
+        let listed: Value = serde_json::from_str(&run.out).unwrap();
+        let rows = listed["objects"].as_array().unwrap().iter();
+        let mut told: Vec<String> = rows
+            .map(|row| format!("{} {}", row["name"], row["verdict"]).replace('"', ""))
+            .collect();
+        told.sort();
+        told
+    };
+    let listed = verdicts(&orphans(&hub, &project, &["-o=json"]).expect(1));
+    assert_eq!(
+        listed,
+        [
+            "api orphan",
+            "ns-n1 kept",
+            "ns-odd unknown",
+            "odd unknown",
+            "web orphan"
+        ]
+    );
+    orphans(&hub, &project, &["--delete", "--yes=2"]).expect(1);
+    let mut writes = hub.writes();
+    writes.sort();
+    let gone = ["api", "web"].map(|name| format!("DELETE {DEPLOYMENTS}/{name}"));
+    assert_eq!(writes, gone);
+}
+
+#[test]
+fn a_project_with_an_object_that_cannot_be_read_may_have_what_is_on_the_hub() {
+    let (hub, project) = (hub(Some("s1")), server("s1"));
+    let place = "/apis/compute.datumapis.com/v1alpha/namespaces/default/workloaddeployments/web";
+    project.put(place, unreadable("default"));
+    let run = orphans(&hub, &project, &["--delete", "--yes=0"]).expect(4);
+    assert!(
+        run.out
+            .contains("WorkloadDeployment default/web of the project cannot be read"),
+        "{}",
+        run.out
+    );
+    assert_eq!(hub.writes(), Vec::<String>::new());
+}
+
 const PROJECTS: &str = "/apis/resourcemanager.miloapis.com/v1alpha1/projects";
 
 /// A hub with a namespace and a WorkloadDeployment of each of these many projects.

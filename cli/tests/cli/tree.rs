@@ -128,6 +128,31 @@ Workload shop/web project -
 }
 
 #[test]
+fn an_object_that_cannot_be_read_hides_no_other() {
+    let planes = planes();
+    planes.project.put(
+        &format!("/{COMPUTE}/namespaces/shop/workloaddeployments/api-edge-dfw"),
+        json!({ "metadata": { "namespace": "shop", "labels": 7 } }),
+    );
+    planes.tree(&[]).expect(0);
+    planes.cell.put(
+        &format!("/{COMPUTE}/namespaces/ns-1/instances/web-edge-dfw-0"),
+        json!({ "metadata": { "namespace": "ns-1", "labels": 7 } }),
+    );
+    let run = planes.tree(&[]).expect(4);
+    let line = run
+        .out
+        .lines()
+        .find(|line| line.contains("Instance ns-1/web-edge-dfw-0"))
+        .unwrap();
+    assert!(
+        line.contains("unknown: it cannot be read") && run.out.contains("1/1 ready"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
 fn the_exit_code_says_how_it_is() {
     let planes = planes();
     let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";

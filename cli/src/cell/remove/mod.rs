@@ -75,7 +75,13 @@ async fn find(hub: &Server, name: &str) -> Result<Option<Object>, PlaneError> {
 
 async fn known(hub: &Server) -> Result<Vec<String>, PlaneError> {
     let all = hub.metadata(&kind::CLUSTER.resource(), None, "").await?;
-    Ok(all.iter().map(|one| one.name().to_owned()).collect())
+    let unreadable = all.unreadable.into_iter().map(|one| one.name);
+    Ok(all
+        .objects
+        .iter()
+        .map(|one| one.name().to_owned())
+        .chain(unreadable)
+        .collect())
 }
 
 fn would(args: &Remove, course: &Course, console: &mut Console) -> Outcome {

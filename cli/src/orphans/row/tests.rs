@@ -114,3 +114,24 @@ fn a_namespace_that_is_going_is_no_row() {
     going.namespace.metadata.deletion_timestamp = Some(serde_json::from_value(json!("2026-01-01T11:00:00Z")).unwrap());
     assert_eq!(shown(&going), []);
 }
+
+#[test]
+fn what_cannot_be_read_is_unknown_and_keeps_its_namespace() {
+    let mut gone = subject(engaged(None, &[]));
+    let target = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "odd");
+    gone.unreadable = vec![(target, "no object".to_owned())];
+    assert_eq!(
+        shown(&gone),
+        [
+            ("Namespace", "ns-n1".to_owned(), "kept"),
+            ("WorkloadDeployment", "web".to_owned(), "orphan"),
+            ("Instance", "web-0".to_owned(), "orphan"),
+            ("WorkloadDeployment", "odd".to_owned(), "unknown"),
+        ]
+    );
+    assert!(
+        why(&gone).ends_with("it holds objects that cannot be read"),
+        "{}",
+        why(&gone)
+    );
+}

@@ -36,6 +36,7 @@ pub(in crate::orphans) fn subject(project: Project) -> Subject {
         deployments: vec![marked("web")],
         copies: vec![marked("web-0")],
         policies: vec![marked("city-dfw")],
+        unreadable: Vec::new(),
         project,
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tree::sight::Cell;
+use crate::tree::sight::{Cell, Strange};
+use popcell_core::object::Unreadable;
 
 fn object(value: Value) -> Object {
     serde_json::from_value(value).unwrap()
@@ -106,6 +107,7 @@ fn sight(world: &Value) -> Sight {
         })),
         instances: all("instances"),
         cells: BTreeMap::from([("dfw-01".to_owned(), Found::Known(cell))]),
+        unreadable: Vec::new(),
     }
 }
 
@@ -217,4 +219,42 @@ fn c15_objects_of_any_shape_are_shown() {
             told(&tree(&sight(&world)));
         }
     }
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown_in_its_place_and_hides_nothing_else() {
+    let strange = |plane: &str, kind, namespace: &str, name: &str| Strange {
+        plane: plane.to_owned(),
+        kind,
+        item: Unreadable {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            why: "no object".to_owned(),
+        },
+    };
+    let mut world = world();
+    world["claims"].as_array_mut().unwrap().remove(1);
+    world["running"].as_array_mut().unwrap().remove(0);
+    let mut sight = sight(&world);
+    sight.unreadable = vec![
+        strange(PROJECT, "ResourceClaim", "shop", "instance-web-edge-dfw-1"),
+        strange("cell dfw-01", "Instance", "ns-1", "web-edge-dfw-0"),
+        strange(HUB, "Work", "karmada-es-dfw-01", "web-other-6c8d"),
+        strange(HUB, "Cluster", "", "ord-01"),
+        strange(PROJECT, "WorkloadDeployment", "shop", ""),
+        // Of other Workloads.
+        strange(PROJECT, "ResourceClaim", "shop", "instance-api-0"),
+        strange(HUB, "WorkloadDeployment", "ns-1", "api"),
+    ];
+    let unknown = |plane: &str, kind: &str| format!("{plane} {kind} unknown: it cannot be read: no object");
+    assert_eq!(
+        told(&tree(&sight)).0,
+        [
+            unknown(PROJECT, "ResourceClaim"),
+            unknown("cell dfw-01", "Instance"),
+            unknown(HUB, "Work"),
+            unknown(HUB, "Cluster"),
+            unknown(PROJECT, "WorkloadDeployment"),
+        ]
+    );
 }
