@@ -14,6 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
+use popcell_api::kind::INSTANCE;
 use popcell_core::plan::Plane;
 use popcell_core::remote::cell::Identity;
 use tokio::time::{Instant, sleep, timeout};
@@ -129,9 +130,11 @@ async fn look(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<(
     Ok(())
 }
 
-/// Whether the hub knows this cell: one that took its name by mistake takes no Lease.
+/// Whether the hub knows this cell, and has said so since it was last reached: one that took its name by mistake, or was
+/// removed meanwhile, takes no Lease.
 async fn is_us(cell: &Cell, world: &World) -> bool {
-    cell.facts.identify(cell, &world.applier).await.is_ok() && cell.facts.answered() == Identity::Matches
+    let is_reached = world.store(&Plane::Hub, INSTANCE).is_some_and(|store| store.is_known());
+    is_reached && cell.facts.identify(cell, &world.applier).await.is_ok() && cell.facts.answered() == Identity::Matches
 }
 
 async fn keep(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<Option<String>> {

@@ -70,7 +70,9 @@ impl Hub {
 
 async fn world(hub: &Arc<Hub>) -> Told {
     let hub = Arc::clone(hub);
-    Told::in_cell(Vec::new(), &[], Arc::new(move |asked| hub.answer(&asked))).await
+    let told = Told::in_cell(Vec::new(), &[], Arc::new(move |asked| hub.answer(&asked))).await;
+    told.list(&Plane::Hub, INSTANCE, Vec::new());
+    told
 }
 
 /// A look of each of these processes, in turn, one renewal after the last; who writes after it.
@@ -143,6 +145,21 @@ async fn a_new_leader_of_the_cell_takes_the_lease_at_once_and_a_cell_of_another_
     one.insert("mistaken", (Holder::new("mistaken".to_owned()), cell(None)));
     assert_eq!(turn(&mut one, &told, &["mistaken"]).await, [false]);
     assert_eq!((hub.holder().as_str(), *hub.written.lock().unwrap()), ("new", written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_before_the_hub_was_listed_since_it_was_last_reached() {
+    let hub = Arc::new(Hub {
+        uid: Mutex::new("cell-uid"),
+        ..Hub::default()
+    });
+    let told = world(&hub).await;
+    let mut one: BTreeMap<_, _> = [("one", (Holder::new("one".to_owned()), cell(None)))].into();
+    turn(&mut one, &told, &["one"]).await;
+    let hub_instances = told.world.store(&Plane::Hub, INSTANCE).unwrap();
+    hub_instances.lose("away".to_owned());
+    turn(&mut one, &told, &["one"]).await;
+    assert_eq!(*hub.written.lock().unwrap(), 1);
 }
 
 #[tokio::test(start_paused = true)]
