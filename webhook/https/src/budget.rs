@@ -232,7 +232,6 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::PER_CONNECTION;
     use crate::tracked::{PATIENCE, Part, Wait};
 
     const MOMENT: Duration = Duration::from_millis(100);
@@ -242,8 +241,7 @@ mod tests {
     /// Budget for 16 pieces, four of each size.
     fn budget() -> (Arc<Budget>, Arc<Registry>) {
         let limits = Limits {
-            memory: PER_CONNECTION + 16 * PIECE + SIZES.iter().sum::<usize>(),
-            connections: 1,
+            shared: 16 * PIECE + SIZES.iter().sum::<usize>(),
             body: 0,
             ..Limits::default()
         };

@@ -11,7 +11,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -24,7 +23,7 @@ use crate::registry::{Full, Registry};
 use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
-use crate::tls;
+use crate::tls::Handshakes;
 use crate::tracked::Tracked;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
@@ -123,8 +122,8 @@ impl Listener {
         router: Router,
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {
-        let config = tls::server_config(certificates.resolver())?;
-        self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await
+        let handshakes = Handshakes::new(certificates.resolver(), self.limits.http2_connections)?;
+        self.run(Some(handshakes), router, stop).await
     }
 
     /// The same, and looks for another certificate every `period` meanwhile, as one task: neither goes on without the
@@ -150,7 +149,7 @@ impl Listener {
 
     async fn run(
         self,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Handshakes>,
         router: Router,
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use harness::{Client, Running, eventually, get_request, post_request, send, text};
 use http_body_util::BodyExt;
-use popcell_https::{Limits, PER_CONNECTION};
+use popcell_https::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -238,8 +238,7 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
 async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
-        connections: 100,
-        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
+        shared: A_MILLION_EACH,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
@@ -282,8 +281,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
 async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_away() {
     let limits = Limits {
         body: 1_000_000,
-        connections: 100,
-        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
+        shared: A_MILLION_EACH,
         upload: Duration::from_secs(1),
         ..Limits::default()
     };

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
 
+pub(crate) mod http2;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::{http1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use popcell_https::{Certificates, Drained, FilePair, Limits, Listener, ListenerStatus, Source, body};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -270,7 +272,7 @@ impl Client {
         self
     }
 
-    /// A handshake that offers one application protocol; none when it is empty.
+    /// A handshake that offers application protocols, with commas between them; none when it is empty.
     pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
         self.dial_name(alpn, HOST).await
     }
@@ -282,7 +284,7 @@ impl Client {
             .with_root_certificates(self.roots.clone())
             .with_no_client_auth();
         if !alpn.is_empty() {
-            config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+            config.alpn_protocols = alpn.split(',').map(|name| name.as_bytes().to_vec()).collect();
         }
         let stream = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
@@ -305,11 +307,9 @@ impl Client {
         sender
     }
 
-    pub(crate) async fn http2(&self) -> (http2::SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    pub(crate) async fn http2(&self) -> (h2::SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
         let stream = self.dial("h2").await.unwrap();
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
+        let (sender, connection) = h2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         (sender, tokio::spawn(connection))
     }
 
