@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::Router;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::budget::Budget;
 use crate::certificate::Certificates;
 use crate::connection::{self, Shared};
-use crate::limits::{Limits, SOCKET};
+use crate::limits::{Limits, SEGMENT, SOCKET};
 use crate::phase::Phase;
 use crate::registry::{Full, Registry};
 use crate::service::Peer;
@@ -84,7 +85,7 @@ impl Listener {
     #[allow(clippy::unused_async, reason = "it needs a runtime, which a future makes plain")]
     pub async fn bind(address: SocketAddr, limits: Limits) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address, source };
-        let socket = bind(address).map_err(failed)?;
+        let socket = bind(address, &limits).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Self {
             socket,
@@ -301,8 +302,8 @@ impl Accepting {
     }
 }
 
-/// A listening socket whose connections have small buffers in the kernel: those count for the process, too.
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// A listening socket whose connections have small buffers in the kernel, for a limited time: those count for the pod, too.
+fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -311,6 +312,9 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SOCKET)?;
     socket.set_recv_buffer_size(SOCKET)?;
+    let options = SockRef::from(&socket);
+    options.set_tcp_mss(SEGMENT)?;
+    options.set_tcp_user_timeout(Some(limits.write))?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

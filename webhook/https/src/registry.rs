@@ -132,7 +132,7 @@ impl Registry {
             .collect();
         for one in unread {
             self.status.unread.fetch_add(1, Relaxed);
-            one.cut.cancel();
+            one.end();
             open.remove(&one);
         }
         for one in open.all.values().filter(|one| one.quiet(now, idle)) {
@@ -145,7 +145,7 @@ impl Registry {
         if evicted.is_power_of_two() {
             tracing::warn!(evicted, peer = %victim.address, "too many connections or too much held: closed one that made others wait");
         }
-        victim.cut.cancel();
+        victim.end();
         open.remove(victim);
     }
 

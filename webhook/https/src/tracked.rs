@@ -132,6 +132,16 @@ impl Tracked {
         drop(self.socket.set(Arc::downgrade(socket)));
     }
 
+    /// Ends the connection at once. What its client did not take is thrown away: the kernel would keep it for minutes.
+    pub(crate) fn end(&self) {
+        let unread = self.work().untaken.since.is_some();
+        if unread && let Some(socket) = self.socket.get().and_then(Weak::upgrade) {
+            // Where it fails, the client is gone.
+            drop(SockRef::from(&*socket).set_linger(Some(Duration::ZERO)));
+        }
+        self.cut.cancel();
+    }
+
     /// Whether the last attempt to read found nothing.
     pub(crate) fn unsent(&self, unsent: bool) {
         self.work().unsent.run(unsent);

@@ -2,6 +2,7 @@
 
 mod harness;
 
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -339,6 +340,47 @@ async fn f18_an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back
         assert!(response.into_body().collect().await.is_err(), "{alpn}");
     }
     assert_eq!(running.status.unread.load(Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_counts_but_for_what_a_connection_has_in_the_kernel() {
+    let (running, authority, _volume) = Running::simple(Limits::default()).await;
+    let client = Client::new(running.address, &[authority.pem()]).taking_little();
+    let size = 200_000;
+    let mut stream = client.dial("http/1.1").await.unwrap();
+    let request = format!("GET /bytes/{size} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    eventually("it is held", async || running.status.held.load(Relaxed) >= size).await;
+    // The kernel takes what it takes.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(running.status.held.load(Relaxed) >= size);
+    drop(stream);
+    eventually("it is given back", async || running.status.held.load(Relaxed) == 0).await;
+}
+
+#[tokio::test]
+async fn what_the_kernel_has_of_an_answer_that_is_not_read_goes_with_its_connection() {
+    let limits = Limits {
+        write: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]).taking_little();
+    // The kernel takes all of one, and a part of the other.
+    let mut clients = Vec::new();
+    for size in [50_000, 200_000] {
+        let mut stream = client.dial("http/1.1").await.unwrap();
+        let request = format!("GET /bytes/{size} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        clients.push(stream);
+    }
+    eventually("both are there", async || running.status.open.load(Relaxed) == 2).await;
+    eventually("their time is over", async || running.status.open.load(Relaxed) == 0).await;
+    let last = clients.pop().unwrap();
+    let end = last.into_inner().0.read_to_end(&mut Vec::new()).await;
+    assert_eq!(end.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -250,6 +250,7 @@ pub(crate) struct Client {
     address: SocketAddr,
     roots: RootCertStore,
     versions: Vec<&'static rustls::SupportedProtocolVersion>,
+    receives: Option<u32>,
 }
 
 impl Client {
@@ -264,7 +265,14 @@ impl Client {
             address,
             roots,
             versions: rustls::ALL_VERSIONS.to_vec(),
+            receives: None,
         }
+    }
+
+    /// The same, of whose answers the kernel keeps little on this side.
+    pub(crate) fn taking_little(mut self) -> Self {
+        self.receives = Some(4096);
+        self
     }
 
     pub(crate) fn only(mut self, version: &'static rustls::SupportedProtocolVersion) -> Self {
@@ -286,7 +294,11 @@ impl Client {
         if !alpn.is_empty() {
             config.alpn_protocols = alpn.split(',').map(|name| name.as_bytes().to_vec()).collect();
         }
-        let stream = TcpStream::connect(self.address).await?;
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.receives {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        let stream = socket.connect(self.address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
