@@ -46,9 +46,11 @@ pub struct Limits {
     pub body: usize,
     /// Time for a client to take an answer. The connection of one that takes longer is cut.
     pub write: Duration,
-    /// Bytes of memory for bodies as they arrive, and for answers until they are written; at least enough for the largest
-    /// body in a quarter of it. What connections take is beside that: [`Limits::memory`].
-    pub shared: usize,
+    /// Bytes of memory for bodies from their arrival until their answer is made; at least enough for the largest in a quarter
+    /// of it. What connections take is beside that, and beside [`Limits::answers`]: [`Limits::memory`].
+    pub bodies: usize,
+    /// Bytes of memory for answers until they are written.
+    pub answers: usize,
     /// Open connections. One more takes the place of one that asks for nothing, or is closed where there is none.
     pub connections: usize,
     /// Open connections of one peer address, by the same rule.
@@ -70,7 +72,8 @@ impl Default for Limits {
             upload: Duration::from_secs(30),
             body: 8 * MIB,
             write: Duration::from_secs(30),
-            shared: 96 * MIB,
+            bodies: 48 * MIB,
+            answers: 48 * MIB,
             connections: 1024,
             connections_per_peer: 256,
             http2_connections: 16,
@@ -89,7 +92,8 @@ impl Limits {
             connections: 64,
             connections_per_peer: 64,
             http2_connections: 0,
-            shared: 10 * MIB,
+            bodies: 0,
+            answers: 10 * MIB,
             grace: Duration::ZERO,
             drain: Duration::from_secs(1),
             body: 0,
@@ -97,9 +101,9 @@ impl Limits {
         }
     }
 
-    /// What bodies and answers may take together.
-    pub(crate) fn shared(&self) -> usize {
-        self.shared.max(self.body.saturating_mul(4))
+    /// What bodies may take together.
+    pub(crate) fn bodies(&self) -> usize {
+        self.bodies.max(self.body.saturating_mul(4))
     }
 
     /// Bytes that the listener takes at most for its clients, those in the kernel included, however many they are and
@@ -107,7 +111,9 @@ impl Limits {
     pub fn memory(&self) -> usize {
         let connections = self.connections.saturating_mul(PER_CONNECTION);
         let http2 = self.http2_connections.saturating_mul(PER_HTTP2);
-        connections.saturating_add(http2).saturating_add(self.shared())
+        [connections, http2, self.bodies(), self.answers]
+            .into_iter()
+            .fold(0, usize::saturating_add)
     }
 }
 

@@ -314,7 +314,8 @@ fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
     socket.set_recv_buffer_size(SOCKET)?;
     let options = SockRef::from(&socket);
     options.set_tcp_mss(SEGMENT)?;
-    options.set_tcp_user_timeout(Some(limits.write))?;
+    // A little later than the sweep, which knows whether there is more of the answer, and counts it.
+    options.set_tcp_user_timeout(Some(limits.write + 2 * SWEEP))?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::answer::Answer;
-use crate::budget::{Budget, Charge};
+use crate::budget::{Budget, Charge, What};
 use crate::connection::Protocol;
 use crate::phase::Phase;
 use crate::status::ListenerStatus;
@@ -64,14 +64,14 @@ impl Peer {
         }
     }
 
-    /// Keeps what the request's body holds until its answer is written.
+    /// Keeps what the request's body holds until its answer is made.
     pub(crate) fn keep(&self, charge: Charge) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
     }
 
-    fn kept(&self) -> Charge {
-        let kept = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.unwrap_or_else(|| Charge::none(&self.budget))
+    /// Gives back what the request's body held.
+    fn release(&self) {
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -124,8 +124,9 @@ impl hyper::service::Service<Request<Incoming>> for Application {
         let mut router = self.router.clone();
         Box::pin(async move {
             let mut response = router.call(request).await?;
-            let mut charge = peer.kept();
-            charge.expect(0);
+            // Now the body is gone, and an answer that waits for memory keeps none from other bodies.
+            peer.release();
+            let mut charge = Charge::none(&peer.budget, What::Answer);
             if !charge.resize(size(&response), PATIENCE).await {
                 response = no_room();
             }

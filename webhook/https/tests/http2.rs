@@ -15,11 +15,11 @@ const STREAMS: u32 = 32;
 #[tokio::test(flavor = "multi_thread")]
 async fn heads_that_wait_for_their_bodies_keep_no_other_body_out() {
     // 100 KiB for small bodies, and two for one at least of each other size.
-    let shared = 400 * 1024 + 8 * 1024 + 64 * 1024 + 1024 * 1024 + 100_000;
+    let bodies = 400 * 1024 + 8 * 1024 + 64 * 1024 + 1024 * 1024 + 100_000;
     let limits = Limits {
         body: 100_000,
         http2_connections: 16,
-        shared,
+        bodies,
         ..Limits::default()
     };
     let (running, authority, _volume) = Running::simple(limits).await;

@@ -22,7 +22,7 @@ async fn a_connection_over_http2_takes_no_more_than_is_counted_for_it() {
     let limits = Limits {
         body: 1_000_000,
         http2_connections: CONNECTIONS,
-        shared: A_MILLION_EACH,
+        bodies: A_MILLION_EACH,
         ..Limits::default()
     };
     let (running, authority, _volume) = Running::simple(limits).await;

@@ -239,7 +239,7 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
 async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
-        shared: A_MILLION_EACH,
+        bodies: A_MILLION_EACH,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
@@ -282,7 +282,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
 async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_away() {
     let limits = Limits {
         body: 1_000_000,
-        shared: A_MILLION_EACH,
+        bodies: A_MILLION_EACH,
         upload: Duration::from_secs(1),
         ..Limits::default()
     };
@@ -357,6 +357,35 @@ async fn an_answer_that_nobody_reads_counts_but_for_what_a_connection_has_in_the
     assert!(running.status.held.load(Relaxed) >= size);
     drop(stream);
     eventually("it is given back", async || running.status.held.load(Relaxed) == 0).await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_keep_no_request_out() {
+    let limits = Limits {
+        body: 1_000_000,
+        bodies: A_MILLION_EACH,
+        answers: A_MILLION_EACH,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut unread = Vec::new();
+    for held in 1..=2 {
+        let mut stream = client.clone().taking_little().dial("http/1.1").await.unwrap();
+        stream
+            .write_all(b"GET /bytes/900000 HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        stream.flush().await.unwrap();
+        eventually("it is held", async || {
+            running.status.held.load(Relaxed) >= held * 900_000
+        })
+        .await;
+        unread.push(stream);
+    }
+    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
+    assert_eq!(text(response).await, "900000");
+    assert_eq!(running.status.evicted.load(Relaxed), 0, "nobody had to go for it");
 }
 
 #[tokio::test]
