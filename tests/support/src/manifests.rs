@@ -101,7 +101,7 @@ fn copy() -> Result<TempDir> {
     let copy = tempfile::tempdir().context("failed to make a directory")?;
     copy_tree(&workspace::root().join("manifests"), copy.path())?;
     for file in [
-        "base/manager/networkpolicy.yaml",
+        "base/admission/networkpolicy.yaml",
         "overlays/management-plane/kustomization.yaml",
         "overlays/single-cluster/kustomization.yaml",
     ] {

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::budget::Charge;
+use crate::budget::{Charge, What};
 use crate::limits::Limits;
 use crate::phase::{Phase, reached};
 use crate::service::Peer;
@@ -26,7 +26,7 @@ const HEAD: usize = 64 * 1024;
 /// What is announced is not believed: so much is allocated at first, and then as much again as has come.
 const FIRST: usize = 64 * 1024;
 
-/// A whole body. A request from a [`crate::Listener`] holds its share of the listener's memory until its answer is written.
+/// A whole body. A request from a [`crate::Listener`] holds its share of the listener's memory until its answer is made.
 #[derive(Debug)]
 pub struct Received(Bytes);
 
@@ -148,7 +148,7 @@ struct Held {
 impl Held {
     /// Of so many bytes at most.
     fn begin(peer: &Peer, most: usize) -> Self {
-        let mut charge = Charge::none(&peer.budget);
+        let mut charge = Charge::none(&peer.budget, What::Body);
         charge.expect(most);
         Self {
             wait: Wait::begin(&peer.tracked, Part::Upload, &charge),

@@ -1,7 +1,8 @@
 //! The memory that bodies and answers of all connections of a listener may take together.
 //!
-//! Invariants: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Small ones have a
-//! part of their own, so that neither many small ones nor a few large ones keep the others out. Who needs more than there is
+//! Invariants: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Bodies and answers
+//! have a part each, so that answers that nobody reads keep no request out; and so have small ones, so that neither many
+//! small ones nor a few large ones keep the others out. Who needs more than there is
 //! waits a moment, in turn, and takes it from those whose clients keep much waiting for long. Bodies hold what has come of
 //! them while they wait for more, so each size has a reserve with which one at a time is completed, whatever others hold.
 
@@ -26,25 +27,38 @@ const FREED: usize = 16;
 /// The largest body or answer of each size but the last.
 const SIZES: [usize; 3] = [8 * UNIT, 64 * UNIT, 1024 * UNIT];
 
-/// How large a body or an answer is, in few steps. Each has a part of the memory, so that no size keeps the others out.
+/// What memory is held for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(usize);
+pub(crate) enum What {
+    /// A request's body, until the answer is made.
+    Body,
+    /// An answer, until it is written.
+    Answer,
+}
+
+/// What is held, and how large it is, in few steps. Each has a part of the memory, so that none keeps the others out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(What, usize);
 
 impl Size {
-    pub(crate) fn of(bytes: usize) -> Self {
-        Self(SIZES.iter().filter(|most| bytes > **most).count())
+    pub(crate) fn of(what: What, bytes: usize) -> Self {
+        Self(what, SIZES.iter().filter(|most| bytes > **most).count())
     }
 }
 
 /// The memory budget of a listener.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    pools: [Pool; SIZES.len() + 1],
+    bodies: Pools,
+    answers: Pools,
     registry: Arc<Registry>,
     status: Arc<ListenerStatus>,
 }
 
-/// Budget for bodies and answers of one size.
+/// One for each size.
+type Pools = [Pool; SIZES.len() + 1];
+
+/// Budget for bodies or answers of one size.
 #[derive(Debug)]
 struct Pool {
     size: Size,
@@ -59,17 +73,24 @@ impl Budget {
     pub(crate) fn new(limits: &Limits, registry: Arc<Registry>, status: Arc<ListenerStatus>) -> Self {
         let [tiny, small, medium] = SIZES;
         let reserves = tiny + small + medium + limits.body;
-        let shared = (limits.shared().saturating_sub(reserves) / UNIT).min(Semaphore::MAX_PERMITS);
+        let pools = |what, bytes: usize| {
+            let units = (bytes.saturating_sub(reserves) / UNIT).min(Semaphore::MAX_PERMITS);
+            std::array::from_fn(|size| Pool::new(Size(what, size), (units / (SIZES.len() + 1)).max(1)))
+        };
         Self {
-            pools: std::array::from_fn(|size| Pool::new(Size(size), (shared / (SIZES.len() + 1)).max(1))),
+            bodies: pools(What::Body, limits.bodies()),
+            answers: pools(What::Answer, limits.answers),
             registry,
             status,
         }
     }
 
-    fn pool(&self, bytes: usize) -> &Pool {
-        let Size(size) = Size::of(bytes);
-        self.pools.get(size).unwrap_or(&self.pools[SIZES.len()])
+    fn pool(&self, Size(what, size): Size) -> &Pool {
+        let pools = match what {
+            What::Body => &self.bodies,
+            What::Answer => &self.answers,
+        };
+        pools.get(size).unwrap_or(&pools[SIZES.len()])
     }
 
     /// Waits in turn for at most `patience`. Of all that wait one looks who can be ended: were each to look, those would
@@ -114,6 +135,7 @@ enum Share {
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Arc<Budget>,
+    what: What,
     bytes: usize,
     /// What it will become, where that is known.
     expected: usize,
@@ -122,9 +144,10 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    pub(crate) fn none(budget: &Arc<Budget>) -> Self {
+    pub(crate) fn none(budget: &Arc<Budget>, what: What) -> Self {
         Self {
             budget: Arc::clone(budget),
+            what,
             bytes: 0,
             expected: 0,
             permit: None,
@@ -143,7 +166,11 @@ impl Charge {
 
     /// As what it counts.
     pub(crate) fn size(&self) -> Size {
-        Size::of(self.bytes.max(self.expected))
+        self.size_of(self.bytes)
+    }
+
+    fn size_of(&self, bytes: usize) -> Size {
+        Size::of(self.what, bytes.max(self.expected))
     }
 
     /// Becomes so large, or smaller. Waits for at most `patience`; false when there is too little until then, and it is what
@@ -158,7 +185,7 @@ impl Charge {
             return true;
         }
         let budget = Arc::clone(&self.budget);
-        let pool = budget.pool(bytes.max(self.expected));
+        let pool = budget.pool(self.size_of(bytes));
         if let Some(reserve) = &self.reserve
             && Arc::ptr_eq(reserve.semaphore(), &pool.reserve)
         {
@@ -232,7 +259,6 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::PER_CONNECTION;
     use crate::tracked::{PATIENCE, Part, Wait};
 
     const MOMENT: Duration = Duration::from_millis(100);
@@ -242,8 +268,7 @@ mod tests {
     /// Budget for 16 pieces, four of each size.
     fn budget() -> (Arc<Budget>, Arc<Registry>) {
         let limits = Limits {
-            memory: PER_CONNECTION + 16 * PIECE + SIZES.iter().sum::<usize>(),
-            connections: 1,
+            bodies: 16 * PIECE + SIZES.iter().sum::<usize>(),
             body: 0,
             ..Limits::default()
         };
@@ -255,16 +280,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn neither_large_ones_nor_small_ones_keep_the_others_out() {
         let (budget, _) = budget();
-        let mut large = Charge::none(&budget);
+        let mut large = Charge::none(&budget, What::Body);
         assert!(large.resize(4 * PIECE, MOMENT).await);
-        let mut last = Charge::none(&budget);
+        let mut last = Charge::none(&budget, What::Body);
         assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
-        let mut more = Charge::none(&budget);
+        let mut more = Charge::none(&budget, What::Body);
         assert!(!more.resize(PIECE, MOMENT).await);
         assert_eq!(more.bytes(), 0);
         let mut small = Vec::new();
         for _ in 0..7 {
-            let mut one = Charge::none(&budget);
+            let mut one = Charge::none(&budget, What::Body);
             assert!(one.resize(SMALL, MOMENT).await);
             small.push(one);
         }
@@ -280,13 +305,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_share_grows_shrinks_and_moves_and_all_of_it_is_given_back() {
         let (budget, _) = budget();
-        let mut one = Charge::none(&budget);
+        let mut one = Charge::none(&budget, What::Body);
         for bytes in [1, 1000, SMALL, SMALL + 1, 4 * PIECE, 2 * PIECE, 10, 0, 2 * UNIT * UNIT] {
             assert!(one.resize(bytes, MOMENT).await);
             assert_eq!(budget.status.held.load(Relaxed), bytes);
-            for pool in &budget.pools {
+            for pool in &budget.bodies {
                 let used = (pool.units - pool.free.available_permits()) * UNIT;
-                let own = bytes > 0 && pool.size == Size::of(bytes);
+                let own = bytes > 0 && pool.size == Size::of(What::Body, bytes);
                 let expected = if own {
                     bytes.next_multiple_of(UNIT).min(4 * PIECE)
                 } else {
@@ -298,7 +323,7 @@ mod tests {
         drop(one);
         assert!(
             budget
-                .pools
+                .bodies
                 .iter()
                 .all(|pool| pool.free.available_permits() == pool.units)
         );
@@ -309,7 +334,7 @@ mod tests {
         let (budget, _) = budget();
         let mut bodies = Vec::new();
         for _ in 0..4 {
-            let mut body = Charge::none(&budget);
+            let mut body = Charge::none(&budget, What::Body);
             body.expect(3 * PIECE);
             assert!(body.resize(PIECE, MOMENT).await);
             bodies.push(tokio::spawn(async move {
@@ -325,22 +350,22 @@ mod tests {
         assert_eq!(budget.status.no_room.load(Relaxed), 0);
         assert!(
             budget
-                .pools
+                .bodies
                 .iter()
                 .all(|pool| pool.free.available_permits() == pool.units)
         );
-        assert!(budget.pools.iter().all(|pool| pool.reserve.available_permits() == 1));
+        assert!(budget.bodies.iter().all(|pool| pool.reserve.available_permits() == 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_will_be_large_takes_nothing_from_smaller_ones_while_it_grows() {
         let (budget, _) = budget();
-        let mut growing = Charge::none(&budget);
+        let mut growing = Charge::none(&budget, What::Body);
         growing.expect(2 * UNIT * UNIT);
         for bytes in [PIECE, 2 * PIECE, 4 * PIECE] {
             assert!(growing.resize(bytes, MOMENT).await);
         }
-        let mut other = Charge::none(&budget);
+        let mut other = Charge::none(&budget, What::Body);
         assert!(other.resize(4 * PIECE, MOMENT).await);
         assert_ne!(growing.size(), other.size());
     }
@@ -349,12 +374,12 @@ mod tests {
     async fn whoever_needs_room_takes_it_from_who_keeps_it_waiting() {
         let (budget, registry) = budget();
         let idler = registry.admit([10, 0, 0, 1].into()).unwrap();
-        let mut held = Charge::none(&budget);
+        let mut held = Charge::none(&budget, What::Body);
         assert!(held.resize(4 * PIECE, MOMENT).await);
         let upload = Wait::begin(&idler, Part::Upload, &held);
-        let mut last = Charge::none(&budget);
+        let mut last = Charge::none(&budget, What::Body);
         assert!(last.resize(PIECE, MOMENT).await, "by the reserve");
-        let mut other = Charge::none(&budget);
+        let mut other = Charge::none(&budget, What::Body);
         assert!(!other.resize(PIECE, MOMENT).await, "it has had no time yet");
         let ended = {
             let idler = Arc::clone(&idler);

@@ -12,13 +12,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_rustls::TlsAcceptor;
 
-use crate::limits::{ENCRYPTED, HEAD, Limits, STREAMS, WINDOW};
+use crate::limits::{ENCRYPTED, HEAD, HEADERS, Limits, STREAMS, WINDOW};
 use crate::phase::{Phase, reached};
 use crate::service::{Application, Peer};
 use crate::socket::Socket;
 use crate::status::ListenerStatus;
+use crate::tls::Handshakes;
 use crate::tracked::Tracked;
 
 /// After the grace an idle connection has this long to take what was written and to say goodbye.
@@ -40,7 +40,7 @@ pub enum Protocol {
 /// What all connections of a listener share.
 pub(crate) struct Shared {
     pub(crate) router: Router,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Handshakes>,
     pub(crate) limits: Limits,
     pub(crate) status: Arc<ListenerStatus>,
 }
@@ -81,23 +81,24 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream, mut peer: Peer
             return;
         }
     };
-    let Some(acceptor) = &shared.tls else {
+    let Some(handshakes) = &shared.tls else {
         return speak(&shared, socket, peer).await;
     };
     let mut phase = peer.phase.clone();
-    let handshake = timeout(shared.limits.handshake, acceptor.accept(socket));
+    let handshake = timeout(shared.limits.handshake, handshakes.accept(socket));
     let outcome = tokio::select! {
         outcome = handshake => outcome,
         () = reached(&mut phase, Phase::Stopping) => return,
         () = peer.tracked.cut.cancelled() => return,
     };
     match outcome {
-        Ok(Ok(mut stream)) => {
+        Ok(Ok((mut stream, http2_place))) => {
             stream.get_mut().1.set_buffer_limit(Some(ENCRYPTED));
-            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            if http2_place.is_some() {
                 peer.protocol = Protocol::Http2;
             }
             speak(&shared, stream, peer).await;
+            drop(http2_place);
         }
         Ok(Err(error)) => {
             shared.status.handshake_errors.fetch_add(1, Relaxed);
@@ -137,7 +138,7 @@ where
                 .max_concurrent_streams(STREAMS)
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
-                .max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
+                .max_header_list_size(HEADERS)
                 .max_send_buf_size(HEAD)
                 .serve_connection(io, application);
             drive(pin!(connection), &shared.limits, &peer).await

@@ -39,7 +39,7 @@ mod tracked;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
 pub use connection::Protocol;
-pub use limits::{Limits, PER_CONNECTION};
+pub use limits::{Limits, PER_HTTP2};
 pub use listener::{Drained, ListenError, Listener};
 pub use service::Peer;
 pub use status::{CertificateStatus, ListenerStatus};

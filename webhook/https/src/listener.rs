@@ -7,24 +7,24 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::Router;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::budget::Budget;
 use crate::certificate::Certificates;
 use crate::connection::{self, Shared};
-use crate::limits::{Limits, SOCKET};
+use crate::limits::{Limits, SEGMENT, SOCKET};
 use crate::phase::Phase;
 use crate::registry::{Full, Registry};
 use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
-use crate::tls;
+use crate::tls::Handshakes;
 use crate::tracked::Tracked;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
@@ -85,7 +85,7 @@ impl Listener {
     #[allow(clippy::unused_async, reason = "it needs a runtime, which a future makes plain")]
     pub async fn bind(address: SocketAddr, limits: Limits) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Bind { address, source };
-        let socket = bind(address).map_err(failed)?;
+        let socket = bind(address, &limits).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(Self {
             socket,
@@ -123,8 +123,8 @@ impl Listener {
         router: Router,
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {
-        let config = tls::server_config(certificates.resolver())?;
-        self.run(Some(TlsAcceptor::from(Arc::new(config))), router, stop).await
+        let handshakes = Handshakes::new(certificates.resolver(), self.limits.http2_connections)?;
+        self.run(Some(handshakes), router, stop).await
     }
 
     /// The same, and looks for another certificate every `period` meanwhile, as one task: neither goes on without the
@@ -150,7 +150,7 @@ impl Listener {
 
     async fn run(
         self,
-        tls: Option<TlsAcceptor>,
+        tls: Option<Handshakes>,
         router: Router,
         stop: CancellationToken,
     ) -> Result<Drained, ListenError> {
@@ -302,8 +302,8 @@ impl Accepting {
     }
 }
 
-/// A listening socket whose connections have small buffers in the kernel: those count for the process, too.
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// A listening socket whose connections have small buffers in the kernel, for a limited time: those count for the pod, too.
+fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
@@ -312,6 +312,10 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SOCKET)?;
     socket.set_recv_buffer_size(SOCKET)?;
+    let options = SockRef::from(&socket);
+    options.set_tcp_mss(SEGMENT)?;
+    // A little later than the sweep, which knows whether there is more of the answer, and counts it.
+    options.set_tcp_user_timeout(Some(limits.write + 2 * SWEEP))?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

@@ -132,7 +132,7 @@ impl Registry {
             .collect();
         for one in unread {
             self.status.unread.fetch_add(1, Relaxed);
-            one.cut.cancel();
+            one.end();
             open.remove(&one);
         }
         for one in open.all.values().filter(|one| one.quiet(now, idle)) {
@@ -145,7 +145,7 @@ impl Registry {
         if evicted.is_power_of_two() {
             tracing::warn!(evicted, peer = %victim.address, "too many connections or too much held: closed one that made others wait");
         }
-        victim.cut.cancel();
+        victim.end();
         open.remove(victim);
     }
 
@@ -197,6 +197,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::budget::What;
     use crate::tracked::{PATIENCE, Part, Wait};
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -293,16 +294,16 @@ mod tests {
         let all = registry(10, 10);
         let [light, heavy, young, served] = [(); 4].map(|()| all.admit(address(1)).unwrap());
         served.asked();
-        let _light = Wait::of(&light, Part::Upload, 1500, Size::of(1500));
-        let held = Wait::of(&heavy, Part::Upload, 3000, Size::of(3000));
+        let _light = Wait::of(&light, Part::Upload, 1500, Size::of(What::Body, 1500));
+        let held = Wait::of(&heavy, Part::Upload, 3000, Size::of(What::Body, 3000));
         advance(PATIENCE).await;
-        let _young = Wait::of(&young, Part::Upload, 8_000, Size::of(8_000));
-        all.free(Size::of(3000), 1500);
+        let _young = Wait::of(&young, Part::Upload, 8_000, Size::of(What::Body, 8_000));
+        all.free(Size::of(What::Body, 3000), 1500);
         assert!(heavy.cut.is_cancelled() && !light.cut.is_cancelled());
-        all.free(Size::of(3000), 1500);
+        all.free(Size::of(What::Body, 3000), 1500);
         assert!(!light.cut.is_cancelled(), "enough is on its way");
         drop(held);
-        all.free(Size::of(3000), 1500);
+        all.free(Size::of(What::Body, 3000), 1500);
         assert!(light.cut.is_cancelled() && !young.cut.is_cancelled() && !served.cut.is_cancelled());
     }
 
@@ -311,7 +312,7 @@ mod tests {
         let all = registry(10, 10);
         let [unread, quiet, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
         unread.untaken(true);
-        let _answer = Wait::of(&unread, Part::Answer, 1, Size::of(1));
+        let _answer = Wait::of(&unread, Part::Answer, 1, Size::of(What::Body, 1));
         quiet.asked();
         quiet.answered();
         advance(SECOND).await;

@@ -11,21 +11,19 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
-use axum::http::{HeaderMap, Request, Response, StatusCode, Version};
+use axum::http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::answer::Answer;
-use crate::budget::{Budget, Charge};
+use crate::budget::{Budget, Charge, What};
 use crate::connection::Protocol;
 use crate::phase::Phase;
 use crate::status::ListenerStatus;
 use crate::tracked::{Part, Tracked};
 
-/// An answer waits so long for memory, and a head over HTTP/2.
+/// An answer waits so long for memory.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What a header takes in memory beside its text.
-const PER_HEADER: usize = 128;
 
 /// The connection that a request came on; in the request's extensions.
 #[derive(Debug, Clone)]
@@ -66,14 +64,14 @@ impl Peer {
         }
     }
 
-    /// Keeps what the request's body holds until its answer is written.
+    /// Keeps what the request's body holds until its answer is made.
     pub(crate) fn keep(&self, charge: Charge) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
     }
 
-    fn kept(&self) -> Charge {
-        let kept = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        kept.unwrap_or_else(|| Charge::none(&self.budget))
+    /// Gives back what the request's body held.
+    fn release(&self) {
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
@@ -118,22 +116,17 @@ impl hyper::service::Service<Request<Incoming>> for Application {
         let active = Active::enter(&self.peer.tracked, &self.status);
         let peer = self.peer.for_request();
         let version = request.version();
-        // Over HTTP/1 there is one head at a time, and each connection has memory for it.
-        let (part, head) = match peer.protocol {
-            Protocol::Http1 => (Part::Answer, 0),
-            Protocol::Http2 => (Part::Stream, head_size(request.headers())),
+        let part = match peer.protocol {
+            Protocol::Http1 => Part::Answer,
+            Protocol::Http2 => Part::Stream,
         };
         request.extensions_mut().insert(peer.clone());
         let mut router = self.router.clone();
         Box::pin(async move {
-            let mut head_charge = Charge::none(&peer.budget);
-            let mut response = if head_charge.resize(head, PATIENCE).await {
-                router.call(request).await?
-            } else {
-                no_room()
-            };
-            let mut charge = peer.kept();
-            charge.expect(0);
+            let mut response = router.call(request).await?;
+            // Now the body is gone, and an answer that waits for memory keeps none from other bodies.
+            peer.release();
+            let mut charge = Charge::none(&peer.budget, What::Answer);
             if !charge.resize(size(&response), PATIENCE).await {
                 response = no_room();
             }
@@ -148,13 +141,6 @@ impl hyper::service::Service<Request<Incoming>> for Application {
             Ok(response)
         })
     }
-}
-
-fn head_size(headers: &HeaderMap) -> usize {
-    let sizes = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + PER_HEADER);
-    sizes.sum()
 }
 
 /// Answers are made whole, so that their size is known.

@@ -132,6 +132,16 @@ impl Tracked {
         drop(self.socket.set(Arc::downgrade(socket)));
     }
 
+    /// Ends the connection at once. What its client did not take is thrown away: the kernel would keep it for minutes.
+    pub(crate) fn end(&self) {
+        let unread = self.work().untaken.since.is_some();
+        if unread && let Some(socket) = self.socket.get().and_then(Weak::upgrade) {
+            // Where it fails, the client is gone.
+            drop(SockRef::from(&*socket).set_linger(Some(Duration::ZERO)));
+        }
+        self.cut.cancel();
+    }
+
     /// Whether the last attempt to read found nothing.
     pub(crate) fn unsent(&self, unsent: bool) {
         self.work().unsent.run(unsent);
@@ -353,6 +363,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::budget::What;
 
     fn tracked() -> Arc<Tracked> {
         Arc::new(Tracked::new(0, Ipv4Addr::LOCALHOST.into()))
@@ -367,18 +378,18 @@ mod tests {
         one.unsent(false);
         one.asked();
         assert_eq!(one.standing(Instant::now()), None, "its answer is being made");
-        let upload = Wait::of(&one, Part::Upload, 1000, Size::of(1000));
+        let upload = Wait::of(&one, Part::Upload, 1000, Size::of(What::Body, 1000));
         advance(PATIENCE).await;
         assert_eq!(one.standing(Instant::now()), None, "the server has not read what came");
         one.unsent(true);
         advance(PATIENCE).await;
         assert_eq!(one.standing(Instant::now()), Some(Standing::Stalled(Reverse(PATIENCE))));
-        assert_eq!(one.weight(Size::of(1000), Instant::now()), (500_000, 1000));
+        assert_eq!(one.weight(Size::of(What::Body, 1000), Instant::now()), (500_000, 1000));
         let paused = upload.pause();
         advance(PATIENCE).await;
         upload.resume(paused);
         assert_eq!(
-            one.weight(Size::of(1000), Instant::now()),
+            one.weight(Size::of(What::Body, 1000), Instant::now()),
             (500_000, 1000),
             "it was us who waited"
         );
@@ -412,7 +423,7 @@ mod tests {
         let second = Duration::from_secs(1);
         for (part, silent, full) in [(Part::Answer, false, true), (Part::Stream, true, true)] {
             let one = tracked();
-            let _answer = Wait::of(&one, part, 1, Size::of(1));
+            let _answer = Wait::of(&one, part, 1, Size::of(What::Body, 1));
             advance(second).await;
             assert_eq!(one.unread(Instant::now(), second), silent, "{part:?}");
             one.unsent(false);
@@ -455,8 +466,8 @@ mod tests {
         one.asked();
         one.answered();
         one.untaken(true);
-        let answer = Wait::of(&one, Part::Answer, 10, Size::of(10));
-        let upload = Wait::of(&one, Part::Upload, 10, Size::of(10));
+        let answer = Wait::of(&one, Part::Answer, 10, Size::of(What::Body, 10));
+        let upload = Wait::of(&one, Part::Upload, 10, Size::of(What::Body, 10));
         assert!(!one.unread(Instant::now(), limit));
         advance(limit).await;
         assert!(one.unread(Instant::now(), limit));
@@ -472,12 +483,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn little_for_long_weighs_like_much_for_short() {
         let (little, much) = (tracked(), tracked());
-        let _long = Wait::of(&little, Part::Upload, 10_000, Size::of(10_000));
+        let _long = Wait::of(&little, Part::Upload, 10_000, Size::of(What::Body, 10_000));
         advance(Duration::from_secs(10)).await;
-        let _short = Wait::of(&much, Part::Upload, 60_000, Size::of(60_000));
-        let _other = Wait::of(&much, Part::Upload, 1_000_000, Size::of(1_000_000));
+        let _short = Wait::of(&much, Part::Upload, 60_000, Size::of(What::Body, 60_000));
+        let _other = Wait::of(&much, Part::Upload, 1_000_000, Size::of(What::Body, 1_000_000));
         advance(Duration::from_secs(1)).await;
-        let weight = |one: &Tracked, bytes| one.weight(Size::of(bytes), Instant::now()).0;
+        let weight = |one: &Tracked, bytes| one.weight(Size::of(What::Body, bytes), Instant::now()).0;
         assert!(weight(&little, 10_000) > weight(&much, 60_000));
         assert!(weight(&little, 1_000_000) < weight(&much, 1_000_000));
     }

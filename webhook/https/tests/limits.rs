@@ -2,12 +2,13 @@
 
 mod harness;
 
+use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use harness::{Client, Running, eventually, get_request, post_request, send, text};
 use http_body_util::BodyExt;
-use popcell_https::{Limits, PER_CONNECTION};
+use popcell_https::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -238,8 +239,7 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
 async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
-        connections: 100,
-        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
+        bodies: A_MILLION_EACH,
         upload: Duration::from_secs(4),
         ..Limits::default()
     };
@@ -282,8 +282,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
 async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_away() {
     let limits = Limits {
         body: 1_000_000,
-        connections: 100,
-        memory: 100 * PER_CONNECTION + A_MILLION_EACH,
+        bodies: A_MILLION_EACH,
         upload: Duration::from_secs(1),
         ..Limits::default()
     };
@@ -341,6 +340,76 @@ async fn f18_an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back
         assert!(response.into_body().collect().await.is_err(), "{alpn}");
     }
     assert_eq!(running.status.unread.load(Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_counts_but_for_what_a_connection_has_in_the_kernel() {
+    let (running, authority, _volume) = Running::simple(Limits::default()).await;
+    let client = Client::new(running.address, &[authority.pem()]).taking_little();
+    let size = 200_000;
+    let mut stream = client.dial("http/1.1").await.unwrap();
+    let request = format!("GET /bytes/{size} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    eventually("it is held", async || running.status.held.load(Relaxed) >= size).await;
+    // The kernel takes what it takes.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(running.status.held.load(Relaxed) >= size);
+    drop(stream);
+    eventually("it is given back", async || running.status.held.load(Relaxed) == 0).await;
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_keep_no_request_out() {
+    let limits = Limits {
+        body: 1_000_000,
+        bodies: A_MILLION_EACH,
+        answers: A_MILLION_EACH,
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]);
+    let mut unread = Vec::new();
+    for held in 1..=2 {
+        let mut stream = client.clone().taking_little().dial("http/1.1").await.unwrap();
+        stream
+            .write_all(b"GET /bytes/900000 HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        stream.flush().await.unwrap();
+        eventually("it is held", async || {
+            running.status.held.load(Relaxed) >= held * 900_000
+        })
+        .await;
+        unread.push(stream);
+    }
+    let response = send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
+    assert_eq!(text(response).await, "900000");
+    assert_eq!(running.status.evicted.load(Relaxed), 0, "nobody had to go for it");
+}
+
+#[tokio::test]
+async fn what_the_kernel_has_of_an_answer_that_is_not_read_goes_with_its_connection() {
+    let limits = Limits {
+        write: Duration::from_secs(1),
+        ..Limits::default()
+    };
+    let (running, authority, _volume) = Running::simple(limits).await;
+    let client = Client::new(running.address, &[authority.pem()]).taking_little();
+    // The kernel takes all of one, and a part of the other.
+    let mut clients = Vec::new();
+    for size in [50_000, 200_000] {
+        let mut stream = client.dial("http/1.1").await.unwrap();
+        let request = format!("GET /bytes/{size} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        clients.push(stream);
+    }
+    eventually("both are there", async || running.status.open.load(Relaxed) == 2).await;
+    eventually("their time is over", async || running.status.open.load(Relaxed) == 0).await;
+    let last = clients.pop().unwrap();
+    let end = last.into_inner().0.read_to_end(&mut Vec::new()).await;
+    assert_eq!(end.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
 }
 
 #[tokio::test]

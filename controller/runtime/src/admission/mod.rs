@@ -82,9 +82,12 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// Limits of the port. A review carries two objects of at most 3 MiB each, which is what an API server takes.
+/// Limits of the port. A review carries two objects of at most 3 MiB each, which is what an API server takes. Its clients are
+/// API servers, so few places do, and leave the memory to what is watched.
 fn limits() -> Limits {
     Limits {
+        connections: 256,
+        connections_per_peer: 128,
         drain: LONGEST + MARGIN,
         ..Limits::default()
     }

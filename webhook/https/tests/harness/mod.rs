@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
 
+pub(crate) mod http2;
+
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,7 @@ use axum::http::{Response, StatusCode};
 use axum::routing::{get, post};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::{http1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use popcell_https::{Certificates, Drained, FilePair, Limits, Listener, ListenerStatus, Source, body};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -25,7 +27,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -248,6 +250,7 @@ pub(crate) struct Client {
     address: SocketAddr,
     roots: RootCertStore,
     versions: Vec<&'static rustls::SupportedProtocolVersion>,
+    receives: Option<u32>,
 }
 
 impl Client {
@@ -262,7 +265,14 @@ impl Client {
             address,
             roots,
             versions: rustls::ALL_VERSIONS.to_vec(),
+            receives: None,
         }
+    }
+
+    /// The same, of whose answers the kernel keeps little on this side.
+    pub(crate) fn taking_little(mut self) -> Self {
+        self.receives = Some(4096);
+        self
     }
 
     pub(crate) fn only(mut self, version: &'static rustls::SupportedProtocolVersion) -> Self {
@@ -270,7 +280,7 @@ impl Client {
         self
     }
 
-    /// A handshake that offers one application protocol; none when it is empty.
+    /// A handshake that offers application protocols, with commas between them; none when it is empty.
     pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
         self.dial_name(alpn, HOST).await
     }
@@ -282,9 +292,13 @@ impl Client {
             .with_root_certificates(self.roots.clone())
             .with_no_client_auth();
         if !alpn.is_empty() {
-            config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
+            config.alpn_protocols = alpn.split(',').map(|name| name.as_bytes().to_vec()).collect();
         }
-        let stream = TcpStream::connect(self.address).await?;
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = self.receives {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        let stream = socket.connect(self.address).await?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
@@ -305,11 +319,9 @@ impl Client {
         sender
     }
 
-    pub(crate) async fn http2(&self) -> (http2::SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
+    pub(crate) async fn http2(&self) -> (h2::SendRequest<Full<Bytes>>, JoinHandle<hyper::Result<()>>) {
         let stream = self.dial("h2").await.unwrap();
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
+        let (sender, connection) = h2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         (sender, tokio::spawn(connection))
     }
 

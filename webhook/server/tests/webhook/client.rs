@@ -26,6 +26,7 @@ pub(crate) struct Client {
     address: SocketAddr,
     from: IpAddr,
     roots: RootCertStore,
+    receives: Option<u32>,
 }
 
 /// One answer, read to its end.
@@ -69,12 +70,25 @@ impl Client {
             .add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap())
             .unwrap();
         let from = Ipv4Addr::LOCALHOST.into();
-        Self { address, from, roots }
+        Self {
+            address,
+            from,
+            roots,
+            receives: None,
+        }
     }
 
     /// The same from another address of this machine.
     pub(crate) fn calling_from(self, from: IpAddr) -> Self {
         Self { from, ..self }
+    }
+
+    /// The same, of whose answers the kernel keeps little on this side.
+    pub(crate) fn taking_little(self) -> Self {
+        Self {
+            receives: Some(4096),
+            ..self
+        }
     }
 
     pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
@@ -86,6 +100,9 @@ impl Client {
         config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
         let socket = TcpSocket::new_v4()?;
         socket.bind((self.from, 0).into())?;
+        if let Some(bytes) = self.receives {
+            socket.set_recv_buffer_size(bytes)?;
+        }
         let stream = socket.connect(self.address).await?;
         TlsConnector::from(Arc::new(config))
             .connect(ServerName::try_from(HOST).unwrap(), stream)

@@ -89,6 +89,11 @@ async fn reviews_are_served_over_tls_and_certificates_are_renewed_meanwhile() {
     assert!(call(port, &second).await.is_err());
 }
 
+#[test]
+fn the_port_takes_the_memory_that_the_documentation_says() {
+    assert_eq!(limits().memory() >> 20, 248);
+}
+
 #[tokio::test]
 async fn reviews_have_threads_of_their_own() {
     let directory = TempDir::new().unwrap();
