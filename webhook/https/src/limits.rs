@@ -122,8 +122,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ports_of_one_process_take_what_the_documentation_says() {
+    fn the_ports_of_one_process_take_little_more_than_the_one_that_works() {
         let (work, scrapers) = (Limits::default(), Limits::for_scrapers());
+        // As the documentation says.
         assert_eq!((work.memory() / MIB, scrapers.memory() / MIB), (416, 24));
     }
 }

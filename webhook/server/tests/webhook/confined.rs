@@ -30,9 +30,9 @@ struct Group {
 }
 
 impl Peak {
-    /// As what it counts for the limit.
+    /// As what it counts for the limit. Pages of the program's file may belong to another group here.
     pub(crate) fn bytes(&self) -> u64 {
-        self.group.unwrap_or(self.resident)
+        self.resident.max(self.group.unwrap_or(0))
     }
 }
 
