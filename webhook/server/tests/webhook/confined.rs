@@ -7,8 +7,8 @@ use std::process::Command;
 
 use crate::process::{Webhook, World};
 
-/// What a pod of the webhook may use.
-pub(crate) const MEMORY: u64 = 768 * 1024 * 1024;
+/// What one abuse may make the program use, which is less than all that a pod may: they do not come all at once here.
+pub(crate) const MEMORY: u64 = 512 * 1024 * 1024;
 
 /// A process, in a control group of its own where that is asked for.
 pub(crate) struct Confined {
