@@ -99,13 +99,30 @@ impl<'a> Edit<'a> {
         self
     }
 
-    /// Sets the whole spec.
+    /// Sets the whole spec; of an object that exceeds a limit the fields that are not as they are kept, since not all may be.
     #[must_use]
     pub fn spec(mut self, spec: &Value) -> Self {
-        if self.object.at("/spec") != Some(spec) {
-            self.put(&["spec"], self.object.data.get("spec").is_some(), spec.clone());
+        let object = self.object;
+        match object.at("/spec") {
+            Some(stored) if stored == spec => {}
+            Some(stored) if object.excess().is_some() => self.fields(&["spec"], stored, spec),
+            _ => self.put(&["spec"], object.data.get("spec").is_some(), spec.clone()),
         }
         self
+    }
+
+    fn fields(&mut self, path: &[&str], stored: &Value, wanted: &Value) {
+        let (Some(stored), Some(wanted)) = (stored.as_object(), wanted.as_object()) else {
+            return self.put(path, true, wanted.clone());
+        };
+        for (key, value) in wanted {
+            let path = [path, &[key.as_str()]].concat();
+            match stored.get(key) {
+                Some(old) if old == value => {}
+                Some(old) => self.fields(&path, old, value),
+                None => self.put(&path, false, value.clone()),
+            }
+        }
     }
 
     /// Sets a field of an object that exists, by the keys that lead to it.

@@ -29,7 +29,7 @@ impl Limits {
         object_bytes: 256 * 1024,
         project_objects: 20_000,
         project_bytes: 64 * 1024 * 1024,
-        cell_bytes: 64 * 1024 * 1024,
+        cell_bytes: 128 * 1024 * 1024,
     };
     /// Of what nobody else makes as large as they like.
     pub const NONE: Self = Self {
@@ -103,9 +103,12 @@ impl Excess {
         !matches!(self, Self::Depth { .. } | Self::Bytes { .. })
     }
 
+    /// The most that is kept of the data of an object that has too much of something.
+    pub const MOST_KEPT: usize = 64 * 1024;
+
     /// How many bytes are kept of the data of an object that has it: where there are too many objects, of each little.
     pub const fn kept_bytes(self) -> usize {
-        if self.is_of_room() { 2 * 1024 } else { 64 * 1024 }
+        if self.is_of_room() { 2 * 1024 } else { Self::MOST_KEPT }
     }
 
     /// What its user can do, for the end of a message.

@@ -137,7 +137,9 @@ impl Object {
     /// # Errors
     /// Its owners and finalizers are more than can be kept: nothing is decided on it.
     pub fn exceeds(&mut self, excess: Excess, kind: Kind) -> Result<(), ReadError> {
-        self.excess.get_or_insert(excess);
+        if excess.is_of_room() || self.excess.is_none() {
+            self.excess = Some(excess);
+        }
         let beside: [&[&str]; 4] = [&["/spec", "/status"], &["/status"], &["/spec"], &[]];
         let parts = beside.map(|fields| [lookups(kind), fields].concat());
         self.data.keep_largest(&parts, excess.kept_bytes());

@@ -107,8 +107,8 @@ pub struct Flags {
     #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
     pub max_project_size: usize,
 
-    /// Size of what one cell writes to the hub, or the cells of one city together, such as 64Mi
-    #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
+    /// Size of what one cell writes to the hub, or the cells of one city together, such as 128Mi
+    #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = "128Mi", value_parser = bytes)]
     pub max_cell_size: usize,
 
     /// How many Instances a namespace on the hub may have, by a ResourceQuota that the controllers of the management plane

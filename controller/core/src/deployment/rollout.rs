@@ -78,7 +78,8 @@ pub(super) enum Step<'a> {
 }
 
 /// What may be done of a step while nothing may be carried that adds something: the slots below `before` were asked for
-/// before, and `adds` says whether an Instance would become more by being replaced.
+/// before, and `adds` says whether an Instance would become more by being replaced. One of them must run on: nothing else
+/// says what it was.
 pub(super) fn without_growth<'a>(
     step: Step<'a>,
     instances: &Instances<'a>,
@@ -86,11 +87,15 @@ pub(super) fn without_growth<'a>(
     before: i64,
     adds: impl Fn(&Object) -> bool,
 ) -> Step<'a> {
-    let wanted = instances.slots.range(..desired).map(|(_, slot)| slot);
-    let mut grown = wanted.filter(|slot| slot.likeness == Likeness::Drifted && adds(slot.instance));
+    let wanted = || instances.slots.range(..desired).map(|(_, slot)| slot);
+    let mut grown = wanted().filter(|slot| slot.likeness == Likeness::Drifted && adds(slot.instance));
     let may = match step {
-        Step::Create(ordinal) => ordinal < before && grown.next().is_none(),
-        Step::Delete(instance) => grown.all(|slot| slot.instance.name() != instance.name()),
+        Step::Create(ordinal) => ordinal < before && wanted().next().is_some() && grown.next().is_none(),
+        Step::Delete(instance) => {
+            let is_it = |slot: &Slot<'_>| slot.instance.name() == instance.name();
+            let is_wanted = wanted().any(is_it);
+            !is_wanted || grown.all(|slot| !is_it(slot)) && wanted().any(|slot| !is_it(slot))
+        }
         Step::Wait | Step::Settled => true,
     };
     if may { step } else { Step::Wait }

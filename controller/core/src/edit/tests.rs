@@ -1,4 +1,5 @@
 use super::*;
+use crate::object::Excess;
 
 fn object(value: Value) -> Object {
     serde_json::from_value(value).unwrap()
@@ -47,6 +48,33 @@ fn owned_keys_are_merged_and_others_stay() {
         assert!(!without.has_finalizer("f"));
         assert_eq!(without.has_finalizer("other"), before.has_finalizer("other"));
     }
+}
+
+#[test]
+fn of_an_object_that_is_kept_in_part_no_field_is_lost() {
+    let whole = json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" }, "spec": {
+        "cityCode": "DFW", "placementName": "us", "workloadRef": { "name": "site", "uid": "w" },
+        "scaleSettings": { "minReplicas": 5, "other": true }, "template": { "spec": { "large": "x".repeat(5_000) } } } });
+    let mut kept = object(whole.clone());
+    kept.exceeds(Excess::CellBytes { limit: 1 }, kind::WORKLOAD_DEPLOYMENT)
+        .unwrap();
+    let stored = kept.at("/spec").cloned().unwrap();
+    assert!(stored.get("template").is_none());
+    let written = |spec: &Value| {
+        let edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &kept).spec(spec);
+        let mut on_server = whole.clone();
+        json_patch::patch(&mut on_server, &edit.patch().unwrap().patch).unwrap();
+        on_server["spec"].clone()
+    };
+    // Fewer replicas of what is kept.
+    let mut fewer = stored;
+    fewer["scaleSettings"]["minReplicas"] = json!(2);
+    let mut expected = whole["spec"].clone();
+    expected["scaleSettings"]["minReplicas"] = json!(2);
+    assert_eq!(written(&fewer), expected);
+    // All that is asked for.
+    expected["template"] = json!({ "spec": {} });
+    assert_eq!(written(&expected), expected);
 }
 
 #[test]

@@ -104,11 +104,29 @@ pub(super) fn content(request: &Result<Request<Vec<u8>>, Refusal>) -> u64 {
     request.as_ref().map_or(0, |request| hash(request.body()))
 }
 
-/// Tells patches apart by what they change, whatever version they are made for.
+/// Tells patches apart by what they change, whatever version they are made for, and whenever: a status that is refused has
+/// another time of its transitions with each attempt.
 pub(super) fn changes(patch: &Patch) -> u64 {
     let changes = patch.patch.iter();
     let changes: Vec<_> = changes.filter(|one| !matches!(one, PatchOperation::Test(_))).collect();
-    serde_json::to_vec(&changes).map_or(0, |text| hash(&text))
+    let Ok(mut changes) = serde_json::to_value(&changes) else {
+        return 0;
+    };
+    if patch.status {
+        forget_times(&mut changes);
+    }
+    hash(changes.to_string().as_bytes())
+}
+
+fn forget_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields.values_mut().for_each(forget_times);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(forget_times),
+        _ => {}
+    }
 }
 
 fn hash(text: &[u8]) -> u64 {
@@ -184,5 +202,29 @@ fn unsent(error: &Error) -> Refusal {
             message: chain(error).into(),
         },
         other => Refusal::Silent(chain(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use popcell_api::kind::WORKLOAD_DEPLOYMENT;
+    use popcell_core::edit::Edit;
+    use popcell_core::object::Object;
+    use popcell_core::plan::Plane;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_is_told_apart_by_what_it_says_and_not_by_when() {
+        let object = Object::read(r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}"#).unwrap();
+        let sent = |reason: &str, time: &str| {
+            let status =
+                json!({ "conditions": [{ "type": "Available", "reason": reason, "lastTransitionTime": time }] });
+            changes(&Edit::status(&Plane::Cell, WORKLOAD_DEPLOYMENT, &object, status).unwrap())
+        };
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:08Z");
+        assert_eq!(sent("Rejected", early), sent("Rejected", late));
+        assert_ne!(sent("Rejected", early), sent("Available", early));
     }
 }

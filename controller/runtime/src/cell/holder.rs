@@ -38,6 +38,8 @@ struct Holder {
     held: bool,
     /// The record of another one, and since when it is so.
     other: Option<(LeaseSpec, Instant)>,
+    /// When the hub has said last who holds it.
+    answered: Option<Instant>,
 }
 
 impl Holder {
@@ -46,6 +48,7 @@ impl Holder {
             me,
             held: false,
             other: None,
+            answered: None,
         }
     }
 
@@ -120,14 +123,20 @@ pub(super) async fn run(cell: &Cell, world: &World) {
     }
 }
 
-/// Renews it, or finds out who has taken it.
+/// Renews it, or finds out who has taken it. What the hub has not said for [`DURATION`] counts no more.
 async fn look(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<()> {
-    if is_us(cell, world).await
-        && let Ok(kept) = timeout(REQUEST, keep(holder, cell, world)).await
-    {
-        cell.facts.set_rival(kept?.map(|rival| told(cell, &rival)));
+    let kept = if is_us(cell, world).await {
+        timeout(REQUEST, keep(holder, cell, world)).await.ok()
+    } else {
+        None
+    };
+    if let Some(Ok(rival)) = &kept {
+        holder.answered = Some(Instant::now());
+        cell.facts.set_rival(rival.as_deref().map(|rival| told(cell, rival)));
+    } else if holder.answered.is_none_or(|at| at.elapsed() >= DURATION) {
+        cell.facts.set_rival(None);
     }
-    Ok(())
+    kept.unwrap_or(Ok(None)).map(drop)
 }
 
 /// Whether the hub knows this cell, and has said so since it was last reached: one that took its name by mistake, or was

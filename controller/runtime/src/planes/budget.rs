@@ -107,7 +107,8 @@ impl Budget {
         }
     }
 
-    /// Makes an object what is kept of it, beside what else of its kind is kept for its payer.
+    /// Makes an object what is kept of it, beside what else of its kind is kept for its payer. Says how many bytes there was no
+    /// room for.
     ///
     /// # Errors
     /// It cannot be made small enough.
@@ -116,14 +117,16 @@ impl Budget {
         kind: Option<Kind>,
         object: &mut Object,
         beside: impl Fn(&str) -> Usage,
-    ) -> Result<(), ReadError> {
-        let Some(kind) = kind else { return Ok(()) };
+    ) -> Result<Option<usize>, ReadError> {
+        let Some(kind) = kind else { return Ok(None) };
+        let mut lacking = None;
         object.pick(lookups(kind));
         let payer = self.payer(kind, object);
         let all = payer
             .map(|payer| self.all(kind, payer, beside(payer)))
             .unwrap_or_default();
         if let Some(excess) = self.excess(kind, all, object) {
+            lacking = excess.is_of_room().then(|| self.needed(kind, object));
             object.exceeds(excess, kind)?;
             if excess.is_of_room() && all.rest.saturating_add(object.bytes()) > self.room() / REST {
                 object.strip(kind)?;
@@ -132,7 +135,7 @@ impl Budget {
         }
         // The store knows the kind.
         object.types = None;
-        Ok(())
+        Ok(lacking)
     }
 
     /// Who pays for an object, and how much; `None` where nobody does.
@@ -180,15 +183,10 @@ impl Budget {
         }
     }
 
-    /// Whether there is more room for a payer than there was when so much was used.
-    pub(super) fn has_more_room(&self, payer: &str, than: Usage) -> bool {
-        let now = self.used_by(payer);
-        now.objects < than.objects || now.bytes < than.bytes
-    }
-
-    /// What is used by a payer, of all kinds.
-    pub(super) fn used_by(&self, payer: &str) -> Usage {
-        self.used().map_or_else(Usage::default, |used| sum(&used, payer, None))
+    /// Whether there is room for an object of so many bytes.
+    pub(super) fn has_room(&self, payer: &str, bytes: usize) -> bool {
+        let used = self.used().map_or_else(Usage::default, |used| sum(&used, payer, None));
+        self.fits(used, bytes)
     }
 
     /// How soon a kind whose objects had no room is listed again, once there is more.
@@ -204,11 +202,9 @@ impl Budget {
         match self.payers {
             Payers::Tenant => Some(""),
             Payers::Namespaces => Some(object.namespace()),
-            // The shipped policy lets a cell write no other cell's name.
-            Payers::Cells if kind == kind::INSTANCE => Some(object.label(labels::SOURCE_CLUSTER).unwrap_or_default()),
-            Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => {
-                Some(object.text("/spec/cityCode").unwrap_or_default())
-            }
+            // The shipped policy lets a cell write its own name only.
+            Payers::Cells if kind == kind::INSTANCE => object.label(labels::SOURCE_CLUSTER),
+            Payers::Cells if kind == kind::WORKLOAD_DEPLOYMENT => object.text("/spec/cityCode"),
             Payers::Cells | Payers::Nobody => None,
         }
     }
@@ -235,25 +231,38 @@ impl Budget {
     }
 
     fn excess(&self, kind: Kind, all: Usage, object: &Object) -> Option<Excess> {
-        let carried = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE].contains(&kind);
         let Limits {
-            object_bytes,
+            object_bytes: limit,
             project_objects,
             ..
         } = self.limits;
-        if carried && object.bytes() > object_bytes {
-            return Some(Excess::Bytes {
-                bytes: object.bytes(),
-                limit: object_bytes,
-            });
+        let bytes = object.bytes();
+        let of_itself = (is_carried(kind) && bytes > limit).then_some(Excess::Bytes { bytes, limit });
+        if self.payer(kind, object).is_none() || self.fits(all, self.needed(kind, object)) {
+            return of_itself;
         }
-        self.payer(kind, object)?;
-        let (bytes, limit) = (all.bytes.saturating_add(self.bytes(kind, object)), self.room());
-        match self.payers {
-            Payers::Cells => (bytes > limit).then_some(Excess::CellBytes { limit }),
-            _ if all.objects >= project_objects => Some(Excess::ProjectObjects { limit: project_objects }),
-            _ => (bytes > limit).then_some(Excess::ProjectBytes { limit }),
+        let limit = self.room();
+        Some(match self.payers {
+            Payers::Cells => Excess::CellBytes { limit },
+            _ if all.objects >= project_objects => Excess::ProjectObjects { limit: project_objects },
+            _ => Excess::ProjectBytes { limit },
+        })
+    }
+
+    /// The bytes that an object takes of its payer's room. Of one that is too large by itself not all is kept.
+    fn needed(&self, kind: Kind, object: &Object) -> usize {
+        let bytes = self.bytes(kind, object);
+        if is_carried(kind) && object.bytes() > self.limits.object_bytes {
+            bytes.min(Excess::MOST_KEPT)
+        } else {
+            bytes
         }
+    }
+
+    fn fits(&self, used: Usage, bytes: usize) -> bool {
+        let is_counted = self.payers != Payers::Cells;
+        let is_one_too_many = is_counted && used.objects >= self.limits.project_objects;
+        !is_one_too_many && used.bytes.saturating_add(bytes) <= self.room()
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
@@ -261,6 +270,11 @@ impl Budget {
         let used = self.used.as_ref()?;
         Some(used.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Whether a limit for single objects is for this kind.
+fn is_carried(kind: Kind) -> bool {
+    [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE].contains(&kind)
 }
 
 /// What a payer uses, of all kinds but one.
@@ -375,8 +389,7 @@ mod tests {
         };
         let budget = Budget::new(limits, &Plane::Hub);
         let excess = Some(Excess::CellBytes { limit: 10_000 });
-        budget.set(Some(kind::INSTANCE), "dfw", usage(1, 7_000));
-        budget.set(Some(kind::WORKLOAD_DEPLOYMENT), "DFW", usage(1, 7_000));
+        let full = BTreeMap::from([("dfw", usage(1, 7_000)), ("DFW", usage(1, 7_000))]);
         for (kind, cell, city, status, expected) in [
             (kind::INSTANCE, "dfw", "DFW", 2_000, excess),
             (kind::INSTANCE, "ord", "DFW", 2_000, None),
@@ -387,9 +400,10 @@ mod tests {
             (kind::PROPAGATION_POLICY, "dfw", "DFW", 40_000, None),
         ] {
             let mut object = of_cell(cell, city, status);
-            // Others of its kind are in the ledger only, and are taken as of its own list.
             budget
-                .fit(Some(kind), &mut object, |payer| budget.used_by(payer))
+                .fit(Some(kind), &mut object, |payer| {
+                    full.get(payer).copied().unwrap_or_default()
+                })
                 .unwrap();
             assert_eq!(object.excess(), expected, "{} of {cell}, {city}", kind.kind);
         }

@@ -45,6 +45,8 @@ pub(super) struct Items {
     excessive: usize,
     /// Those of them for which there is no room, by payer.
     crowded: BTreeMap<String, usize>,
+    /// By payer, the fewest bytes that one of these needed.
+    lacking: BTreeMap<String, usize>,
 }
 
 impl Items {
@@ -82,9 +84,26 @@ impl Items {
         self.excessive
     }
 
-    /// Payers for whose objects there is no room.
-    pub(super) fn crowded(&self) -> impl Iterator<Item = &str> {
-        self.crowded.keys().map(String::as_str)
+    /// Whether there is no room for some.
+    pub(super) fn is_crowded(&self) -> bool {
+        !self.crowded.is_empty()
+    }
+
+    /// Whether there is room now for any that had none.
+    pub(super) fn has_room(&self) -> bool {
+        self.crowded.keys().any(|payer| {
+            let lacking = self.lacking.get(payer);
+            lacking.is_some_and(|bytes| self.budget.has_room(payer, *bytes))
+        })
+    }
+
+    /// There was no room for so many bytes of an object. Says whether that is the first of its payer.
+    pub(super) fn lacks(&mut self, object: &Object, bytes: usize) -> bool {
+        let Some((payer, _)) = self.budget.cost(self.kind, object) else {
+            return false;
+        };
+        let least = self.lacking.get(payer).map_or(bytes, |least| bytes.min(*least));
+        self.lacking.insert(payer.to_owned(), least).is_none()
     }
 
     fn count(&mut self, item: &Item, is_there: bool) {

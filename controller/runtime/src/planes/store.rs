@@ -7,7 +7,7 @@
 
 mod trust;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -22,7 +22,7 @@ use tracing::warn;
 
 use super::ahead::Ahead;
 pub(super) use super::ahead::number;
-use super::budget::{Budget, Usage};
+use super::budget::Budget;
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
 use popcell_core::object::Raw;
@@ -40,9 +40,7 @@ struct State {
     distrusted: bool,
     /// It begins anew, and nobody was told of trouble: there was none yet.
     untold: bool,
-    /// Payers for whose objects there was no room, and what they used then.
-    crowded: BTreeMap<String, Usage>,
-    /// When it is seen whether there is room for them now.
+    /// When it is seen whether there is room for objects that had none.
     again: Option<Instant>,
     /// When the watch must have brought what we wrote, or begins anew.
     due: Option<Instant>,
@@ -57,22 +55,10 @@ impl State {
         }
     }
 
-    /// Notes for whom there is no room.
-    fn note_crowded(&mut self, budget: &Budget) {
-        let now: BTreeSet<String> = self.items.crowded().map(str::to_owned).collect();
-        self.crowded.retain(|payer, _| now.contains(payer));
-        for payer in now {
-            self.crowded.entry(payer).or_insert_with_key(|payer| {
-                // Which plane and kind, the span of the watch says.
-                warn!(
-                    of = payer,
-                    "there is no room for some objects: they are not carried, or not shown"
-                );
-                budget.used_by(payer)
-            });
-        }
+    /// Looks for room later where there is none for some.
+    fn set_again(&mut self, budget: &Budget) {
         self.again = match self.again {
-            _ if self.crowded.is_empty() || !self.known => None,
+            _ if !self.items.is_crowded() || !self.known => None,
             None => Some(Instant::now() + budget.again()),
             again => again,
         };
@@ -238,15 +224,14 @@ impl Store {
         self.read().items.excessive()
     }
 
-    /// Whether the watch begins anew because there was no room for some objects, and is more now.
+    /// Whether the watch begins anew because there was no room for some objects, and is now.
     pub(crate) fn is_read_again(&self) -> bool {
         let state = self.read();
         let is_due = state.again.is_some_and(|again| again <= Instant::now());
-        let mut crowded = state.crowded.iter();
-        is_due && crowded.any(|(payer, used)| self.budget.has_more_room(payer, *used))
+        is_due && state.items.has_room()
     }
 
-    /// Looks for room for crowded payers later, where there is not more than there was.
+    /// Looks for room later, where there is none yet.
     fn put_off(&self) {
         let mut state = self.write();
         let now = Instant::now();
@@ -386,7 +371,6 @@ impl Store {
                 let State { items, ahead, .. } = &mut *state;
                 ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
                 (state.known, state.trouble, state.untold, state.again) = (true, None, false, None);
-                state.crowded.clear();
                 let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
                 changes
@@ -408,7 +392,7 @@ impl Store {
                 gone.into_iter().collect()
             }
         };
-        state.note_crowded(&self.budget);
+        state.set_again(&self.budget);
         self.set_due(&mut state);
         if state.items.is_empty() != was_empty {
             self.occupancy.notify_waiters();
@@ -463,6 +447,12 @@ fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
     matches!(items.get(namespace, name), Some(Ok(object)) if object.uid() == uid)
 }
 
+fn told(object: &Object) -> String {
+    object
+        .excess()
+        .map_or_else(String::new, |excess| format!("it {excess}"))
+}
+
 /// What is without a name has no place: servers do not send such objects.
 fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
     let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
@@ -470,9 +460,22 @@ fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
         return None;
     }
     if let Ok(object) = &mut raw.object {
-        let beside = |payer: &str| items.usage_beside(&namespace, &name, payer);
-        if let Err(error) = budget.fit(items.kind(), object, beside) {
-            raw.object = Err(error.to_string());
+        match budget.fit(items.kind(), object, |payer| {
+            items.usage_beside(&namespace, &name, payer)
+        }) {
+            Ok(None) => {}
+            Ok(Some(lacking)) => {
+                if items.lacks(object, lacking) {
+                    // Which plane and kind, the span of the watch says.
+                    warn!(
+                        namespace,
+                        name,
+                        "there is no room for this object, and perhaps for more: {}",
+                        told(object)
+                    );
+                }
+            }
+            Err(error) => raw.object = Err(error.to_string()),
         }
     }
     items.insert(&namespace, &name, raw.object.map(Arc::from))

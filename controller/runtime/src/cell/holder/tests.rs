@@ -119,12 +119,24 @@ async fn of_two_clusters_that_are_one_cell_the_later_writes_and_the_other_says_s
     ] {
         assert!(why.contains(part), "{why}");
     }
+    // A hub that says nothing of it any more stops nobody.
+    *hub.away.lock().unwrap() = true;
+    let mut writes = Vec::new();
+    for _ in 0..3 {
+        tokio::time::advance(RENEW).await;
+        let (holder, cell) = both.get_mut("first").unwrap();
+        assert!(look(holder, cell, &told.world).await.is_err());
+        writes.push(cell.facts.identity() == Identity::Matches);
+    }
+    assert_eq!(writes, [false, false, true]);
+    *hub.away.lock().unwrap() = false;
+    assert_eq!(turn(&mut both, &told, &["second", "first"]).await, [true, false]);
     // The second is stopped.
     let mut writes = Vec::new();
     for _ in 0..5 {
         writes.extend(turn(&mut both, &told, &["first"]).await);
     }
-    assert_eq!(writes, [false, false, false, true, true]);
+    assert_eq!(writes, [false, false, true, true, true]);
     assert_eq!(hub.holder(), "first");
 }
 

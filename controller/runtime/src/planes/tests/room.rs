@@ -52,6 +52,17 @@ async fn an_object_that_has_too_much_itself_never_has_its_kind_listed_again() {
     }
 }
 
+#[tokio::test]
+async fn copies_that_name_no_cell_are_nobodys() {
+    let limits = Limits {
+        cell_bytes: 1,
+        ..Limits::DEFAULT
+    };
+    let store = store_of(INSTANCE, &Budget::new(limits, &Plane::Hub));
+    list(&store, [sized("of-upstream", 1_000)]);
+    assert_eq!(excess(&store, "of-upstream"), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_had_no_room_is_listed_again_once_there_is_more_and_not_before() {
     let limits = Limits {
@@ -64,9 +75,10 @@ async fn what_had_no_room_is_listed_again_once_there_is_more_and_not_before() {
     list(&deployments, [sized("b", 1), sized("c", 1)]);
     assert_eq!(excess(&deployments, "c"), Some(Excess::ProjectObjects { limit: 2 }));
     assert!(!is_listed_again(&deployments, HOUR).await);
-    // Room that is taken at once is no more room.
+    // Room that is taken at once is no more room, nor are fewer bytes where it is the number.
     take(&workloads, Event::Delete(sized("a", 1)));
     take(&workloads, Event::Apply(sized("d", 1)));
+    take(&deployments, Event::Apply(sized("b", 0)));
     assert!(!is_listed_again(&deployments, HOUR).await);
     // That of another kind is as good.
     take(&workloads, Event::Delete(sized("d", 1)));
@@ -75,6 +87,34 @@ async fn what_had_no_room_is_listed_again_once_there_is_more_and_not_before() {
     list(&deployments, [sized("b", 1), sized("c", 1)]);
     assert_eq!(excess(&deployments, "c"), None);
     assert!(!is_listed_again(&deployments, HOUR).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_for_the_smallest_that_had_none_is_enough() {
+    let limits = Limits {
+        project_bytes: 10_000,
+        ..Limits::DEFAULT
+    };
+    let store = store_of(WORKLOAD, &Budget::new(limits, &Plane::Project("p".to_owned())));
+    list(
+        &store,
+        [
+            sized("a", 4_000),
+            sized("b", 7_000),
+            sized("c", 3_000),
+            sized("d", 2_500),
+            sized("e", 900),
+        ],
+    );
+    let crowded = |name| excess(&store, name).is_some();
+    assert_eq!(
+        ["a", "b", "c", "d", "e"].map(crowded),
+        [false, true, false, false, true]
+    );
+    take(&store, Event::Apply(sized("a", 3_900)));
+    assert!(!is_listed_again(&store, HOUR).await, "a little is not enough");
+    take(&store, Event::Apply(sized("a", 3_000)));
+    assert!(is_listed_again(&store, Duration::from_secs(61)).await);
 }
 
 #[tokio::test(start_paused = true)]
