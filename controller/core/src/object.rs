@@ -146,12 +146,14 @@ impl Object {
         self.trim(LISTED)
     }
 
-    /// Keeps of what exceeds a limit nothing but its [`lookups`], where they are short.
+    /// Keeps of what exceeds a limit nothing but its [`lookups`], where they are short, and what says whose it is: less than
+    /// 3 KiB.
     ///
     /// # Errors
     /// As those of [`Self::exceeds`], sooner.
     pub fn strip(&mut self, kind: Kind) -> Result<(), ReadError> {
         self.data.keep_largest(&[lookups(kind).to_vec()], STRIPPED);
+        self.metadata.trim_to_least();
         self.trim(STRIPPED)
     }
 

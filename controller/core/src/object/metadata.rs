@@ -14,6 +14,19 @@ pub struct Metadata(Arc<ObjectMeta>);
 
 /// How long an annotation may be that is kept beside what exceeds a limit.
 const VALUE: usize = 1024;
+/// The same where hardly anything is kept: a name, or a uid.
+const LEAST: usize = 64;
+const LEAST_LABELS: [&str; 4] = [
+    labels::MANAGED_BY,
+    labels::SOURCE_CLUSTER,
+    labels::WORKLOAD_DEPLOYMENT_NAME,
+    labels::WORKLOAD_DEPLOYMENT_UID,
+];
+const LEAST_ANNOTATIONS: [&str; 3] = [
+    annotations::SOURCE_UID,
+    annotations::UPSTREAM_UID,
+    annotations::UPSTREAM_GENERATION,
+];
 
 impl Metadata {
     /// Keeps the labels and annotations that decide anything, where they are short. Owners and finalizers stay: a list of
@@ -29,6 +42,19 @@ impl Metadata {
             *keys = Some(found.filter(|(_, value)| value.len() <= VALUE).collect());
         }
         (metadata.generate_name, metadata.managed_fields, metadata.self_link) = (None, None, None);
+    }
+
+    /// The same with what says whose it is, where hardly anything is kept: a few hundred bytes.
+    pub(super) fn trim_to_least(&mut self) {
+        self.trim();
+        let metadata = &mut **self;
+        for (keys, known) in [
+            (&mut metadata.labels, LEAST_LABELS.as_slice()),
+            (&mut metadata.annotations, &LEAST_ANNOTATIONS),
+        ] {
+            let keys = keys.iter_mut();
+            keys.for_each(|all| all.retain(|key, value| known.contains(&key.as_str()) && value.len() <= LEAST));
+        }
     }
 
     /// The bytes of owners and finalizers, which nobody can shorten.

@@ -42,6 +42,9 @@ pub enum ReadError {
         /// The limit.
         limit: usize,
     },
+    /// There is no room even for the least of it.
+    #[error("failed to keep an object: there are too many for which there is no room")]
+    NoRoom,
 }
 
 /// The fields of a JSON object as texts, in their order.

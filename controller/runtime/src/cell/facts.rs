@@ -12,7 +12,6 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Target};
 use popcell_core::remote::cell::{Identity, identify};
-use popcell_core::sources::Source;
 use tokio::time::Instant;
 use tracing::{debug, error, info};
 
@@ -85,7 +84,6 @@ impl Facts {
     /// # Errors
     /// The hub is away, or refuses.
     pub async fn identify(&self, cell: &Cell, applier: &Applier) -> Result<(), ApplyError> {
-        let Some(source) = cell.source() else { return Ok(()) };
         let is_asked = match &self.known().identity {
             Some((Identity::Matches, _)) => true,
             Some((_, at)) => at.elapsed() < MISMATCH_AGAIN,
@@ -94,7 +92,7 @@ impl Facts {
         if is_asked {
             return Ok(());
         }
-        self.ask(source, cell, applier).await
+        self.ask(cell, applier).await
     }
 
     /// What this cell had on another plane was deleted: by itself, by somebody's hand, or because the cell was removed
@@ -105,16 +103,20 @@ impl Facts {
 
     /// Asks the hub again, before anything is made elsewhere, where there is reason to. A hub that is away has said nothing.
     pub async fn confirm(&self, cell: &Cell, applier: &Applier) {
-        let Some(source) = cell.source() else { return };
         if !self.known().doubted {
             return;
         }
-        if let Err(error) = self.ask(source, cell, applier).await {
+        if let Err(error) = self.ask(cell, applier).await {
             debug!(%error, "the hub does not say whether this cell was removed");
         }
     }
 
-    async fn ask(&self, source: Source<'_>, cell: &Cell, applier: &Applier) -> Result<(), ApplyError> {
+    /// Asks the hub, whatever it has answered.
+    ///
+    /// # Errors
+    /// The hub is away, or refuses.
+    pub(super) async fn ask(&self, cell: &Cell, applier: &Applier) -> Result<(), ApplyError> {
+        let Some(source) = cell.source() else { return Ok(()) };
         let identity = if cell.hub {
             let cluster = applier
                 .read(&Target::cluster(&Plane::Hub, CLUSTER, source.name))

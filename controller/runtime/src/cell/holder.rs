@@ -14,7 +14,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
-use popcell_api::kind::INSTANCE;
 use popcell_core::plan::Plane;
 use popcell_core::remote::cell::Identity;
 use tokio::time::{Instant, sleep, timeout};
@@ -139,11 +138,10 @@ async fn look(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<(
     kept.unwrap_or(Ok(None)).map(drop)
 }
 
-/// Whether the hub knows this cell, and has said so since it was last reached: one that took its name by mistake, or was
-/// removed meanwhile, takes no Lease.
+/// Whether the hub knows this cell now: one that took its name by mistake, or was removed meanwhile, takes no Lease.
 async fn is_us(cell: &Cell, world: &World) -> bool {
-    let is_reached = world.store(&Plane::Hub, INSTANCE).is_some_and(|store| store.is_known());
-    is_reached && cell.facts.identify(cell, &world.applier).await.is_ok() && cell.facts.answered() == Identity::Matches
+    let asked = cell.facts.ask(cell, &world.applier).await;
+    asked.is_ok() && cell.facts.answered() == Identity::Matches
 }
 
 async fn keep(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<Option<String>> {

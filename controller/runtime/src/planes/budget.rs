@@ -4,7 +4,8 @@
 //! lookups and its status only, which is enough to say so on it, and when that is much as well without its status. What counts
 //! is the order of coming; an object that no room was left for is looked at again with a list, once there is room.
 //!
-//! Invariant: nobody takes another's room ([`Budget::payer`]).
+//! Invariant: nobody takes another's room ([`Budget::payer`]). What a cell may write belongs to the tenants whose Instances it
+//! runs: when it is used up, a namespace has an equal share of it all the same, so together they have twice the limit at most.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,17 @@ impl Usage {
             rest: self.rest.saturating_sub(other.rest),
         }
     }
+}
+
+/// What is kept beside an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// Of its kind, for its payer.
+    pub(super) usage: Usage,
+    /// The bytes of these that are of its namespace.
+    pub(super) share: usize,
+    /// How many namespaces they are of, its own included.
+    pub(super) sharers: usize,
 }
 
 /// Whose room an object takes.
@@ -116,20 +128,23 @@ impl Budget {
         &self,
         kind: Option<Kind>,
         object: &mut Object,
-        beside: impl Fn(&str) -> Usage,
+        beside: impl Fn(&str) -> Beside,
     ) -> Result<Option<usize>, ReadError> {
         let Some(kind) = kind else { return Ok(None) };
         let mut lacking = None;
         object.pick(lookups(kind));
         let payer = self.payer(kind, object);
-        let all = payer
-            .map(|payer| self.all(kind, payer, beside(payer)))
-            .unwrap_or_default();
+        let all = payer.map(|payer| self.all(kind, payer, beside(payer)));
+        let all = all.unwrap_or_default();
         if let Some(excess) = self.excess(kind, all, object) {
             lacking = excess.is_of_room().then(|| self.needed(kind, object));
             object.exceeds(excess, kind)?;
-            if excess.is_of_room() && all.rest.saturating_add(object.bytes()) > self.room() / REST {
+            let rest = all.usage.rest.saturating_add(object.bytes());
+            if excess.is_of_room() && rest > self.room() / REST {
                 object.strip(kind)?;
+                if all.usage.rest.saturating_add(object.bytes()) > 2 * (self.room() / REST) {
+                    return Err(ReadError::NoRoom);
+                }
             }
             object.pick(lookups(kind));
         }
@@ -186,7 +201,16 @@ impl Budget {
     /// Whether there is room for an object of so many bytes.
     pub(super) fn has_room(&self, payer: &str, bytes: usize) -> bool {
         let used = self.used().map_or_else(Usage::default, |used| sum(&used, payer, None));
-        self.fits(used, bytes)
+        let all = Beside {
+            usage: used,
+            ..Beside::default()
+        };
+        self.fits(all, bytes)
+    }
+
+    /// Whether namespaces share what a payer has.
+    pub(super) fn is_shared(&self) -> bool {
+        self.payers == Payers::Cells
     }
 
     /// How soon a kind whose objects had no room is listed again, once there is more.
@@ -225,12 +249,14 @@ impl Budget {
     }
 
     /// What is used by a payer, with so much of one kind.
-    fn all(&self, kind: Kind, payer: &str, kept: Usage) -> Usage {
-        let used = self.used();
-        used.map_or(kept, |used| kept.plus(sum(&used, payer, Some(kind))))
+    fn all(&self, kind: Kind, payer: &str, mut beside: Beside) -> Beside {
+        if let Some(used) = self.used() {
+            beside.usage = beside.usage.plus(sum(&used, payer, Some(kind)));
+        }
+        beside
     }
 
-    fn excess(&self, kind: Kind, all: Usage, object: &Object) -> Option<Excess> {
+    fn excess(&self, kind: Kind, all: Beside, object: &Object) -> Option<Excess> {
         let Limits {
             object_bytes: limit,
             project_objects,
@@ -244,7 +270,7 @@ impl Budget {
         let limit = self.room();
         Some(match self.payers {
             Payers::Cells => Excess::CellBytes { limit },
-            _ if all.objects >= project_objects => Excess::ProjectObjects { limit: project_objects },
+            _ if all.usage.objects >= project_objects => Excess::ProjectObjects { limit: project_objects },
             _ => Excess::ProjectBytes { limit },
         })
     }
@@ -259,10 +285,12 @@ impl Budget {
         }
     }
 
-    fn fits(&self, used: Usage, bytes: usize) -> bool {
-        let is_counted = self.payers != Payers::Cells;
-        let is_one_too_many = is_counted && used.objects >= self.limits.project_objects;
-        !is_one_too_many && used.bytes.saturating_add(bytes) <= self.room()
+    fn fits(&self, all: Beside, bytes: usize) -> bool {
+        let Beside { usage, share, sharers } = all;
+        if usage.bytes.saturating_add(bytes) > self.room() {
+            return sharers > 0 && share.saturating_add(bytes) <= self.room() / sharers;
+        }
+        self.is_shared() || usage.objects < self.limits.project_objects
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
@@ -304,9 +332,16 @@ mod tests {
     fn fitted(budget: &Budget, kept: Usage, bytes: usize) -> Object {
         let mut object = object(bytes);
         budget
-            .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| kept)
+            .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| beside(kept))
             .unwrap();
         object
+    }
+
+    fn beside(usage: Usage) -> Beside {
+        Beside {
+            usage,
+            ..Beside::default()
+        }
     }
 
     fn usage(objects: usize, bytes: usize) -> Usage {
@@ -366,7 +401,7 @@ mod tests {
         ] {
             let mut object = object(10).within(namespace);
             budget
-                .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| Usage::default())
+                .fit(Some(kind::WORKLOAD_DEPLOYMENT), &mut object, |_| Beside::default())
                 .unwrap();
             assert_eq!(object.excess(), excess, "{namespace}");
         }
@@ -402,7 +437,7 @@ mod tests {
             let mut object = of_cell(cell, city, status);
             budget
                 .fit(Some(kind), &mut object, |payer| {
-                    full.get(payer).copied().unwrap_or_default()
+                    beside(full.get(payer).copied().unwrap_or_default())
                 })
                 .unwrap();
             assert_eq!(object.excess(), expected, "{} of {cell}, {city}", kind.kind);

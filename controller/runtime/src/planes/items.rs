@@ -9,7 +9,7 @@ use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_core::object::{Excess, Fields, Object};
 
-use super::budget::{Budget, Usage};
+use super::budget::{Beside, Budget, Usage};
 
 /// An object, or why it cannot be read.
 pub(super) type Item = Result<Arc<Object>, String>;
@@ -39,6 +39,8 @@ pub(super) struct Items {
     by_uid: BTreeMap<String, BTreeSet<(String, String)>>,
     /// By payer.
     usages: BTreeMap<String, Usage>,
+    /// By payer, the bytes of each namespace, where namespaces share.
+    shares: BTreeMap<String, BTreeMap<String, usize>>,
     /// Whether the budget is told of changes: a list counts when it has ended.
     counts: bool,
     /// How many have too much of something.
@@ -59,18 +61,26 @@ impl Items {
         }
     }
 
-    /// What is kept of them for a payer, without the one of this address.
-    pub(super) fn usage_beside(&self, namespace: &str, name: &str, payer: &str) -> Usage {
-        let all = self.usage(payer);
+    /// What is kept for a payer, without the one of this address.
+    pub(super) fn beside(&self, namespace: &str, name: &str, payer: &str) -> Beside {
         let one = self.get(namespace, name).and_then(|one| one.as_ref().ok());
-        match one.and_then(|one| self.budget.cost(self.kind, one)) {
-            Some((paid_by, usage)) if paid_by == payer => all.less(usage),
-            _ => all,
+        let own = one.and_then(|one| self.budget.cost(self.kind, one));
+        let own = own.filter(|(paid_by, _)| *paid_by == payer).map(|(_, usage)| usage);
+        let own = own.unwrap_or_default();
+        let usage = self.usages.get(payer).copied().unwrap_or_default().less(own);
+        let Some(shares) = self.shares.get(payer) else {
+            return Beside {
+                usage,
+                sharers: usize::from(self.budget.is_shared()),
+                ..Beside::default()
+            };
+        };
+        let share = shares.get(namespace);
+        Beside {
+            usage,
+            share: share.map_or(0, |bytes| bytes.saturating_sub(own.bytes)),
+            sharers: shares.len() + usize::from(share.is_none()),
         }
-    }
-
-    pub(super) fn usage(&self, payer: &str) -> Usage {
-        self.usages.get(payer).copied().unwrap_or_default()
     }
 
     /// From now on these are what is kept of the kind.
@@ -120,6 +130,19 @@ impl Items {
         put(&mut self.usages, payer, now);
         if self.counts {
             self.budget.set(self.kind, payer, now);
+        }
+        if self.budget.is_shared() {
+            let shares = self.shares.entry(payer.to_owned()).or_default();
+            let before = shares.get(object.namespace()).copied().unwrap_or_default();
+            let now = if is_there {
+                before + cost.bytes
+            } else {
+                before.saturating_sub(cost.bytes)
+            };
+            put(shares, object.namespace(), now);
+            if shares.is_empty() {
+                self.shares.remove(payer);
+            }
         }
         if excess.is_some_and(Excess::is_of_room) {
             let before = self.crowded.get(payer).copied().unwrap_or_default();

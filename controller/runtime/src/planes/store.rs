@@ -285,7 +285,7 @@ impl Store {
         let mut object = object.as_text();
         // No more is kept of it than of what the watch brings, and it is decided on alike.
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-        let beside = |payer: &str| state.items.usage_beside(&namespace, &name, payer);
+        let beside = |payer: &str| state.items.beside(&namespace, &name, payer);
         // What cannot be kept is the watch's to bring.
         if self.budget.fit(state.items.kind(), &mut object, beside).is_ok() {
             state.ahead.is(Arc::new(object), seen);
@@ -460,9 +460,7 @@ fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
         return None;
     }
     if let Ok(object) = &mut raw.object {
-        match budget.fit(items.kind(), object, |payer| {
-            items.usage_beside(&namespace, &name, payer)
-        }) {
+        match budget.fit(items.kind(), object, |payer| items.beside(&namespace, &name, payer)) {
             Ok(None) => {}
             Ok(Some(lacking)) => {
                 if items.lacks(object, lacking) {

@@ -117,42 +117,76 @@ async fn room_for_the_smallest_that_had_none_is_enough() {
     assert!(is_listed_again(&store, Duration::from_secs(61)).await);
 }
 
+/// A copy with so many bytes of a status, with all that could be kept of its metadata.
+fn copy(cell: &str, namespace: &str, number: usize, bytes: usize, deep: bool) -> Raw {
+    let name = format!("{cell}-{number}");
+    let keys = popcell_api::annotations::ALL.map(|key| (key.to_owned(), json!("x".repeat(1_000))));
+    let annotations: serde_json::Map<_, _> = keys.into_iter().collect();
+    let labels = json!({ "compute.datumapis.com/source-cluster": cell });
+    let metadata = json!({ "namespace": namespace, "name": name, "uid": name, "resourceVersion": "1", "labels": labels,
+        "annotations": if bytes > 0 { json!(null) } else { json!(annotations) } });
+    let whole = json!({ "metadata": metadata, "status": { "pad": "x".repeat(bytes), "deep": "here" } });
+    let nested = if deep {
+        "[".repeat(70) + &"]".repeat(70)
+    } else {
+        "1".to_owned()
+    };
+    serde_json::from_str(&whole.to_string().replace("\"here\"", &nested)).unwrap()
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cell_that_fills_the_hub_has_nothing_listed_again_and_what_is_kept_is_bounded() {
     let limits = Limits {
         cell_bytes: 1_000_000,
         ..Limits::DEFAULT
     };
-    let budget = Budget::new(limits, &Plane::Hub);
-    let store = store_of(INSTANCE, &budget);
-    let copy = |cell: &str, number: usize| {
-        let keys = (0..60).map(|key| (format!("x.datumapis.com/{key}"), json!("x".repeat(900))));
-        let keys: serde_json::Map<_, _> = keys
-            .chain([("compute.datumapis.com/source-cluster".to_owned(), json!(cell))])
-            .collect();
-        let name = format!("{cell}-{number}");
-        let whole = json!({ "metadata": { "namespace": "n", "name": name, "uid": name, "resourceVersion": "1",
-            "labels": keys }, "status": { "pad": "x".repeat(1_000) } });
-        serde_json::from_str::<Raw>(&whole.to_string()).unwrap()
-    };
-    list(
-        &store,
-        (0..3_000).map(|number| copy("stolen", number)).chain([copy("ord", 0)]),
-    );
+    let store = store_of(INSTANCE, &Budget::new(limits, &Plane::Hub));
+    let stolen = (0..3_000).map(|number| copy("stolen", "n", number, 0, number % 2 == 1));
+    list(&store, stolen.chain([copy("ord", "n", 0, 100, false)]));
     assert_eq!(excess(&store, "ord-0"), None);
     let all = store.all().known().unwrap();
-    let sizes: Vec<usize> = all.iter().map(|one| one.bytes()).collect();
+    let sum: usize = all.iter().map(|one| one.bytes()).sum();
+    assert!(sum < 1_300_000, "{sum} bytes of {}", all.len());
+    let unreadable = store.unreadable();
     assert!(
-        sizes.iter().sum::<usize>() < 2_500_000,
+        unreadable.len() > 2_000 && unreadable[0].2.len() < 100,
         "{}",
-        sizes.iter().sum::<usize>()
+        unreadable.len()
     );
-    assert!(sizes.iter().filter(|size| **size < 600).count() > 2_900);
     assert!(
         all.iter()
             .all(|one| one.label("compute.datumapis.com/source-cluster").is_some())
     );
     assert!(!is_listed_again(&store, HOUR).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_of_a_cell_leaves_the_others_their_share() {
+    let limits = Limits {
+        cell_bytes: 1_000_000,
+        ..Limits::DEFAULT
+    };
+    let store = store_of(INSTANCE, &Budget::new(limits, &Plane::Hub));
+    let of = |namespace: &str, name: &str| store.get(namespace, name).known().unwrap().unwrap().excess();
+    // In the order of a list, in which the greedy one comes first.
+    let greedy = || (0..30).map(|number| copy("dfw", "a", number, 50_000, false));
+    let modest = || (100..140).map(|number| copy("dfw", "b", number, 5_000, false));
+    for _ in 0..2 {
+        list(&store, greedy().chain(modest()));
+        assert!(modest().all(|one| of("b", one.name()).is_none()));
+        assert!(greedy().any(|one| of("a", one.name()).is_some()));
+    }
+    // One that comes, and one that changes.
+    for (number, bytes) in [(140, 5_000), (100, 6_000)] {
+        take(&store, Event::Apply(copy("dfw", "b", number, bytes, false)));
+        assert_eq!(of("b", &format!("dfw-{number}")), None);
+    }
+    // Their share is not without end.
+    list(
+        &store,
+        greedy().chain((100..200).map(|number| copy("dfw", "b", number, 5_000, false))),
+    );
+    assert!(of("b", "dfw-199").is_some());
 }
 
 #[tokio::test]
