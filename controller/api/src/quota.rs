@@ -1,4 +1,4 @@
-//! Types of milo's quota system, group `quota.miloapis.com` (domain.md 1.5): the fields that popcell reads or writes,
+//! Types of milo's quota system, group `quota.miloapis.com`: the fields that popcell reads or writes,
 //! others are ignored.
 
 use kube::core::object::Object;
@@ -21,12 +21,12 @@ pub const VCPUS: &str = "compute.datumapis.com/vcpus";
 /// Resource type of memory, in MiB.
 pub const MEMORY: &str = "compute.datumapis.com/memory";
 
-/// A share of a project's budget, for one instance; it lives in the project (domain.md 1.5, 3.8.1).
+/// A share of a project's budget, for one Instance. It lives in the project's own control plane.
 pub type ResourceClaim = Object<ResourceClaimSpec, ConditionsOnly>;
 
 /// What is asked for; all of it or nothing is granted.
 ///
-/// Both references are optional, and may be empty objects: claims of other makers are met as well (domain.md 10-4, B22).
+/// Both references are optional and may be empty objects: claims that others made are read as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceClaimSpec {

@@ -1,5 +1,4 @@
-//! The CRDs and types say what programs outside this project rely on. Names of tests begin with the section of domain.md,
-//! or the id in it, that they are about.
+//! The CRDs and types say what programs outside this project rely on.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod columns;

@@ -1,4 +1,4 @@
-//! What an API server keeps of an object (design.md 7.1).
+//! What an API server keeps of an object, and what it drops.
 
 use popcell_api::Workload;
 use serde_json::Value;
@@ -69,7 +69,7 @@ fn d1_whole_objects_have_every_field() {
         for part in ["spec", "status"] {
             unused(part, &schema(kind, &field(part)), &[&object[part]], &mut found);
         }
-        // A newer part of Kubernetes' own EnvVar, which domain.md does not name.
+        // A newer part of Kubernetes' own EnvVar, which the whole objects leave out.
         found.retain(|path| !path.ends_with("env.valueFrom.fileKeyRef"));
         assert_eq!(found, Vec::<String>::new(), "{kind}");
     }
