@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn d10_10_a_binding_is_read_in_either_scope() {
+    fn a_location_binding_is_read_namespaced_or_cluster_scoped() {
         for (namespace, reference) in [
             (Value::Null, json!({ "name": "dfw-a" })),
             (json!("default"), json!({ "name": "dfw-a", "namespace": "datum" })),

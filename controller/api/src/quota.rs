@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn d10_4_and_b22_references_may_be_absent_null_or_empty() {
+    fn references_of_a_claim_may_be_absent_null_or_empty() {
         for spec in [
             json!({}),
             json!({ "requests": null, "resourceRef": null, "consumerRef": null }),

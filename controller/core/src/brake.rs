@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn c24_it_holds_until_it_is_released_or_the_world_recovers() {
+    fn a_mass_delete_is_held_until_it_is_released_or_the_planes_recover() {
         let hold = |first| Verdict::Hold { first };
         let mut brakes = Brakes::default();
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 0), Verdict::Go);

@@ -1,4 +1,4 @@
-//! Laws of design.md 10 for the management plane, over generated histories.
+//! What holds for the management plane, over generated histories.
 
 mod driver;
 

@@ -1,5 +1,4 @@
-//! `federation`: a WorkloadDeployment of a project becomes one of the hub, and its status comes back (domain.md 3.4;
-//! design.md 6, 7.5-1, -2, -4, -7, -12).
+//! `federation`: a WorkloadDeployment of a project becomes one of the hub, and its status comes back.
 //!
 //! - The hub namespace is named by the uid of the project's Namespace; only while that lives is anything written there.
 //! - A hub WorkloadDeployment is changed only when its `upstream-uid` is this one's, or when it has none and was made for
@@ -44,7 +43,7 @@ pub const DELETING: &str = "Deleting";
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The project; an empty id is dropped (domain.md B4).
+    /// The project; an empty id is dropped.
     pub project: Project<'a>,
     /// The WorkloadDeployment in the project.
     pub deployment: &'a Object,

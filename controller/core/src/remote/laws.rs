@@ -1,4 +1,4 @@
-//! Laws of design.md 10 for what a cell keeps in other planes, over generated histories.
+//! What holds for the copies and claims that a cell keeps in other planes, over generated histories.
 
 mod driver;
 

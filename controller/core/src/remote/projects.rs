@@ -1,4 +1,4 @@
-//! The projects that may hold claims of this cell: ConfigMap `popcell-claim-projects` (design.md 7.5-6).
+//! The projects that may hold claims of this cell: ConfigMap `popcell-claim-projects`.
 //!
 //! A project is written down before its first claim, so that after a restart its claims are watched, and given back, also
 //! where no cell namespace speaks of it any more. Its key is the project id. Its value is empty, or the time since when the

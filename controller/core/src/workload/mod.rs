@@ -1,5 +1,4 @@
-//! `workload`: a Workload becomes WorkloadDeployments in the same project, and their status comes up
-//! (domain.md 3.2; design.md 7.5-1, -2, -11, -12).
+//! `workload`: a Workload becomes WorkloadDeployments in the same project, and their status comes up.
 //!
 //! - Only WorkloadDeployments whose `workloadRef.uid` is this Workload's are changed or deleted; a predecessor of the
 //!   same name only on proof that this one lives.
@@ -45,7 +44,7 @@ const METADATA: usize = 16 * 1024;
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The project id; empty is dropped (domain.md B4).
+    /// The project id; empty is dropped.
     pub project: &'a str,
     /// The Workload.
     pub workload: &'a Object,

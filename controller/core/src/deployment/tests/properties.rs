@@ -1,4 +1,4 @@
-//! The law of the rollout (design.md 7.5-10, 10), under any order of events.
+//! The law of the rollout, under any order of events.
 
 use popcell_api::kind;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Laws of design.md 10 for one Instance, over generated conditions, gates and claims.
+//! What holds for one Instance, over generated conditions, gates and claims.
 
 use proptest::prelude::*;
 
