@@ -1,4 +1,6 @@
 //! Annotation keys and fixed values.
+//!
+//! The contract behind them: `docs/domain.md#annotations`.
 
 /// On CRDs: the control planes that serve the kind.
 pub const PARENT_CONTEXTS: &str = "discovery.miloapis.com/parent-contexts";

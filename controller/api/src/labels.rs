@@ -1,4 +1,6 @@
 //! Label keys and fixed values.
+//!
+//! The contract behind them: `docs/domain.md#labels`.
 
 /// City code of the site, written as in `spec.cityCode`. On hub WorkloadDeployments and on Karmada `Cluster`s; both
 /// halves of the per-city PropagationPolicy select by it. Also the key of the city in `spec.topology` of Locations and

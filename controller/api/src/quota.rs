@@ -1,5 +1,5 @@
-//! Types of milo's quota system, group `quota.miloapis.com`: the fields that popcell reads or writes,
-//! others are ignored.
+//! Types of milo's quota system, group `quota.miloapis.com`: the fields that popcell reads or writes, others are
+//! ignored.
 
 use kube::core::object::Object;
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,8 @@
 //! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
 //! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::Brake::Unless`]) and never asked
 //! about, and neither is [`crate::plan::Brake::Exempt`].
+//!
+//! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
 
 use std::collections::{BTreeSet, HashMap};
 

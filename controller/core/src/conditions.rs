@@ -116,8 +116,8 @@ pub(crate) fn carried(source: &Object, onto: &Object) -> Option<Value> {
     Some(status)
 }
 
-/// Whether two statuses say the same: conditions in any order, at every level where they occur. An absent
-/// status is an empty one.
+/// Whether two statuses say the same: conditions in any order, at every level where they occur. An absent status is an
+/// empty one.
 pub fn same_status(left: Option<&Value>, right: &Value) -> bool {
     let empty = Value::Object(Map::new());
     same(left.unwrap_or(&empty), right)

@@ -1,4 +1,6 @@
 //! Whose a hub namespace is: the labels of the Namespace say it, never an object in it, which a tenant may write.
+//!
+//! Why: `docs/decisions/04-hub-namespace-identity.md`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! What holds for the management plane, over generated histories.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 mod driver;
 

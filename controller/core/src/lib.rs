@@ -3,6 +3,8 @@
 //! Nothing here holds a client, reads a clock or waits. Time is an argument, and what a live server must confirm before
 //! a delete is part of the plan ([`plan::Proof`]). Two calls with equal arguments give equal plans, and a plan that was
 //! carried out leaves nothing to do.
+//!
+//! Why: `docs/decisions/21-reconcile-and-writes.md`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

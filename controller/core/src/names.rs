@@ -1,4 +1,6 @@
 //! Derived names, their syntax and their limits.
+//!
+//! Why: `docs/decisions/02-names-and-conflicts.md`.
 
 use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
 use thiserror::Error;
@@ -82,8 +84,8 @@ pub fn project_label(project: &str) -> String {
     format!("{PROJECT_LABEL_PREFIX}{}", project.replace('/', "_"))
 }
 
-/// The project id in a label value: the last segment, so that `cluster-org_project` is `project`. `None` where
-/// nothing is left.
+/// The project id in a label value: the last segment, so that `cluster-org_project` is `project`. `None` where nothing
+/// is left.
 pub fn project_of_label(label: &str) -> Option<&str> {
     let encoded = label.strip_prefix(PROJECT_LABEL_PREFIX).unwrap_or(label);
     encoded.rsplit(['_', '/']).next().filter(|id| !id.is_empty())

@@ -2,6 +2,8 @@
 //!
 //! Order of carrying out: `actions` one after the other, as [`Plan::order`] says; then `status`; then `events`. Every write
 //! names what it was decided on, so that a conflict means "look again, decide again".
+//!
+//! Why: `docs/decisions/21-reconcile-and-writes.md`.
 
 mod event;
 mod proof;

@@ -2,6 +2,8 @@
 //!
 //! Key = (hub namespace, policy name). It is wanted while a WorkloadDeployment of the project, even one that is
 //! finalising, or one of the hub names the city. Never owned: Karmada's `permanent-id` label and its finalizer.
+//!
+//! Why: `docs/decisions/03-policy-per-city.md`.
 
 use popcell_api::karmada::{CONFLICT_RESOLUTION_ABORT, SPREAD_BY_CLUSTER};
 use popcell_api::{API_VERSION, kind, labels};

@@ -1,4 +1,6 @@
 //! Which reason is the worst, and so the one that is shown where several apply.
+//!
+//! Why: `docs/decisions/12-reasons-where-users-look.md`.
 
 use popcell_api::conditions::reasons;
 

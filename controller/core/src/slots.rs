@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::object::{Fields, Object};
 use crate::sizing;
 
-/// Most slots that a WorkloadDeployment may ask for, which is what admission accepts for a Workload. What asks for more is
+/// Most slots that a WorkloadDeployment may ask for, as many as admission accepts for a Workload. What asks for more is
 /// read as this many, so that no number in a spec can exhaust the process.
 pub const MOST: i64 = 1000;
 
@@ -48,8 +48,8 @@ pub fn desired(deployment: &Object) -> i64 {
         .clamp(0, MOST)
 }
 
-/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them. What
-/// is no ordinal in the list is skipped.
+/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them. What is
+/// no ordinal in the list is skipped.
 pub fn granted(deployment: &Object, spec: Option<&Value>) -> BTreeSet<i64> {
     let of_size = deployment.annotation(annotations::GRANTED_SIZE);
     if of_size.is_some_and(|of_size| spec.map(sizing::size).as_deref() != Some(of_size)) {

@@ -4,6 +4,8 @@
 //! has another id, or when `popcell cell remove` recorded it. Unreachable is not gone, and neither is a Cluster whose id
 //! Karmada has not read yet. What was recorded is released at once. What is only absent may come back: it is noted, and
 //! released after a grace ([`Absences`]), under the deletion guard.
+//!
+//! Why: `docs/decisions/08-cells-that-are-gone.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

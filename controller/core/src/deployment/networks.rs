@@ -1,5 +1,6 @@
-//! Networks of a WorkloadDeployment in its cell: a NetworkBinding for each interface, a SubnetClaim for each NetworkContext.
-//! Neither is deleted here: bindings are garbage-collected with the WorkloadDeployment, claims with their context.
+//! Networks of a WorkloadDeployment in its cell: a NetworkBinding for each interface, a SubnetClaim for each
+//! NetworkContext. Neither is deleted here: bindings are garbage-collected with the WorkloadDeployment, claims with their
+//! context.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use popcell_api::kind::{self, NETWORK_BINDING, SUBNET_CLAIM};

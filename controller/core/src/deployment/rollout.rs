@@ -1,9 +1,15 @@
-//! Ordered instances: one action a pass, the first of these that applies. Delete an Instance of no slot; delete the highest
-//! surplus ordinal; delete the highest slot that is unready and drifted; create the lowest missing slot whose lower slots
-//! are all Ready; wait; and once all are Ready, delete the highest drifted slot.
+//! Ordered instances: one action a pass, the first of these that applies.
+//!
+//! 1. Delete an Instance of no slot.
+//! 2. Delete the highest surplus ordinal, whatever lower slots do.
+//! 3. Delete the highest slot that is unready and drifted.
+//! 4. Create the lowest missing slot whose lower slots are all Ready, or wait until they are.
+//! 5. Once all are Ready, delete the highest drifted slot.
 //!
 //! Law: of the desired slots, no fewer are Ready than min(those at the start, desired - 1) by our doing. A slot that is
 //! Ready is given up only while every other one is Ready; what is deleted beside that was not Ready, or is not desired.
+//!
+//! Why: `docs/decisions/10-rollout.md`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Status of a WorkloadDeployment in its cell.
+//!
+//! Why: `docs/decisions/12-reasons-where-users-look.md`.
 
 use std::time::Duration;
 
@@ -280,8 +282,8 @@ fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
 }
 
 /// Ordinals whose claim is granted: those whose Instance says so, and of the others that are wanted those that were
-/// remembered and not denied since. What was granted to another size than the template has now is no grant
-/// for the next Instance of the slot, whether there is one yet or not.
+/// remembered and not denied since. What was granted to another size than the template has now is no grant for the next
+/// Instance of the slot, whether there is one yet or not.
 pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
     let desired = slots::desired(deployment);
     let spec = deployment.at("/spec/template/spec");

@@ -180,8 +180,8 @@ impl<'a> Pass<'a> {
         self.plan.actions.extend(edit.action());
     }
 
-    /// Labels and annotations of ours; the generation goes with the spec in one write, so that a
-    /// status can be matched with the generation that it observed.
+    /// Labels and annotations of ours; the generation goes with the spec in one write, so that a status can be matched
+    /// with the generation that it observed.
     fn stamped<'o>(&self, existing: &'o Object) -> Edit<'o> {
         let mut edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         for (key, value) in hub_labels(self.seen.deployment) {

@@ -1,5 +1,7 @@
-//! Status from the hub to the project: whole, with generations of this plane: a generation that the hub observed
-//! means nothing here, so it is translated and never copied.
+//! Status from the hub to the project: whole, with generations of this plane. A generation that the hub observed means
+//! nothing here, so it is translated and never copied.
+//!
+//! Why: `docs/decisions/13-generations.md` and `docs/decisions/12-reasons-where-users-look.md`.
 
 use std::time::Duration;
 
@@ -64,8 +66,8 @@ fn waiting(project: &Object, now: Timestamp) -> Value {
     zeros(project, &told, now)
 }
 
-/// The hub's status with this plane's generations; `None` while the hub has none, so that
-/// an empty status blanks nothing.
+/// The hub's status with this plane's generations; `None` while the hub has none, so that an empty status blanks
+/// nothing.
 fn translated(project: &Object, hub: &Object) -> Option<Value> {
     let mut status = hub.at("/status")?.as_object()?.clone();
     if status.is_empty() {

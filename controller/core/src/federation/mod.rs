@@ -11,6 +11,9 @@
 //! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
 //! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
 //! the city.
+//!
+//! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/04-hub-namespace-identity.md` and
+//! `docs/decisions/07-takeover.md`.
 
 mod hub;
 mod mirror;

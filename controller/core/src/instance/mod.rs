@@ -7,6 +7,8 @@
 //!   stays so until its own claim is denied.
 //!
 //! Claims are neither made nor deleted here: `remote` does, by level.
+//!
+//! Why: `docs/decisions/09-quota-gates-a-start.md`.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
-//! QuotaGranted of an Instance: the answer of the quota system, and what stands while there is none. Once
-//! the gate is gone, only a denial of its own claim takes a grant back, never an outage.
+//! QuotaGranted of an Instance: the answer of the quota system, and what stands while there is none. Once the gate is
+//! gone, only a denial of its own claim takes a grant back, never an outage.
+//!
+//! Why: `docs/decisions/09-quota-gates-a-start.md`.
 
 use std::time::Duration;
 

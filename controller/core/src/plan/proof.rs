@@ -1,4 +1,6 @@
 //! Proofs, and what a live answer says to them.
+//!
+//! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
 
 use popcell_api::kind::Kind;
 use popcell_api::labels;

@@ -2,6 +2,8 @@
 //!
 //! A cell is (name of the Karmada Cluster, uid of its kube-system namespace). Two cells under one name would overwrite each
 //! other's copies and delete each other's claims, so nothing remote is written before the hub has agreed.
+//!
+//! Why: `docs/decisions/05-cell-identity.md`.
 
 use popcell_api::names::REMOVED_CELLS;
 

@@ -6,6 +6,8 @@
 //!   missing, and stays while it runs.
 //! - A claim of another source, or of no agreeing identity, is never adopted; one that is being deleted is waited for.
 //!   Without any stamp, a grant of exactly what this Instance asks for agrees ([`whose`]).
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md`.
 
 use std::time::Duration;
 
@@ -63,8 +65,8 @@ impl<'a> Home<'a> {
     }
 }
 
-/// Whose the Instances of a cell namespace are, by the labels of the Namespace only. In single-cluster mode, `single` is
-/// the project, and the namespace is the project's own.
+/// Whose the Instances of a cell namespace are, by the labels of the Namespace only. In single-cluster mode, `single`
+/// is the project, and the namespace is the project's own.
 pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Option<&'a str>) -> Home<'a> {
     if let Some(project) = single {
         return Home::In {

@@ -4,6 +4,8 @@
 //!   never write Namespaces.
 //! - A copy belongs to the hub WorkloadDeployment that its Instance came from, and nothing is written once that is gone.
 //! - A copy of another source, an unmarked one of no agreeing identity, and one that is being deleted are left alone.
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/13-generations.md`.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +31,8 @@ use crate::sources::Source;
 #[cfg(test)]
 mod tests;
 
-/// Labels that go from the Instance to its copy, with the field of its WorkloadDeployment that says the
-/// same where the Instance, made by upstream, does not.
+/// Labels that go from the Instance to its copy, with the field of its WorkloadDeployment that says the same where the
+/// Instance, made by upstream, does not.
 const CARRIED: [(&str, Option<&str>); 7] = [
     (labels::WORKLOAD_UID, Some("/spec/workloadRef/uid")),
     (labels::WORKLOAD_NAME, Some("/spec/workloadRef/name")),

@@ -1,4 +1,6 @@
 //! What holds for the copies and claims that a cell keeps in other planes, over generated histories.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 mod driver;
 

@@ -4,6 +4,8 @@
 //! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project ([`claim`]). Desired is
 //! one for every Instance that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps
 //! what it has. All else of this cell is deleted, and nothing of another.
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/07-takeover.md`.
 
 pub mod cell;
 pub mod claim;

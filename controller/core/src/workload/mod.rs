@@ -8,6 +8,9 @@
 //!
 //! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
 //! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
+//!
+//! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/02-names-and-conflicts.md` and
+//! `docs/decisions/11-lost-binding.md`.
 
 mod desired;
 mod status;

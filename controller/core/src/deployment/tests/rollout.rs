@@ -252,7 +252,7 @@ const STRAYS: [&[(&str, bool)]; 6] = [
     &[("other", true), ("web-x", false), ("web-1-1", false)],
 ];
 
-/// The action that the order of the rollout demands of three slots, of which `desired` are wanted: written independently of
+/// The action that the rollout's order demands for three slots, of which `desired` are wanted: written independently of
 /// the code.
 fn expected(strays: &[(&str, bool)], states: [State; 3], desired: usize) -> String {
     if let Some((first, _)) = strays.iter().filter(|(_, deleting)| !deleting).min() {

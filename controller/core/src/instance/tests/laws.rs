@@ -1,4 +1,6 @@
 //! What holds for one Instance, over generated conditions, gates and claims.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 use proptest::prelude::*;
 
