@@ -1,4 +1,6 @@
-//! Annotation keys and fixed values (domain.md 2.2, design.md 7.5-18 and 7.6).
+//! Annotation keys and fixed values.
+//!
+//! The contract behind them: `docs/domain.md#annotations`.
 
 /// On CRDs: the control planes that serve the kind.
 pub const PARENT_CONTEXTS: &str = "discovery.miloapis.com/parent-contexts";
@@ -41,8 +43,8 @@ pub const GRANTED_SIZE: &str = "compute.datumapis.com/granted-size";
 /// carries it to the cell, where it means nothing.
 pub const REINTERPRETED_AT: &str = "compute.datumapis.com/reinterpreted-at";
 
-/// On our Lease: releases the deletion guard once (design.md 7.4). The value is the plane that is released, as logs, events and
-/// metrics print it (`hub`, `project a`), or [`MASS_DELETE_ALLOW`].
+/// On our Lease: releases the deletion guard once. The value is the plane that is released, as logs, events and metrics
+/// print it (`hub`, `project a`), or [`MASS_DELETE_ALLOW`].
 pub const MASS_DELETE: &str = "compute.datumapis.com/mass-delete";
 /// The value of [`MASS_DELETE`] that releases whatever is held.
 pub const MASS_DELETE_ALLOW: &str = "allow";

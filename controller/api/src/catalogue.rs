@@ -1,4 +1,4 @@
-//! What instances can be made from: the names that admission takes and their sizes (domain.md 3.1, 3.8.1).
+//! What instances can be made from: the names that admission takes and their sizes.
 
 /// The only instance type.
 pub const D1_STANDARD_2: &str = "datumcloud/d1-standard-2";

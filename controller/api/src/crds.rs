@@ -1,9 +1,9 @@
 //! The CRDs as they are shipped.
 //!
 //! API servers drop what a schema does not describe. Where people write, that is good: `kubectl apply` names the field
-//! that is not there. What controllers carry from plane to plane must arrive whole (design.md 7.1), also where one plane's
-//! CRD is older than another's: the specs and statuses of WorkloadDeployments and Instances therefore keep fields that
-//! their schemas do not describe, at every level.
+//! that is not there. What controllers carry from plane to plane must arrive whole, also where one plane's CRD is older
+//! than another's: the specs and statuses of WorkloadDeployments and Instances therefore keep fields that their schemas
+//! do not describe, at every level.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,

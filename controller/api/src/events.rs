@@ -1,4 +1,4 @@
-//! Reasons of events: of Warnings on Instances (domain.md 2.8), of those on whatever has a status, and of those on our Lease.
+//! Reasons of events: of Warnings on Instances, of those on whatever has a status, and of those on our Lease.
 
 use crate::conditions::reasons;
 
@@ -26,7 +26,7 @@ pub const STUCK: [&str; 4] = [
 /// A server rejects the status of the object, so that its conditions are not what they should be.
 pub const STATUS_REJECTED: &str = "StatusRejected";
 
-/// On our Lease: the brake on mass deletion holds (design.md 7.4).
+/// On our Lease: the deletion guard holds back a mass deletion.
 pub const MASS_DELETE_HELD: &str = "MassDeleteHeld";
 /// On our Lease: it opened by itself.
 pub const MASS_DELETE_RECOVERED: &str = "MassDeleteRecovered";

@@ -1,7 +1,8 @@
-//! Finalizers (domain.md 2.3 as design.md 11 replaces it).
+//! Finalizers. popcell sets none on Instances: one that waits for a remote plane would keep a slot occupied while that
+//! plane is unreachable. Copies and claims are deleted afterwards, from what then exists.
 
 /// On project Workloads and on cell WorkloadDeployments, each set and removed by its own reconciler. In single-cluster
-/// mode one WorkloadDeployment carries it beside [`FEDERATOR`] (domain.md 10-17).
+/// mode one WorkloadDeployment carries it beside [`FEDERATOR`].
 pub const WORKLOAD_CONTROLLER: &str = "compute.datumapis.com/workload-controller";
 /// On project WorkloadDeployments.
 pub const FEDERATOR: &str = "compute.datumapis.com/federator";

@@ -1,4 +1,4 @@
-//! Scheduling gates: `spec.controller.schedulingGates[].name` of an Instance (domain.md 2.4).
+//! Scheduling gates: `spec.controller.schedulingGates[].name` of an Instance.
 
 /// The networks of the instance are not ready yet.
 pub const NETWORK: &str = "Network";

@@ -1,4 +1,4 @@
-//! Instance: one running copy of what a template describes (domain.md 1.3).
+//! Instance: one running copy of what a template describes.
 #![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -11,8 +11,8 @@ pub enum Scope {
     Namespaced,
     /// In the cluster itself.
     Cluster,
-    /// In namespaces on some servers and in the cluster on others (domain.md 10-10): list over all namespaces, which is
-    /// the same request in both.
+    /// In namespaces on some servers and in the cluster on others: list over all namespaces, which is the same request
+    /// in both.
     Either,
 }
 
@@ -107,8 +107,8 @@ pub const PROJECT: Kind = Kind::of(
     Scope::Cluster,
 );
 
-/// What stands for a [`resource_manager::Project`] in milo's own infrastructure cluster, under the project's name (domain.md
-/// 7.3); only name, uid and conditions are read. Its scope is not documented, so both are taken.
+/// What stands for a [`resource_manager::Project`] in milo's own infrastructure cluster, under the project's name. Only
+/// name, uid and conditions are read. Its scope is not documented, so both are accepted.
 pub const PROJECT_CONTROL_PLANE: Kind = Kind::of(
     "infrastructure.miloapis.com",
     "v1alpha1",

@@ -1,4 +1,6 @@
-//! Label keys and fixed values (domain.md 2.1, design.md 7.6).
+//! Label keys and fixed values.
+//!
+//! The contract behind them: `docs/domain.md#labels`.
 
 /// City code of the site, written as in `spec.cityCode`. On hub WorkloadDeployments and on Karmada `Cluster`s; both
 /// halves of the per-city PropagationPolicy select by it. Also the key of the city in `spec.topology` of Locations and
@@ -21,8 +23,8 @@ pub const INSTANCE_INDEX: &str = "compute.datumapis.com/instance-index";
 /// [`CITY_CODE`].
 pub const INSTANCE_CITY_CODE: &str = "compute.datumapis.com/city-code";
 
-/// Project whose objects a hub namespace holds, encoded as a label value (domain.md 2.9); on hub namespaces and hub
-/// copies of Instances.
+/// Project whose objects a hub namespace holds, encoded as a label value (`cluster-` and the project id, `/` as `_`);
+/// on hub namespaces and hub copies of Instances.
 pub const UPSTREAM_CLUSTER_NAME: &str = "meta.datumapis.com/upstream-cluster-name";
 /// Namespace in the project that a hub object came from; on hub namespaces, hub WorkloadDeployments and hub copies.
 pub const UPSTREAM_NAMESPACE: &str = "meta.datumapis.com/upstream-namespace";
@@ -44,12 +46,12 @@ pub const MANAGED_BY: &str = "compute.datumapis.com/managed-by";
 /// The value of [`MANAGED_BY`].
 pub const MANAGED_BY_POPCELL: &str = "popcell";
 
-/// Karmada leaves alone what carries it (design.md 7.5-6; karmada.md 4.2, 5.12); on hub copies, with the value
-/// [`CLAIMED_BY_POPCELL`].
+/// Excludes an object from Karmada's policies, so that its detector does not rescan the object at each policy event; on
+/// hub copies, with the value [`CLAIMED_BY_POPCELL`].
 pub const CLAIMED_BY: &str = "resourcetemplate.karmada.io/claimed-by";
 /// The value of [`CLAIMED_BY`].
 pub const CLAIMED_BY_POPCELL: &str = "popcell";
-/// Set by Karmada's webhook on policies, and on what they have claimed; never ours to own (karmada.md 4.1).
+/// Set by Karmada's webhook on policies, and on what they have claimed; never ours to own.
 pub const PROPAGATION_POLICY_PERMANENT_ID: &str = "propagationpolicy.karmada.io/permanent-id";
 
 /// All of these: no other key decides anything.

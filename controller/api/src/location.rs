@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct LocationReference {
     /// Name of the Location.
     pub name: String,
-    /// Its namespace, where Locations are namespaced (domain.md 1.4).
+    /// Namespace of the Location, on servers where Locations are namespaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Names of metrics that upstream's dashboards and alerts know (domain.md 2.8).
+//! Names of metrics that upstream's dashboards and alerts know.
 
 /// Gauge: 1 while quota is enforced.
 pub const QUOTA_ENFORCEMENT_ENABLED: &str = "compute_quota_enforcement_enabled";

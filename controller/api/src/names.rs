@@ -1,4 +1,4 @@
-//! Fixed names and the fixed parts of derived ones (domain.md 2.7-2.9, design.md 7.6).
+//! Fixed names and the fixed parts of derived ones.
 //!
 //! Whole derived names are made in the core, where their limits are checked.
 

@@ -1,8 +1,8 @@
-//! Types of the network services, group `networking.datumapis.com` (domain.md 1.4): the fields that popcell reads or
-//! writes, others are ignored.
+//! Types of the network services, group `networking.datumapis.com`: the fields that popcell reads or writes, others are
+//! ignored.
 //!
 //! Location and LocationBinding are namespaced on some servers and cluster-scoped on others, and so are references to
-//! Locations (domain.md 10-10).
+//! Locations.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ pub const SUBNET_CLASS_PRIVATE: &str = "private";
 /// The only family of addresses that the cell asks for.
 pub const IP_FAMILY_IPV4: &str = "IPv4";
 
-/// A site (domain.md 1.4).
+/// A site.
 pub type Location = Object<LocationSpec, ConditionsOnly>;
-/// A site that a project may use (domain.md 1.4).
+/// A site that a project may use.
 pub type LocationBinding = Object<LocationBindingSpec, ConditionsOnly>;
-/// A network. Nothing but its existence is looked at (domain.md 1.4, 3.2).
+/// A network. Only its existence is checked.
 pub type Network = Object<Option<NotUsed>, NotUsed>;
-/// A network in a site, made by the cell for each interface (domain.md 1.4, 3.6).
+/// A network in a site, made by the cell for each interface.
 pub type NetworkBinding = Object<NetworkBindingSpec, NetworkBindingStatus>;
-/// What the network services make of a NetworkBinding (domain.md 1.4, 3.6).
+/// What the network services make of a NetworkBinding.
 pub type NetworkContext = Object<NetworkContextSpec, ConditionsOnly>;
-/// A request for a subnet, made by the cell (domain.md 1.4, 3.6).
+/// A request for a subnet, made by the cell.
 pub type SubnetClaim = Object<SubnetClaimSpec, SubnetClaimStatus>;
-/// What answers a SubnetClaim (domain.md 1.4, 3.6).
+/// The subnet that answers a SubnetClaim.
 pub type Subnet = Object<SubnetSpec, ConditionsOnly>;
 
 /// Name of an object in the namespace of the one that refers to it.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn d10_10_a_binding_is_read_in_either_scope() {
+    fn a_location_binding_is_read_namespaced_or_cluster_scoped() {
         for (namespace, reference) in [
             (Value::Null, json!({ "name": "dfw-a" })),
             (json!("default"), json!({ "name": "dfw-a", "namespace": "datum" })),

@@ -50,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn c15_a_condition_may_say_nothing_but_its_type() {
+    fn a_condition_with_nothing_but_its_type_is_read() {
         let bare: ObservedCondition = serde_json::from_value(json!({ "type": "Available" })).unwrap();
         assert_eq!(bare.type_, "Available");
         let nulls = json!({ "type": "Available", "status": null, "message": null, "lastTransitionTime": null, "x": 1 });

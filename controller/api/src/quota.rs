@@ -1,5 +1,5 @@
-//! Types of milo's quota system, group `quota.miloapis.com` (domain.md 1.5): the fields that popcell reads or writes,
-//! others are ignored.
+//! Types of milo's quota system, group `quota.miloapis.com`: the fields that popcell reads or writes, others are
+//! ignored.
 
 use kube::core::object::Object;
 use serde::{Deserialize, Serialize};
@@ -21,12 +21,12 @@ pub const VCPUS: &str = "compute.datumapis.com/vcpus";
 /// Resource type of memory, in MiB.
 pub const MEMORY: &str = "compute.datumapis.com/memory";
 
-/// A share of a project's budget, for one instance; it lives in the project (domain.md 1.5, 3.8.1).
+/// A share of a project's budget, for one Instance. It lives in the project's own control plane.
 pub type ResourceClaim = Object<ResourceClaimSpec, ConditionsOnly>;
 
 /// What is asked for; all of it or nothing is granted.
 ///
-/// Both references are optional, and may be empty objects: claims of other makers are met as well (domain.md 10-4, B22).
+/// Both references are optional and may be empty objects: claims that others made are read as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceClaimSpec {
@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn d10_4_and_b22_references_may_be_absent_null_or_empty() {
+    fn references_of_a_claim_may_be_absent_null_or_empty() {
         for spec in [
             json!({}),
             json!({ "requests": null, "resourceRef": null, "consumerRef": null }),

@@ -1,4 +1,4 @@
-//! Types of milo's resource manager, group `resourcemanager.miloapis.com` (domain.md 7.3).
+//! Types of milo's resource manager, group `resourcemanager.miloapis.com`.
 
 use kube::core::object::{NotUsed, Object};
 
@@ -13,7 +13,7 @@ pub const PROJECT_KIND: &str = "Project";
 
 /// A project; its name is the project id, and its own API server is at
 /// `/apis/resourcemanager.miloapis.com/v1alpha1/projects/<name>/control-plane`. It is engaged while its condition
-/// `Ready` is True (domain.md 7.3).
+/// `Ready` is True.
 pub type Project = Object<Option<NotUsed>, ConditionsOnly>;
 
 #[cfg(test)]

@@ -26,8 +26,7 @@ pub struct HorizontalScaleSettings {
 /// Order in which instances are created, replaced and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstanceManagementPolicy {
-    /// One at a time, by ordinal; the next waits until the one before it is ready. An empty word means the same
-    /// (domain.md G17).
+    /// One at a time, by ordinal; the next waits until the one before it is ready. An empty value means the same.
     #[default]
     #[serde(alias = "")]
     OrderedReady,

@@ -1,4 +1,4 @@
-//! Workload: what a consumer wants to run, and in which cities (domain.md 1.1).
+//! Workload: what a consumer wants to run, and in which cities.
 #![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -1,4 +1,4 @@
-//! WorkloadDeployment: one placement of a workload in one city (domain.md 1.2).
+//! WorkloadDeployment: one placement of a workload in one city.
 #![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

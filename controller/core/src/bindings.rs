@@ -1,4 +1,4 @@
-//! Cities that a project may use, from its LocationBindings (domain.md 3.1, "Valid city codes").
+//! Cities that a project may use, from its LocationBindings.
 
 use std::collections::BTreeSet;
 

@@ -5,6 +5,8 @@
 //! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
 //! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::Brake::Unless`]) and never asked
 //! about, and neither is [`crate::plan::Brake::Exempt`].
+//!
+//! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn c24_it_holds_until_it_is_released_or_the_world_recovers() {
+    fn a_mass_delete_is_held_until_it_is_released_or_the_planes_recover() {
         let hold = |first| Verdict::Hold { first };
         let mut brakes = Brakes::default();
         assert_eq!(brakes.judge(&Plane::Hub, INSTANCE, 100, 0), Verdict::Go);

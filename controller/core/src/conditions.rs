@@ -98,8 +98,7 @@ pub fn put(conditions: &mut Vec<Value>, condition: Value) {
 }
 
 /// The status of `source` as it goes to `onto`, a copy on another plane, whole: a generation that a condition names is the
-/// copy's where the condition was current, and the one before where it was not (design.md 7.5-13). `None` while the source
-/// has no status.
+/// copy's where the condition was current, and the one before where it was not. `None` while the source has no status.
 pub(crate) fn carried(source: &Object, onto: &Object) -> Option<Value> {
     let mut status = source.at("/status").filter(|status| status.is_object())?.clone();
     let own = onto.generation().unwrap_or_default();
@@ -117,8 +116,8 @@ pub(crate) fn carried(source: &Object, onto: &Object) -> Option<Value> {
     Some(status)
 }
 
-/// Whether two statuses say the same: conditions in any order, at every level where they occur (domain.md G30, W4).
-/// An absent status is an empty one.
+/// Whether two statuses say the same: conditions in any order, at every level where they occur. An absent status is an
+/// empty one.
 pub fn same_status(left: Option<&Value>, right: &Value) -> bool {
     let empty = Value::Object(Map::new());
     same(left.unwrap_or(&empty), right)
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn g30_the_order_of_conditions_and_keys_does_not_count() {
+    fn the_order_of_conditions_and_keys_is_no_difference() {
         let one = json!({ "a": 1, "conditions": [{ "type": "A", "status": "True" }, { "type": "B" }],
             "placements": [{ "conditions": [{ "type": "C" }, { "type": "D" }] }] });
         let other = json!({ "conditions": [{ "type": "B" }, { "status": "True", "type": "A" }], "a": 1,

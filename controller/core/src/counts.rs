@@ -1,6 +1,6 @@
-//! The numbers of instances that a status carries (domain.md 1.1, 1.2).
+//! The numbers of instances that a status carries.
 
-/// Their fields, in the order in which they are written. The schema wants each of them (domain.md B30).
+/// Their fields, in the order in which they are written. The schema requires each of them.
 pub(crate) const COUNTS: [&str; 5] = [
     "replicas",
     "currentReplicas",

@@ -1,4 +1,4 @@
-//! Changes of one observed object, collected into a JSON patch of owned paths (design.md 7.3).
+//! Changes of one observed object, collected into a JSON patch of owned paths.
 //!
 //! A change that changes nothing leaves no trace, so an empty patch means "as desired".
 
@@ -54,7 +54,7 @@ impl<'a> Edit<'a> {
 
     /// The whole status, by way of the subresource; `None` when it already is so.
     ///
-    /// Conditions are compared by type, whatever their order (domain.md G30).
+    /// Conditions are compared by type, whatever their order.
     pub fn status(plane: &Plane, kind: Kind, object: &'a Object, status: Value) -> Option<Patch> {
         if crate::conditions::same_status(object.at("/status"), &status) {
             return None;
@@ -173,7 +173,7 @@ impl<'a> Edit<'a> {
     }
 
     /// Takes a scheduling gate of an Instance away, and no other. An Instance without `spec.controller`, or with one that
-    /// cannot be read, has no gates (domain.md B27).
+    /// cannot be read, has no gates.
     #[must_use]
     pub fn without_gate(mut self, gate: &str) -> Self {
         let gates = self.object.items("/spec/controller/schedulingGates");

@@ -1,4 +1,6 @@
-//! Whose a hub namespace is (design.md 7.5-4): said by the labels of the Namespace only, never by an object in it.
+//! Whose a hub namespace is: the labels of the Namespace say it, never an object in it, which a tenant may write.
+//!
+//! Why: `docs/decisions/04-hub-namespace-identity.md`.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +41,7 @@ pub fn of_namespace(hub_namespace: &Object) -> Option<(&str, &str)> {
     (!namespace.is_empty()).then_some((project, namespace))
 }
 
-/// Maps a hub WorkloadDeployment to the one in the project (domain.md 3.4.2, B2, B5b).
+/// Maps a hub WorkloadDeployment to the one in the project.
 ///
 /// # Errors
 /// Why the event is dropped; it is none that anybody could act on.
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn b2_b3_a_hub_object_leads_to_its_project() {
+    fn a_hub_deployment_is_mapped_to_its_project() {
         let wd = deployment(json!({ "meta.datumapis.com/upstream-namespace": "default" }));
         for (label, project) in [
             ("cluster-org_project", "project"),
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn b5b_what_leads_nowhere_is_dropped() {
+    fn a_hub_deployment_that_names_no_project_is_dropped() {
         let good = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
             "meta.datumapis.com/upstream-namespace": "default" });
         let nameless = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-",
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn d4_the_namespace_says_whose_it_is_whatever_the_object_says() {
+    fn the_hub_namespace_says_whose_an_object_is_whatever_the_object_says() {
         let ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
             "meta.datumapis.com/upstream-namespace": "default" }));
         let liar = deployment(json!({ "meta.datumapis.com/upstream-namespace": "victim",
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn c22_a_project_of_the_same_name_inherits_nothing() {
+    fn a_project_recreated_under_its_name_does_not_own_the_old_hub_namespace() {
         let mut ns = namespace(json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
             "meta.datumapis.com/upstream-namespace": "default" }));
         ns.metadata.annotations =

@@ -1,4 +1,6 @@
-//! Laws of design.md 10 for the management plane, over generated histories.
+//! What holds for the management plane, over generated histories.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 mod driver;
 

@@ -1,4 +1,4 @@
-//! What a server made of the specs that it was sent (design.md 7.3, "Writing").
+//! What a server made of the specs that it was sent.
 //!
 //! A server whose CRD is older or newer prunes or defaults a spec. Comparing desired with stored would then find a
 //! difference for ever. The runtime records each answer here; after that, "stored is still what became of desired" is no

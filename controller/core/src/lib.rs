@@ -1,8 +1,10 @@
-//! What the controller decides: observed state in, plan out (design.md 7.3).
+//! What the controller decides: observed state in, plan out.
 //!
 //! Nothing here holds a client, reads a clock or waits. Time is an argument, and what a live server must confirm before
 //! a delete is part of the plan ([`plan::Proof`]). Two calls with equal arguments give equal plans, and a plan that was
 //! carried out leaves nothing to do.
+//!
+//! Why: `docs/decisions/21-reconcile-and-writes.md`.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,

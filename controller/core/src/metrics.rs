@@ -1,4 +1,4 @@
-//! Every metric of the controller, as data: name, kind, labels, help (design.md 7; issue B item 7).
+//! Every metric of the controller, as data: name, kind, labels, help.
 //!
 //! The runtime registers from this table, the documentation is written from it, and a test holds it to its rules: labels of
 //! bounded cardinality only, no project on a histogram, and names of controller-runtime beside ours, so that existing
@@ -321,7 +321,7 @@ pub const QUOTA_FAILURES: Metric = counter(
     &["reason"],
     "Evaluations of quota that failed.",
 );
-/// Beside the event of upstream's name (domain.md 2.8, D4).
+/// Counts the event [`popcell_api::events::QUOTA_CLAIM_ORPHANED`], under upstream's name.
 pub const QUOTA_ORPHANED_CLAIMS: Metric = counter(
     upstream::QUOTA_CLAIM_ORPHANED,
     &[],

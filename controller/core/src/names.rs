@@ -1,4 +1,6 @@
-//! Derived names, their syntax and their limits (domain.md 2.7, 2.9; design.md 7.1, 7.5-2).
+//! Derived names, their syntax and their limits.
+//!
+//! Why: `docs/decisions/02-names-and-conflicts.md`.
 
 use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
 use thiserror::Error;
@@ -57,7 +59,7 @@ pub fn check_deployment(name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
-/// The policy of a city (domain.md F4).
+/// The policy of a city: `city-lax` for `LAX`, `city-new-york` for `New York`.
 pub fn city_policy(city: &str) -> String {
     format!("{CITY_POLICY_PREFIX}{}", city.to_lowercase().replace(' ', "-"))
 }
@@ -77,13 +79,13 @@ pub fn check_city(code: &str) -> Result<(), NameError> {
     }
 }
 
-/// A project id as a label value (domain.md 2.9).
+/// A project id as a label value.
 pub fn project_label(project: &str) -> String {
     format!("{PROJECT_LABEL_PREFIX}{}", project.replace('/', "_"))
 }
 
-/// The project id in a label value: the last segment, so that `cluster-org_project` is `project` (domain.md B2).
-/// `None` where nothing is left.
+/// The project id in a label value: the last segment, so that `cluster-org_project` is `project`. `None` where nothing
+/// is left.
 pub fn project_of_label(label: &str) -> Option<&str> {
     let encoded = label.strip_prefix(PROJECT_LABEL_PREFIX).unwrap_or(label);
     encoded.rsplit(['_', '/']).next().filter(|id| !id.is_empty())
@@ -150,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f4_policy_names() {
+    fn policies_are_named_after_their_city() {
         for (city, name) in [("DFW", "city-dfw"), ("LAX", "city-lax"), ("New York", "city-new-york")] {
             assert_eq!(city_policy(city), name);
         }
     }
 
     #[test]
-    fn b2_labels_name_the_bare_project() {
+    fn a_project_label_is_decoded_to_the_bare_project_id() {
         for (label, project) in [
             ("cluster-org_project", Some("project")),
             ("cluster-_test-project-abc", Some("test-project-abc")),
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn c31_city_codes() {
+    fn city_codes_have_a_syntax_and_a_length() {
         let longest = "a".repeat(32);
         for good in ["DFW", "dfw", "a", "7", "new-york", "a--b", &longest] {
             assert_eq!(check_city(good), Ok(()), "{good}");
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn c31_derived_names_fit_with_the_highest_ordinal() {
+    fn derived_names_fit_with_the_highest_ordinal() {
         let name = workload_deployment("web", "us", "DFW");
         assert_eq!(name, "web-us-dfw");
         assert_eq!(check_deployment(&"a".repeat(59)), Ok(()));
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn c31_project_ids() {
+    fn project_ids_are_subdomains_that_fit_a_label() {
         let fits = "p".repeat(55);
         for good in ["p1", "a.b-c.d", &fits] {
             assert_eq!(check_project(good), Ok(()), "{good}");

@@ -252,7 +252,7 @@ pub trait Fields {
     fn deleting(&self) -> bool;
     /// Whether it carries the finalizer.
     fn has_finalizer(&self, finalizer: &str) -> bool;
-    /// Whether it carries our marker (design.md 7.6): only such objects are ever deleted by us in a remote plane.
+    /// Whether it carries our marker: only such objects are ever deleted by us in a remote plane.
     fn marked(&self) -> bool;
     /// When it was created.
     fn created(&self) -> Option<Timestamp>;
@@ -337,7 +337,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn c15_what_is_absent_null_or_of_another_type_is_not_there() {
+    fn a_field_that_is_null_or_of_another_type_reads_as_absent() {
         for rest in [
             json!({}),
             json!({ "spec": null, "status": null }),

@@ -1,4 +1,6 @@
-//! What is known of another plane (design.md 7.1): a pass waits for its own plane only.
+//! What is known of another plane: a pass waits for its own plane only.
+//!
+//! Why: `docs/decisions/19-planes-and-stores.md`.
 
 /// State of a remote plane.
 ///

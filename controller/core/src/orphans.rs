@@ -1,4 +1,4 @@
-//! `orphans`: what is left in hub namespaces that nobody stands behind (design.md 7.5-4, -14; 5 as section 11 replaces it).
+//! `orphans`: what is left in hub namespaces and has no owner in a project any more.
 //!
 //! A project is *gone* only by a live answer of the discovery server, never because it is away, and never in mode
 //! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only when told to.
@@ -6,6 +6,8 @@
 //! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
 //! everything. So a hub namespace says it itself ([`annotations::UPSTREAM_SERVER_UID`]), and what it holds is deleted only
 //! on the word of that server. One that does not say is stamped while its Namespace lives there.
+//!
+//! Why: `docs/decisions/14-orphans.md`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,5 +1,7 @@
-//! The pause annotation (design.md 7.5-18): a paused object is shown as paused, and nothing else is written for it. Its
-//! own deletion waits too.
+//! The pause annotation: a paused object is shown as paused, and nothing else is written for it. Its own deletion waits
+//! too.
+//!
+//! Why: `docs/decisions/18-pause.md`.
 
 use jiff::Timestamp;
 use popcell_api::annotations;

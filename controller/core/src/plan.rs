@@ -1,7 +1,9 @@
-//! Plans: what a pass does, as data (design.md 7.3, 7.4). Tests assert on them, `--dry-run` prints them.
+//! Plans: what a pass does, as data. Tests assert on them, `--dry-run` prints them.
 //!
 //! Order of carrying out: `actions` one after the other, as [`Plan::order`] says; then `status`; then `events`. Every write
 //! names what it was decided on, so that a conflict means "look again, decide again".
+//!
+//! Why: `docs/decisions/21-reconcile-and-writes.md`.
 
 mod event;
 mod proof;
@@ -44,7 +46,7 @@ pub const RESOURCE_QUOTA: Kind = Kind {
     scope: Scope::Namespaced,
 };
 
-/// One API server (design.md 7.1).
+/// One API server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plane {
     /// A project's control plane, by project id.
@@ -194,7 +196,7 @@ pub enum Action {
     },
     /// A JSON patch. NotFound or a failed test means: look again, decide again.
     Patch(Patch),
-    /// A DELETE. NotFound is success (domain.md G37).
+    /// A DELETE. NotFound is success.
     Delete(Delete),
 }
 
@@ -268,7 +270,7 @@ fn change(operation: &PatchOperation) -> Option<(&'static str, &str)> {
     }
 }
 
-/// What only a change of the object can end: reported on it once, not tried again until it changes (design.md 7.3).
+/// What only a change of the object can end: reported on it once, not retried until it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
     /// The reason of the condition.
@@ -301,7 +303,7 @@ pub enum Note {
     Excess(Target, Excess),
     /// A terminating object must go first.
     WaitsFor(Target),
-    /// An orphan was found and not deleted (design.md 7.5-14).
+    /// An orphan was found and not deleted.
     Orphan(Target),
     /// A hub namespace says that its project is on another API server than the one that was given: nothing is written to it
     /// and nothing of it is deleted.
@@ -326,7 +328,7 @@ pub enum Note {
     QuotaFailed(&'static str),
     /// A claim is deleted in a project that its Namespace in the cell does not name; counted once the plan was carried out.
     ClaimOrphaned,
-    /// Dropped without error (domain.md B5, B5b); the text says why.
+    /// Dropped without error; the text says why.
     Dropped(&'static str),
 }
 

@@ -1,7 +1,9 @@
-//! `policy`: one PropagationPolicy for each hub namespace and city (domain.md 3.5; design.md 7.5-2, -3).
+//! `policy`: one PropagationPolicy for each hub namespace and city.
 //!
 //! Key = (hub namespace, policy name). It is wanted while a WorkloadDeployment of the project, even one that is
 //! finalising, or one of the hub names the city. Never owned: Karmada's `permanent-id` label and its finalizer.
+//!
+//! Why: `docs/decisions/03-policy-per-city.md`.
 
 use popcell_api::karmada::{CONFLICT_RESOLUTION_ABORT, SPREAD_BY_CLUSTER};
 use popcell_api::{API_VERSION, kind, labels};
@@ -16,7 +18,7 @@ use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
 #[cfg(test)]
 mod tests;
 
-/// Fields that Karmada's webhook or its CRD fills in, with the value that means "not said" (karmada.md 4.1).
+/// Fields that Karmada's webhook or its CRD fills in, with the value that means "not said".
 const DEFAULTS: [(&str, &str); 3] = [
     ("preemption", "Never"),
     ("schedulerName", "default-scheduler"),
@@ -94,7 +96,7 @@ pub fn spelling<'a>(
     users.first().map(|(_, city)| *city)
 }
 
-/// The whole spec for a city (design.md 7.5-3; verified on Karmada v1.18.2, karmada.md 5.12).
+/// The whole spec for a city; verified on Karmada v1.18.2.
 pub fn spec(city: &str) -> Value {
     let by_city = json!({ "matchLabels": { labels::CITY_CODE: city } });
     json!({
@@ -182,7 +184,7 @@ fn selected_city(policy: &Object) -> Option<&str> {
     first.get(labels::CITY_CODE)?.as_str()
 }
 
-/// A policy that upstream's operator made for the city (design.md 7.5-7).
+/// A policy that upstream's operator made for the city.
 fn is_a_citys(policy: &Object, name: &str) -> bool {
     let [selector] = policy.items("/spec/resourceSelectors") else {
         return false;

@@ -1,4 +1,6 @@
-//! Which reason is the worst (domain.md 3.2 step 7, 3.8.3; design.md 7.5-12).
+//! Which reason is the worst, and so the one that is shown where several apply.
+//!
+//! Why: `docs/decisions/12-reasons-where-users-look.md`.
 
 use popcell_api::conditions::reasons;
 
@@ -22,7 +24,7 @@ pub fn of(reason: &str) -> u8 {
     }
 }
 
-/// Whether only a change of the object, or of the one that it conflicts with, ends it (design.md 7.5-2).
+/// Whether only a change of the object, or of the one that it conflicts with, ends it.
 pub fn needs_an_edit(reason: &str) -> bool {
     matches!(
         reason,

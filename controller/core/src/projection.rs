@@ -1,5 +1,4 @@
-//! `projection`: hub copies of Instances are shown in the project (domain.md 3.9 as design.md 7.5-4, -12, -13, -15
-//! replaces it).
+//! `projection`: hub copies of Instances are shown in the project.
 //!
 //! - Whose a copy is, is said by the labels of its hub Namespace, and only the *current* one is shown.
 //! - Only projections that carry our marker, or are owned by the same WorkloadDeployment, are written; only marked ones
@@ -10,6 +9,8 @@
 //!
 //! The project's Instances are watched as metadata only. The runtime remembers the resourceVersion that it last wrote or
 //! compared, and gives a projection read live when that moved.
+//!
+//! Why: `docs/decisions/15-projections.md` and `docs/decisions/12-reasons-where-users-look.md`.
 
 use std::collections::BTreeMap;
 
@@ -219,7 +220,7 @@ fn ours_and_current(seen: &Observation<'_>, namespace: &Object) -> bool {
         && identity::is_current(seen.hub_namespace, Some(namespace))
 }
 
-/// By name, which is the same on every plane; the uid on the copy is the cell's (domain.md G8).
+/// By name, which is the same on every plane; the uid in the copy's label is that of the cell's WorkloadDeployment.
 fn owner_of<'a>(copy: &Object, deployments: &[&'a Object]) -> Option<&'a Object> {
     let name = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME)?;
     deployments.iter().copied().find(|one| one.name() == name)
@@ -246,8 +247,8 @@ fn is_false(seen: &Observation<'_>, copy: &Object) -> bool {
     serves_another_city(seen, copy) || owner.is_some_and(|owner| !is_slot(copy, owner))
 }
 
-/// Known to come from a Cluster that does not carry the city of its WorkloadDeployment (design.md 7.5-4). A copy that
-/// names no source is upstream's, or was written by hand: it does not.
+/// Known to come from a Cluster that does not carry the city of its WorkloadDeployment. A copy that names no source is
+/// upstream's, or was written by hand: it does not.
 fn serves_another_city(seen: &Observation<'_>, copy: &Object) -> bool {
     let (Some(source), Observed::Known(deployments), Observed::Known(clusters)) =
         (copy.label(labels::SOURCE_CLUSTER), seen.deployments, seen.clusters)
@@ -333,7 +334,7 @@ fn update(seen: &Observation<'_>, plane: &Plane, copy: &Object, existing: &Objec
     plan
 }
 
-/// Warnings that the cell raises too, repeated where the user looks (design.md 7.5-12).
+/// Warnings that the cell raises too, repeated where the user looks.
 fn warnings(plane: &Plane, existing: &Object, status: &Value) -> Vec<Event> {
     let watched: [(&str, &[&str]); 2] = [
         (types::READY, &events::STUCK),

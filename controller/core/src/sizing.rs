@@ -1,4 +1,4 @@
-//! What one Instance takes from a project's budget (domain.md 1.5, 2.8, 3.8.1 "sizing precedence").
+//! What one Instance takes from a project's budget.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Slots of a WorkloadDeployment in its cell: one Instance each, named `<deployment>-<ordinal>` (domain.md 2.7, 3.7).
+//! Slots of a WorkloadDeployment in its cell: one Instance each, named `<deployment>-<ordinal>`.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::object::{Fields, Object};
 use crate::sizing;
 
-/// Most slots that a WorkloadDeployment may ask for (domain.md 3.1); what asks for more is read as this many, so that no
-/// number in a spec can exhaust the process.
+/// Most slots that a WorkloadDeployment may ask for, as many as admission accepts for a Workload. What asks for more is
+/// read as this many, so that no number in a spec can exhaust the process.
 pub const MOST: i64 = 1000;
 
 /// Name of the Instance of a slot.
@@ -18,7 +18,7 @@ pub fn instance_name(deployment: &str, ordinal: i64) -> String {
 }
 
 /// The slot that a name stands for in a WorkloadDeployment; `None` where it is no name of ours, such as `web-01` or
-/// `other-1` (domain.md G3).
+/// `other-1`.
 pub fn ordinal_of(deployment: &str, instance: &str) -> Option<i64> {
     let digits = instance.strip_prefix(deployment)?.strip_prefix('-')?;
     let ordinal: i64 = digits.parse().ok().filter(|ordinal| *ordinal >= 0)?;
@@ -48,8 +48,8 @@ pub fn desired(deployment: &Object) -> i64 {
         .clamp(0, MOST)
 }
 
-/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them (design.md
-/// 7.5-9). What is no ordinal in the list is passed over.
+/// Slots whose claim was granted to an Instance of this spec's size, as the WorkloadDeployment remembers them. What is
+/// no ordinal in the list is skipped.
 pub fn granted(deployment: &Object, spec: Option<&Value>) -> BTreeSet<i64> {
     let of_size = deployment.annotation(annotations::GRANTED_SIZE);
     if of_size.is_some_and(|of_size| spec.map(sizing::size).as_deref() != Some(of_size)) {
@@ -75,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn g3_only_names_that_are_made_of_ordinals_stand_for_slots() {
+    fn only_names_that_end_in_a_canonical_ordinal_are_slots() {
         for (name, ordinal) in [
             ("web-0", Some(0)),
             ("web-12", Some(12)),

@@ -1,9 +1,11 @@
-//! Cells as the hub knows them, and what is left of one that is gone (design.md 7.5-8; domain.md G25, G26, G33; C32).
+//! Cells as the hub knows them, and what is left of one that is gone.
 //!
 //! A source is (name of the Karmada Cluster, uid of the cell's kube-system). It is *gone* when its Cluster is absent or
 //! has another id, or when `popcell cell remove` recorded it. Unreachable is not gone, and neither is a Cluster whose id
 //! Karmada has not read yet. What was recorded is released at once. What is only absent may come back: it is noted, and
 //! released after a grace ([`Absences`]), under the deletion guard.
+//!
+//! Why: `docs/decisions/08-cells-that-are-gone.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -274,8 +276,7 @@ pub fn crowded_cities<'a>(clusters: &[&'a Object]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Since when a Cluster does not answer: what its cell last said is at least that old (domain.md G33). `None` while it
-/// answers.
+/// Since when a Cluster does not answer: what its cell last said is at least that old. `None` while it answers.
 pub fn silent_since(cluster: &Object) -> Option<Timestamp> {
     let ready = conditions::find(cluster.at("/status")?, "Ready")?;
     if conditions::text(ready, "status") == "True" {

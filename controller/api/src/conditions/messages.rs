@@ -18,7 +18,7 @@ pub const INSTANCE_PROGRAMMED: &str = "Instance has been programmed";
 pub const INSTANCE_AVAILABLE: &str = "Instance is available";
 /// Ready=False/Pending, once the instance is programmed.
 pub const INSTANCE_NOT_AVAILABLE: &str = "Instance is not available";
-/// Ready=False/Pending on the copy of an instance that has ended and whose next one is not there yet (design.md 7.5-6).
+/// Ready=False/Pending on the hub copy of a slot whose Instance is deleted and whose next one does not exist yet.
 pub const INSTANCE_MADE_ANEW: &str = "Instance is being made anew";
 /// Ready=True.
 pub const INSTANCE_READY: &str = "Instance is ready";
@@ -45,7 +45,7 @@ pub const NETWORK_BEING_PROVISIONED: &str = "Network is being provisioned";
 /// Available=False/ProvisioningInstances.
 pub const INSTANCES_BEING_PROVISIONED: &str = "Instances are being provisioned";
 
-/// Available=False/ProvisioningInstances before the city has said anything (design.md 7.5-12).
+/// Available=False/ProvisioningInstances while a new WorkloadDeployment has no status from its city.
 pub fn waiting_for_city(city_code: &str) -> String {
     format!("Waiting for city {city_code}")
 }

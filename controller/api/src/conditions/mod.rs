@@ -1,4 +1,4 @@
-//! Types of conditions; their reasons and messages are in the modules below (domain.md 2.5, 2.6).
+//! Types of conditions; their reasons and messages are in the modules below.
 
 pub mod messages;
 pub mod reasons;

@@ -10,7 +10,7 @@ pub const NO_MATCHING_LOCATION: &str = "NoMatchingLocation";
 pub const PROVISIONING_NETWORK: &str = "ProvisioningNetwork";
 /// Available=False on a WorkloadDeployment: instances are on their way.
 pub const PROVISIONING_INSTANCES: &str = "ProvisioningInstances";
-/// ReplicasReady=False on a WorkloadDeployment: the teardown of an instance does not end (design.md 7.5-10).
+/// ReplicasReady=False on a WorkloadDeployment: the teardown of an instance does not end.
 pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
 /// ReplicasReady=True.
 pub const REPLICAS_AVAILABLE: &str = "ReplicasAvailable";
@@ -31,7 +31,7 @@ pub const NO_AVAILABLE_PLACEMENTS: &str = "NoAvailablePlacements";
 /// Available=False on a Workload: a network that it names does not exist.
 pub const NETWORK_NOT_FOUND: &str = "NetworkNotFound";
 
-// What only a change by the user can end (design.md 7.5-2).
+// Reasons that only a change by the user ends.
 
 /// The city code cannot be one.
 pub const INVALID_CITY_CODE: &str = "InvalidCityCode";

@@ -1,4 +1,4 @@
-//! ResourceBinding (karmada.md 4.3; pkg/apis/work/v1alpha2/binding_types.go). Only read; other fields are ignored.
+//! ResourceBinding (Karmada's pkg/apis/work/v1alpha2/binding_types.go). Only read; other fields are ignored.
 
 use kube::core::object::Object;
 use serde::{Deserialize, Serialize};

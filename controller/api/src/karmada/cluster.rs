@@ -1,4 +1,4 @@
-//! Cluster (karmada.md 4.5; pkg/apis/cluster/v1alpha1/types.go). Fields that popcell does not read are ignored.
+//! Cluster (Karmada's pkg/apis/cluster/v1alpha1/types.go). Fields that popcell does not read are ignored.
 
 use kube::core::object::Object;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Types of Karmada v1.18 (domain.md 1.6; karmada.md 4): the fields that popcell reads or writes.
+//! Types of Karmada v1.18: the fields that popcell reads or writes.
 
 mod binding;
 mod cluster;

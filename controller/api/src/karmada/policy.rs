@@ -1,7 +1,7 @@
-//! PropagationPolicy (karmada.md 4.1; pkg/apis/policy/v1alpha1/propagation_types.go).
+//! PropagationPolicy (Karmada's pkg/apis/policy/v1alpha1/propagation_types.go).
 //!
-//! Policies are compared whole (design.md 7.5-3), so that an edit by hand is seen whatever it adds: every level keeps the
-//! fields that popcell does not know.
+//! Policies are compared whole, so that an edit by hand is seen whatever it adds: every level keeps the fields that
+//! popcell does not know.
 
 use k8s_openapi::api::core::v1::Toleration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

@@ -25,7 +25,7 @@ const AVAILABLE: (&str, &str, i32) = ("Available", r#".status.conditions[?(@.typ
 const REASON: (&str, &str, i32) = ("Reason", r#".status.conditions[?(@.type=="Available")].reason"#, 0);
 
 #[test]
-fn d1_1_workloads() {
+fn printer_columns_of_workloads() {
     assert_columns(
         "Workload",
         &[
@@ -42,7 +42,7 @@ fn d1_1_workloads() {
 }
 
 #[test]
-fn d1_2_workload_deployments() {
+fn printer_columns_of_workload_deployments() {
     assert_columns(
         "WorkloadDeployment",
         &[
@@ -60,7 +60,7 @@ fn d1_2_workload_deployments() {
 }
 
 #[test]
-fn d1_3_instances() {
+fn printer_columns_of_instances() {
     assert_columns(
         "Instance",
         &[

@@ -1,5 +1,4 @@
-//! The CRDs and types say what programs outside this project rely on. Names of tests begin with the section of domain.md,
-//! or the id in it, that they are about.
+//! The CRDs and types say what programs outside this project rely on.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod columns;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use read::{KINDS, crd, field, only_version, schema};
 
 #[test]
-fn d1_names_scope_and_version() {
+fn crds_have_their_names_scope_and_version() {
     for (kind, name, short) in [
         ("Workload", "workloads.compute.datumapis.com", "wl"),
         ("WorkloadDeployment", "workloaddeployments.compute.datumapis.com", "wd"),
@@ -38,7 +37,7 @@ fn d1_names_scope_and_version() {
 }
 
 #[test]
-fn g13_what_identifies_a_deployment_is_immutable() {
+fn what_identifies_a_deployment_is_immutable() {
     for name in ["cityCode", "placementName", "workloadRef"] {
         let rules = schema("WorkloadDeployment", &field(&format!("spec.{name}")))["x-kubernetes-validations"].clone();
         assert_eq!(rules[0]["rule"], "self == oldSelf", "{name}");
@@ -47,7 +46,7 @@ fn g13_what_identifies_a_deployment_is_immutable() {
 }
 
 #[test]
-fn d1_3_conditions_are_merged_by_type_and_checked() {
+fn conditions_are_merged_by_type_and_validated() {
     for (kind, path) in [
         ("Workload", "status.conditions"),
         ("Workload", "status.placements[].conditions"),
@@ -66,7 +65,7 @@ fn d1_3_conditions_are_merged_by_type_and_checked() {
 
 /// Lists that are merged by name; `instance` is where the kind has an InstanceSpec.
 #[test]
-fn d1_3_lists_are_merged_by_name() {
+fn lists_are_merged_by_name() {
     for (kind, instance) in [
         ("Workload", "spec.template.spec"),
         ("WorkloadDeployment", "spec.template.spec"),
@@ -97,7 +96,7 @@ fn d1_3_lists_are_merged_by_name() {
 }
 
 #[test]
-fn d1_3_defaults_and_words() {
+fn schemas_have_defaults_ranges_and_enums() {
     for (kind, instance) in [
         ("Workload", "spec.template.spec"),
         ("WorkloadDeployment", "spec.template.spec"),
@@ -130,7 +129,7 @@ fn d1_3_defaults_and_words() {
 }
 
 #[test]
-fn d1_3_a_new_instance_has_a_status() {
+fn a_new_instance_has_a_default_status() {
     let condition = |type_: &str, reason: &str, message: &str| {
         json!({
             "type": type_, "status": "Unknown", "reason": reason, "message": message,
@@ -152,7 +151,7 @@ fn d1_3_a_new_instance_has_a_status() {
 }
 
 #[test]
-fn d1_required_fields() {
+fn schemas_require_their_fields() {
     const COUNTS: [&str; 5] = [
         "currentReplicas",
         "desiredReplicas",
@@ -202,7 +201,7 @@ fn d1_required_fields() {
 }
 
 #[test]
-fn c15_no_field_takes_null() {
+fn no_field_accepts_null() {
     let all = serde_json::to_string(&crds()).unwrap();
     assert!(!all.contains(r#""nullable""#));
 }

@@ -16,7 +16,7 @@ fn there_and_back<T: Serialize + DeserializeOwned>(object: &Value) -> Value {
 }
 
 #[test]
-fn d1_types_lose_no_field() {
+fn types_lose_no_field() {
     for (kind, through) in [
         ("Workload", there_and_back::<Workload> as fn(&Value) -> Value),
         ("WorkloadDeployment", there_and_back::<WorkloadDeployment>),
@@ -28,7 +28,7 @@ fn d1_types_lose_no_field() {
 }
 
 #[test]
-fn b27_an_instance_without_controller_is_read() {
+fn an_instance_without_controller_is_read() {
     let mut object = whole("Instance");
     object["spec"]["controller"] = Value::Null;
     object["status"]["controller"] = Value::Null;
@@ -38,7 +38,7 @@ fn b27_an_instance_without_controller_is_read() {
 }
 
 #[test]
-fn b30_zero_counts_are_written() {
+fn zero_counts_are_written() {
     let counts = [
         "replicas",
         "currentReplicas",
@@ -63,7 +63,7 @@ fn b30_zero_counts_are_written() {
 }
 
 #[test]
-fn g17_no_policy_and_an_empty_one_mean_ordered() {
+fn a_management_policy_that_is_absent_or_empty_means_ordered_ready() {
     for settings in [
         json!({ "minReplicas": 1 }),
         json!({ "minReplicas": 1, "instanceManagementPolicy": "" }),

@@ -1,4 +1,4 @@
-//! What an API server keeps of an object (design.md 7.1).
+//! What an API server keeps of an object, and what it drops.
 
 use popcell_api::Workload;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn undescribed(path: &str, value: &Value, schema: &Value, found: &mut Vec<String
 }
 
 #[test]
-fn d1_schemas_describe_every_field() {
+fn schemas_describe_every_field() {
     for kind in KINDS {
         let object = whole(kind);
         let mut found = Vec::new();
@@ -62,14 +62,14 @@ fn unused(path: &str, schema: &Value, values: &[&Value], found: &mut Vec<String>
 
 /// Otherwise the test above, and those on a real server, look at less than everything.
 #[test]
-fn d1_whole_objects_have_every_field() {
+fn whole_objects_have_every_field() {
     for kind in KINDS {
         let object = whole(kind);
         let mut found = Vec::new();
         for part in ["spec", "status"] {
             unused(part, &schema(kind, &field(part)), &[&object[part]], &mut found);
         }
-        // A newer part of Kubernetes' own EnvVar, which domain.md does not name.
+        // A newer part of Kubernetes' own EnvVar, which the whole objects leave out.
         found.retain(|path| !path.ends_with("env.valueFrom.fileKeyRef"));
         assert_eq!(found, Vec::<String>::new(), "{kind}");
     }
@@ -119,7 +119,7 @@ fn objects_in(kind: &str, keep: bool) -> Vec<String> {
 }
 
 #[test]
-fn c13_what_controllers_carry_is_kept_whole() {
+fn what_controllers_carry_keeps_unknown_fields() {
     // Rules cannot compare what they do not know.
     assert_eq!(objects_in("WorkloadDeployment", false), ["spec.workloadRef"]);
     assert_eq!(objects_in("Instance", false), Vec::<String>::new());

@@ -71,7 +71,7 @@ fn table(base: fn() -> Value, rows: &[(&str, Value, &str)]) {
             found.iter().any(|one| one.contains(expected)),
             "{pointer} = {value}: {found:#?} lacks {expected}"
         );
-        // G1: an update keeps the same rules.
+        // An update keeps the same rules.
         let mut other = base();
         other["spec"]["template"]["spec"]["other"] = json!(1);
         assert_eq!(faults(Some(other), whole), found, "{pointer} = {value}");
@@ -251,7 +251,7 @@ fn containers_ports_and_attachments() {
 }
 
 #[test]
-fn d17_what_needs_no_look_is_admitted_unread() {
+fn an_unchanged_spec_or_an_object_being_deleted_is_admitted_unread() {
     let mut bad = workload();
     bad["spec"]["placements"] = json!([]);
     assert!(!faults(None, bad.clone()).is_empty());
@@ -263,12 +263,12 @@ fn d17_what_needs_no_look_is_admitted_unread() {
     let mut deleting = bad.clone();
     deleting["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(faults(Some(workload()), deleting).is_empty());
-    // G1: a changed spec is read.
+    // A changed spec is read.
     assert!(!faults(Some(workload()), bad).is_empty());
 }
 
 #[test]
-fn g1_a_city_that_was_there_and_lost_its_binding_may_stay() {
+fn a_city_that_was_there_and_lost_its_binding_may_stay() {
     let mut old = workload();
     old["spec"]["placements"][0]["cityCodes"] = json!(["LHR"]);
     let mut new = old.clone();
@@ -284,7 +284,7 @@ fn g1_a_city_that_was_there_and_lost_its_binding_may_stay() {
 }
 
 #[test]
-fn c22_what_cannot_be_read_is_refused_with_a_reason() {
+fn an_unreadable_spec_is_rejected_with_a_reason() {
     for spec in [json!(null), json!([]), json!({}), json!({ "placements": "x" })] {
         let found = faults(None, json!({ "metadata": { "name": "a" }, "spec": spec }));
         assert!(

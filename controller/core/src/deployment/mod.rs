@@ -1,4 +1,4 @@
-//! `deployment`: a WorkloadDeployment becomes ordered Instances in its cell (domain.md 3.6, 3.7; design.md 7.5-9, -10, -12).
+//! `deployment`: a WorkloadDeployment becomes ordered Instances in its cell.
 //!
 //! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a pass.
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.

@@ -1,5 +1,5 @@
-//! Networks of a WorkloadDeployment in its cell (domain.md 3.6): a NetworkBinding for each interface, a SubnetClaim for
-//! each NetworkContext. Both are shared with nobody's deletion: bindings go with the WorkloadDeployment, claims with their
+//! Networks of a WorkloadDeployment in its cell: a NetworkBinding for each interface, a SubnetClaim for each
+//! NetworkContext. Neither is deleted here: bindings are garbage-collected with the WorkloadDeployment, claims with their
 //! context.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -65,7 +65,7 @@ pub(super) fn location<'a>(locations: &[&'a Object], city: &str) -> Option<&'a O
     locations.iter().filter(serves).min_by_key(key).copied()
 }
 
-/// A reference; the namespace only where Locations have one (domain.md 10-10).
+/// A reference; the namespace only where Locations have one.
 pub(super) fn reference(location: &Object) -> Value {
     match location.namespace() {
         "" => json!({ "name": location.name() }),

@@ -1,7 +1,15 @@
-//! Ordered instances: one action a pass (domain.md 3.7 in the order of design.md 7.5-10).
+//! Ordered instances: one action a pass, the first of these that applies.
+//!
+//! 1. Delete an Instance of no slot.
+//! 2. Delete the highest surplus ordinal, whatever lower slots do.
+//! 3. Delete the highest slot that is unready and drifted.
+//! 4. Create the lowest missing slot whose lower slots are all Ready, or wait until they are.
+//! 5. Once all are Ready, delete the highest drifted slot.
 //!
 //! Law: of the desired slots, no fewer are Ready than min(those at the start, desired - 1) by our doing. A slot that is
 //! Ready is given up only while every other one is Ready; what is deleted beside that was not Ready, or is not desired.
+//!
+//! Why: `docs/decisions/10-rollout.md`.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +25,7 @@ use crate::slots;
 pub(super) struct Instances<'a> {
     /// Those of slots, desired or not.
     pub(super) slots: BTreeMap<i64, Slot<'a>>,
-    /// Those of no slot (domain.md G3).
+    /// Those of no slot: their name has no ordinal, or a slot's second name.
     pub(super) strays: Vec<&'a Object>,
 }
 

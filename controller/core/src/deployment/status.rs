@@ -1,4 +1,6 @@
-//! Status of a WorkloadDeployment in its cell (domain.md 2.6, 3.6 steps 4 to 6; design.md 7.5-10, -12).
+//! Status of a WorkloadDeployment in its cell.
+//!
+//! Why: `docs/decisions/12-reasons-where-users-look.md`.
 
 use std::time::Duration;
 
@@ -279,9 +281,9 @@ fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
     worst.map(|(_, worst)| worst)
 }
 
-/// Ordinals whose claim is granted (design.md 7.5-9): those whose Instance says so, and of the others that are wanted
-/// those that were remembered and not denied since. What was granted to another size than the template has now is no grant
-/// for the next Instance of the slot, whether there is one yet or not.
+/// Ordinals whose claim is granted: those whose Instance says so, and of the others that are wanted those that were
+/// remembered and not denied since. What was granted to another size than the template has now is no grant for the next
+/// Instance of the slot, whether there is one yet or not.
 pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::collections::BTreeSet<i64> {
     let desired = slots::desired(deployment);
     let spec = deployment.at("/spec/template/spec");

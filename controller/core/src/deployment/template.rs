@@ -1,5 +1,4 @@
-//! From the template of a WorkloadDeployment to Instances, and whether an Instance still is what the template says
-//! (domain.md 3.7; design.md 7.5-10).
+//! From the template of a WorkloadDeployment to Instances, and whether an Instance still is what the template says.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ const HASH_LENGTH: usize = 16;
 const OWN_FIELDS: [&str; 2] = ["location", "controller"];
 
 /// Hash of the whole template, metadata included: 64 bits in hexadecimal. Neither the order of fields nor the difference
-/// between absent, null and empty counts, so that a template has one hash on every plane that it crosses (domain.md 10-19).
+/// between absent, null and empty counts, so that a template has one hash on every plane that it crosses.
 pub fn hash(template: &Value) -> String {
     let mut digest = Sha256::new();
     feed(&mut digest, template);
@@ -124,7 +123,7 @@ impl<'a> Template<'a> {
             .collect()
     }
 
-    /// The Instance of a slot, as it is created (domain.md G2: its labels are its own).
+    /// The Instance of a slot, as it is created. Its labels are its own, not shared with the template.
     pub(super) fn instance(&self, ordinal: i64, location: Option<&Value>, networking: bool) -> Object {
         let gates: Vec<Value> = [networking.then_some(gates::NETWORK), Some(gates::QUOTA)]
             .into_iter()
@@ -150,8 +149,8 @@ impl<'a> Template<'a> {
         instance
     }
 
-    /// Labels that lead from an Instance to what it is part of (domain.md 2.1). A value that no label can have, which only
-    /// a WorkloadDeployment that somebody made directly brings, is left out.
+    /// Labels that lead from an Instance to what it is part of. A value that no label can have is left out; only a
+    /// WorkloadDeployment that a tenant made directly brings one.
     pub(super) fn labels(&self, ordinal: i64) -> Vec<(String, String)> {
         let spec = |pointer| self.deployment.text(pointer).unwrap_or_default();
         [

@@ -94,7 +94,7 @@ fn a_patch_fails_on_an_object_that_moved() {
 }
 
 #[test]
-fn b30_the_first_status_carries_its_zeros() {
+fn the_first_status_write_carries_its_zeros() {
     let bare = object(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "1" } }));
     let status = json!({ "replicas": 0, "readyReplicas": 0 });
     let patch = Edit::status(&Plane::Hub, kind::WORKLOAD, &bare, status.clone()).unwrap();
@@ -131,7 +131,7 @@ fn gated(gates: Value) -> Object {
 }
 
 #[test]
-fn b27_a_gate_goes_alone_and_what_has_no_gates_stays() {
+fn a_gate_is_removed_alone_and_without_gates_nothing_changes() {
     let gate = |name: &str| json!({ "name": name });
     for (gates, left) in [
         (json!([gate("Network"), gate("Quota")]), Some(json!([gate("Network")]))),

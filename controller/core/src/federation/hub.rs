@@ -16,7 +16,7 @@ use crate::{growth, orphans, reserved, workload};
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
 
 /// Whether a hub WorkloadDeployment was made for this one: by uid, or, left by upstream's operator and unmarked, for the
-/// same Workload (design.md 7.5-7).
+/// same Workload.
 pub(super) fn is_made_for(hub: &Object, deployment: &Object) -> bool {
     match hub.annotation(annotations::UPSTREAM_UID) {
         Some(uid) => uid == deployment.uid(),
@@ -180,7 +180,8 @@ impl<'a> Pass<'a> {
         self.plan.actions.extend(edit.action());
     }
 
-    /// Labels and annotations of ours; the generation goes with the spec in one write (design.md 6).
+    /// Labels and annotations of ours; the generation goes with the spec in one write, so that a status can be matched
+    /// with the generation that it observed.
     fn stamped<'o>(&self, existing: &'o Object) -> Edit<'o> {
         let mut edit = Edit::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
         for (key, value) in hub_labels(self.seen.deployment) {

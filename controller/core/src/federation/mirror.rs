@@ -1,4 +1,7 @@
-//! Status from the hub to the project: whole, with generations of this plane (design.md 6, 7.5-12).
+//! Status from the hub to the project: whole, with generations of this plane. A generation that the hub observed means
+//! nothing here, so it is translated and never copied.
+//!
+//! Why: `docs/decisions/13-generations.md` and `docs/decisions/12-reasons-where-users-look.md`.
 
 use std::time::Duration;
 
@@ -63,7 +66,8 @@ fn waiting(project: &Object, now: Timestamp) -> Value {
     zeros(project, &told, now)
 }
 
-/// The hub's status with this plane's generations; `None` while the hub has none (domain.md F9).
+/// The hub's status with this plane's generations; `None` while the hub has none, so that an empty status blanks
+/// nothing.
 fn translated(project: &Object, hub: &Object) -> Option<Value> {
     let mut status = hub.at("/status")?.as_object()?.clone();
     if status.is_empty() {
@@ -83,7 +87,7 @@ fn translated(project: &Object, hub: &Object) -> Option<Value> {
             put_generation(condition, observed);
         }
     }
-    // The schema wants every count (domain.md B30).
+    // The schema requires every count.
     for count in COUNTS {
         status.entry(count).or_insert_with(|| json!(0));
     }

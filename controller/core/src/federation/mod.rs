@@ -1,5 +1,4 @@
-//! `federation`: a WorkloadDeployment of a project becomes one of the hub, and its status comes back (domain.md 3.4;
-//! design.md 6, 7.5-1, -2, -4, -7, -12).
+//! `federation`: a WorkloadDeployment of a project becomes one of the hub, and its status comes back.
 //!
 //! - The hub namespace is named by the uid of the project's Namespace; only while that lives is anything written there.
 //! - A hub WorkloadDeployment is changed only when its `upstream-uid` is this one's, or when it has none and was made for
@@ -12,6 +11,9 @@
 //! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
 //! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
 //! the city.
+//!
+//! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/04-hub-namespace-identity.md` and
+//! `docs/decisions/07-takeover.md`.
 
 mod hub;
 mod mirror;
@@ -44,7 +46,7 @@ pub const DELETING: &str = "Deleting";
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The project; an empty id is dropped (domain.md B4).
+    /// The project; an empty id is dropped.
     pub project: Project<'a>,
     /// The WorkloadDeployment in the project.
     pub deployment: &'a Object,

@@ -110,7 +110,7 @@ fn available(object: &Object) -> (String, String) {
 }
 
 #[test]
-fn b4_no_project_means_no_work() {
+fn without_a_project_id_nothing_is_planned() {
     let world = world(&[("web", "DFW")]);
     let plan = pass_of(
         &world,
@@ -125,7 +125,7 @@ fn b4_no_project_means_no_work() {
 }
 
 #[test]
-fn f1_f2_first_the_finalizer_then_the_hub() {
+fn the_finalizer_is_written_before_anything_on_the_hub() {
     let mut world = world(&[("web", "DFW")]);
     world.apply(&pass(&world.clone(), "web"));
     assert!(world.list(&Plane::Hub, NAMESPACE).is_empty());
@@ -149,7 +149,7 @@ fn f1_f2_first_the_finalizer_then_the_hub() {
 }
 
 #[test]
-fn f3_f8_g6b_the_spec_follows_and_keys_of_others_stay() {
+fn the_hub_spec_follows_and_keys_of_others_stay() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     change_hub(&mut world, "web", |one| {
@@ -174,7 +174,7 @@ fn f3_f8_g6b_the_spec_follows_and_keys_of_others_stay() {
 }
 
 #[test]
-fn f7_g15_deletion_finds_the_hub_by_its_labels_and_needs_nothing_else() {
+fn deletion_finds_the_hub_namespace_by_its_labels_and_needs_nothing_else() {
     let mut world = world(&[("web", "DFW"), ("other", "DFW")]);
     for name in ["web", "other"] {
         settle(&mut world, name);
@@ -206,7 +206,7 @@ fn f7_g15_deletion_finds_the_hub_by_its_labels_and_needs_nothing_else() {
 }
 
 #[test]
-fn g35_the_project_side_does_not_wait_for_the_cell() {
+fn deletion_in_the_project_does_not_wait_for_the_cell() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     change_hub(&mut world, "web", |one| {
@@ -223,7 +223,7 @@ fn g35_the_project_side_does_not_wait_for_the_cell() {
 }
 
 #[test]
-fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
+fn while_the_hub_is_unreachable_a_deletion_waits_and_says_so_in_neutral_words() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
@@ -255,7 +255,7 @@ fn g16_d12_without_the_hub_a_deletion_waits_and_says_so_in_neutral_words() {
 }
 
 #[test]
-fn c31_a_deployment_made_directly_runs_under_the_same_rules() {
+fn a_deployment_made_directly_is_held_to_the_same_name_rules() {
     for (name, city, reason) in [
         ("web", "nyc_1", reasons::INVALID_CITY_CODE),
         ("web", "İST", reasons::INVALID_CITY_CODE),
@@ -272,7 +272,7 @@ fn c31_a_deployment_made_directly_runs_under_the_same_rules() {
 }
 
 #[test]
-fn d2_of_two_spellings_the_first_holds_the_city_and_the_second_wakes_when_it_goes() {
+fn of_two_spellings_of_a_city_the_first_holds_it_until_it_is_deleted() {
     let mut world = world(&[("a", "DFW"), ("b", "dfw")]);
     change(&mut world, "b", |one| {
         one.metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T00:00:01Z")).unwrap();

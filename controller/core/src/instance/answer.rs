@@ -1,4 +1,4 @@
-//! What the quota system says to an Instance now: its claim, or why there is none to ask (domain.md 3.8.1).
+//! What the quota system says to an Instance now: its claim, or why there is none to ask.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::plan::cut;
 use crate::remote::claim;
 use crate::sizing;
 
-/// A claim that is going is not waited for longer than this (domain.md G24).
+/// How soon an Instance whose claim is being deleted is looked at again. Such a claim grants nothing.
 const GOING_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -106,7 +106,7 @@ fn of_claim<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
     }
 }
 
-/// A claim is born pending; one that stays so for longer than a moment has nothing to be granted from (domain.md 10-13).
+/// A claim is born pending; one that stays so for longer than a moment has no budget to be granted from.
 fn unanswered<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
     let age = claim
         .created()
@@ -140,7 +140,7 @@ fn waiting(why: &str) -> String {
     }
 }
 
-/// What the claim says, what was asked for, and since when (design.md 7.5-9). Stands still while the claim does.
+/// What the claim says, what was asked for, and since when. It changes only with the claim.
 fn denial(instance: &Object, claim: &Object, said: &str) -> String {
     let asked: Vec<String> = sizing::requests(spec(instance))
         .into_iter()

@@ -67,8 +67,8 @@ pub(super) fn quota_granted(instance: &Object) -> Option<&Value> {
     conditions::find(instance.at("/status")?, types::QUOTA_GRANTED)
 }
 
-/// Whether the schema takes a text as the reason of a condition (domain.md 1.3). What a server stored passes; an object that
-/// was read past a schema may hold anything, and a write of it would be refused for ever.
+/// Whether the schema takes a text as the reason of a condition. What a server stored passes; an object that was read
+/// past a schema may hold anything, and a write of it would be refused for ever.
 pub(super) fn is_reason(text: &str) -> bool {
     let bytes = text.as_bytes();
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

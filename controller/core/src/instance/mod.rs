@@ -1,5 +1,4 @@
-//! `instance`: one Instance of the cell; its quota, its scheduling gate `Quota`, and whether it is Ready (domain.md 3.8 as
-//! design.md 7.5-6, -9, -12 and 11 replace it).
+//! `instance`: one Instance of the cell; its quota, its scheduling gate `Quota`, and whether it is Ready.
 //!
 //! - Only the conditions QuotaGranted and Ready are written, and Programmed and Available while quota holds the Instance
 //!   back; all else in the status is its provider's.
@@ -8,6 +7,8 @@
 //!   stays so until its own claim is denied.
 //!
 //! Claims are neither made nor deleted here: `remote` does, by level.
+//!
+//! Why: `docs/decisions/09-quota-gates-a-start.md`.
 
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ mod tests;
 
 pub use tiers::tier;
 
-/// Finalizers of upstream's operator, which nobody would ever take away (design.md 7.5-6).
+/// Finalizers of upstream's operator, which no controller removes once popcell has taken over.
 const UPSTREAMS: [&str; 2] = [
     finalizers::UPSTREAM_INSTANCE_CONTROLLER,
     finalizers::UPSTREAM_CLAIM_CLEANUP,
@@ -50,7 +51,7 @@ pub struct Observation<'a> {
     pub bindings: Observed<&'a [&'a Object]>,
     /// What is known of its quota.
     pub quota: Quota<'a>,
-    /// How long a claim may stay pending before that is told as "no budget" (domain.md 10-13).
+    /// How long a claim may stay pending before the condition says that there is no budget.
     pub no_budget_grace: Duration,
     /// The time.
     pub now: Timestamp,
@@ -111,14 +112,14 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     told::transitions(instance, &draft, &mut plan);
     let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
     match edit.action() {
-        // The gate goes after the status that says why (domain.md 3.8 step 9, B11).
+        // Status and gate in one pass, since another may never come: the gate goes after the status that says why.
         Some(action) => plan.actions = status.map(Action::Patch).into_iter().chain([action]).collect(),
         None => plan.status = status,
     }
     plan
 }
 
-/// Names of the scheduling gates; what cannot be read is no gate (domain.md B27).
+/// Names of the scheduling gates; what cannot be read is no gate.
 fn gates_of(instance: &Object) -> Vec<&str> {
     instance
         .items("/spec/controller/schedulingGates")

@@ -1,4 +1,7 @@
-//! QuotaGranted of an Instance: the answer of the quota system, and what stands while there is none (design.md 7.5-9).
+//! QuotaGranted of an Instance: the answer of the quota system, and what stands while there is none. Once the gate is
+//! gone, only a denial of its own claim takes a grant back, never an outage.
+//!
+//! Why: `docs/decisions/09-quota-gates-a-start.md`.
 
 use std::time::Duration;
 
@@ -110,7 +113,7 @@ fn was_answered(instance: &Object) -> bool {
     })
 }
 
-/// Whether QuotaGranted says that a claim was granted to the Instance as it is now (domain.md B28).
+/// Whether QuotaGranted says that a claim was granted to the Instance as it is now, not to an earlier generation.
 fn was_granted(instance: &Object) -> bool {
     quota_granted(instance).is_some_and(|old| {
         let observed = old.get("observedGeneration").and_then(Value::as_i64);

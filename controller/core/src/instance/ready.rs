@@ -1,5 +1,4 @@
-//! Ready of an Instance, and what quota lays over Programmed and Available while a gate holds it (domain.md 3.8.3 as
-//! design.md 7.5-9 amends it).
+//! Ready of an Instance, and what quota lays over Programmed and Available while a gate holds it.
 
 use std::cmp::Reverse;
 

@@ -113,7 +113,7 @@ fn warnings(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn d6_finalizers_of_upstream_go_and_others_stay() {
+fn finalizers_of_upstreams_operator_are_removed_and_others_stay() {
     let mut one = instance(&["Quota"], unobserved());
     let finalizers = [
         "compute.datumapis.com/instance-controller",
@@ -141,7 +141,7 @@ fn d6_finalizers_of_upstream_go_and_others_stay() {
 }
 
 #[test]
-fn c15_what_cannot_be_read_is_not_there() {
+fn unreadable_fields_of_an_instance_read_as_absent() {
     for (spec, status) in [
         (json!(null), json!(null)),
         (json!({ "controller": null }), json!({ "conditions": null })),

@@ -1,4 +1,4 @@
-//! How soon an Instance without quota is looked at again (domain.md 3.8.2).
+//! How soon an Instance without quota is looked at again.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 /// By the age of the Instance: each second in its first minute, then 15 s, a minute from 5 min on and 5 min from 10 min on.
 ///
-/// The age counts from `metadata.creationTimestamp`, never from a condition, whose time may be 1970 (domain.md B9). Created
-/// in the future, or at no known time, is new (G29).
+/// The age counts from `metadata.creationTimestamp`, never from a condition, whose time may be the CRD's default of
+/// 1970. Created in the future, or at no known time, is new.
 pub fn tier(created: Option<Timestamp>, now: Timestamp) -> Duration {
     let age = created.map_or(Duration::ZERO, |created| since(created, now));
     match age.as_secs() {

@@ -1,4 +1,4 @@
-//! What is told at transitions of an Instance, and counted: an unchanged one tells nothing twice (domain.md G10, 10-14).
+//! What is told at transitions of an Instance, and counted: an unchanged one tells nothing twice.
 
 use popcell_api::conditions::{self as types, reasons};
 use popcell_api::metrics::quota_failures;

@@ -22,7 +22,7 @@ fn names_follow_the_rules_of_prometheus_and_are_unique() {
 }
 
 #[test]
-fn g22_no_label_grows_with_objects_and_no_histogram_with_planes() {
+fn no_label_grows_with_objects_and_no_histogram_with_planes() {
     const BOUNDED: [&str; 11] = [
         "reconciler",
         "outcome",

@@ -62,7 +62,7 @@ fn engaged<'a>(namespace: Option<&'a Object>, deployments: &'a [&'a Object]) -> 
 }
 
 #[test]
-fn c22_a_project_that_is_gone_is_cleaned_after_the_grace() {
+fn hub_objects_of_a_deleted_project_are_deleted_after_the_grace() {
     let mut world = world();
     world.gone_projects.push("p".to_owned());
     let plan = pass(&world, ProjectState::Gone, false, NOON);
@@ -83,7 +83,7 @@ fn c22_a_project_that_is_gone_is_cleaned_after_the_grace() {
 }
 
 #[test]
-fn c22_a_project_that_is_away_or_back_loses_nothing() {
+fn a_project_that_is_unreachable_or_back_loses_nothing() {
     let mut world = world();
     assert_eq!(pass(&world, ProjectState::Away, true, LATER), Plan::independent());
     world.apply(&pass(&world.clone(), ProjectState::Gone, false, NOON));
@@ -100,7 +100,7 @@ fn c22_a_project_that_is_away_or_back_loses_nothing() {
 }
 
 #[test]
-fn c22_another_project_of_the_same_name_is_not_the_one() {
+fn a_project_recreated_under_its_name_counts_as_another() {
     let world = world();
     let state = ProjectState::Engaged {
         uid: Some("u2"),
@@ -120,7 +120,7 @@ fn c22_another_project_of_the_same_name_is_not_the_one() {
 }
 
 #[test]
-fn d14_an_orphan_is_listed_and_deleted_only_when_told_to() {
+fn an_orphan_is_listed_and_deleted_only_on_request() {
     let mut world = world();
     let namespace = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));
     let plan = pass(&world, engaged(Some(&namespace), &[]), false, NOON);
@@ -142,7 +142,7 @@ fn d14_an_orphan_is_listed_and_deleted_only_when_told_to() {
 }
 
 #[test]
-fn d14_one_that_is_no_orphan_after_all_holds_up_no_other() {
+fn a_deployment_that_is_no_orphan_after_all_does_not_hold_up_others() {
     let mut world = world();
     let namespace = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));
     let mut api = world
@@ -161,7 +161,7 @@ fn d14_one_that_is_no_orphan_after_all_holds_up_no_other() {
 }
 
 #[test]
-fn d4_an_empty_namespace_that_is_not_current_is_deleted() {
+fn an_empty_hub_namespace_that_is_not_current_is_deleted() {
     let mut world = world();
     let next = object(json!({ "metadata": { "name": "default", "uid": "n2" } }));
     assert!(pass(&world, engaged(Some(&next), &[]), false, NOON).is_quiet());

@@ -1,4 +1,6 @@
 //! Proofs, and what a live answer says to them.
+//!
+//! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
 
 use popcell_api::kind::Kind;
 use popcell_api::labels;
@@ -6,7 +8,7 @@ use popcell_api::labels;
 use super::{Plane, Target};
 use crate::object::{Fields, Object};
 
-/// What a live server must confirm right before a delete is sent (design.md 7.4).
+/// What a live server must confirm right before a delete is sent.
 ///
 /// Any other answer, an error included, is what a failed write is to the plan ([`super::Order`]), and is counted as a
 /// suppressed delete.
@@ -39,7 +41,7 @@ pub enum Proof {
         selector: String,
     },
     /// A live GET of the Karmada Cluster answers NotFound, or another `spec.id` that is not empty; or the durable record of
-    /// removed cells, read live, has this name and id (design.md 7.5-8).
+    /// removed cells, read live, has this name and id.
     SourceGone {
         /// Name of the Cluster.
         cluster: String,

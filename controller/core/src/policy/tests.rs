@@ -61,7 +61,7 @@ fn defaulted(policy: &mut Object) {
 }
 
 #[test]
-fn f2_g32_a_citys_policy_is_whole() {
+fn the_policy_of_a_city_has_its_whole_spec() {
     let mut world = federation::world(&[("web", "DFW")]);
     settle(&mut world, &["web"]);
     let policy = world
@@ -85,11 +85,11 @@ fn f2_g32_a_citys_policy_is_whole() {
 }
 
 #[test]
-fn f5_f6_g14_a_policy_stays_while_anybody_names_the_city() {
+fn a_policy_stays_while_any_deployment_names_its_city() {
     let mut world = federation::world(&[("alpha", "DFW"), ("beta", "DFW"), ("gamma", "ORD")]);
     settle(&mut world, &["alpha", "gamma"]);
     assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
-    // G14: beta was never federated, and counts all the same.
+    // beta was never federated, and counts all the same.
     finalise(&mut world, "alpha");
     assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
     settle(&mut world, &["beta"]);
@@ -100,7 +100,7 @@ fn f5_f6_g14_a_policy_stays_while_anybody_names_the_city() {
 }
 
 #[test]
-fn d3_a_policy_goes_only_after_an_empty_live_list_and_never_while_the_project_is_away() {
+fn a_policy_is_deleted_only_after_an_empty_live_list_and_never_while_the_project_is_unreachable() {
     let mut world = federation::world(&[("web", "DFW")]);
     settle(&mut world, &["web"]);
     let policy = world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
@@ -188,7 +188,7 @@ fn a_policy_that_is_terminating_is_absent_and_made_again_once_it_is_gone() {
 }
 
 #[test]
-fn d7_upstreams_policy_is_taken_over_and_a_foreign_one_left_alone() {
+fn a_policy_of_upstreams_operator_is_adopted_and_a_foreign_one_is_kept() {
     let mut world = federation::world(&[("web", "DFW")]);
     settle(&mut world, &["web"]);
     let uid = world
@@ -219,7 +219,7 @@ fn d7_upstreams_policy_is_taken_over_and_a_foreign_one_left_alone() {
 }
 
 #[test]
-fn d2_the_spelling_in_use_holds_the_name() {
+fn the_spelling_of_a_city_that_is_in_use_holds_the_policy_name() {
     let wd = |name: &str, city: &str, created: &str| {
         object(json!({ "metadata": { "name": name, "creationTimestamp": created }, "spec": { "cityCode": city } }))
     };

@@ -106,7 +106,7 @@ fn sweeping(world: &World) -> Plan {
 }
 
 #[test]
-fn g8_g9_a_copy_is_shown_under_the_deployment_of_that_name() {
+fn a_copy_is_shown_under_the_deployment_of_that_name() {
     let mut world = world(&["web-0"]);
     world.settle(|world| pass(world, "web-0"));
     let one = shown(&world, "web-0").unwrap();
@@ -123,7 +123,7 @@ fn g8_g9_a_copy_is_shown_under_the_deployment_of_that_name() {
         one.text("/status/networkInterfaces/0/assignments/networkIP"),
         Some("10.0.0.1")
     );
-    // d13: current, older, and none.
+    // Generations of conditions that are current, older, and none.
     let of = |type_| {
         conditions::find(one.at("/status").unwrap(), type_)
             .unwrap()
@@ -142,7 +142,7 @@ fn g8_g9_a_copy_is_shown_under_the_deployment_of_that_name() {
 }
 
 #[test]
-fn d15_an_edit_by_a_user_is_reverted() {
+fn a_users_edit_of_a_projection_is_reverted() {
     let mut world = world(&["web-0"]);
     world.settle(|world| pass(world, "web-0"));
     world.change(&plane(), kind::INSTANCE, "default", "web-0", |one| {
@@ -164,7 +164,7 @@ fn d15_an_edit_by_a_user_is_reverted() {
 }
 
 #[test]
-fn g7_a_projection_without_copy_goes_and_others_stay() {
+fn a_projection_without_copy_is_deleted_and_others_stay() {
     let mut world = world(&["web-0", "web-1", "web-2"]);
     for name in ["web-0", "web-1", "web-2"] {
         world.settle(|world| pass(world, name));
@@ -186,7 +186,7 @@ fn g7_a_projection_without_copy_goes_and_others_stay() {
         .map(|one| one.name().to_owned())
         .collect();
     assert_eq!(left, ["mine", "web-0", "web-1"]);
-    // c24: an unknown hub sweeps nothing.
+    // An unknown hub sweeps nothing.
     let mine = world.list(&plane(), kind::INSTANCE);
     assert!(with(&world, |seen| sweep(seen, Observed::Unknown, &mine)).is_quiet());
 }
@@ -228,7 +228,7 @@ fn the_guard_lets_go_what_a_user_did_and_holds_what_the_hub_has_lost() {
 }
 
 #[test]
-fn g7_a_copy_that_is_there_after_all_holds_up_no_other() {
+fn a_copy_that_exists_after_all_does_not_hold_up_other_deletes() {
     let mut world = world(&["web-0", "web-1"]);
     for name in ["web-0", "web-1"] {
         world.settle(|world| pass(world, name));
@@ -243,7 +243,7 @@ fn g7_a_copy_that_is_there_after_all_holds_up_no_other() {
 }
 
 #[test]
-fn d4_a_copy_from_a_cell_of_another_city_is_not_shown() {
+fn a_copy_from_a_cell_of_another_city_is_not_shown() {
     let mut world = world(&["web-0"]);
     world.settle(|world| pass(world, "web-0"));
     let label = |source: Value| json!({ "compute.datumapis.com/source-cluster": source });
@@ -252,14 +252,14 @@ fn d4_a_copy_from_a_cell_of_another_city_is_not_shown() {
     assert!(pass(&world, "web-1").is_quiet());
     world.settle(sweeping);
     assert!(shown(&world, "web-0").is_none());
-    // E4: one that names no source is shown.
+    // One that names no source is shown.
     world.put(&Plane::Hub, kind::INSTANCE, copy("web-2", label(json!(null))));
     world.settle(|world| pass(world, "web-2"));
     assert!(shown(&world, "web-2").is_some());
 }
 
 #[test]
-fn c22_only_the_current_namespace_is_shown() {
+fn only_copies_in_the_current_hub_namespace_are_shown() {
     let mut world = world(&["web-0"]);
     world.put(
         &plane(),
@@ -273,7 +273,7 @@ fn c22_only_the_current_namespace_is_shown() {
 }
 
 #[test]
-fn d7_an_unmarked_projection_is_taken_over_by_its_owner_and_a_foreign_one_left_alone() {
+fn an_unmarked_projection_of_our_owner_is_adopted_and_a_foreign_one_is_kept() {
     let unmarked = |owners: Value| {
         object(
             json!({ "metadata": { "name": "web-0", "namespace": "default", "uid": "i", "resourceVersion": "1",
@@ -296,7 +296,7 @@ fn d7_an_unmarked_projection_is_taken_over_by_its_owner_and_a_foreign_one_left_a
 }
 
 #[test]
-fn d12_warnings_are_repeated_at_transitions_only() {
+fn warnings_are_repeated_in_the_project_at_transitions_only() {
     let mut world = world(&["web-0"]);
     world.settle(|world| pass(world, "web-0"));
     world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {

@@ -1,7 +1,9 @@
-//! Whether this process is the cell that it says it is (design.md 7.5-5, -8).
+//! Whether this process is the cell that it says it is.
 //!
 //! A cell is (name of the Karmada Cluster, uid of its kube-system namespace). Two cells under one name would overwrite each
 //! other's copies and delete each other's claims, so nothing remote is written before the hub has agreed.
+//!
+//! Why: `docs/decisions/05-cell-identity.md`.
 
 use popcell_api::names::REMOVED_CELLS;
 
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn d5_only_the_cluster_with_our_uid_is_us() {
+    fn only_a_cluster_with_our_uid_is_this_cell() {
         let none = Observed::Known(None);
         let asked = |spec| identify(DFW, Observed::Known(Some(&cluster(spec))), none);
         assert_eq!(asked(json!({ "id": "uid-1" })), Identity::Matches);
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn d5_who_has_not_asked_does_not_know() {
+    fn the_identity_is_unknown_until_cluster_and_record_are_read() {
         let us = cluster(json!({ "id": "uid-1" }));
         for (cluster, record) in [
             (Observed::Unknown, Observed::Known(None)),
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn d8_a_cell_that_finds_its_own_record_is_out() {
+    fn a_cell_that_is_recorded_as_removed_does_not_match() {
         let us = cluster(json!({ "id": "uid-1" }));
         let asked = |record: &Object| identify(DFW, Observed::Known(Some(&us)), Observed::Known(Some(record)));
         let record =

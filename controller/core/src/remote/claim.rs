@@ -1,4 +1,4 @@
-//! The claim of one Instance in its project (domain.md 3.8.1 as design.md 7.5-4, -5, -6, -7 replaces it).
+//! The claim of one Instance in its project.
 //!
 //! - Projects that hold claims are written down in the cell before the first claim ([`super::projects`]).
 //! - A slot without Instance keeps a claim of its size, so that a roll loses no budget, and makes none.
@@ -6,6 +6,8 @@
 //!   missing, and stays while it runs.
 //! - A claim of another source, or of no agreeing identity, is never adopted; one that is being deleted is waited for.
 //!   Without any stamp, a grant of exactly what this Instance asks for agrees ([`whose`]).
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md`.
 
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ pub use crate::instance::Quota;
 pub use quota::{quota, refusal};
 pub use whose::maker;
 
-/// How soon a claim that is being deleted is looked at again (domain.md G24).
+/// How soon a claim that is being deleted is looked at again.
 pub const GOING: Duration = Duration::from_secs(1);
 
 /// Whose the Instances of a cell namespace are.
@@ -63,8 +65,8 @@ impl<'a> Home<'a> {
     }
 }
 
-/// Whose the Instances of a cell namespace are, by the labels of the Namespace only (design.md 7.5-4). In single-cluster
-/// mode, `single` is the project, and the namespace is the project's own.
+/// Whose the Instances of a cell namespace are, by the labels of the Namespace only. In single-cluster mode, `single`
+/// is the project, and the namespace is the project's own.
 pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Option<&'a str>) -> Home<'a> {
     if let Some(project) = single {
         return Home::In {
@@ -126,7 +128,7 @@ pub fn name(instance: &str) -> String {
 }
 
 /// The Instance that a claim of this cell is for: cell namespace and name. `None` where it does not say, or its name is no
-/// claim's (domain.md 3.8, B6, B22).
+/// claim's.
 pub fn instance_of(claim: &Object) -> Option<(&str, &str)> {
     let namespace = claim.label(labels::INSTANCE_NAMESPACE).filter(|one| !one.is_empty())?;
     Some((namespace, instance_name(claim)?))

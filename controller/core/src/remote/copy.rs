@@ -1,9 +1,11 @@
-//! The copy of one Instance on the hub (domain.md 3.8.4 as design.md 7.5-4, -6, -7, -13 replaces it).
+//! The copy of one Instance on the hub.
 //!
 //! - Whose the copy is, is said by the labels of the hub Namespace; without them none is made, and none is blanked. Cells
 //!   never write Namespaces.
 //! - A copy belongs to the hub WorkloadDeployment that its Instance came from, and nothing is written once that is gone.
 //! - A copy of another source, an unmarked one of no agreeing identity, and one that is being deleted are left alone.
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/13-generations.md`.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +31,8 @@ use crate::sources::Source;
 #[cfg(test)]
 mod tests;
 
-/// Labels that go from the Instance to its copy (domain.md 2.1), with the field of its WorkloadDeployment that says the
-/// same where the Instance, made by upstream, does not.
+/// Labels that go from the Instance to its copy, with the field of its WorkloadDeployment that says the same where the
+/// Instance, made by upstream, does not.
 const CARRIED: [(&str, Option<&str>); 7] = [
     (labels::WORKLOAD_UID, Some("/spec/workloadRef/uid")),
     (labels::WORKLOAD_NAME, Some("/spec/workloadRef/name")),
@@ -280,7 +282,7 @@ fn stamped(seen: &Observation<'_>, copy: &Object) -> Option<Action> {
     stamps(seen, copy).action()
 }
 
-/// Labels that are ours to set; one that nobody can say is not in it, and stays on the copy as it is (domain.md W3).
+/// Labels that are ours to set; one that nobody can say is not in it, and stays on the copy as it is.
 fn wanted_labels(seen: &Observation<'_>, instance: &Object) -> BTreeMap<String, String> {
     let deployment = match belongs(instance, seen.deployments) {
         Belongs::To(deployment) => Some(deployment),

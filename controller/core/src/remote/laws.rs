@@ -1,4 +1,6 @@
-//! Laws of design.md 10 for what a cell keeps in other planes, over generated histories.
+//! What holds for the copies and claims that a cell keeps in other planes, over generated histories.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 mod driver;
 

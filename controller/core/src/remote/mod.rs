@@ -1,8 +1,11 @@
-//! `remote`: what a cell keeps in other planes, by level (design.md 7.5-5 to -8; domain.md 3.8.1, 3.8.4).
+//! `remote`: what a cell keeps in other planes. It is kept by level, from what exists now, and by no finalizer: one
+//! could hold an Instance while a remote plane is unreachable.
 //!
 //! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project ([`claim`]). Desired is
 //! one for every Instance that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps
 //! what it has. All else of this cell is deleted, and nothing of another.
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/07-takeover.md`.
 
 pub mod cell;
 pub mod claim;
@@ -78,7 +81,7 @@ impl Stamp {
     }
 }
 
-/// Whose an object at a name of ours is (design.md 7.5-7).
+/// Whose an object at a name of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bond {
     /// Ours.

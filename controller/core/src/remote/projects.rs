@@ -1,8 +1,10 @@
-//! The projects that may hold claims of this cell: ConfigMap `popcell-claim-projects` (design.md 7.5-6).
+//! The projects that may hold claims of this cell: ConfigMap `popcell-claim-projects`.
 //!
 //! A project is written down before its first claim, so that after a restart its claims are watched, and given back, also
 //! where no cell namespace speaks of it any more. Its key is the project id. Its value is empty, or the time since when the
 //! server of projects does not know it.
+//!
+//! Why: `docs/decisions/06-copies-and-claims-by-level.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -30,7 +30,7 @@ fn counted() -> Vec<(&'static str, i64)> {
 }
 
 #[test]
-fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
+fn a_size_comes_from_limits_then_requests_then_the_catalogue_then_the_count() {
     let both = json!({ "cpu": "500m", "memory": "256Mi" });
     let cpu = json!({ "cpu": "500m" });
     let asked = json!({ "cpu": "3", "memory": "3Gi" });
@@ -61,7 +61,7 @@ fn c68_limits_come_before_requests_before_the_catalogue_before_the_count() {
 }
 
 #[test]
-fn c68_amounts_are_rounded_up_and_what_cannot_be_read_is_more_than_any_budget() {
+fn amounts_are_rounded_up_and_unreadable_ones_exceed_any_budget() {
     for (cpu, memory, expected) in [
         (json!("0.0001"), json!("1"), sized(1, 1)),
         (json!("1500u"), json!("1025Ki"), sized(2, 2)),

@@ -75,7 +75,7 @@ fn names(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn c32_claims_go_first_then_copies_and_of_nobody_else() {
+fn of_a_removed_cell_claims_are_deleted_before_copies_and_nothing_of_others() {
     let mut world = world();
     let first = pass(&world, false);
     assert_eq!(first.actions.len(), 1);
@@ -91,7 +91,7 @@ fn c32_claims_go_first_then_copies_and_of_nobody_else() {
 }
 
 #[test]
-fn c32_copies_wait_for_a_claim_that_is_held_and_it_is_looked_for_again() {
+fn copies_wait_for_a_held_claim_which_is_checked_again() {
     let mut world = world();
     let first = pass(&world, false);
     assert_eq!(first.requeue, Some(Duration::from_secs(1)));
@@ -106,7 +106,7 @@ fn c32_copies_wait_for_a_claim_that_is_held_and_it_is_looked_for_again() {
 }
 
 #[test]
-fn c32_only_the_copy_of_a_claim_that_cannot_be_read_waits_for_it() {
+fn only_the_copy_of_an_unreadable_claim_waits_for_it() {
     let copies = [left("a-0", "ns-n1", DFW), left("a-1", "ns-n1", DFW)];
     let copies: Vec<&Object> = copies.iter().collect();
     for (unreadable, goes) in [
@@ -129,7 +129,7 @@ fn c32_only_the_copy_of_a_claim_that_cannot_be_read_waits_for_it() {
 }
 
 #[test]
-fn c32_a_cluster_that_is_there_keeps_everything_until_it_is_removed() {
+fn a_cell_whose_cluster_exists_keeps_everything_until_it_is_removed() {
     for (id, gone) in [("k1", false), ("", false), ("k9", true)] {
         let mut world = world();
         world.put(&Plane::Hub, kind::CLUSTER, cluster("dfw-01", id, "DFW"));
@@ -237,7 +237,7 @@ fn two_clusters_of_one_cell_are_seen() {
 }
 
 #[test]
-fn c24_a_stale_list_of_clusters_deletes_nothing() {
+fn a_stale_list_of_clusters_deletes_nothing() {
     let mut world = world();
     let plan = pass(&world, false);
     world.put(&Plane::Hub, kind::CLUSTER, cluster("dfw-01", "k1", "DFW"));
@@ -247,7 +247,7 @@ fn c24_a_stale_list_of_clusters_deletes_nothing() {
 }
 
 #[test]
-fn d7_5_8_claims_speak_for_themselves_where_this_hub_carried_their_namespace() {
+fn claims_are_evidence_enough_where_this_hub_carried_their_namespace() {
     let at = |created: &str, object: &Object| {
         let mut object = object.clone();
         object.metadata.creation_timestamp = Some(serde_json::from_value(json!(created)).unwrap());
@@ -315,7 +315,7 @@ fn d7_5_8_claims_speak_for_themselves_where_this_hub_carried_their_namespace() {
 }
 
 #[test]
-fn g25_g26_two_clusters_of_one_city_are_seen() {
+fn two_clusters_of_one_city_are_found() {
     let clusters = [
         cluster("a", "1", "DFW"),
         cluster("b", "2", "DFW"),
@@ -326,7 +326,7 @@ fn g25_g26_two_clusters_of_one_city_are_seen() {
 }
 
 #[test]
-fn g33_a_cluster_that_does_not_answer_says_since_when() {
+fn an_unreachable_cluster_says_since_when() {
     let ready = |status: &str| {
         let mut one = cluster("a", "1", "DFW");
         one.data["status"] = json!({ "conditions": [{ "type": "Ready", "status": status,
@@ -340,7 +340,7 @@ fn g33_a_cluster_that_does_not_answer_says_since_when() {
 }
 
 #[test]
-fn d7_5_8_the_record_names_removed_cells() {
+fn the_record_names_removed_cells() {
     let record: Object =
         serde_json::from_value(json!({ "metadata": { "name": "r" }, "data": { "dfw-1_u-1": "2026-01-01T00:00:00Z" } }))
             .unwrap();

@@ -138,7 +138,7 @@ pub(crate) fn owner(kind: Kind, owner: &Object, controller: bool) -> OwnerRefere
     }
 }
 
-/// The spec of a city whose binding is lost (design.md 7.5-11): as it is, but for fewer replicas.
+/// The spec of a city whose binding is lost: as it is, but for fewer replicas.
 pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
     const PATH: &str = "/scaleSettings/minReplicas";
     let count = |spec: &Value| spec.pointer(PATH).and_then(Value::as_i64);
@@ -152,8 +152,7 @@ pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
     spec
 }
 
-/// Networks that the template names, as (namespace, name); the namespace is the Workload's own where none is given
-/// (domain.md G18).
+/// Networks that the template names, as (namespace, name); the namespace is the Workload's own where none is given.
 pub fn networks(workload: &Object) -> BTreeSet<(String, String)> {
     workload
         .items("/spec/template/spec/networkInterfaces")
@@ -169,7 +168,7 @@ pub fn networks(workload: &Object) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Cities of the Workload: what wakes it when a LocationBinding comes or goes (domain.md G11).
+/// Cities of the Workload: what wakes it when a LocationBinding comes or goes.
 pub fn cities(workload: &Object) -> BTreeSet<&str> {
     workload
         .items("/spec/placements")

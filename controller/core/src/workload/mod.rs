@@ -1,5 +1,4 @@
-//! `workload`: a Workload becomes WorkloadDeployments in the same project, and their status comes up
-//! (domain.md 3.2; design.md 7.5-1, -2, -11, -12).
+//! `workload`: a Workload becomes WorkloadDeployments in the same project, and their status comes up.
 //!
 //! - Only WorkloadDeployments whose `workloadRef.uid` is this Workload's are changed or deleted; a predecessor of the
 //!   same name only on proof that this one lives.
@@ -9,6 +8,9 @@
 //!
 //! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
 //! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
+//!
+//! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/02-names-and-conflicts.md` and
+//! `docs/decisions/11-lost-binding.md`.
 
 mod desired;
 mod status;
@@ -45,7 +47,7 @@ const METADATA: usize = 16 * 1024;
 /// What a pass looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
-    /// The project id; empty is dropped (domain.md B4).
+    /// The project id; empty is dropped.
     pub project: &'a str,
     /// The Workload.
     pub workload: &'a Object,

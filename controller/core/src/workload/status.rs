@@ -1,4 +1,4 @@
-//! Status of a Workload: sums over its WorkloadDeployments, by placement and in all (domain.md 2.6, 3.2 step 7, K6).
+//! Status of a Workload: sums over its WorkloadDeployments, by placement and in all.
 
 use std::collections::BTreeMap;
 

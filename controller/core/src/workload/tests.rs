@@ -100,7 +100,7 @@ fn available(status: &Value) -> (String, String, String) {
 }
 
 #[test]
-fn b4_no_project_means_no_work() {
+fn without_a_project_id_nothing_is_planned() {
     let workload = workload(json!([]));
     let plan = decide(&Observation {
         project: "",
@@ -128,7 +128,7 @@ fn the_finalizer_comes_first_and_alone() {
 }
 
 #[test]
-fn k1_two_placements_three_cities() {
+fn two_placements_in_three_cities_become_three_deployments() {
     let mut world = world(
         json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
         &["DFW", "ORD", "LHR"],
@@ -153,14 +153,14 @@ fn k1_two_placements_three_cities() {
             "scaleSettings": { "minReplicas": 2 },
         }))
     );
-    // G5: the second pass writes nothing.
+    // The second pass writes nothing.
     assert_eq!(decide_in(&world), Plan::independent());
     assert_eq!(status(&world)["observedGeneration"], 3);
     assert_eq!(status(&world)["deployments"], 3);
 }
 
 #[test]
-fn k2_g11_g12_a_city_without_binding_is_skipped_until_it_has_one() {
+fn a_city_without_binding_is_skipped_until_it_has_one() {
     let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW"]);
     world.settle(decide_in);
     assert_eq!(names(&world), ["web-us-dfw"]);
@@ -183,7 +183,7 @@ fn k2_g11_g12_a_city_without_binding_is_skipped_until_it_has_one() {
 }
 
 #[test]
-fn k3_g6_missing_networks_stop_everything_with_a_message_that_stands_still() {
+fn missing_networks_stop_all_deployments_with_a_stable_message() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     let interface =
         |name: &str, namespace: Option<&str>| json!({ "network": { "name": name, "namespace": namespace } });
@@ -205,7 +205,7 @@ fn k3_g6_missing_networks_stop_everything_with_a_message_that_stands_still() {
             "Unable to find networks: aa, zz, net/bb".to_owned()
         )
     );
-    // G18: the namespace of the interface counts.
+    // The namespace of the interface counts.
     let plane = Plane::Project("p".to_owned());
     for (namespace, name) in [("default", "aa"), ("default", "zz"), ("default", "bb")] {
         world.put(&plane, kind::NETWORK, network(namespace, name));
@@ -218,7 +218,7 @@ fn k3_g6_missing_networks_stop_everything_with_a_message_that_stands_still() {
 }
 
 #[test]
-fn k4_a_city_that_the_user_removes_goes_and_counts_until_it_is_gone() {
+fn a_city_that_the_user_removes_is_deleted_and_counted_until_it_is_gone() {
     let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
     world.settle(decide_in);
     edit_deployment(&mut world, "web-us-ord", |one| {
@@ -238,7 +238,7 @@ fn k4_a_city_that_the_user_removes_goes_and_counts_until_it_is_gone() {
 }
 
 #[test]
-fn k5_c36_deletion_waits_for_the_deployments_and_makes_no_new_ones() {
+fn deletion_waits_for_the_deployments_and_creates_no_new_ones() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW", "ORD"]);
     world.settle(decide_in);
     edit_deployment(&mut world, "web-us-dfw", |one| {
@@ -258,7 +258,7 @@ fn k5_c36_deletion_waits_for_the_deployments_and_makes_no_new_ones() {
 }
 
 #[test]
-fn k6_counts_are_sums_by_placement_and_in_all() {
+fn counts_are_sums_by_placement_and_in_all() {
     let mut world = world(
         json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
         &["DFW", "ORD", "LHR"],
@@ -307,7 +307,7 @@ fn the_worst_city_is_named_until_one_is_available() {
 }
 
 #[test]
-fn g6b_keys_of_other_writers_stay_and_cause_nothing() {
+fn keys_of_other_writers_stay_and_cause_no_write() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     world.settle(decide_in);
     edit_deployment(&mut world, "web-us-dfw", |one| {
@@ -322,7 +322,7 @@ fn g6b_keys_of_other_writers_stay_and_cause_nothing() {
 }
 
 #[test]
-fn g39_a_lost_binding_tears_nothing_down() {
+fn a_lost_binding_tears_nothing_down() {
     let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
     world.settle(decide_in);
     let plane = Plane::Project("p".to_owned());
@@ -365,7 +365,7 @@ fn g39_a_lost_binding_tears_nothing_down() {
 }
 
 #[test]
-fn c24_unknown_stores_stop_new_work_and_delete_nothing() {
+fn unknown_stores_stop_new_deployments_and_delete_nothing() {
     let world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let networks = world.list(&plane, kind::NETWORK);

@@ -15,7 +15,7 @@ fn with_networks(networks: Value) -> Object {
 }
 
 #[test]
-fn b15_every_extra_goes_along() {
+fn an_access_review_carries_every_extra_of_the_user() {
     let extra = json!({
         "iam.miloapis.com/parent-name": ["p"],
         "iam.miloapis.com/parent-type": ["Project"],
@@ -48,7 +48,7 @@ fn b15_every_extra_goes_along() {
 }
 
 #[test]
-fn g18_each_network_is_asked_for_once_in_its_own_namespace_and_only_when_it_is_new() {
+fn each_new_network_is_reviewed_once_in_its_own_namespace() {
     let new =
         with_networks(json!([{ "name": "a" }, { "name": "a" }, { "name": "a", "namespace": "net" }, { "name": "b" }]));
     let asked = |old: Option<&Object>| -> Vec<String> {
@@ -72,7 +72,7 @@ fn g18_each_network_is_asked_for_once_in_its_own_namespace_and_only_when_it_is_n
 }
 
 #[test]
-fn d17_a_request_without_project_is_denied() {
+fn a_request_without_project_is_denied() {
     let user = |value: Value| json!({ "extra": { "iam.miloapis.com/parent-name": value } });
     assert_eq!(project_of(&user(json!(["p1", "p2"]))), Ok("p1"));
     for bad in [

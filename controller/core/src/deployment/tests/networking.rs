@@ -71,7 +71,7 @@ fn gates(cell: &Cell) -> Vec<String> {
 }
 
 #[test]
-fn c50_i7_the_gate_opens_when_every_part_of_the_network_is_there() {
+fn the_network_gate_opens_when_every_part_of_the_network_is_ready() {
     let mut cell = Cell::new(1);
     cell.networking = true;
     cell.settle();
@@ -127,7 +127,7 @@ fn c50_i7_the_gate_opens_when_every_part_of_the_network_is_there() {
 }
 
 #[test]
-fn c53_an_instance_gets_the_location_of_its_city() {
+fn an_instance_gets_the_location_of_its_city() {
     let mut cell = Cell::new(1);
     cell.networking = true;
     let spec = json!({ "topology": { "topology.datum.net/city-code": "DFW" } });
@@ -205,7 +205,7 @@ fn networks_are_asked_for_beside_the_rollout_and_hold_it_up_in_nothing() {
 }
 
 #[test]
-fn b18_kinds_that_are_not_served_hold_nothing_but_the_gate() {
+fn network_kinds_that_are_not_served_hold_nothing_but_the_gate() {
     let cell = Cell::new(1);
     let plan = super::decide(&super::Observation {
         deployment: cell.get().unwrap(),

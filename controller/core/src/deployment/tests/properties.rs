@@ -1,4 +1,6 @@
-//! The law of the rollout (design.md 7.5-10, 10), under any order of events.
+//! The law of the rollout, under any order of events.
+//!
+//! Why: `docs/decisions/28-laws.md` and `docs/decisions/10-rollout.md`.
 
 use popcell_api::kind;
 use proptest::prelude::*;

@@ -14,7 +14,7 @@ use crate::plan::{Note, Plane};
 use crate::testing::{enlarged, now, object};
 
 #[test]
-fn i1_i2_i3_one_after_the_other_and_each_waits_for_the_one_before() {
+fn instances_are_created_in_order_and_each_waits_for_the_one_before() {
     let mut cell = Cell::new(3);
     assert_eq!(cell.settle(), ["create web-0"]);
     cell.report(0, false);
@@ -28,7 +28,7 @@ fn i1_i2_i3_one_after_the_other_and_each_waits_for_the_one_before() {
 }
 
 #[test]
-fn i4_scale_down_begins_at_the_highest_whatever_lower_slots_do() {
+fn scale_down_begins_at_the_highest_slot_whatever_lower_slots_do() {
     for lower in [true, false] {
         let mut cell = Cell::running(3);
         cell.report(0, lower);
@@ -39,7 +39,7 @@ fn i4_scale_down_begins_at_the_highest_whatever_lower_slots_do() {
 }
 
 #[test]
-fn i4_a_teardown_that_does_not_end_holds_up_no_other() {
+fn a_teardown_that_does_not_end_holds_up_no_other() {
     let mut cell = Cell::running(3);
     cell.edit_instance(2, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
@@ -49,14 +49,14 @@ fn i4_a_teardown_that_does_not_end_holds_up_no_other() {
 }
 
 #[test]
-fn i6_a_slot_in_the_middle_is_filled() {
+fn an_empty_slot_in_the_middle_is_filled() {
     let mut cell = Cell::running(3);
     cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
     assert_eq!(cell.settle(), ["create web-1"]);
 }
 
 #[test]
-fn b10_image_change_rolls_highest_first() {
+fn an_image_change_rolls_the_highest_slot_first() {
     let mut cell = Cell::running(3);
     for ordinal in 0..3 {
         cell.edit_instance(ordinal, |one| {
@@ -84,7 +84,7 @@ fn b10_image_change_rolls_highest_first() {
 }
 
 #[test]
-fn b10b_c10_the_restart_annotation_rolls() {
+fn the_restart_annotation_rolls_the_instances() {
     let mut cell = Cell::running(2);
     let restarted = "2026-01-01T00:00:00Z";
     cell.edit(|one| {
@@ -100,7 +100,7 @@ fn b10b_c10_the_restart_annotation_rolls() {
 }
 
 #[test]
-fn g4_a_bad_image_is_repaired_by_a_new_template() {
+fn a_bad_image_is_repaired_by_a_new_template() {
     let mut cell = Cell::new(3);
     cell.settle();
     cell.report(0, false);
@@ -110,7 +110,7 @@ fn g4_a_bad_image_is_repaired_by_a_new_template() {
 }
 
 #[test]
-fn i5_creates_and_repairs_come_before_a_roll() {
+fn creates_and_repairs_come_before_a_roll() {
     let mut cell = Cell::running(3);
     cell.report(0, false);
     cell.edit(|one| {
@@ -126,7 +126,7 @@ fn i5_creates_and_repairs_come_before_a_roll() {
 }
 
 #[test]
-fn g3_strays_go_first() {
+fn instances_of_no_slot_are_deleted_first() {
     let mut cell = Cell::running(1);
     for name in ["web-x", "web-01", "other"] {
         let stray = json!({ "metadata": { "name": name, "namespace": NAMESPACE, "uid": name, "resourceVersion": "1",
@@ -242,7 +242,7 @@ fn named(name: &str) -> Object {
 }
 
 /// What else is owned beside the slots, by name, and whether it is being deleted: names of no slot, and second names of
-/// slots (domain.md G3).
+/// slots.
 const STRAYS: [&[(&str, bool)]; 6] = [
     &[],
     &[("other", false)],
@@ -252,7 +252,8 @@ const STRAYS: [&[(&str, bool)]; 6] = [
     &[("other", true), ("web-x", false), ("web-1-1", false)],
 ];
 
-/// What decision 10 says of three slots, of which `desired` are wanted, written down anew.
+/// The action that the rollout's order demands for three slots, of which `desired` are wanted: written independently of
+/// the code.
 fn expected(strays: &[(&str, bool)], states: [State; 3], desired: usize) -> String {
     if let Some((first, _)) = strays.iter().filter(|(_, deleting)| !deleting).min() {
         return format!("delete {first}");

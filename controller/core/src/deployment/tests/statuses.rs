@@ -33,7 +33,7 @@ fn says(cell: &mut Cell, ordinal: i64, type_: &'static str, status: &str, reason
 }
 
 #[test]
-fn c57_counts_are_of_the_latest_template() {
+fn counts_are_of_the_latest_template() {
     let mut cell = Cell::running(3);
     cell.edit(|one| {
         one.metadata.generation = Some(4);
@@ -60,14 +60,14 @@ fn c57_counts_are_of_the_latest_template() {
     });
     cell.settle();
     assert_eq!(counts(&cell), [4, 3, 4, 4, 3]);
-    // c11: the column dips while the template rolls.
+    // The column `Up-to-date` dips while the template rolls.
     cell.edit(|one| one.data["spec"]["template"] = template("two"));
     cell.settle();
     assert_eq!(counts(&cell)[2], 0);
 }
 
 #[test]
-fn d2_6_conditions_of_a_deployment() {
+fn available_and_replicas_ready_follow_the_instances() {
     let mut cell = Cell::new(2);
     cell.settle();
     cell.settle();
@@ -99,7 +99,7 @@ fn d2_6_conditions_of_a_deployment() {
 }
 
 #[test]
-fn d12_the_worst_reason_of_the_instances_is_that_of_the_deployment() {
+fn the_worst_reason_of_the_instances_is_that_of_the_deployment() {
     let mut cell = Cell::new(1);
     cell.settle();
     cell.report(0, false);
@@ -115,7 +115,7 @@ fn d12_the_worst_reason_of_the_instances_is_that_of_the_deployment() {
 }
 
 #[test]
-fn d12_what_keeps_one_of_several_from_being_ready_is_told() {
+fn what_keeps_one_of_several_from_being_ready_is_shown() {
     let mut cell = Cell::running(1);
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
     cell.settle();
@@ -154,7 +154,7 @@ fn quota_that_is_refused_is_told_before_all_else() {
 }
 
 #[test]
-fn d10_a_teardown_that_does_not_end_is_told_after_a_minute() {
+fn a_teardown_that_does_not_end_is_shown_after_a_minute() {
     let mut cell = Cell::running(1);
     cell.edit_instance(0, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
     cell.edit(|one| one.data["spec"]["template"] = template("two"));
@@ -197,7 +197,7 @@ fn remembered(cell: &Cell) -> Option<&str> {
 }
 
 #[test]
-fn d9_granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
+fn granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
     let mut cell = Cell::running(3);
     assert_eq!(remembered(&cell), Some("0,1,2"));
     // Lost by hand: the slot keeps its grant, also while its new Instance is not evaluated.
@@ -217,7 +217,7 @@ fn d9_granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
 }
 
 #[test]
-fn d9_a_grant_of_another_size_is_none_for_the_next_instance() {
+fn a_grant_of_another_size_does_not_count_for_the_next_instance() {
     let mut cell = Cell::running(2);
     let sized = |cell: &mut Cell, cpu: &str| {
         let resources = json!({ "instanceType": "other", "requests": { "cpu": cpu, "memory": "1Gi" } });
@@ -233,7 +233,7 @@ fn d9_a_grant_of_another_size_is_none_for_the_next_instance() {
 }
 
 #[test]
-fn d9_what_was_granted_to_an_empty_slot_is_of_the_size_it_had() {
+fn the_grant_of_an_empty_slot_is_of_the_size_it_had() {
     let sized = |cell: &mut Cell, cpu: &str| {
         let resources = json!({ "instanceType": "other", "requests": { "cpu": cpu, "memory": "1Gi" } });
         cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"] = resources);
@@ -326,7 +326,7 @@ fn what_nobody_granted_is_not_remembered() {
 }
 
 #[test]
-fn d18_a_paused_deployment_is_left_alone() {
+fn a_paused_deployment_is_not_changed() {
     let mut cell = Cell::running(1);
     cell.edit(|one| {
         one.metadata.annotations = Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());

@@ -9,7 +9,7 @@ use crate::object::Fields;
 use crate::plan::Plane;
 
 #[test]
-fn d10_19_the_order_of_fields_and_what_is_empty_do_not_count() {
+fn the_order_of_fields_and_empty_values_do_not_change_the_hash() {
     let one: Value = serde_json::from_str(r#"{"a":1,"b":{"c":[1,2],"d":null},"e":{},"f":[]}"#).unwrap();
     let other: Value = serde_json::from_str(r#"{"b":{"c":[1,2]},"a":1}"#).unwrap();
     assert_eq!(hash(&one), hash(&other));
@@ -44,7 +44,7 @@ fn values_that_differ_have_other_hashes() {
 }
 
 #[test]
-fn i7_g2_an_instance_is_made_of_the_template_with_gates_and_labels_of_its_own() {
+fn an_instance_is_made_of_the_template_with_gates_and_labels_of_its_own() {
     let mut cell = Cell::running(2);
     for (ordinal, index) in [(0, "0"), (1, "1")] {
         let made = cell.instance(ordinal).unwrap();
@@ -78,7 +78,7 @@ fn i7_g2_an_instance_is_made_of_the_template_with_gates_and_labels_of_its_own() 
 }
 
 #[test]
-fn c87_what_upstream_made_of_an_equal_template_is_stamped_and_kept() {
+fn an_instance_of_upstreams_operator_with_an_equal_template_is_stamped_and_kept() {
     let mut cell = Cell::running(2);
     cell.edit_instance(1, |one| {
         one.data["spec"]["controller"]["templateHash"] = json!("6f8c9d7b4");
@@ -110,7 +110,7 @@ fn what_a_template_lost_is_a_change_of_it() {
 }
 
 #[test]
-fn b27_an_instance_without_controller_is_no_panic_and_no_match() {
+fn an_instance_without_controller_is_not_updated_and_does_not_panic() {
     let mut cell = Cell::running(1);
     cell.edit_instance(0, |one| {
         one.data["spec"]["controller"] = json!(null);
@@ -147,7 +147,7 @@ fn a_label_that_no_value_fits_is_left_out() {
 }
 
 #[test]
-fn c02_a_template_that_cannot_be_read_is_told_once() {
+fn an_unreadable_template_is_reported_once() {
     let mut cell = Cell::new(1);
     cell.edit(|one| one.data["spec"]["template"] = json!({ "spec": 7 }));
     let plan = cell.plan();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn c22_a_namespace_of_the_same_name_and_a_project_of_the_same_name_inherit_nothing() {
+fn a_namespace_or_project_recreated_under_its_name_inherits_nothing() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     world.change(&plane(), NAMESPACE, "", "default", |one| {
@@ -43,7 +43,7 @@ fn c22_a_namespace_of_the_same_name_and_a_project_of_the_same_name_inherit_nothi
 }
 
 #[test]
-fn d1_a_hub_object_of_another_uid_goes_on_proof_that_ours_lives() {
+fn a_hub_deployment_of_another_uid_is_deleted_on_proof_that_ours_lives() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     let old = in_hub(&world, "web").unwrap().uid().to_owned();
@@ -67,7 +67,7 @@ fn d1_a_hub_object_of_another_uid_goes_on_proof_that_ours_lives() {
 }
 
 #[test]
-fn d7_what_upstream_left_is_stamped_and_kept() {
+fn hub_objects_of_upstreams_operator_are_stamped_and_kept() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     let uid = in_hub(&world, "web").unwrap().uid().to_owned();
@@ -107,7 +107,7 @@ fn d7_what_upstream_left_is_stamped_and_kept() {
 }
 
 #[test]
-fn d7_a_finalising_one_leaves_its_siblings_of_the_same_workload_and_other_projects_alone() {
+fn a_finalising_deployment_deletes_nothing_of_siblings_or_other_projects() {
     let mut world = world(&[("web", "DFW"), ("web-2", "ORD")]);
     for name in ["web", "web-2"] {
         settle(&mut world, name);
@@ -136,7 +136,7 @@ fn d7_a_finalising_one_leaves_its_siblings_of_the_same_workload_and_other_projec
 }
 
 #[test]
-fn d1_what_no_patch_can_mend_is_made_anew() {
+fn a_hub_deployment_that_no_patch_can_correct_is_recreated() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     let old = in_hub(&world, "web").unwrap().uid().to_owned();
@@ -149,7 +149,7 @@ fn d1_what_no_patch_can_mend_is_made_anew() {
 }
 
 #[test]
-fn d14_a_project_that_is_back_is_not_gone() {
+fn a_project_that_is_back_is_no_longer_noted_as_gone() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", |one| {
@@ -165,7 +165,7 @@ fn d14_a_project_that_is_back_is_not_gone() {
 }
 
 #[test]
-fn c36_nothing_is_carried_from_a_namespace_that_is_going() {
+fn nothing_is_federated_from_a_namespace_that_is_being_deleted() {
     let mut world = world(&[("web", "DFW")]);
     change(&mut world, "web", |one| {
         one.metadata.finalizers = Some(vec![finalizers::FEDERATOR.to_owned()])

@@ -27,7 +27,7 @@ fn binding(clusters: Value, since: &str) -> Object {
 }
 
 #[test]
-fn b1_a_change_in_the_hub_is_one_write_and_no_change_is_none() {
+fn a_status_change_on_the_hub_is_one_write_and_no_change_is_none() {
     let mut world = with_status(hub_status(1, 1));
     let plan = pass(&world, "web");
     assert!(plan.actions.is_empty() && plan.status.is_some());
@@ -39,7 +39,7 @@ fn b1_a_change_in_the_hub_is_one_write_and_no_change_is_none() {
 }
 
 #[test]
-fn c13_fields_that_nobody_knows_arrive_and_leave() {
+fn unknown_status_fields_are_mirrored_and_removed_again() {
     let mut status = hub_status(1, 1);
     status["suspended"] = json!(true);
     status["location"] = json!({ "name": "dfw-a", "more": [1] });
@@ -94,7 +94,7 @@ fn generations_are_translated_and_never_copied() {
 }
 
 #[test]
-fn d7_5_12_the_status_says_nothing_of_the_writes_beside_it() {
+fn the_status_does_not_depend_on_the_writes_beside_it() {
     // The hub may refuse them, and the status is written all the same.
     let mut world = with_status(hub_status(1, 1));
     change(&mut world, "web", |one| {
@@ -120,7 +120,7 @@ fn d7_5_12_the_status_says_nothing_of_the_writes_beside_it() {
 }
 
 #[test]
-fn b30_every_count_is_given() {
+fn a_mirrored_status_has_every_count() {
     let mut world = with_status(json!({ "replicas": 1 }));
     settle(&mut world, "web");
     for count in [
@@ -138,7 +138,7 @@ fn b30_every_count_is_given() {
 }
 
 #[test]
-fn f9_an_empty_status_in_the_hub_blanks_nothing() {
+fn an_empty_status_on_the_hub_blanks_nothing() {
     let mut world = with_status(hub_status(3, 1));
     settle(&mut world, "web");
     for empty in [json!({}), json!(null)] {
@@ -149,7 +149,7 @@ fn f9_an_empty_status_in_the_hub_blanks_nothing() {
 }
 
 #[test]
-fn d12_a_new_deployment_says_that_it_waits() {
+fn a_new_deployment_says_that_it_waits_for_its_city() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     let one = in_project(&world, "web");
@@ -165,7 +165,7 @@ fn d12_a_new_deployment_says_that_it_waits() {
 }
 
 #[test]
-fn c37_d12_a_city_without_a_cell_shows_it_after_a_minute_and_minds_its_counts() {
+fn a_city_without_a_cell_is_reported_with_zero_counts_after_a_minute() {
     let mut world = with_status(hub_status(3, 1));
     settle(&mut world, "web");
     // now is 00:10:00.
@@ -211,7 +211,7 @@ fn c37_d12_a_city_without_a_cell_shows_it_after_a_minute_and_minds_its_counts() 
 }
 
 #[test]
-fn c37_a_city_that_gets_its_cell_waits_for_it_to_speak() {
+fn a_city_that_gets_its_cell_waits_for_the_first_status_from_it() {
     let mut world = world(&[("web", "DFW")]);
     settle(&mut world, "web");
     world.put(
@@ -236,7 +236,7 @@ fn c37_a_city_that_gets_its_cell_waits_for_it_to_speak() {
 }
 
 #[test]
-fn d12_a_new_deployment_waits_in_sight_while_the_hub_is_away_and_an_old_one_keeps_its_status() {
+fn while_the_hub_is_unreachable_a_new_deployment_says_it_waits_and_an_old_one_keeps_its_status() {
     let mut deployment = wd("web", "DFW");
     deployment.metadata.finalizers = Some(vec![finalizers::FEDERATOR.to_owned()]);
     let namespace = object(json!({ "metadata": { "name": "default", "uid": "n1" } }));

@@ -1,4 +1,6 @@
-//! Laws of design.md 10 for one Instance, over generated conditions, gates and claims.
+//! What holds for one Instance, over generated conditions, gates and claims.
+//!
+//! Why: `docs/decisions/28-laws.md`.
 
 use proptest::prelude::*;
 

@@ -3,7 +3,7 @@ use super::*;
 const DENIED: [&str; 3] = ["Programmed", "Available", "Ready"];
 
 #[test]
-fn b9_b9b_g29_tiers_go_by_the_age_of_the_instance() {
+fn requeue_tiers_follow_the_age_of_the_instance() {
     let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     for (millis, seconds) in [
         (0, 1),
@@ -27,7 +27,7 @@ fn b9_b9b_g29_tiers_go_by_the_age_of_the_instance() {
 }
 
 #[test]
-fn b9c_d10_15_only_what_is_not_granted_is_looked_at_again() {
+fn only_an_instance_without_a_grant_is_requeued() {
     let one = instance(&["Quota"], unobserved());
     let second = Some(Duration::from_secs(1));
     let (yes, no) = (claim("True", "QuotaAvailable", ""), claim("False", "QuotaExceeded", ""));
@@ -51,7 +51,7 @@ fn b9c_d10_15_only_what_is_not_granted_is_looked_at_again() {
 }
 
 #[test]
-fn fm1_b31_without_credentials_quota_is_granted() {
+fn without_credentials_quota_is_granted() {
     let one = after(&seen(&instance(&["Network", "Quota"], unobserved()), Quota::Disabled));
     assert_eq!(
         told(&one, "QuotaGranted"),
@@ -65,48 +65,48 @@ fn fm1_b31_without_credentials_quota_is_granted() {
 }
 
 #[test]
-fn fm2_to_fm6_fm11_a_quota_system_that_fails_holds_what_is_gated_and_says_why() {
+fn a_failing_quota_system_holds_gated_instances_and_says_why() {
     let mut foreign = claim("True", "QuotaAvailable", "theirs");
     foreign.metadata.labels = Some([("compute.datumapis.com/source-cluster".to_owned(), "ord-01".to_owned())].into());
     let refused = |reason, message| Quota::Refused { reason, message };
     for (id, quota, reason, message, counted) in [
         (
-            "fm2",
+            "unreachable project",
             Quota::Unknown(Some("connection refused")),
             "QuotaBackendUnavailable",
             "The project cannot be asked: connection refused",
             "backend_unavailable",
         ),
         (
-            "fm3",
+            "bad project label",
             Quota::BadProject("cluster-"),
             "QuotaProjectIDUnresolvable",
             "Label meta.datumapis.com/upstream-cluster-name of namespace ns-n1 names no project: \"cluster-\"",
             "project_id_unresolvable",
         ),
         (
-            "fm4",
+            "no project",
             refused("QuotaProjectNotFound", "p1 is not there"),
             "QuotaProjectNotFound",
             "p1 is not there",
             "project_not_found",
         ),
         (
-            "fm5",
+            "no namespace",
             refused("QuotaNamespaceNotFound", "default is not there"),
             "QuotaNamespaceNotFound",
             "default is not there",
             "namespace_not_found",
         ),
         (
-            "fm6",
+            "forbidden",
             refused("QuotaMisconfigured", "forbidden"),
             "QuotaMisconfigured",
             "forbidden",
             "misconfigured",
         ),
         (
-            "fm11",
+            "foreign claim",
             Quota::Foreign(&foreign),
             "QuotaMisconfigured",
             "ResourceClaim default/instance-web-0 belongs to another owner (cell ord-01) and is kept",
@@ -148,7 +148,7 @@ fn reason_of_ready(instance: &Object) -> &str {
 }
 
 #[test]
-fn fm7_d10_13_a_claim_that_stays_pending_has_no_budget() {
+fn a_claim_that_stays_pending_is_reported_as_no_budget() {
     let born = claim("False", "PendingEvaluation", "Awaiting capacity evaluation");
     let one = instance(&["Quota"], unobserved());
     let look = |grace| Observation {
@@ -193,7 +193,7 @@ fn fm7_d10_13_a_claim_that_stays_pending_has_no_budget() {
 }
 
 #[test]
-fn fm8_fm9_a_denial_says_what_was_asked_for_and_since_when() {
+fn a_denial_says_what_was_asked_for_and_since_when() {
     let asked = "asked for 1 instance, 1000 millicores, 2048 MiB since 2026-01-01T00:09:56Z";
     for (said, shown) in [
         ("QuotaExceeded", "QuotaExceeded"),
@@ -208,7 +208,7 @@ fn fm8_fm9_a_denial_says_what_was_asked_for_and_since_when() {
         let message = format!("Insufficient quota ({asked})");
         assert_eq!(told(&one, "QuotaGranted"), ("False", shown, message.as_str()));
         for type_ in DENIED {
-            assert_eq!(told(&one, type_), ("False", "PendingQuota", message.as_str()), "r3");
+            assert_eq!(told(&one, type_), ("False", "PendingQuota", message.as_str()));
         }
         assert_eq!(gates_of(&one), ["Network", "Quota"]);
         assert_eq!(plan.requeue, Some(Duration::from_secs(1)));
@@ -263,7 +263,7 @@ fn messages_are_bounded_and_reasons_follow_the_schema() {
 }
 
 #[test]
-fn fm10_b6_b11_the_gate_goes_in_the_pass_that_sees_the_grant() {
+fn the_quota_gate_is_removed_in_the_reconcile_that_sees_the_grant() {
     let (born, no, yes) = (
         claim("False", "PendingEvaluation", ""),
         claim("False", "QuotaExceeded", ""),
@@ -295,7 +295,7 @@ fn fm10_b6_b11_the_gate_goes_in_the_pass_that_sees_the_grant() {
 }
 
 #[test]
-fn b6b_a_grant_whose_event_was_lost_is_found_within_the_tier() {
+fn a_grant_whose_event_was_lost_is_found_within_the_requeue_tier() {
     let mut one = instance(&["Quota"], unobserved());
     let yes = claim("True", "QuotaAvailable", "");
     for (created, seconds) in [("00:09:55", 1), ("00:08:00", 15), ("00:04:00", 60), ("00:00:00", 300)] {
@@ -310,7 +310,7 @@ fn b6b_a_grant_whose_event_was_lost_is_found_within_the_tier() {
 }
 
 #[test]
-fn g10_a_failure_that_goes_on_is_told_and_counted_once() {
+fn a_lasting_quota_failure_is_reported_and_counted_once() {
     let born = claim("False", "PendingEvaluation", "");
     let mut one = instance(&["Quota"], unobserved());
     let (mut events, mut counted) = (0, 0);
@@ -332,7 +332,7 @@ fn g10_a_failure_that_goes_on_is_told_and_counted_once() {
 }
 
 #[test]
-fn g24_a_claim_that_is_going_grants_nothing() {
+fn a_claim_that_is_being_deleted_grants_nothing() {
     let mut going = claim("True", "QuotaAvailable", "");
     going.metadata.deletion_timestamp = Some(Time(now()));
     let mut one = instance(&["Quota"], unobserved());
@@ -359,7 +359,7 @@ fn a_claim_of_another_size_says_nothing() {
 }
 
 #[test]
-fn b22_claims_without_an_answer_wait() {
+fn an_instance_waits_while_its_claim_has_no_answer() {
     for conditions in [
         json!(null),
         json!([]),

@@ -29,7 +29,7 @@ fn assert_ready(conditions: &[(&str, &str, &str, &str)], expected: (&str, &str, 
 }
 
 #[test]
-fn r1_gates_are_named() {
+fn ready_names_the_scheduling_gates() {
     for (gates, message) in [
         (&["Network", "Quota"][..], "Scheduling gates present: Network, Quota"),
         (&["Quota"], "Scheduling gates present: Quota"),
@@ -52,7 +52,7 @@ fn binding(index: usize, status: &str, reason: &str, message: &str) -> Object {
 }
 
 #[test]
-fn r2_r3_a_network_that_failed_comes_before_quota_before_the_gates() {
+fn ready_shows_a_failed_network_before_denied_quota_before_the_gates() {
     let failed = |index, message| binding(index, "False", "NetworkFailedToCreate", message);
     let no = claim("False", "QuotaExceeded", "no");
     let (quota, network) = ("PendingQuota", "NetworkFailedToCreate");
@@ -106,7 +106,7 @@ fn r2_r3_a_network_that_failed_comes_before_quota_before_the_gates() {
 }
 
 #[test]
-fn r4_b29_what_is_not_programmed_tells_the_worst_cause() {
+fn an_instance_that_is_not_programmed_shows_the_worst_cause() {
     let programmed = |status, reason| ("Programmed", status, reason, "p");
     let available = |status, reason| ("Available", status, reason, "a");
     for (conditions, expected) in [
@@ -192,7 +192,7 @@ fn r4_b29_what_is_not_programmed_tells_the_worst_cause() {
 }
 
 #[test]
-fn r5_r6_what_is_programmed_is_as_available_as_its_provider_says() {
+fn a_programmed_instance_is_as_ready_as_its_provider_says() {
     let programmed = ("Programmed", "True", "Programmed", "p");
     let pending = ("False", "Pending", "Instance is not available");
     for (available, expected) in [
@@ -226,7 +226,7 @@ fn r5_r6_what_is_programmed_is_as_available_as_its_provider_says() {
 }
 
 #[test]
-fn r7_the_old_condition_running_means_nothing() {
+fn the_old_condition_running_means_nothing() {
     assert_ready(&[("Running", "True", "Running", "r")], NOT_PROGRAMMED);
     assert_ready(&[("Running", "False", "ImageUnavailable", "r")], NOT_PROGRAMMED);
     let programmed = ("Programmed", "True", "Programmed", "p");
@@ -237,7 +237,7 @@ fn r7_the_old_condition_running_means_nothing() {
 }
 
 #[test]
-fn c87_an_instance_with_the_old_words_heals() {
+fn an_instance_with_the_old_condition_running_becomes_ready() {
     let yes = claim("True", "QuotaAvailable", "");
     let programmed = condition("Programmed", "True", "Programmed", "");
     let running = condition("Running", "True", "Running", "");
@@ -289,7 +289,7 @@ fn what_quota_laid_over_is_taken_back_and_nothing_else_of_the_provider() {
 }
 
 #[test]
-fn d10_14_a_reason_that_somebody_must_act_on_is_told_when_it_begins() {
+fn a_reason_that_needs_action_raises_one_event_when_it_begins() {
     let yes = claim("True", "QuotaAvailable", "");
     for why in [
         "ImageUnavailable",
@@ -321,7 +321,7 @@ fn d10_14_a_reason_that_somebody_must_act_on_is_told_when_it_begins() {
 }
 
 #[test]
-fn d13_every_condition_of_ours_names_the_generation_and_the_time_of_its_last_change() {
+fn every_condition_of_ours_names_the_generation_and_the_time_of_its_last_change() {
     let no = claim("False", "QuotaExceeded", "");
     let mut one = instance(&["Quota"], unobserved());
     one.metadata.generation = Some(9);

@@ -14,7 +14,7 @@ fn with_quota(gates: &[&str], status: &str, why: &str, generation: i64) -> Objec
 }
 
 #[test]
-fn d9_what_was_let_go_stays_granted_until_its_own_claim_is_denied() {
+fn a_started_instance_keeps_its_quota_answer_until_its_own_claim_changes_it() {
     let (yes, no, born) = (
         claim("True", "QuotaAvailable", "m"),
         claim("False", "QuotaExceeded", "m"),
@@ -68,7 +68,7 @@ fn d9_what_was_let_go_stays_granted_until_its_own_claim_is_denied() {
 }
 
 #[test]
-fn b28_an_older_grant_opens_nothing() {
+fn a_grant_of_an_older_generation_opens_no_gate() {
     let born = claim("False", "PendingEvaluation", "");
     // Recorded for the Instance as it is: stands while nobody can be asked.
     for (generation, quota, opens) in [
@@ -104,7 +104,7 @@ fn b28_an_older_grant_opens_nothing() {
 }
 
 #[test]
-fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
+fn a_granted_slot_starts_again_while_the_project_is_unreachable() {
     let one = instance(&["Network", "Quota"], unobserved());
     for (granted, quota, opens) in [
         (Some("0,2"), Quota::Unknown(Some("away")), true),
@@ -163,7 +163,7 @@ fn d9_a_slot_that_was_granted_comes_back_while_the_project_is_away() {
 
 /// The status of a grant was written, and the gate stayed: the gate Network went meanwhile and moved the generation.
 #[test]
-fn d9_b28_a_grant_that_was_cut_short_is_given_again_from_memory_only() {
+fn an_interrupted_grant_is_repeated_only_for_a_remembered_slot() {
     let half = with_quota(&["Quota"], "True", "QuotaAvailable", 2);
     for (granted, opens) in [(Some("0"), true), (None, false)] {
         let deployment = deployment(granted);

@@ -1,4 +1,4 @@
-//! What is known of an Instance's quota, for the pass that opens its gate (domain.md 3.8.1, FM-2 to FM-6).
+//! What is known of an Instance's quota, for the pass that opens its gate.
 
 use popcell_api::conditions::reasons;
 

@@ -95,7 +95,7 @@ fn end_instance(world: &mut World) {
 }
 
 #[test]
-fn b7_b16_c60_a_claim_is_made_in_the_project_and_says_for_what() {
+fn a_claim_is_created_in_the_project_and_says_what_it_is_for() {
     let mut world = world();
     settle(&mut world);
     let claim = held(&world).unwrap();
@@ -110,13 +110,13 @@ fn b7_b16_c60_a_claim_is_made_in_the_project_and_says_for_what() {
     assert_eq!(serde_json::to_value(&claim.metadata.labels).unwrap(), labels);
     assert_eq!(crate::sources::of(claim), Some(DFW));
     assert_eq!(instance_of(claim), Some(("ns-n1", "web-0")));
-    // b16: the cell has no claims.
+    // The cell has no claims.
     assert!(world.list(&Plane::Cell, kind::RESOURCE_CLAIM).is_empty());
     assert_eq!(pass(&world), Plan::default());
 }
 
 #[test]
-fn d6_the_project_is_written_down_before_its_first_claim() {
+fn a_project_is_recorded_before_its_first_claim() {
     let with_others = object(
         json!({ "metadata": { "name": "popcell-claim-projects", "namespace": PROGRAM, "uid": "cm",
         "resourceVersion": "1" }, "data": { "other": "" } }),
@@ -150,7 +150,7 @@ fn d6_the_project_is_written_down_before_its_first_claim() {
 }
 
 #[test]
-fn d6_a_slot_without_instance_keeps_an_equal_claim_and_makes_none() {
+fn a_slot_without_instance_keeps_an_equal_claim_and_creates_none() {
     let mut world = world();
     let mut empty = world.clone();
     end_instance(&mut empty);
@@ -166,7 +166,7 @@ fn d6_a_slot_without_instance_keeps_an_equal_claim_and_makes_none() {
 }
 
 #[test]
-fn d1_c67_a_claim_of_nothing_is_deleted_by_level_with_proof() {
+fn a_claim_that_nothing_needs_is_deleted_with_proof() {
     let mut world = world();
     settle(&mut world);
     world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
@@ -212,12 +212,12 @@ fn d1_c67_a_claim_of_nothing_is_deleted_by_level_with_proof() {
     assert!(held(&anew).is_some());
     settle(&mut world);
     assert!(held(&world).is_none());
-    // d2: one that is gone already is as good.
+    // A claim that is gone already is as good.
     assert_eq!(pass(&world), Plan::default());
 }
 
 #[test]
-fn d1_an_instance_that_is_going_gets_no_claim() {
+fn an_instance_that_is_being_deleted_gets_no_claim() {
     let mut world = world();
     world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.metadata.finalizers = Some(vec!["provider".to_owned()]);
@@ -227,7 +227,7 @@ fn d1_an_instance_that_is_going_gets_no_claim() {
 }
 
 #[test]
-fn d3_c24_a_project_that_is_away_loses_nothing() {
+fn an_unreachable_project_loses_no_claim() {
     let mut left = world();
     settle(&mut left);
     left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
@@ -241,7 +241,7 @@ fn d3_c24_a_project_that_is_away_loses_nothing() {
             })
         });
         assert!(plan.is_quiet() && plan.notes == [Note::Unknown(project())], "{plan:?}");
-        // d5: nor does a cell write that is not the one of its name.
+        // Nor does a cell write whose identity is not confirmed.
         for identity in [Identity::Mismatch("another".to_owned()), Identity::Unknown] {
             let plan = see(world, |seen| {
                 decide(&Observation {
@@ -255,7 +255,7 @@ fn d3_c24_a_project_that_is_away_loses_nothing() {
 }
 
 #[test]
-fn g24_a_claim_that_is_going_is_waited_for() {
+fn a_claim_that_is_being_deleted_is_waited_for() {
     let mut world = world();
     settle(&mut world);
     world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {
@@ -278,7 +278,7 @@ fn g24_a_claim_that_is_going_is_waited_for() {
 }
 
 #[test]
-fn fm4_fm5_fm6_answers_have_reasons() {
+fn each_answer_to_the_creation_of_a_claim_has_its_reason() {
     for (code, namespace_is_missing, reason) in [
         (404, false, "QuotaProjectNotFound"),
         (404, true, "QuotaNamespaceNotFound"),

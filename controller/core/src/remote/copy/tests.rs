@@ -91,7 +91,7 @@ fn ready(world: &World, name: &str) -> Value {
 }
 
 #[test]
-fn b12_a_copy_is_there_after_the_first_pass_whatever_the_instance_waits_for() {
+fn a_copy_exists_after_the_first_reconcile_whatever_the_instance_waits_for() {
     let mut world = world();
     world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data.as_object_mut().unwrap().remove("status");
@@ -121,7 +121,7 @@ fn keys_of_disks_that_are_reserved_stay_in_the_cell() {
 }
 
 #[test]
-fn c54_a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
+fn a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
     let mut world = world();
     settle(&mut world, "web-0");
     let copy = copy_of(&world, "web-0").unwrap();
@@ -150,7 +150,7 @@ fn c54_a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
         "uid": "hub-wd" });
     assert_eq!(owners, json!([owner]));
     assert_eq!(copy.data["spec"], instance("web-0").data["spec"]);
-    // d13: what was current is, what was not is not.
+    // A condition that was current is current on the copy, and one that was not is not.
     let ip = copy.text("/status/networkInterfaces/0/assignments/networkIP");
     assert_eq!(ip, Some("10.0.0.1"));
     let generation = |index: usize| copy.int(&format!("/status/conditions/{index}/observedGeneration"));
@@ -161,7 +161,7 @@ fn c54_a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
 }
 
 #[test]
-fn d13_a_status_is_written_only_over_the_spec_that_it_speaks_of() {
+fn a_status_is_copied_only_over_the_spec_that_it_describes() {
     let mut world = world();
     settle(&mut world, "web-0");
     world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
@@ -182,7 +182,7 @@ fn d13_a_status_is_written_only_over_the_spec_that_it_speaks_of() {
 }
 
 #[test]
-fn b13_w4_a_second_pass_writes_nothing_whatever_the_order_of_conditions() {
+fn a_second_reconcile_writes_nothing_whatever_the_order_of_conditions() {
     let mut world = world();
     settle(&mut world, "web-0");
     let before = copy_of(&world, "web-0").cloned();
@@ -194,7 +194,7 @@ fn b13_w4_a_second_pass_writes_nothing_whatever_the_order_of_conditions() {
 }
 
 #[test]
-fn w1_w2_labels_of_others_stay_and_ours_follow_the_instance() {
+fn labels_of_others_stay_and_ours_follow_the_instance() {
     let mut world = world();
     settle(&mut world, "web-0");
     let put = |one: &mut Object, key: &str, value: &str| {
@@ -215,7 +215,7 @@ fn w1_w2_labels_of_others_stay_and_ours_follow_the_instance() {
 }
 
 #[test]
-fn w3_a_hub_namespace_that_says_nothing_makes_no_copy_and_blanks_none() {
+fn in_a_hub_namespace_without_labels_no_copy_is_created_and_none_blanked() {
     let mut settled = world();
     settle(&mut settled, "web-0");
     for labels in [
@@ -243,7 +243,7 @@ fn w3_a_hub_namespace_that_says_nothing_makes_no_copy_and_blanks_none() {
 }
 
 #[test]
-fn w5_a_copy_deleted_by_hand_comes_back_the_same() {
+fn a_copy_deleted_by_hand_comes_back_the_same() {
     let mut world = world();
     settle(&mut world, "web-0");
     let before = copy_of(&world, "web-0").cloned().unwrap();
@@ -258,7 +258,7 @@ fn w5_a_copy_deleted_by_hand_comes_back_the_same() {
 }
 
 #[test]
-fn e5_an_instance_of_no_deployment_is_copied_without_owner() {
+fn an_instance_of_no_deployment_is_copied_without_owner() {
     let mut world = world();
     let mut bare = instance("alone");
     bare.metadata.labels = None;
@@ -274,7 +274,7 @@ fn e5_an_instance_of_no_deployment_is_copied_without_owner() {
 }
 
 #[test]
-fn e5_an_instance_of_a_deployment_that_karmada_did_not_bring_is_copied_without_owner() {
+fn an_instance_of_a_deployment_that_karmada_did_not_bring_is_copied_without_owner() {
     let mut world = world();
     world.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
         one.metadata.annotations = None;
@@ -286,7 +286,7 @@ fn e5_an_instance_of_a_deployment_that_karmada_did_not_bring_is_copied_without_o
 }
 
 #[test]
-fn d6_a_slot_without_instance_keeps_its_copy_unready_and_makes_none() {
+fn a_slot_without_instance_keeps_its_copy_unready_and_creates_none() {
     let mut world = world();
     settle(&mut world, "web-0");
     let before = copy_of(&world, "web-0").cloned().unwrap();
@@ -313,7 +313,7 @@ fn d6_a_slot_without_instance_keeps_its_copy_unready_and_makes_none() {
 }
 
 #[test]
-fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
+fn a_copy_that_nothing_needs_is_deleted_with_proof() {
     type Change = fn(&mut World);
     let ends: [(&str, Change); 3] = [
         ("scaled down", |world| {
@@ -359,7 +359,7 @@ fn d1_d6_a_copy_of_nothing_is_deleted_by_level_with_proof() {
             other => panic!("{what}: {other:?}"),
         }
 
-        // g23: one of that name that came meanwhile wins.
+        // An Instance of that name that was recreated meanwhile wins.
         let mut anew = world.clone();
         anew.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
         anew.apply(&plan);

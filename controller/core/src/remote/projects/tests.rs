@@ -31,7 +31,7 @@ fn data(world: &World) -> Value {
 }
 
 #[test]
-fn d6_an_entry_goes_after_an_empty_live_list_only() {
+fn a_project_leaves_the_record_only_after_an_empty_live_list() {
     for (answer, left) in [
         (Some(Answer::Claims(false)), json!({ "b": "" })),
         (Some(Answer::Claims(true)), json!({ "a": "", "b": "" })),
@@ -51,7 +51,7 @@ fn d6_an_entry_goes_after_an_empty_live_list_only() {
 }
 
 #[test]
-fn d6_an_unknown_project_is_forgotten_after_a_day_unless_a_namespace_speaks_of_it() {
+fn an_unknown_project_leaves_the_record_after_a_day_unless_a_namespace_names_it() {
     let mut world = world(json!({ "a": "" }));
     let gone = [("a", Answer::NotFound)];
     let first = plan(&world, &[], &[], &gone, now());
@@ -70,7 +70,7 @@ fn d6_an_unknown_project_is_forgotten_after_a_day_unless_a_namespace_speaks_of_i
     let mut back = world.clone();
     back.apply(&plan(&back, &[], &[], &[("a", Answer::Claims(true))], day));
     assert_eq!(data(&back), json!({ "a": "" }));
-    // g29: a clock that went back.
+    // A clock that went back.
     assert!(plan(&world, &[], &[], &gone, at("2025-12-31T00:00:00Z")).is_quiet());
 
     world.apply(&plan(&world, &[], &[], &gone, day));
@@ -78,7 +78,7 @@ fn d6_an_unknown_project_is_forgotten_after_a_day_unless_a_namespace_speaks_of_i
 }
 
 #[test]
-fn d6_a_record_that_was_deleted_or_damaged_is_made_again() {
+fn a_record_that_was_deleted_or_damaged_is_restored() {
     let mut world = World::default();
     assert_eq!(plan(&world, &[], &[], &[], now()), Plan::default());
     world.apply(&plan(&world, &["a", "b"], &["a"], &[], now()));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn c31_two_derivations_of_one_name() {
+fn the_second_derivation_of_one_name_is_a_conflict() {
     // In one Workload: the first holds it.
     let mut one = world(
         json!([placement("us-a", &["b"]), placement("us", &["a-b"])]),
@@ -31,7 +31,7 @@ fn c31_two_derivations_of_one_name() {
 }
 
 #[test]
-fn d1_a_predecessor_goes_only_on_proof_that_its_successor_lives() {
+fn a_predecessors_deployment_is_deleted_only_on_proof_that_its_successor_lives() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let old = json!({
@@ -53,7 +53,7 @@ fn d1_a_predecessor_goes_only_on_proof_that_its_successor_lives() {
 }
 
 #[test]
-fn c31_bad_names_are_told_once_and_the_rest_goes_on() {
+fn invalid_names_are_reported_once_and_the_rest_goes_on() {
     let long = "p".repeat(60);
     let mut world = world(
         json!([placement("us", &["nyc_1", "DFW"]), placement(&long, &["DFW"])]),
@@ -88,7 +88,7 @@ fn a_paused_workload_is_shown_as_paused_and_left_alone() {
 }
 
 #[test]
-fn d16_a_deployment_that_a_tenant_made_for_another_life_of_the_workload_is_left_alone() {
+fn a_tenants_deployment_for_an_earlier_workload_of_the_name_is_kept() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let theirs = object(json!({
@@ -101,7 +101,7 @@ fn d16_a_deployment_that_a_tenant_made_for_another_life_of_the_workload_is_left_
 }
 
 #[test]
-fn d1_another_spelling_or_split_of_one_name_is_another_object() {
+fn another_spelling_or_split_of_one_name_is_another_object() {
     for (before, after) in [
         (json!([placement("us", &["DFW"])]), json!([placement("us", &["dfw"])])),
         (json!([placement("us-a", &["b"])]), json!([placement("us", &["a-b"])])),

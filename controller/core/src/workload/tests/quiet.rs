@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn g5_a_status_that_has_not_changed_is_not_written() {
+fn a_status_that_has_not_changed_is_not_written() {
     let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
     world.settle(decide_in);
     let plane = Plane::Project("p".to_owned());

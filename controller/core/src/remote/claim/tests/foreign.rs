@@ -1,4 +1,4 @@
-//! Claims that somebody else made, or half of them (design.md 7.5-6, -7; domain.md B22, FM-11).
+//! Claims that somebody else made, or that carry half of our stamps.
 
 use super::*;
 
@@ -19,7 +19,7 @@ const CLUSTER: &str = "compute.datumapis.com/source-cluster";
 const INSTANCE_NAMESPACE: &str = "compute.datumapis.com/instance-namespace";
 
 #[test]
-fn fm11_d7_a_claim_of_others_is_never_adopted_or_changed() {
+fn a_claim_of_others_is_never_adopted_or_changed() {
     for (labels, source_uid) in [
         (json!(null), None),
         (json!({ CLUSTER: "dfw-01" }), None),
@@ -58,7 +58,7 @@ fn fm11_d7_a_claim_of_others_is_never_adopted_or_changed() {
 }
 
 #[test]
-fn d7_a_claim_that_agrees_is_stamped_once_and_then_ours() {
+fn a_claim_whose_identity_agrees_is_stamped_once_and_then_ours() {
     let spec = {
         let mut first = world();
         settle(&mut first);
@@ -178,7 +178,7 @@ fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names
 }
 
 #[test]
-fn b22_a_claim_without_references_harms_nobody() {
+fn a_claim_without_references_does_no_harm() {
     let ours = json!({ CLUSTER: "dfw-01", INSTANCE_NAMESPACE: "ns-n1" });
     for spec in [
         json!(null),
@@ -198,7 +198,7 @@ fn b22_a_claim_without_references_harms_nobody() {
 }
 
 #[test]
-fn b7_claims_of_other_kinds_do_not_collide() {
+fn claims_of_other_kinds_do_not_collide() {
     let mut world = world();
     let other = json!({ "metadata": { "name": "web-0", "namespace": "default", "uid": "o", "resourceVersion": "1" } });
     world.put(&project(), kind::RESOURCE_CLAIM, object(other.clone()));

@@ -1,9 +1,9 @@
-//! Which project, and what is known there (design.md 7.5-4; domain.md 3.8.1, D4, FM-3).
+//! Which project the claims of a cell namespace are in, and what is known of quota there.
 
 use super::*;
 
 #[test]
-fn d4_fm3_the_cell_namespace_says_which_project() {
+fn the_labels_of_the_cell_namespace_name_the_project() {
     let cluster = "meta.datumapis.com/upstream-cluster-name";
     let upstream_namespace = "meta.datumapis.com/upstream-namespace";
     let default = |project| Home::In {
@@ -13,7 +13,7 @@ fn d4_fm3_the_cell_namespace_says_which_project() {
     let long = format!("cluster-{}", "p".repeat(56));
     for (labels, expected) in [
         (of_project("p"), default("p")),
-        // g19
+        // Of a label with an organisation, only the project is its id.
         (of_project("org_p"), default("p")),
         (json!(null), Home::None),
         (json!({ cluster: "cluster-p" }), Home::None),
@@ -30,7 +30,7 @@ fn d4_fm3_the_cell_namespace_says_which_project() {
     ] {
         let namespace = cell_namespace(labels.clone());
         assert_eq!(home("ns-n1", Some(&namespace), None), expected, "{labels}");
-        // c72: one cluster is project and cell.
+        // One cluster is project and cell.
         let single = Home::In {
             project: "only",
             namespace: "ns-n1",
@@ -41,7 +41,7 @@ fn d4_fm3_the_cell_namespace_says_which_project() {
 }
 
 #[test]
-fn c72_a_single_cluster_claims_in_the_namespace_of_the_instance() {
+fn a_single_cluster_claims_in_the_namespace_of_the_instance() {
     let mut world = world();
     let alone = |world: &World| {
         see(world, |seen| {
@@ -57,7 +57,7 @@ fn c72_a_single_cluster_claims_in_the_namespace_of_the_instance() {
 }
 
 #[test]
-fn d4_a_namespace_that_forgets_its_project_keeps_the_claim_of_what_runs() {
+fn a_cell_namespace_that_no_longer_names_its_project_keeps_the_claims_of_what_runs() {
     let mut world = world();
     let mut fresh = world.clone();
     settle(&mut world);
@@ -89,7 +89,7 @@ fn d4_a_namespace_that_forgets_its_project_keeps_the_claim_of_what_runs() {
 }
 
 #[test]
-fn fm2_fm3_what_is_known_of_quota() {
+fn quota_is_known_from_project_claim_and_last_refusal() {
     let mut held_back = world();
     let (reason, message) = ("QuotaMisconfigured", "forbidden");
     let refused = Some((reason, message));

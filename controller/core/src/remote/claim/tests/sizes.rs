@@ -1,4 +1,4 @@
-//! A claim that was made for another size (design.md 7.5-6).
+//! A claim that was made for another size.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn grown(gates: &[&str]) -> World {
 }
 
 #[test]
-fn d6_a_claim_of_another_size_is_replaced_while_its_instance_waits() {
+fn a_claim_of_another_size_is_replaced_while_its_instance_waits() {
     let mut world = grown(&["Quota"]);
     let plan = pass(&world);
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
@@ -46,7 +46,7 @@ fn d6_a_claim_of_another_size_is_replaced_while_its_instance_waits() {
 }
 
 #[test]
-fn d6_a_claim_of_another_size_stays_while_its_instance_runs_or_goes() {
+fn a_claim_of_another_size_stays_while_its_instance_runs_or_is_deleted() {
     for gates in [&[][..], &["Network"]] {
         let world = grown(gates);
         assert_eq!(pass(&world), Plan::default(), "{gates:?}");
@@ -63,7 +63,7 @@ fn d6_a_claim_of_another_size_stays_while_its_instance_runs_or_goes() {
 }
 
 #[test]
-fn d6_a_slot_gives_back_a_claim_of_another_size() {
+fn a_slot_without_instance_gives_back_a_claim_of_another_size() {
     let mut world = grown(&[]);
     end_instance(&mut world);
     let plan = pass(&world);
@@ -83,7 +83,7 @@ fn d6_a_slot_gives_back_a_claim_of_another_size() {
 }
 
 #[test]
-fn d6_the_order_of_requests_does_not_count() {
+fn the_order_of_requests_in_a_claim_is_no_difference() {
     let mut world = world();
     settle(&mut world);
     world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {

@@ -1,4 +1,4 @@
-//! Copies that somebody else made, or half of them (design.md 7.5-7; domain.md G25).
+//! Copies that somebody else made, or that carry half of our stamps.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn with(labels: Value, source_uid: Option<&str>) -> World {
 }
 
 #[test]
-fn d7_g25_what_is_of_others_is_never_changed() {
+fn a_copy_of_others_is_never_changed() {
     let cluster = "compute.datumapis.com/source-cluster";
     let marker = "compute.datumapis.com/managed-by";
     let uid = "compute.datumapis.com/workload-deployment-uid";
@@ -67,7 +67,7 @@ fn d7_g25_what_is_of_others_is_never_changed() {
 }
 
 #[test]
-fn d7_what_agrees_is_stamped_once_and_then_ours() {
+fn a_copy_whose_identity_agrees_is_stamped_once_and_then_ours() {
     let uid = "compute.datumapis.com/workload-deployment-uid";
     let cluster = "compute.datumapis.com/source-cluster";
     let marker = "compute.datumapis.com/managed-by";
@@ -99,7 +99,7 @@ fn d7_what_agrees_is_stamped_once_and_then_ours() {
 }
 
 #[test]
-fn d6_a_copy_that_is_going_is_waited_for() {
+fn a_copy_that_is_being_deleted_is_waited_for() {
     let mut world = world();
     settle(&mut world, "web-0");
     world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {

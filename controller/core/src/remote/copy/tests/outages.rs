@@ -1,4 +1,4 @@
-//! What is not known, not ours to write, or not to be read (design.md 7.4, 7.5-5, -6).
+//! What is not known, not ours to write, or not to be read.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn fresh_and_left() -> [World; 2] {
 }
 
 #[test]
-fn c24_what_is_not_known_of_the_hub_is_not_written_and_not_deleted() {
+fn while_the_hub_is_unknown_no_copy_is_written_or_deleted() {
     for world in &fresh_and_left() {
         assert!(!pass(world, "web-0").is_quiet());
         let plan = see(world, "web-0", |seen| {
@@ -41,7 +41,7 @@ fn c24_what_is_not_known_of_the_hub_is_not_written_and_not_deleted() {
 }
 
 #[test]
-fn d5_a_cell_that_is_not_the_one_of_that_name_writes_nothing() {
+fn a_cell_whose_identity_is_not_confirmed_writes_no_copy() {
     for world in &fresh_and_left() {
         for identity in [Identity::Mismatch("another".to_owned()), Identity::Unknown] {
             let plan = see(world, "web-0", |seen| {
@@ -56,7 +56,7 @@ fn d5_a_cell_that_is_not_the_one_of_that_name_writes_nothing() {
 }
 
 #[test]
-fn d6_nothing_is_written_once_the_hub_deployment_is_gone() {
+fn no_copy_is_written_once_the_hub_deployment_is_gone() {
     let mut settled = world();
     settle(&mut settled, "web-0");
     let gone: fn(&mut World) = |world| world.remove(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
@@ -83,7 +83,7 @@ fn d6_nothing_is_written_once_the_hub_deployment_is_gone() {
 }
 
 #[test]
-fn d6_an_instance_whose_deployment_is_not_in_the_cell_is_not_copied_and_loses_nothing() {
+fn an_instance_whose_deployment_left_the_cell_is_not_copied_and_keeps_its_copy() {
     let mut settled = world();
     settle(&mut settled, "web-0");
     for mut world in [world(), settled] {
@@ -97,7 +97,7 @@ fn d6_an_instance_whose_deployment_is_not_in_the_cell_is_not_copied_and_loses_no
 }
 
 #[test]
-fn c15_a_spec_or_status_that_cannot_be_read_harms_nobody() {
+fn an_unreadable_spec_or_status_does_no_harm() {
     let mut world = world();
     settle(&mut world, "web-0");
     for data in [
@@ -127,7 +127,7 @@ fn c15_a_spec_or_status_that_cannot_be_read_harms_nobody() {
 }
 
 #[test]
-fn f24_a_hub_that_prunes_is_told_once() {
+fn a_hub_that_prunes_a_spec_is_reported_once() {
     let mut world = world();
     settle(&mut world, "web-0");
     world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
