@@ -1,4 +1,4 @@
-//! Combinations that are refused at the start (design.md 7), each with both settings and the remedy.
+//! Combinations that are refused at the start, each with both settings and the remedy.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Where the API servers of projects are (domain.md 7.3). The only place that makes a URL of a project id.
+//! Where the API servers of projects are. The only place that makes a URL of a project id.
 
 use http::Uri;
 use popcell_core::names::check_project;

@@ -1,4 +1,4 @@
-//! Which projects there are, in mode `milo` (domain.md 7.3).
+//! Which projects there are, in mode `milo`.
 //!
 //! Invariant: engaged are those Projects that were Ready when the list of Projects was last known. While it is unknown,
 //! nothing is engaged or disengaged; and while the deletion guard holds, or the list has gone back to an older one, nothing is

@@ -1,4 +1,4 @@
-//! Tokens and certificates that change while a plane is engaged (cases.md C34).
+//! Tokens and certificates that change while a plane is engaged.
 
 use std::convert::Infallible;
 use std::fs;
