@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn c24_a_mass_deletion_is_decided_once_until_something_changes() {
+    async fn a_mass_deletion_is_decided_once_until_something_changes() {
         let (bench, p) = (Bench::new().await, project("p"));
         for _ in 0..100 {
             assert_eq!(bench.ask(&p, INSTANCE, 25), 25);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn c24_what_lets_deletes_go_is_never_remembered() {
+    async fn a_decision_that_allows_deletes_is_never_remembered() {
         let bench = Bench::new().await;
         for _ in 0..3 {
             assert_eq!(bench.ask(&Plane::Hub, INSTANCE, 1), 1);
