@@ -1,4 +1,5 @@
-//! `popcell orphans`: orphaned objects on the hub, which no project accounts for any more.
+//! `popcell orphans`: orphaned objects on the hub, which no project accounts for any more
+//! (docs/decisions/14-orphans.md).
 //!
 //! Invariants: what is an orphan is the controller's own decision ([`popcell_core::orphans`]) on live answers only; what
 //! belongs to a project that cannot be asked is never deleted; each delete is proven right before it is sent, and carries

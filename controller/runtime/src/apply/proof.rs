@@ -1,4 +1,5 @@
-//! What a live server must confirm right before a delete is sent.
+//! What a live server must confirm right before a delete is sent
+//! (docs/decisions/22-proofs-and-deletion-guard.md).
 
 use std::fmt;
 

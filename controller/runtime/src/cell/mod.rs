@@ -2,7 +2,8 @@
 //! watch.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
-//! the cell that it says it is; what is remembered of the hub falls when it is listed anew.
+//! the cell that it says it is (docs/decisions/05-cell-identity.md); what is remembered of the hub falls when it is listed
+//! again.
 
 mod engage;
 mod facts;

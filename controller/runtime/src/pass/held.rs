@@ -1,4 +1,5 @@
-//! Differences that make the deletion guard hold: decided once for all keys, not anew for each key and each delete.
+//! Differences that make the deletion guard (docs/decisions/22-proofs-and-deletion-guard.md) hold: decided
+//! once for all keys, not again for each key and each delete.
 //!
 //! Invariant: what is remembered only ever holds deletes back. A difference that lets them go is decided for the delete that
 //! asks.
