@@ -37,7 +37,7 @@ pub fn to_sdk(operation: Operation) -> sdk::Operation {
     }
 }
 
-/// What Karmada v1.18 does with a custom kind that lacks the operation (karmada.md 1.8, 3.1).
+/// What Karmada v1.18 does with a custom kind that lacks the operation.
 pub fn without(operation: Operation) -> &'static str {
     match operation {
         Operation::InterpretReplica => {

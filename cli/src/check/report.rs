@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn c16_a_missing_operation_is_named_with_what_is_off() {
+    fn a_missing_operation_is_named_with_the_feature_that_is_off() {
         let available = Available {
             operation: "InterpretReplica",
             registered: Some(true),

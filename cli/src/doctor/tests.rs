@@ -123,7 +123,7 @@ fn a_world_in_order_passes_every_check() {
 }
 
 #[test]
-fn c20_a_missing_bundle_a_wrong_one_and_a_shadow_are_reported() {
+fn a_missing_bundle_a_wrong_one_and_a_shadowing_webhook_are_reported() {
     let mut missing = healthy();
     missing.endpoint.as_mut().unwrap().bundle = Ok(None);
     assert_eq!(warned(&missing), ["ca-bundle"]);
@@ -151,7 +151,7 @@ fn c20_a_missing_bundle_a_wrong_one_and_a_shadow_are_reported() {
 }
 
 #[test]
-fn c16_a_star_written_by_hand_is_reported() {
+fn a_hand_written_rule_for_all_operations_is_reported() {
     let mut observed = healthy();
     set_webhook(&mut observed, |webhook| webhook.rules[0].operations = vec!["*".into()]);
     assert_eq!(failed(&observed), ["config-rules-explicit"]);

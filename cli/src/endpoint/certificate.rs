@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn c20_a_bundle_that_karmada_could_not_use_is_refused() {
+    fn a_bundle_that_karmada_could_not_use_is_refused() {
         assert_eq!(Bundle::parse(b""), Err(BundleError::Empty));
         assert_eq!(Bundle::parse(b"hello"), Err(BundleError::Empty));
         let block = b"-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n";

@@ -1,5 +1,5 @@
 //! A webhook as Karmada's client sees it: resolve, connect, handshake, call. Each step fails with an error of its own, so
-//! that a person learns which one to mend. Rules of the address: karmada.md 1.6.
+//! that a person learns which one to mend. Rules of the address: docs/karmada.md#service-addresses.
 
 pub mod call;
 pub mod certificate;

@@ -1,4 +1,4 @@
-//! A Service as Karmada resolves it (pkg/resourceinterpreter/customized/webhook/serviceresolvers.go, karmada.md 1.7).
+//! A Service as Karmada resolves it (pkg/resourceinterpreter/customized/webhook/serviceresolvers.go).
 
 use k8s_openapi::api::core::v1::Service;
 

@@ -1,5 +1,5 @@
-//! One question and one answer as text: a `ResourceInterpreterContext` (karmada.md 1.2, 1.3), read as strictly as Karmada's
-//! client reads it, and no more.
+//! One question and one answer as text: a `ResourceInterpreterContext`
+//! (pkg/apis/config/v1alpha1/interpretercontext_types.go), read as strictly as Karmada's client reads it, and no more.
 
 use std::collections::BTreeMap;
 

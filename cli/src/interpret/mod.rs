@@ -1,5 +1,5 @@
-//! `popcell interpret`: one operation on one object, printed as `karmadactl interpret` prints it (karmada.md 3.3). Better
-//! than there: an error ends with a code that is not zero, and an empty file is a usage error.
+//! `popcell interpret`: one operation on one object, printed as `karmadactl interpret` prints it. Better than there: an
+//! error ends with a code that is not zero, and an empty file is a usage error.
 
 mod input;
 mod print;

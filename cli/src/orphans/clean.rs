@@ -1,4 +1,4 @@
-//! Deleting, each object by itself and only under the proofs of its plan (design.md 7.4), asked for right before.
+//! Deleting, each object by itself and only under the proofs of its plan, asked for right before.
 
 use popcell_api::annotations;
 use popcell_core::{

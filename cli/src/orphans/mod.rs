@@ -1,9 +1,10 @@
-//! `popcell orphans`: what is left on the hub that nobody stands behind (design.md 7.5-4, -14).
+//! `popcell orphans`: orphaned objects on the hub, which no project accounts for any more
+//! (docs/decisions/14-orphans.md).
 //!
 //! Invariants: what is an orphan is the controller's own decision ([`popcell_core::orphans`]) on live answers only; what
 //! belongs to a project that cannot be asked is never deleted; each delete is proven right before it is sent, and carries
-//! uid and resourceVersion (design.md 7.4); a server that may be the wrong one is not believed, and nothing is written beside
-//! what was agreed to.
+//! uid and resourceVersion; a server that may be the wrong one is not believed, and nothing is written beside what was
+//! agreed to.
 
 mod census;
 mod clean;

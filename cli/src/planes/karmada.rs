@@ -33,7 +33,7 @@ pub struct Webhook {
     pub client_config: ClientConfig,
     /// What it is asked.
     pub rules: Vec<Rule>,
-    /// Deadline of a call; `None` = none at all (karmada.md 0-2).
+    /// Deadline of a call; `None` = none at all: Karmada sets no default, although its API comment says 10 s.
     pub timeout_seconds: Option<i64>,
     /// Versions of the envelope.
     pub interpreter_context_versions: Vec<String>,
@@ -51,7 +51,7 @@ pub struct ClientConfig {
     pub ca_bundle: Option<String>,
 }
 
-/// A Service as Karmada resolves it (karmada.md 1.7).
+/// A Service as Karmada resolves it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct ServiceReference {
@@ -143,7 +143,7 @@ pub struct Customization {
     pub operations: Vec<Operation>,
 }
 
-/// Names of the scripts (karmada.md 3.1).
+/// Names of the scripts in a ResourceInterpreterCustomization.
 const SCRIPTS: [(&str, Operation); 8] = [
     ("replicaResource", Operation::InterpretReplica),
     ("componentResource", Operation::InterpretComponent),

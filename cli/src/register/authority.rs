@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn c20_a_bundle_that_cannot_be_read_is_dropped_and_said() {
+    fn an_unreadable_bundle_is_dropped_with_a_remark() {
         let new = authority("new", 2026..2090);
         for broken in [stored("nothing"), "%%%".to_owned()] {
             let merged = merge(Some(&broken), Some(&bundle(&new.pem())), false, now());

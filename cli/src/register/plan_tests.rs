@@ -36,7 +36,7 @@ fn yaml(text: &str) -> Value {
 }
 
 #[test]
-fn c16_only_what_a_module_registers_becomes_a_rule() {
+fn only_what_a_module_registers_becomes_a_rule() {
     let module = description(&[
         (Operation::Retain, false),
         (Operation::InterpretHealth, true),
@@ -85,7 +85,7 @@ fn modules_without_a_registered_operation_cannot_be_registered() {
 }
 
 #[test]
-fn c20_foreign_webhooks_and_unknown_fields_are_kept() {
+fn foreign_webhooks_and_unknown_fields_are_kept() {
     let existing = yaml(include_str!("../../tests/fixtures/configuration-shared.yaml"));
     let merged = entry().merged(Some(&existing));
     let names: Vec<_> = merged["webhooks"]
@@ -121,7 +121,7 @@ fn registering_twice_is_registering_once() {
 }
 
 #[test]
-fn c20_removing_takes_only_ours() {
+fn removal_takes_only_our_webhook() {
     let existing = yaml(include_str!("../../tests/fixtures/configuration-shared.yaml"));
     let left = without(&existing, "interpreter.popcell.datumapis.com").unwrap();
     assert_eq!(left["webhooks"].as_array().unwrap().len(), 2);

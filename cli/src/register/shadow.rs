@@ -1,5 +1,5 @@
 //! Who answers instead of us. Order of Karmada's look-up: customizations, then webhooks by `<config>/<webhook>`; the first
-//! that matches is the only one that is asked (karmada.md 1.5).
+//! that matches is the only one that is asked (pkg/resourceinterpreter/interpreter.go).
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! `popcell reinterpret`: bumps an annotation on objects on the hub, so that Karmada interprets them anew (design.md 5;
-//! karmada.md 5.7, 5.8: the one event that asks every operation again).
+//! `popcell reinterpret`: bumps an annotation on objects on the hub, so that Karmada interprets them again.
+//! After an upgrade of a module or an outage of the webhook nothing else makes Karmada ask every operation
+//! (docs/karmada.md#events-and-calls).
 //!
 //! Invariants: nothing but one annotation is written; one object that cannot be written stops no other; never faster than
 //! the rate.

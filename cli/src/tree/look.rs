@@ -20,7 +20,7 @@ use crate::{
     planes::{PlaneError, Projects, Server},
 };
 
-/// Label of ResourceBindings and of their Works, set by Karmada's webhook (karmada.md 4.1).
+/// Label of ResourceBindings and of their Works, set by Karmada's webhook.
 const BINDING_ID: &str = "resourcebinding.karmada.io/permanent-id";
 const WORK: Kind = Kind::of("work.karmada.io", "v1alpha1", "Work", "works", Scope::Namespaced);
 

@@ -40,7 +40,7 @@ fn remove(hub: &Plane, args: &[&str]) -> Run {
 }
 
 #[test]
-fn d7_5_8_a_cell_is_recorded_and_then_its_cluster_deleted() {
+fn a_cell_is_recorded_before_its_cluster_is_deleted() {
     let hub = hub("Unknown");
     let run = remove(&hub, &["dfw-01"]).expect(0);
     assert_eq!(
@@ -69,7 +69,7 @@ fn d7_5_8_a_cell_is_recorded_and_then_its_cluster_deleted() {
 }
 
 #[test]
-fn d7_5_8_a_ready_cell_is_refused_until_it_is_forced() {
+fn a_ready_cell_is_removed_only_with_force() {
     let hub = hub("True");
     let run = remove(&hub, &["dfw-01"]).expect(1);
     assert!(
@@ -141,7 +141,7 @@ fn a_cluster_that_cannot_be_deleted_is_taken_up_by_the_next_run() {
 }
 
 #[test]
-fn g25_a_cell_that_has_the_name_now_stays() {
+fn the_cluster_of_another_cell_that_has_the_name_now_is_kept() {
     let hub = hub("True");
     let run = remove(&hub, &["dfw-01", "--id", "k0"]).expect(0);
     assert!(

@@ -3,7 +3,7 @@
 use crate::program::{module, popcell, scratch};
 
 #[test]
-fn c16_check_says_what_a_module_can_do_and_what_is_off() {
+fn check_shows_the_operations_of_a_module_and_what_is_off() {
     let run = popcell(&["check", module(), "--calls", "20", "--sample", "workload.yaml"]).expect(0);
     for part in [
         "karmada-example-interpreter@0.1.0",
@@ -57,7 +57,7 @@ fn check_is_data_for_programs() {
 }
 
 #[test]
-fn c05_a_damaged_module_beside_a_good_one_is_named() {
+fn a_damaged_module_beside_a_good_one_is_named() {
     let folder = scratch();
     let good = std::fs::read(module()).unwrap();
     std::fs::write(folder.path().join("good.wasm"), &good).unwrap();

@@ -23,7 +23,7 @@ fn object(behaviour: &str) -> String {
 }
 
 #[test]
-fn c07_each_fault_of_a_module_has_its_reason_and_code_3() {
+fn each_fault_of_a_module_has_its_reason_and_exit_code_3() {
     for (behaviour, reason) in [
         ("trap", "trapped in"),
         ("loop", "ran longer than its deadline"),
@@ -77,7 +77,7 @@ fn the_whole_call_stack_of_a_trap_is_shown_where_it_is_asked_for() {
 }
 
 #[test]
-fn c07_what_a_module_says_about_an_object_is_code_1() {
+fn an_error_that_a_module_returns_for_an_object_has_exit_code_1() {
     for (behaviour, reason) in [
         ("invalid", "/spec/replicas: expected an integer"),
         ("undecided", "undecided: "),

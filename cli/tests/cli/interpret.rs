@@ -70,7 +70,7 @@ fn status_items_come_from_a_stream_of_documents() {
 }
 
 #[test]
-fn c15_an_object_that_cannot_be_understood_is_an_error_with_its_place() {
+fn an_invalid_object_is_an_error_with_the_path_of_the_field() {
     let run = interpret(&["--operation", "InterpretReplica", "-f", "workload-odd.yaml"]).expect(1);
     assert!(run.out.is_empty());
     assert!(

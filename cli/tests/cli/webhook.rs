@@ -135,7 +135,7 @@ fn test_files_run_against_a_webhook() {
 }
 
 #[test]
-fn c16_check_asks_a_webhook_what_it_serves() {
+fn check_asks_a_webhook_what_it_serves() {
     let served = serve();
     let run = served
         .run(

@@ -1,5 +1,5 @@
-//! Flags of `popcell-controller` (domain.md 7.1, design.md 7). Each is also an environment variable of its name in upper
-//! case, which are the names that upstream's manifests set; a flag wins.
+//! Flags of `popcell-controller`. Each is also an environment variable of its name in upper case, which are the names that
+//! upstream's manifests set; a flag wins.
 //!
 //! Invariants: an empty variable or value is as if it were not given, since manifests pass on what may be unset; what is
 //! given twice counts the last time, as in Go, since overlays append.

@@ -1,4 +1,4 @@
-//! The port of `--health-probe-bind-address`: `/livez`, `/healthz`, `/readyz` and `/metrics` (domain.md 7.1, 7.3).
+//! The port of `--health-probe-bind-address`: `/livez`, `/healthz`, `/readyz` and `/metrics`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The controller around its decisions (design.md 7): planes with the stores of what is watched there, work queues, the pass
-//! that all reconcilers share, and the writes.
+//! The controller around its decisions: planes with the stores of what is watched there, work queues, the pass that all
+//! reconcilers share, and the writes.
 //!
 //! Nothing here decides anything about Workloads: that is popcell-core's.
 #![forbid(unsafe_code)]

@@ -137,7 +137,7 @@ fn an_outlived_namespace_goes_with_all_that_is_ours() {
 }
 
 #[test]
-fn c22_the_namespace_of_a_project_that_is_gone_goes_whether_or_not_that_was_noted() {
+fn all_hub_objects_of_a_project_that_is_gone_are_foreseen_as_deleted_within_its_grace_too() {
     let all = ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"];
     let fresh = subject(Project::Gone);
     assert_eq!(kinds(&fresh.foresee(noon()).doomed), all);
@@ -178,7 +178,7 @@ fn what_is_on_its_way_out_is_waited_for() {
 }
 
 #[test]
-fn b5_a_policy_is_deleted_under_an_empty_live_list() {
+fn a_policy_is_deleted_under_the_proof_of_an_empty_live_list() {
     let mut bare = subject(engaged(Some("n2"), &[]));
     bare.deployments.clear();
     bare.copies.clear();

@@ -187,7 +187,7 @@ fn a_plane_that_does_not_answer_hides_no_other() {
 }
 
 #[test]
-fn d8_one_cluster_is_its_own_cell() {
+fn a_single_cluster_is_its_own_cell() {
     let mut world = world();
     world["instances"] = world["running"].clone();
     let mut seen = sight(&world);
@@ -199,7 +199,7 @@ fn d8_one_cluster_is_its_own_cell() {
 }
 
 #[test]
-fn c15_objects_of_any_shape_are_shown() {
+fn objects_of_any_shape_are_shown() {
     let mut world = world();
     for key in [
         "deployments",

@@ -7,7 +7,7 @@
 //! - Every request that can be read has an answer with its uid before its client gives up.
 //! - What is decoded of an object, many times its text, is bounded by the limit of objects, and gone while a server is asked.
 //! - A WorkloadDeployment says itself that it is made from a Workload: the project's server is asked for that Workload.
-//! - It needs no Lease and no engaged project: clients are made on demand, on every replica (domain.md G21).
+//! - It needs no Lease and no engaged project: clients are made on demand, on every replica.
 //!
 //! The rules themselves are popcell-core's.
 
@@ -38,7 +38,7 @@ const LONGEST: Duration = Duration::from_secs(9);
 /// At a stop, what the longest review gets beyond its own time, for its answer to leave.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// Where the project of a request is (domain.md 7.3).
+/// Where the project of a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// There is one project, on the server that the process runs on.

@@ -1,4 +1,4 @@
-//! Projections as they were last written: their stores have metadata only (design.md 7.1).
+//! Projections as they were last written: their stores have metadata only.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Carrying out plans (design.md 7.3, 7.4): the only place that writes to a plane.
+//! Carrying out plans: the only place that writes to a plane.
 //!
 //! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
 //! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
@@ -86,7 +86,7 @@ pub enum Braking {
     Rewound,
 }
 
-/// How many deletes the brake would count (design.md 7.4), over all keys of a reconciler.
+/// How many deletes the brake would count, over all keys of a reconciler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Objects of ours.
@@ -240,7 +240,7 @@ impl Applier {
             .attempt(&delete.target, Access::Delete, 0, request::delete(delete))
             .await
         {
-            // Somebody else was faster (domain.md G37).
+            // Another client was faster: absent is what was wanted.
             Err(error) if error.is_absence() => None,
             answer => request::object(&answer?),
         };

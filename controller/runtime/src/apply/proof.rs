@@ -1,4 +1,5 @@
-//! What a live server must confirm right before a delete is sent (design.md 7.4).
+//! What a live server must confirm right before a delete is sent
+//! (docs/decisions/22-proofs-and-deletion-guard.md).
 
 use std::fmt;
 
@@ -117,7 +118,7 @@ impl Applier {
         Ok((!is_removed).then(|| "it is there and not recorded as removed".to_owned()))
     }
 
-    /// The durable record of removed cells (design.md 7.5-8), read live; `None` while there is none.
+    /// The durable record of the cells that `popcell cell remove` declared gone, read live; `None` while there is none.
     ///
     /// # Errors
     /// The hub is away, or refuses.

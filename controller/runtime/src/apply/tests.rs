@@ -222,7 +222,7 @@ async fn the_first_write_that_fails_ends_the_pass() {
 }
 
 #[tokio::test]
-async fn c36_each_answer_leads_to_its_verdict() {
+async fn each_answer_leads_to_its_verdict() {
     let failed = |code| status(code, "the server rejected our request due to an error in our request");
     let transient = Verdict::Failed(crate::queue::Backoff::TRANSIENT);
     let refused = Verdict::Failed(crate::queue::Backoff::ADMISSION);
@@ -270,7 +270,7 @@ async fn c36_each_answer_leads_to_its_verdict() {
 }
 
 #[tokio::test]
-async fn g37_what_is_gone_already_is_deleted() {
+async fn deleting_what_is_already_gone_succeeds() {
     let tried = Tried::new(&[absent("workloaddeployments", "a"), (201, stored("b", "u"))]).await;
     let done = tried
         .carry_out(&plan(vec![delete("a", Vec::new(), Brake::Exempt), create("b")]))
@@ -280,7 +280,7 @@ async fn g37_what_is_gone_already_is_deleted() {
 }
 
 #[tokio::test]
-async fn d7_4_nothing_is_deleted_without_proof() {
+async fn nothing_is_deleted_without_proof() {
     let source = create("source").target().clone();
     let gone = |uid: Option<&str>| Proof::Gone {
         source: source.clone(),

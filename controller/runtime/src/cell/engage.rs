@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c62_projects_are_engaged_while_a_namespace_or_the_record_speaks_of_them() {
+    async fn projects_are_engaged_while_a_namespace_or_the_record_names_them() {
         let told = Told::in_cell(Vec::new(), &["left"], Arc::new(|_| None)).await;
         let cell = cell(None);
         level(&cell, &told.world).await;
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c72_a_single_cluster_engages_its_project_and_leaves_that_of_the_management_controllers() {
+    async fn a_single_cluster_engages_its_project_and_keeps_that_of_the_management_controllers() {
         let told = Told::in_cell(Vec::new(), &[SINGLE, "left"], Arc::new(|_| None)).await;
         told.list(&Plane::Cell, NAMESPACE, Vec::new());
         level(&cell(Some("p")), &told.world).await;

@@ -95,8 +95,8 @@ impl Facts {
         self.ask(cell, applier).await
     }
 
-    /// What this cell had on another plane was deleted: by itself, by somebody's hand, or because the cell was removed
-    /// (design.md 7.5-8). See [`Facts::confirm`].
+    /// What this cell had on another plane was deleted: by itself, by hand, or by the management plane, which counts the
+    /// cell as removed. See [`Facts::confirm`].
     pub fn doubt_identity(&self) {
         self.known().doubted = true;
     }
@@ -129,7 +129,7 @@ impl Facts {
                 Observed::Known(record.as_ref()),
             )
         } else {
-            // With quota only there is nobody to ask (design.md 7.5-5).
+            // With quota but no hub there is no server to ask: the configured name is trusted.
             Identity::Matches
         };
         self.settle(identity);

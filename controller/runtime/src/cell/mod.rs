@@ -2,7 +2,8 @@
 //! watch.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
-//! the cell that it says it is (design.md 7.5-5); what is remembered of the hub falls when it is listed anew.
+//! the cell that it says it is (docs/decisions/05-cell-identity.md); what is remembered of the hub falls when it is listed
+//! again.
 
 mod engage;
 mod facts;
@@ -35,7 +36,7 @@ use crate::config::Settings;
 use crate::queue::{Key, WorkQueue};
 use crate::world::World;
 
-/// How long a claim may stay pending before that is told as "no budget" (domain.md 10-13).
+/// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d7_1_addresses_are_read_as_go_reads_them() {
+    fn addresses_are_read_as_go_reads_them() {
         for (text, with, without) in [
             (":8081", "[::]:8081", "0.0.0.0:8081"),
             ("0.0.0.0:80", "0.0.0.0:80", "0.0.0.0:80"),

@@ -1,5 +1,5 @@
-//! The configuration file of `--server-config` (domain.md 7.2), as it is written: nothing is looked up here, and defaults
-//! that depend on the machine are left open.
+//! The configuration file of `--server-config`, as it is written: nothing is looked up here, and defaults that depend on
+//! the machine are left open.
 
 use std::path::Path;
 

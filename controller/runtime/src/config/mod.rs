@@ -1,5 +1,5 @@
-//! Configuration (design.md 7, domain.md 7): flags and the file become [`Settings`], or a refusal that names the setting,
-//! the file and the remedy. Nothing is asked of a server here.
+//! Configuration: flags and the file become [`Settings`], or a refusal that names the setting,
+//! the file and the fix. Nothing is asked of a server here.
 //!
 //! Invariants: what settings say is a function of flags, file and [`Surroundings`] alone; a key, file or combination that
 //! is not understood ends the start, it is never ignored; quota is never asked of the server that the process runs on,

@@ -1,4 +1,5 @@
-//! Combinations that are refused at the start (design.md 7), each with both settings and the remedy.
+//! Combinations that are refused at the start, each with both settings and the fix
+//! (docs/decisions/26-settings-refused-at-start.md).
 
 use std::path::{Path, PathBuf};
 

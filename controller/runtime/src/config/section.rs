@@ -1,5 +1,5 @@
-//! Strict reading of one mapping of the file (domain.md B32): every key is read by name and type, and what is left over is
-//! refused. `null` is as if the key were absent, as in Kubernetes.
+//! Strict reading of one mapping of the file: every key is read by name and type, and what is left over is refused.
+//! `null` is as if the key were absent, as in Kubernetes.
 
 use std::path::{Path, PathBuf};
 

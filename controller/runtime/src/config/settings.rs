@@ -27,9 +27,9 @@ pub struct Settings {
     pub controllers: Controllers,
     /// Nothing is written.
     pub dry_run: bool,
-    /// Orphans are deleted, not only counted (design.md 7.5-14).
+    /// Orphans are deleted, not only counted.
     pub reclaim_orphans: bool,
-    /// How long a project must have been gone (design.md 7.5-14).
+    /// How long a project must have been gone before what is left of it on the hub is deleted.
     pub project_grace: Duration,
     /// How large objects and projects may be that are carried.
     pub limits: Limits,
@@ -74,7 +74,7 @@ pub struct Controllers {
     pub cell: bool,
 }
 
-/// Where projects come from (domain.md 7.3).
+/// Where projects come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Discovery {
     /// The server that the process runs on is the one project, `single`.
@@ -104,12 +104,11 @@ pub struct Quota {
     /// Credentials of milo's server, below which those of projects are ([`Addressing::Path`]).
     pub credentials: Credentials,
     /// The project of every namespace, in single-cluster mode only; elsewhere the labels of each namespace name its
-    /// project (design.md 7.5-4).
+    /// project.
     ///
     /// Single-cluster mode: both groups of controllers on one server in mode `single`. There no federator labels
-    /// namespaces, and the name of a namespace is no project id (design.md 11 strikes the fallback of domain.md 10-5). So
-    /// "no project id" (design.md 7) is this setting left out: without it no claim could ever be made, and every gated
-    /// Instance would wait for ever.
+    /// namespaces, and the name of a namespace is no project id. With quota the setting is therefore required: without it
+    /// no claim could be made, and every gated Instance would wait without end.
     pub project: Option<String>,
 }
 
@@ -290,7 +289,7 @@ impl Settings {
             "configured"
         );
         if self.quota_is_off() {
-            // As domain.md 7.3 has it: a cell that gives away what nobody granted must not go unnoticed.
+            // A cell that gives away capacity that was never granted must not go unnoticed.
             tracing::error!(
                 "quota is not enforced: neither discovery.quotaKubeconfigPath nor discovery.projectKubeconfigPath is set"
             );
@@ -346,7 +345,8 @@ fn discovery(config: &DiscoveryConfig, local: &Credentials) -> Discovery {
     }))
 }
 
-/// The file with credentials for quota, and the setting that names it. Never the local server's (domain.md 8-73).
+/// The file with credentials for quota, and the setting that names it. Never the local server's: without either setting
+/// quota is off.
 pub(super) fn quota_file(config: &DiscoveryConfig) -> Option<(&'static str, &str)> {
     let own = config.quota_kubeconfig.as_deref();
     let own = own.map(|path| ("discovery.quotaKubeconfigPath", path));

@@ -41,7 +41,7 @@ fn every_flag_is_an_environment_variable() {
 }
 
 #[test]
-fn c78_nothing_runs_by_default() {
+fn no_controller_runs_by_default() {
     let flags = flags("").unwrap();
     assert!(!flags.enable_management_controllers && !flags.enable_cell_controllers);
     assert!(!flags.dry_run && !flags.reclaim_orphans && flags.leader_elect);
@@ -73,7 +73,7 @@ fn switches_are_written_as_in_go() {
 }
 
 #[test]
-fn c83_the_federation_kubeconfig_has_its_older_name() {
+fn the_federation_kubeconfig_is_accepted_under_its_older_name() {
     for name in ["federation", "upstream"] {
         let given = flags(&format!("--{name}-kubeconfig=hub")).unwrap();
         assert_eq!(given.federation_kubeconfig, Some("hub".into()));

@@ -28,7 +28,7 @@ async fn serve(checks: Vec<Check>, metrics: Metrics) -> Health {
 
 // The requests of these tests block the only thread of their runtime: a busy process is not a dead one.
 #[tokio::test]
-async fn d7_1_upstreams_probes_and_scrapers_find_what_they_ask_for() {
+async fn probes_and_metrics_are_served_at_the_paths_of_upstream() {
     let metrics = Metrics::new();
     metrics.before_scrape(Box::new(|metrics| metrics.set(&table::LEADER, &[], 1.0)));
     let health = serve(Vec::new(), metrics).await;
@@ -41,7 +41,7 @@ async fn d7_1_upstreams_probes_and_scrapers_find_what_they_ask_for() {
 }
 
 #[tokio::test]
-async fn d7_3_who_waits_for_projects_says_so_and_does_not_wait_twice() {
+async fn readiness_names_the_wait_for_projects_and_each_check_passes_for_good() {
     let (projects, progress) = (Arc::<Store>::default(), Arc::<Progress>::default());
     let checks = vec![
         discovery_synced(Arc::clone(&projects), Patience::ENDLESS),

@@ -1,4 +1,4 @@
-//! The Lease (design.md 7.5-17): all replicas watch, its holder writes.
+//! The Lease: all replicas watch, its holder writes (docs/decisions/17-lease-and-admission.md).
 //!
 //! Invariants
 //! - Permission to write ends [`TERM`] after the *sending* of the last renewal that succeeded, by a clock that neither jumps

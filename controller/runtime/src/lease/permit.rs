@@ -56,7 +56,8 @@ impl Permit {
     }
 }
 
-/// Tells what somebody put on the Lease as `compute.datumapis.com/mass-delete` (design.md 7.4). Clones share it.
+/// Passes on each value that was put on the Lease as `compute.datumapis.com/mass-delete`, which releases the deletion guard
+/// once. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Releases(Arc<Told>);
 

@@ -1,4 +1,5 @@
-//! Differences that make the deletion guard hold: decided once for all keys, not anew for each key and each delete.
+//! Differences that make the deletion guard (docs/decisions/22-proofs-and-deletion-guard.md) hold: decided
+//! once for all keys, not again for each key and each delete.
 //!
 //! Invariant: what is remembered only ever holds deletes back. A difference that lets them go is decided for the delete that
 //! asks.
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn c24_a_mass_deletion_is_decided_once_until_something_changes() {
+    async fn a_mass_deletion_is_decided_once_until_something_changes() {
         let (bench, p) = (Bench::new().await, project("p"));
         for _ in 0..100 {
             assert_eq!(bench.ask(&p, INSTANCE, 25), 25);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn c24_what_lets_deletes_go_is_never_remembered() {
+    async fn a_decision_that_allows_deletes_is_never_remembered() {
         let bench = Bench::new().await;
         for _ in 0..3 {
             assert_eq!(bench.ask(&Plane::Hub, INSTANCE, 1), 1);

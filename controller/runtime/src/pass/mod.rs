@@ -1,4 +1,5 @@
-//! One pass: observe, decide, carry out, report (design.md 7.3). The same for all reconcilers of both sides.
+//! One pass: observe, decide, carry out, report. The same for all reconcilers of both sides
+//! (docs/decisions/21-reconcile-and-writes.md).
 //!
 //! What a server rejects is shown where it was asked for: the pass is decided again with the rejection in view, and of that
 //! plan only the status is written, since a status that is decided before says nothing of it.

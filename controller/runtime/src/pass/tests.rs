@@ -50,7 +50,7 @@ fn key(number: usize) -> Key {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c24_a_brake_that_holds_costs_each_pass_its_own_decision_only() {
+async fn a_deletion_guard_that_holds_costs_each_reconcile_its_own_decision_only() {
     let doom = Arc::new(Doom::default());
     let told = Told::of(vec![doom.clone()], &[]).await;
     let instance = |number: usize| {

@@ -1,4 +1,4 @@
-//! Where the API servers of projects are (domain.md 7.3). The only place that makes a URL of a project id.
+//! Where the API servers of projects are. The only place that makes a URL of a project id.
 
 use http::Uri;
 use popcell_core::names::check_project;
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn d7_3_projects_are_where_milo_serves_them() {
+    fn the_url_of_a_project_is_where_milo_serves_it() {
         for base in ["https://milo", "https://milo/"] {
             let path = "apis/resourcemanager.miloapis.com/v1alpha1/projects/p1.x/control-plane";
             assert_eq!(
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn c34_an_id_that_would_lead_elsewhere_is_refused() {
+    fn a_project_id_that_would_lead_elsewhere_is_refused() {
         let long = "a".repeat(56);
         for id in [
             "", "..", "a/b", "a/../b", "A", "a%2fb", "a?b", "a#b", "a b", "-a", "a.", "ä", &long,

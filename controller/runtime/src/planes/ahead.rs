@@ -1,5 +1,5 @@
-//! Answers to our own writes that a watch has not brought yet: nobody decides on a store that is older than our own last
-//! write (faults.md 1).
+//! Answers to our own writes that a watch has not brought yet: no reconciler decides on a store that is older than our own
+//! last write.
 //!
 //! Invariants: an answer lies over its store until the watch is known to have passed it, however long that takes, and not
 //! longer. The watch has passed it when it has brought anything of a resourceVersion that is not lower, for it brings what

@@ -1,4 +1,4 @@
-//! Which projects there are, in mode `milo` (domain.md 7.3).
+//! Which projects there are, in mode `milo`.
 //!
 //! Invariant: engaged are those Projects that were Ready when the list of Projects was last known. While it is unknown,
 //! nothing is engaged or disengaged; and while the deletion guard holds, or the list has gone back to an older one, nothing is
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn d7_3_only_projects_that_are_ready_and_can_be_named_are_engaged() {
+    fn only_projects_that_are_ready_and_can_be_named_are_engaged() {
         let yes = json!([{ "type": "Other", "status": "False" }, { "type": "Ready", "status": "True" }]);
         let long = "a".repeat(56);
         let projects = [
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn c02_a_project_that_cannot_be_read_stays_as_it_is() {
+    fn a_project_that_cannot_be_read_stays_engaged() {
         let engaged = ["good", "gone", "odd"].map(|id| Plane::Project(id.to_owned()));
         let engaged = [engaged.as_slice(), &[Plane::Hub, Plane::Cell]].concat();
         let wanted = [("good".to_owned(), "u".to_owned())].into();
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn b21_projects_are_engaged_by_the_list_alone_and_nothing_is_asked_again() {
+    async fn projects_are_engaged_by_the_list_alone_without_further_requests() {
         let asked = Arc::<Mutex<Vec<String>>>::default();
         let log = Arc::clone(&asked);
         let list = json!({ "metadata": { "resourceVersion": "7" }, "items": [{

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c24_a_watch_that_lasted_is_begun_anew_soon() {
+    fn a_watch_that_lasted_is_restarted_soon() {
         let (few, many) = (Duration::from_secs(2), Duration::from_secs(10));
         let mut pauses = Pauses::default();
         let first = pauses.after(false);

@@ -1,4 +1,4 @@
-//! What is watched on a plane, and when (design.md 7.1).
+//! What is watched on a plane, and when.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Planes: API servers that are engaged, and what is known of each (design.md 7.1).
+//! Planes: API servers that are engaged, and what is known of each
+//! (docs/decisions/19-planes-and-stores.md).
 //!
 //! Invariants: a plane is engaged once; after [`Planes::disengage`] has returned, its watches are closed and nothing more
 //! is told about it; one plane that is away costs the others nothing.

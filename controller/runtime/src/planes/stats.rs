@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c02_what_cannot_be_read_is_counted_by_kind() {
+    async fn unreadable_objects_are_counted_by_kind() {
         let (project, sort) = (Plane::Project("p".to_owned()), ("project", "Workload"));
         let planes = engaged(&[&project]).await;
         assert_eq!(planes.stats().unreadable_by_sort.get(&sort), Some(&0));

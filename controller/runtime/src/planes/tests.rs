@@ -112,7 +112,7 @@ fn a_watch_tells_each_change_once() {
 }
 
 #[test]
-fn c02_an_unreadable_object_is_unknown_and_harms_no_other() {
+fn an_unreadable_object_is_unknown_and_harms_no_other() {
     let store = Store::default();
     assert_eq!(
         list(&store, [version("a", 1), unreadable("bad")]),

@@ -1,4 +1,4 @@
-//! Tokens that are kept in files, as those of service accounts are (cases.md C34).
+//! Tokens that are kept in files, as those of service accounts are.
 //!
 //! kube reads such a file again when what it has read is 50 s old. A good token that replaces a bad one must serve sooner,
 //! and what was refused meanwhile must have its turn.

@@ -1,4 +1,4 @@
-//! The seam between planes and connections (design.md 7.1).
+//! The seam between planes and connections.
 //!
 //! kube's own client speaks HTTP/1.1: each watch holds a connection. Shared HTTP/2 lanes can take its place behind
 //! [`Transport`] without anybody noticing.
@@ -120,7 +120,7 @@ fn connect(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Connection,
 }
 
 /// What our own layers need of a client: they repeat by themselves what failed, at a pace of their own, so the client must
-/// not (design.md 7.3); and a server that is away must be noticed.
+/// not; and a server that is away must be noticed.
 pub fn tuned(mut config: Config) -> Config {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);

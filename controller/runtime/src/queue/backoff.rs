@@ -1,4 +1,4 @@
-//! How long a key rests after a pass that failed (design.md 7.3).
+//! How long a key rests after a pass that failed.
 
 use std::hash::Hash;
 use std::time::Duration;

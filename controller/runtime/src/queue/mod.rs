@@ -1,4 +1,4 @@
-//! The work queue of a reconciler, shared by all planes (design.md 7.2).
+//! The work queue of a reconciler, shared by all planes (docs/decisions/20-queue.md).
 //!
 //! Invariants: a key is held once, whatever asks for it and how often; two passes of one key never run at once; a key
 //! that was asked for during its pass gets another one; no more passes run at once than there are workers, nor more for

@@ -380,7 +380,7 @@ fn owners(world: &World, hub_namespace: &str) -> Vec<Key> {
         .unwrap_or_default()
 }
 
-/// The project and namespace that a hub namespace is for, while the project is engaged (domain.md B2, B5).
+/// The project and namespace that the labels of a hub namespace name; none while that project is not engaged.
 pub(super) fn owner(world: &World, hub_namespace: &str) -> Option<(Plane, String)> {
     let hub = world.planes.get(&Plane::Hub)?;
     let found = hub.store(NAMESPACE)?.get("", hub_namespace).known()??;

@@ -1,4 +1,4 @@
-//! Reconcilers: what each observes, which pure decision it asks, and which events wake it (design.md 7.5).
+//! Reconcilers: what each observes, which pure decision it asks, and which events wake it.
 //!
 //! Nothing here decides and nothing here writes: decisions are popcell-core's, writing is [`crate::apply`]'s.
 

@@ -1,4 +1,4 @@
-//! The controllers of both groups (design.md 7.5), put together: those that the settings switch on.
+//! The controllers of both groups, put together: those that the settings switch on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writing while the Lease is held (design.md 7.5-17).
+//! Writing while the Lease is held.
 
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;

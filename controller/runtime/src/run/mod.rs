@@ -1,4 +1,4 @@
-//! The program from its settings to its exit: connect, engage, serve, lead, stop (design.md 7).
+//! The program from its settings to its exit: connect, engage, serve, lead, stop.
 //!
 //! Invariants: every replica watches and reviews; only the one that may write runs passes; at a stop passes end before the
 //! Lease is released, and the Lease before the planes are left.
@@ -164,7 +164,7 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
             addressing: milo.addressing,
             config: Box::new(template.clone()),
         },
-        // A cell's own server is nobody's project, whatever a project is called (domain.md B16).
+        // Claims of a cell go to the servers of projects, never to its own, whatever a project is called.
         (Discovery::Single, _, Some(quota)) if !settings.controllers.management => Projects::Milo {
             addressing: Addressing::Path,
             config: Box::new(quota.clone()),

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn d7_4_what_the_brake_does_becomes_an_event_on_our_lease() {
+    async fn the_deletion_guard_records_events_on_the_lease() {
         let told = Arc::<Mutex<Vec<(String, Value)>>>::default();
         let log = Arc::clone(&told);
         let answer = move |request: Request<Body>| {

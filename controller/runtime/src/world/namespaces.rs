@@ -1,4 +1,4 @@
-//! Namespaces of projects: read live when a WorkloadDeployment comes or goes, and not watched (design.md 7.1).
+//! Namespaces of projects: read live when a WorkloadDeployment comes or goes, and not watched.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -44,7 +44,7 @@ async fn what_a_watch_does_not_tell_any_more_is_forgotten() {
 }
 
 #[tokio::test]
-async fn c02_what_could_not_be_read_at_last_is_forgotten_too() {
+async fn an_object_that_was_unreadable_when_it_was_deleted_is_forgotten_too() {
     let told = Told::of(Vec::new(), &[]).await;
     let unreadable = json!({ "metadata": { "namespace": "n", "name": "d", "labels": 3 } });
     let target = Target::namespaced(&Plane::Hub, WORKLOAD_DEPLOYMENT, "n", "d");

@@ -54,7 +54,7 @@ fn decided(
 }
 
 #[test]
-fn d7_5_8_a_ready_cluster_is_removed_by_force_only() {
+fn a_ready_cluster_is_removed_by_force_only() {
     let ready = cluster("k1", "True");
     assert_eq!(decided(Some(&ready), None, None, false), Err(Refusal::Ready));
     assert_eq!(decided(Some(&ready), None, Some("k1"), false), Err(Refusal::Ready));
@@ -86,7 +86,7 @@ fn d7_5_8_a_ready_cluster_is_removed_by_force_only() {
 }
 
 #[test]
-fn d7_5_8_it_can_be_repeated() {
+fn a_removal_can_be_repeated() {
     let away = cluster("k1", "Unknown");
     let ours = record(&["dfw-01_k1"]);
     assert_eq!(
@@ -136,7 +136,7 @@ fn a_cell_whose_cluster_is_gone_is_removed_by_its_id() {
 }
 
 #[test]
-fn g25_the_cell_that_has_the_name_now_is_left_alone() {
+fn another_cell_that_has_the_name_now_is_not_touched() {
     for state in ["True", "False"] {
         let other = cluster("k2", state);
         assert_eq!(
@@ -168,7 +168,7 @@ fn a_cluster_without_id_is_deleted_and_has_nothing_to_record() {
 }
 
 #[test]
-fn c15_a_record_of_any_shape_is_read() {
+fn a_record_of_any_shape_is_read() {
     let away = cluster("k1", "Unknown");
     for odd in [json!(null), json!([]), json!("dfw-01_k1"), json!({ "nonsense": "x" })] {
         let odd = object(json!({ "metadata": { "name": REMOVED_CELLS }, "data": odd }));

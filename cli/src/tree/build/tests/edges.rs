@@ -115,7 +115,7 @@ fn what_breaks_on_the_hub_is_told_there() {
 }
 
 #[test]
-fn c37_why_a_binding_has_no_cluster_is_told_once() {
+fn the_reason_why_a_binding_has_no_cluster_is_shown_once() {
     let mut world = world();
     world["bindings"][0]["spec"]["clusters"] = json!([]);
     world["cell"] = json!([]);
@@ -186,7 +186,7 @@ fn what_breaks_in_the_cell_is_told_there() {
 }
 
 #[test]
-fn d10_a_slot_says_whom_it_waits_for() {
+fn a_missing_slot_names_the_instance_that_it_waits_for() {
     broken(
         "/running/1",
         instance("other-0"),

@@ -31,7 +31,7 @@ fn webhook(name: &str, path: &str, kind: Kind) -> Value {
 }
 
 #[test]
-fn d3_1_the_configurations_are_those_of_the_webhooks() {
+fn the_shipped_configurations_match_the_served_webhooks() {
     let mut deployments = webhook(
         VALIDATING_DEPLOYMENT_WEBHOOK,
         VALIDATE_DEPLOYMENT_PATH,

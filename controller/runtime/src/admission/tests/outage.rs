@@ -153,7 +153,7 @@ async fn questions_are_asked_at_once_and_not_without_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c27_a_project_that_is_away_does_not_hold_up_another() {
+async fn an_unreachable_project_does_not_hold_up_another() {
     let served = Served::new(
         Mode::Milo,
         Servers::seeing(|asked| match &asked.plane {

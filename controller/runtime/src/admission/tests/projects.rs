@@ -23,7 +23,7 @@ fn of(id: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn d8_17_g21_each_project_is_asked_itself_engaged_or_not() {
+async fn a_review_asks_the_server_of_its_own_project_engaged_or_not() {
     let served = Served::new(
         Mode::Milo,
         Servers::seeing(|asked| match (&asked.plane, asked.what.as_str()) {
@@ -53,7 +53,7 @@ async fn in_single_mode_the_local_server_is_asked_whatever_the_request_names() {
 }
 
 #[tokio::test]
-async fn d17_a_request_that_names_no_project_is_denied() {
+async fn a_request_that_names_no_project_is_denied() {
     let served = Served::good();
     let mut bare = create(workload());
     bare["userInfo"] = Value::Null;
@@ -75,7 +75,7 @@ async fn d17_a_request_that_names_no_project_is_denied() {
 }
 
 #[tokio::test]
-async fn c34_a_project_id_that_would_lead_elsewhere_is_refused_before_anything_is_made_of_it() {
+async fn a_project_id_that_would_lead_elsewhere_is_refused_before_a_client_is_made() {
     let served = Served::good();
     for id in ["../p2", "p1/../p2", "P", "p1?x", "a b", "p1#"] {
         let (code, reason, message) = served.refused(&of(&json!([id]))).await;

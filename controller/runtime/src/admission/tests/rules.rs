@@ -19,7 +19,7 @@ async fn a_good_workload_is_allowed_after_one_list_and_one_review_of_access() {
 }
 
 #[tokio::test]
-async fn d8_15_a_city_without_binding_is_refused_with_those_that_have_one() {
+async fn a_city_without_binding_is_refused_with_the_cities_that_have_one() {
     let served = Served::good();
     let status = served.validate(&create(in_cities(&["DFW", "LHR"]))).await["status"].take();
     let (field, message) = (
@@ -61,7 +61,7 @@ async fn a_network_that_the_user_may_not_use_is_refused_beside_all_other_faults(
 }
 
 #[tokio::test]
-async fn b15_g18_the_review_of_access_carries_every_claim_and_the_networks_own_namespace() {
+async fn the_access_review_carries_all_user_extras_and_the_namespace_of_the_network() {
     let served = Served::good();
     let extra = json!({
         "iam.miloapis.com/parent-name": ["p1"],
@@ -106,7 +106,7 @@ async fn what_the_object_does_not_say_the_request_does() {
 }
 
 #[tokio::test]
-async fn d17_an_unread_admission_asks_nobody_for_anything() {
+async fn a_request_that_is_admitted_unread_asks_no_server() {
     let served = Served::new(Mode::Milo, Servers::new(|_| Reply::Away));
     let mut finalized = workload();
     finalized["metadata"]["finalizers"] = json!(["compute.datumapis.com/workload-controller"]);
@@ -132,7 +132,7 @@ async fn d17_an_unread_admission_asks_nobody_for_anything() {
 }
 
 #[tokio::test]
-async fn g1_of_an_update_only_what_is_new_is_asked_for() {
+async fn an_update_checks_only_new_cities_and_networks() {
     let served = Served::good();
     for (new, asked) in [
         (rolled(), vec![]),
@@ -150,7 +150,7 @@ async fn g1_of_an_update_only_what_is_new_is_asked_for() {
 }
 
 #[tokio::test]
-async fn g1_a_city_that_lost_its_binding_stays_and_an_update_keeps_the_rules() {
+async fn an_update_may_keep_a_city_that_lost_its_binding_but_not_add_one() {
     let served = Served::new(
         Mode::Milo,
         Servers::new(|asked| match asked {
@@ -174,7 +174,7 @@ async fn g1_a_city_that_lost_its_binding_stays_and_an_update_keeps_the_rules() {
 }
 
 #[tokio::test]
-async fn c31_names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() {
+async fn names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() {
     let served = Served::good();
     let mut long = workload();
     long["spec"]["placements"][0]["name"] = json!("p".repeat(63));
@@ -202,7 +202,7 @@ async fn c31_names_that_do_not_fit_and_reserved_keys_are_refused_with_their_fiel
 }
 
 #[tokio::test]
-async fn c02_a_binding_that_cannot_be_used_or_read_harms_itself_only() {
+async fn an_unusable_or_unreadable_binding_hides_no_other() {
     let served = Served::new(
         Mode::Milo,
         Servers::new(|asked| match asked {

@@ -40,7 +40,7 @@ fn tried(doors: &mut Doors, count: usize, now: Instant, answer: impl Fn(&Target)
 }
 
 #[test]
-fn c27_many_that_are_refused_shut_the_door_of_their_kind_and_namespace_only() {
+fn many_refusals_open_the_circuit_breaker_of_their_kind_and_namespace_only() {
     let now = Instant::now();
     let mut doors = Doors::default();
     tried(&mut doors, 300, now, forbidden);
@@ -55,7 +55,7 @@ fn c27_many_that_are_refused_shut_the_door_of_their_kind_and_namespace_only() {
 }
 
 #[test]
-fn c27_one_probe_goes_through_in_its_time_and_what_is_taken_opens_it() {
+fn one_probe_passes_at_its_time_and_an_accepted_write_closes_the_circuit_breaker() {
     let now = Instant::now();
     let mut doors = Doors::default();
     tried(&mut doors, 300, now, forbidden);
@@ -87,7 +87,7 @@ fn c27_one_probe_goes_through_in_its_time_and_what_is_taken_opens_it() {
 }
 
 #[test]
-fn c27_a_few_objects_that_are_refused_again_and_again_hold_up_no_other() {
+fn a_few_objects_that_are_refused_repeatedly_hold_up_no_other() {
     let now = Instant::now();
     let mut doors = Doors::default();
     for _ in 0..10 {
@@ -97,7 +97,7 @@ fn c27_a_few_objects_that_are_refused_again_and_again_hold_up_no_other() {
 }
 
 #[test]
-fn c27_only_refusals_shut_a_door() {
+fn only_refusals_open_a_circuit_breaker() {
     let now = Instant::now();
     let place = place_of(&target("n", "c"));
     let busy = |code| Refusal::Busy {

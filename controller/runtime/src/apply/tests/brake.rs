@@ -5,7 +5,7 @@ use popcell_api::annotations::MASS_DELETE_ALLOW;
 use super::*;
 
 #[tokio::test]
-async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
+async fn the_deletion_guard_holds_a_mass_deletion_and_lets_the_rest_pass() {
     let tried = Tried::new(&[(201, stored("b", "u")), (200, json!({}))]).await;
     let plan = plan(vec![delete("a", Vec::new(), Brake::Applies), create("b")]);
     let many = |_: &Plane, _: Kind| Difference {
@@ -25,7 +25,7 @@ async fn c24_the_brake_holds_a_mass_deletion_and_lets_the_rest_pass() {
 }
 
 #[tokio::test]
-async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
+async fn a_partial_difference_does_not_open_the_deletion_guard_for_what_follows() {
     let tried = Tried::new(&[(200, json!({}))]).await;
     let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
     let part = |_: &Plane, _: Kind| Difference {
@@ -43,7 +43,7 @@ async fn c24_a_part_of_the_difference_does_not_open_the_brake() {
 }
 
 #[tokio::test]
-async fn c24_a_brake_that_holds_is_not_opened_by_a_part_of_the_difference() {
+async fn a_deletion_guard_that_holds_is_not_opened_by_a_partial_difference() {
     let tried = Tried::new(&[]).await;
     let plan = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
     for (doomed, partial) in [(25, false), (1, true)] {
@@ -83,7 +83,7 @@ fn braked(tried: &Tried) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn d7_4_it_is_told_once_that_the_brake_holds_and_once_that_it_opens() {
+async fn the_deletion_guard_reports_once_that_it_holds_and_once_that_it_opens() {
     let tried = Tried::new(&[]).await;
     let held = "WorkloadDeployment in hub: Held(Difference { ours: 30, doomed: 25, partial: false })";
     assert_eq!(ask(&tried, 25).await, (Ok(Done::Held), vec![held.to_owned()]));

@@ -39,7 +39,7 @@ fn with_status(plane: &Plane) -> Plan {
 const TOLD: &str = "POST /apis/events.k8s.io/v1/namespaces/ns-1/events";
 
 #[tokio::test]
-async fn d7_4_a_delete_without_proof_holds_up_no_other() {
+async fn a_delete_without_proof_holds_up_no_other() {
     let deletes = || {
         ["a", "b", "c", "d"]
             .map(|name| delete(name, gone(), Brake::Exempt))
@@ -119,7 +119,7 @@ async fn the_worst_of_several_failures_is_the_verdict() {
 }
 
 #[tokio::test]
-async fn d7_5_12_a_hub_that_refuses_does_not_hide_the_status_of_the_project() {
+async fn a_hub_that_refuses_does_not_hide_the_status_of_the_project() {
     for refused in [
         status(403, "no"),
         status(500, "oh"),
@@ -142,7 +142,7 @@ async fn d7_5_12_a_hub_that_refuses_does_not_hide_the_status_of_the_project() {
 }
 
 #[tokio::test]
-async fn d7_5_12_a_status_that_a_failure_may_belie_is_not_written() {
+async fn a_status_that_a_failure_may_contradict_is_not_written() {
     // It was decided on what has changed since, or it is on the plane where something is missing now.
     for (answer, plane) in [(status(409, "changed"), project()), (status(403, "no"), Plane::Hub)] {
         let tried = Tried::new(&[answer]).await;

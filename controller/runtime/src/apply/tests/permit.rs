@@ -69,7 +69,7 @@ async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
 }
 
 #[tokio::test]
-async fn d7_a_dry_run_counts_what_it_would_send() {
+async fn a_dry_run_counts_what_it_would_send() {
     let dry = Tried::with(&[], true).await;
     let object = object("a", "u");
     let plan = Plan {

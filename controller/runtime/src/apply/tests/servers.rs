@@ -77,7 +77,7 @@ async fn a_plane_that_has_left_leaves_no_circuit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c27_what_a_namespace_does_not_take_is_tried_once_in_a_while() {
+async fn writes_that_a_namespace_refuses_are_probed_at_intervals() {
     let tried = Tried::new(&vec![status(403, "being terminated"); 300]).await;
     for number in 0..300 {
         let failed = tried.carry_out(&plan(vec![create(&format!("c-{number}"))])).await;

@@ -68,7 +68,7 @@ fn gone(kind: Kind) -> Change {
 }
 
 #[tokio::test]
-async fn d8_what_was_deleted_elsewhere_has_the_hub_asked_again_before_anything_is_made() {
+async fn a_deletion_on_another_plane_makes_a_cell_confirm_its_identity_before_it_creates_anything() {
     let project = || Plane::Project("p".to_owned());
     for (plane, kind) in [(Plane::Hub, INSTANCE), (project(), RESOURCE_CLAIM)] {
         let (hub, cell) = (Arc::new(Hub::default()), cell());

@@ -67,7 +67,7 @@ async fn the_files_of_the_variable_are_merged() {
 }
 
 #[tokio::test]
-async fn c80_what_cannot_be_used_is_named_with_its_setting_and_file() {
+async fn credentials_that_cannot_be_used_are_named_with_their_setting_and_file() {
     let files = Files::new();
     files.write("empty", " \n");
     let no_such = "failed to load current context: c";

@@ -8,7 +8,7 @@ fn parse(rest: &str) -> Result<ServerConfig, String> {
 }
 
 #[test]
-fn d7_2_an_empty_file_of_the_right_kind_is_as_no_file() {
+fn an_empty_file_of_the_right_kind_equals_no_file() {
     for rest in [
         "",
         "discovery:\n",
@@ -21,7 +21,7 @@ fn d7_2_an_empty_file_of_the_right_kind_is_as_no_file() {
 }
 
 #[test]
-fn c80_every_key_is_read() {
+fn every_key_of_the_file_is_read() {
     let config = parse(
         "metricsServer: {bindAddress: \":8443\", secureServing: false,
   tls: {certDir: /m, certName: m.crt, keyName: m.key}}
@@ -67,7 +67,7 @@ discovery:
 }
 
 #[test]
-fn b32_what_is_not_known_or_of_another_type_is_named() {
+fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
     for (rest, path, problem) in [
         (
             "discovry: {}\n",
@@ -141,7 +141,7 @@ fn b32_what_is_not_known_or_of_another_type_is_named() {
 }
 
 #[test]
-fn b32_another_version_kind_or_no_yaml_at_all() {
+fn another_version_or_kind_and_what_is_no_yaml_are_refused() {
     let parse = |text: &str| {
         let refused = ServerConfig::parse(Path::new("c.yaml"), text);
         refused.unwrap_err().to_string()

@@ -40,7 +40,7 @@ fn a_hub_namespace_may_have_what_a_project_may_have_unless_it_is_said() {
 }
 
 #[test]
-fn b17_and_the_other_refused_combinations_name_both_settings() {
+fn refused_combinations_name_both_settings() {
     for (line, file, expected) in [
         ("cell hub", "", ["--federation-kubeconfig", "discovery.clusterName"]),
         (
@@ -92,7 +92,7 @@ fn b17_and_the_other_refused_combinations_name_both_settings() {
 }
 
 #[test]
-fn d7_5_what_may_run_together() {
+fn combinations_of_controllers_hub_and_quota_that_may_run_together() {
     let hubless = "discovery: {clusterName: a}";
     let quota = "discovery: {clusterName: a, quotaKubeconfigPath: /q}";
     for (line, file, [management, cell, hub, quota]) in [
@@ -132,7 +132,7 @@ fn d7_5_what_may_run_together() {
 }
 
 #[test]
-fn c73_quota_has_its_file_or_that_of_projects_and_never_the_local_server() {
+fn quota_uses_its_own_file_or_that_of_projects_and_never_the_local_server() {
     let file = |rest: &str| format!("discovery: {{clusterName: a{rest}}}");
     let quota = |rest: &str| resolve_in(&World::whole().in_pod(), "cell", &file(rest)).unwrap().quota;
     let named = |setting, path: &str| Some(Credentials::file(setting, path));
@@ -224,7 +224,7 @@ fn the_local_server_is_the_flags_the_pods_or_that_of_the_variable() {
 }
 
 #[test]
-fn d7_3_milo_lists_projects_and_reaches_them_by_path_or_service() {
+fn milo_mode_lists_projects_and_reaches_them_by_path_or_service() {
     let milo = |rest: &str| {
         let file = format!("discovery: {{mode: milo{rest}}}");
         let Discovery::Milo(milo) = resolve("", &file).unwrap().discovery else {
@@ -366,7 +366,7 @@ fn one_project_may_have_every_worker_and_one_of_many_half_of_them() {
 }
 
 #[test]
-fn b32_the_file_that_a_flag_names_is_read() {
+fn the_file_that_a_flag_names_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.yaml");
     let read = |text: &str| {

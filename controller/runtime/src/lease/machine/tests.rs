@@ -173,7 +173,7 @@ fn a_replica_that_slept_writes_against_what_it_saw_and_so_cannot_take_what_was_r
 }
 
 #[test]
-fn f2_a_holder_that_slept_has_lost_whatever_was_answered() {
+fn a_holder_that_was_suspended_has_lost_the_lease_whatever_was_answered() {
     let mut run = Run::holding();
     assert_eq!(run.step(30.0), Step::Lost(Loss::Expired));
     let mut run = Run::holding();
@@ -207,7 +207,7 @@ fn renewals_that_fail_are_repeated_until_the_permission_ends() {
 }
 
 #[test]
-fn f14_a_holder_that_sees_another_stops_at_once() {
+fn a_holder_that_sees_another_holder_stops_at_once() {
     let mut run = Run::holding();
     let now = run.at(2.0);
     run.machine.conflict(now);
@@ -218,7 +218,7 @@ fn f14_a_holder_that_sees_another_stops_at_once() {
 }
 
 #[test]
-fn f14_what_was_edited_or_deleted_is_renewed_while_nobody_took_it() {
+fn an_edited_or_deleted_lease_is_renewed_by_its_holder_unless_another_took_it() {
     let edited = |lease: Option<Lease>| {
         let mut run = Run::holding();
         let now = run.at(2.0);
@@ -237,7 +237,7 @@ fn f14_what_was_edited_or_deleted_is_renewed_while_nobody_took_it() {
 }
 
 #[test]
-fn f14_a_deleted_lease_takes_no_permission_away_from_who_held_it() {
+fn a_deleted_lease_is_taken_over_only_once_its_holder_may_no_longer_write() {
     let mut run = Run::new();
     run.read(0.0, Some(lease("other", 0, "1")));
     run.read(1.0, None);
@@ -284,7 +284,7 @@ fn conflicts_without_end_are_not_answered_in_a_loop() {
 }
 
 #[test]
-fn d7_4_the_annotation_that_releases_the_brake_is_taken_away_with_a_renewal() {
+fn the_annotation_that_releases_the_deletion_guard_is_removed_with_a_renewal() {
     for value in ["allow", "project a", "what nobody knows"] {
         let mut run = Run::holding();
         let mut annotated = lease(ME, 0, "2");

@@ -268,7 +268,7 @@ async fn a_server_that_is_away_for_a_while_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f14_a_lease_that_is_taken_by_hand_ends_its_holder() {
+async fn a_lease_that_is_taken_by_hand_stops_its_holder() {
     let server = Server::new();
     let first = server.start("a");
     first.leads_within(SECOND).await;
@@ -284,7 +284,7 @@ async fn f14_a_lease_that_is_taken_by_hand_ends_its_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn f14_a_lease_that_is_deleted_is_made_anew_by_its_holder() {
+async fn a_deleted_lease_is_recreated_by_its_holder() {
     let server = Server::new();
     let first = server.start("a");
     first.leads_within(SECOND).await;
@@ -299,7 +299,7 @@ async fn f14_a_lease_that_is_deleted_is_made_anew_by_its_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d7_4_the_brake_is_released_once_for_each_annotation() {
+async fn the_deletion_guard_is_released_once_for_each_annotation() {
     let server = Server::new();
     let first = server.start("a");
     first.leads_within(SECOND).await;

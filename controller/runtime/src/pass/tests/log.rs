@@ -40,7 +40,7 @@ async fn lines(reconciler: Arc<dyn Reconciler>, told: &Told) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c71_the_decision_to_look_again_is_logged_with_key_and_delay() {
+async fn a_requeue_is_logged_with_key_and_delay() {
     let told = Told::of(Vec::new(), &[]).await;
     for (asked, said) in [
         (Some(Duration::from_secs(15)), Some("delay=15s")),

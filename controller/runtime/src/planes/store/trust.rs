@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_what_a_later_list_has_too_is_lost() {
+    fn a_difference_that_a_later_list_confirms_is_a_lost_event() {
         let store = store();
         for (claims, is_lost) in [
             (vec![claim("a", 1), claim("b", 2)], false),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_a_watch_that_is_only_late_or_early_has_lost_nothing() {
+    fn a_watch_that_is_only_late_or_early_has_lost_nothing() {
         let store = store();
         // Late: the change and the end arrive after the list that has them.
         let missed = store.missed(&listed(&[claim("a", 3)], "4"));

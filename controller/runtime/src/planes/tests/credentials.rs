@@ -1,4 +1,4 @@
-//! Tokens and certificates that change while a plane is engaged (cases.md C34).
+//! Tokens and certificates that change while a plane is engaged.
 
 use std::convert::Infallible;
 use std::fs;
@@ -80,7 +80,7 @@ async fn until(what: &str, mut is: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn c34_a_good_token_is_used_at_once_and_what_was_refused_begins_anew() {
+async fn a_good_token_is_used_at_once_and_refused_watches_are_restarted() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("token");
     fs::write(&file, "garbage").unwrap();
@@ -167,7 +167,7 @@ async fn answer(client: &Client) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn c34_a_server_with_another_certificate_is_served_on_and_a_stranger_is_named() {
+async fn a_server_with_a_new_certificate_is_trusted_and_a_stranger_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (ours, stranger) = (authority(), authority());
     let mut stop = CancellationToken::new();

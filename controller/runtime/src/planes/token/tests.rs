@@ -45,7 +45,7 @@ async fn later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c34_the_old_token_is_not_used_after_the_change_is_seen() {
+async fn the_old_token_is_not_used_after_the_change_is_seen() {
     let file = File::of("old\n");
     let holder = file.holder();
     let renewed = holder.renewed.subscribe();
@@ -61,7 +61,7 @@ async fn c34_the_old_token_is_not_used_after_the_change_is_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c34_whose_server_refused_a_token_is_told_of_another() {
+async fn a_new_token_is_announced_only_where_the_server_refused_the_old_one() {
     let file = File::of("garbage");
     let holder = file.holder();
     let other = Holder::of(Arc::clone(&holder.token));
@@ -102,7 +102,7 @@ async fn a_server_that_takes_what_it_refused_needs_no_other_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c34_a_file_that_cannot_be_used_changes_nothing() {
+async fn a_token_file_that_cannot_be_used_changes_nothing() {
     let file = File::of("good");
     let holder = file.holder();
     for content in ["", " \n", "two\nlines"] {

@@ -60,7 +60,7 @@ impl Reconciler for Counting {
 }
 
 #[tokio::test]
-async fn d7_5_17_a_replica_that_does_not_lead_queues_and_notes_nothing() {
+async fn a_replica_that_does_not_lead_observes_events_but_enqueues_nothing() {
     let counting = Arc::new(Counting::default());
     let told = Told::of(vec![counting.clone()], &["p"]).await;
     told.list(&Plane::Hub, INSTANCE, vec![named("n", "a", "1")]);
@@ -78,7 +78,7 @@ async fn d7_5_17_a_replica_that_does_not_lead_queues_and_notes_nothing() {
 }
 
 #[tokio::test]
-async fn d7_5_17_no_event_is_lost_while_a_replica_begins_to_lead() {
+async fn no_event_is_lost_while_a_replica_becomes_the_leader() {
     let counting = Arc::new(Counting::default());
     let told = Told::of(vec![counting.clone()], &[]).await;
     counting.meanwhile.set(Arc::downgrade(&told.dispatch)).unwrap();
@@ -141,7 +141,7 @@ fn world() -> Vec<(Plane, Kind, Vec<Value>)> {
 }
 
 #[tokio::test]
-async fn d7_5_17_a_takeover_finds_whatever_a_first_list_would_have_woken() {
+async fn a_takeover_enqueues_what_the_first_list_would_have_enqueued() {
     let (first, second) = (
         Told::of(management(true), &["p"]).await,
         Told::of(management(true), &["p"]).await,

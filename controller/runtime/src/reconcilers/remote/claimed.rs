@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn c27_what_was_not_tried_says_why_too() {
+    fn a_claim_that_was_not_tried_has_a_reason_too() {
         let (claim, soon) = (kind::RESOURCE_CLAIM, Duration::from_secs(1));
         let away = |plane| ApplyError::Away(Server::Of(plane), soon);
         for (error, reason) in [

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c34_a_project_that_did_not_answer_is_asked_again_as_soon_as_it_may() {
+    fn a_project_that_did_not_answer_is_asked_again_after_the_shortest_delay() {
         let answers = BTreeMap::from([
             ("answered".to_owned(), Ok(Answer::Claims(false))),
             ("away".to_owned(), Err(AWAY_AGAIN)),

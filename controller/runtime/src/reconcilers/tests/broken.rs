@@ -39,7 +39,7 @@ fn listed(asked: &Asked) -> Option<(u16, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c35_a_broken_connection_is_asked_seldom_and_holds_up_nobody() {
+async fn a_broken_connection_is_retried_seldom_and_delays_no_other_project() {
     let broken = Arc::new(AtomicBool::new(true));
     let asked = Arc::<Mutex<Vec<String>>>::default();
     let (is_broken, log) = (Arc::clone(&broken), Arc::clone(&asked));

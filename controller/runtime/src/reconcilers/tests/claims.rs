@@ -31,7 +31,7 @@ fn names(keys: &[Key]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn b6_c63_a_claim_wakes_its_instance_also_without_the_label_that_names_it() {
+async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
     // What is of a single cluster is in the namespace of its name.
     for (single, within) in [(None, "ns-1"), (Some("p"), "default")] {
         let all = reconcilers(&Arc::new(cell(single)));
@@ -79,7 +79,7 @@ async fn b6_c63_a_claim_wakes_its_instance_also_without_the_label_that_names_it(
 }
 
 #[tokio::test]
-async fn c37_bindings_that_are_served_again_wake_what_waits_for_them() {
+async fn network_bindings_that_are_served_again_enqueue_what_waits_for_them() {
     let all = reconcilers(&Arc::new(cell(None)));
     let told = Told::in_cell(all, &[], Arc::<Script>::default().answer()).await;
     told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![deployment("ns-1", "web", "wd")]);

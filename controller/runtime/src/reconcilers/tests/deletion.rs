@@ -25,7 +25,7 @@ async fn going(script: &Arc<Script>) -> (Told, Key) {
 }
 
 #[tokio::test]
-async fn g16_d7_5_12_a_hub_that_refuses_lets_a_deletion_wait_in_sight() {
+async fn a_deletion_that_the_hub_refuses_waits_and_shows_it_in_the_status() {
     let (project, hub) = (
         format!("project p PATCH {DEPLOYMENTS}/default/workloaddeployments/web"),
         format!("{DEPLOYMENTS}/ns-n1/workloaddeployments/web"),

@@ -182,7 +182,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn c63_d9_a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
+async fn a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
     let waiting = |name| claim(name, 2, "False", "QuotaExceeded");
     let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n", "resourceVersion": "1", "labels": {
         "meta.datumapis.com/upstream-cluster-name": "cluster-p", "meta.datumapis.com/upstream-namespace": "default" } } });
@@ -269,14 +269,14 @@ fn expect_opened(servers: &Servers) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b6b_f4_a_grant_that_the_watch_does_not_bring_is_found() {
+async fn a_grant_that_the_watch_does_not_deliver_is_found() {
     let (servers, _events, _stop) = granted_in_silence().await;
     sleep(Duration::from_secs(8)).await;
     expect_opened(&servers);
 }
 
 #[tokio::test(start_paused = true)]
-async fn b6b_f4_a_grant_that_is_lost_among_other_events_is_found() {
+async fn a_grant_that_is_lost_among_other_events_is_found() {
     let (servers, events, _stop) = granted_in_silence().await;
     for version in 4..54 {
         let event = json!({ "type": "MODIFIED", "object": stranger(version) });
@@ -288,7 +288,7 @@ async fn b6b_f4_a_grant_that_is_lost_among_other_events_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b6b_a_claim_that_waits_is_read_once_a_tier_and_its_watch_goes_on() {
+async fn a_pending_claim_is_read_again_once_a_tier_while_its_watch_goes_on() {
     let (servers, _events) = waiting();
     let stop = CancellationToken::new();
     let world = at_work(&servers, &stop).await;

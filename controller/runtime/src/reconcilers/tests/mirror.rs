@@ -35,7 +35,7 @@ fn ready(patch: &Value) -> Option<&Value> {
 }
 
 #[tokio::test]
-async fn c02_a_retry_after_a_conflict_looks_again() {
+async fn a_retry_after_a_conflict_reads_again() {
     let script = Arc::<Script>::default();
     say_what_is_there(&script);
     let (meanwhile, answer) = (Arc::<OnceLock<Arc<Told>>>::default(), script.answer());
@@ -89,7 +89,7 @@ async fn c02_a_retry_after_a_conflict_looks_again() {
 }
 
 #[tokio::test]
-async fn b5_a_hub_event_of_a_project_that_is_not_engaged_enqueues_nothing_until_it_is() {
+async fn a_hub_event_of_a_project_that_is_not_engaged_enqueues_nothing_until_it_is() {
     let script = Arc::<Script>::default();
     say_what_is_there(&script);
     let told = told(&script, &[]).await;

@@ -18,7 +18,7 @@ fn remembered(told: &Told) -> Option<String> {
 }
 
 #[tokio::test]
-async fn c24_an_answer_from_before_an_event_is_not_remembered() {
+async fn a_namespace_that_was_read_before_an_event_is_not_remembered() {
     let script = Arc::<Script>::default();
     script.say(LINE, 200, namespace("old"));
     let (meanwhile, answer) = (Arc::<OnceLock<Arc<Told>>>::default(), script.answer());
@@ -55,7 +55,7 @@ async fn c24_an_answer_from_before_an_event_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn d4_whom_a_namespace_concerns_is_woken_when_it_is_another() {
+async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
     let script = Arc::<Script>::default();
     let told = told(&script, &["p"]).await;
     told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
@@ -99,7 +99,7 @@ async fn d4_whom_a_namespace_concerns_is_woken_when_it_is_another() {
 }
 
 #[tokio::test]
-async fn c34_what_a_cell_knows_of_a_namespace_goes_with_it() {
+async fn a_cell_forgets_what_it_read_of_a_namespace_that_is_deleted() {
     let script = Arc::<Script>::default();
     let cell = Arc::new(crate::cell::testing::cell(None));
     let remote = crate::reconcilers::Remote {

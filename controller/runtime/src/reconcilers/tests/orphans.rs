@@ -20,7 +20,7 @@ async fn looked(script: &Arc<Script>, told: &Told) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn c22_d14_a_note_that_somebody_takes_away_is_not_made_again() {
+async fn a_project_gone_annotation_that_another_client_removed_is_not_written_again() {
     let script = Arc::<Script>::default();
     let noting = "hub PATCH /api/v1/namespaces/ns-n1";
     let noted = namespace("2", Some("2026-01-01T00:00:00Z"));

@@ -7,7 +7,7 @@ use super::*;
 use crate::reconcilers::deployment::Deployment;
 
 #[tokio::test]
-async fn o5_a_network_that_cannot_be_asked_for_holds_up_no_instance_and_no_status() {
+async fn a_refused_network_request_holds_up_no_instance_and_no_status() {
     let script = Arc::<Script>::default();
     script.say("cell POST /apis/networking.datumapis.com", 403, refusal(403));
     let reconciler = Arc::new(Deployment::new(true, false));

@@ -96,7 +96,7 @@ fn claim(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn d6_the_copy_of_a_slot_without_instance_is_not_ready() {
+async fn the_copy_of_a_slot_without_instance_is_not_ready() {
     let bench = Bench::new().await;
     bench.deployment(2);
     bench.told.put(&Plane::Hub, INSTANCE, copy("web-1"));
@@ -116,7 +116,7 @@ async fn d6_the_copy_of_a_slot_without_instance_is_not_ready() {
 }
 
 #[tokio::test]
-async fn d7_5_6_a_copy_that_the_collector_took_is_not_made_again() {
+async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     let bench = Bench::new().await;
     bench.deployment(1);
     bench.instance("web-0");
@@ -135,7 +135,7 @@ async fn d7_5_6_a_copy_that_the_collector_took_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn d7_4_the_brake_on_claims_counts_all_that_the_cell_has() {
+async fn the_deletion_guard_on_claims_counts_all_claims_of_the_cell() {
     let bench = Bench::new().await;
     for number in 0..100 {
         let name = format!("web-{number}");
@@ -159,7 +159,7 @@ async fn d7_4_the_brake_on_claims_counts_all_that_the_cell_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d7_4_the_brake_on_copies_opens_once_the_world_has_recovered() {
+async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_again() {
     let bench = Bench::new().await;
     bench.deployment(60);
     let names: Vec<String> = (0..60).map(|number| format!("web-{number}")).collect();
@@ -193,7 +193,7 @@ async fn d7_4_the_brake_on_copies_opens_once_the_world_has_recovered() {
 }
 
 #[tokio::test]
-async fn c34_the_last_claim_that_goes_has_the_record_looked_at() {
+async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() {
     let bench = Bench::new().await;
     let gone = |name: &str| Change::Gone {
         namespace: "default".to_owned(),
@@ -259,7 +259,7 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn c34_a_project_whose_claim_cannot_be_read_stays_written_down() {
+async fn a_project_whose_claim_cannot_be_read_stays_in_the_record() {
     let bench = Bench::new().await;
     let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-claim-projects", "namespace": "compute-system",
         "uid": "r", "resourceVersion": "1" }, "data": { "p": "" } });
@@ -280,7 +280,7 @@ async fn c34_a_project_whose_claim_cannot_be_read_stays_written_down() {
 }
 
 #[tokio::test]
-async fn d4_the_claim_of_an_instance_is_woken_also_where_its_namespace_says_nothing_more() {
+async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no_longer_names_the_project() {
     let bench = Bench::new().await;
     bench.told.put(&project("p"), RESOURCE_CLAIM, claim("web-0"));
     let silent = json!({ "metadata": { "name": "ns-1", "uid": "hub-ns-1", "resourceVersion": "2" } });

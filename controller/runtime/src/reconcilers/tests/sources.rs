@@ -60,7 +60,7 @@ fn copy(id: &str) -> String {
 }
 
 #[tokio::test]
-async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
+async fn a_project_that_does_not_answer_holds_up_the_cleanup_of_its_own_copies_only() {
     let list = "GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
     let html = json!("<html>no such page</html>");
     let discovery = |script: &Script, groups: (u16, Value)| {
@@ -128,7 +128,7 @@ async fn d7_5_8_a_project_that_does_not_answer_holds_up_its_own_copies_only() {
 }
 
 #[tokio::test]
-async fn d7_5_8_a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
+async fn a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
     let script = Arc::<Script>::default();
     let told = with_copies(&script, &["p"]).await;
     told.put(&Plane::Hub, INSTANCE, left("ns-p", "p-1"));
@@ -152,7 +152,7 @@ async fn d7_5_8_a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
 }
 
 #[tokio::test]
-async fn d7_5_8_claims_are_looked_for_in_a_project_that_is_engaged_after_the_copies_went() {
+async fn claims_of_a_removed_cell_are_deleted_in_a_project_engaged_after_the_copies_are_gone() {
     let script = Arc::<Script>::default();
     let told = told(&script, &["p"]).await;
     noted(&script);
@@ -205,7 +205,7 @@ async fn d7_5_8_claims_are_looked_for_in_a_project_that_is_engaged_after_the_cop
 }
 
 #[tokio::test]
-async fn d7_5_8_a_hub_that_was_set_up_anew_takes_no_claims() {
+async fn a_hub_that_was_recreated_deletes_no_claims() {
     let script = Arc::<Script>::default();
     let told = told(&script, &["p"]).await;
     let mut anew = hub_namespace("ns-p", "p");

@@ -217,7 +217,7 @@ async fn what_is_deleted_while_its_watch_stalls_is_missed_when_that_is_begun_ane
 }
 
 #[tokio::test(start_paused = true)]
-async fn c70_after_a_conflict_in_a_cell_what_is_true_then_is_decided() {
+async fn after_a_conflict_a_cell_decides_on_the_state_after_it() {
     let bench = Bench::new(1).await;
     assert_eq!(bench.passes().await, ["POST web-0"]);
     // Somebody asks for none, and the watch does not say so.
