@@ -9,7 +9,7 @@ use crate::fixture::{LONG, request};
 use crate::process::{World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
+async fn a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--slots", "1", "--call-timeout", "2s"]);
     let client = world.client(&webhook);
@@ -102,7 +102,7 @@ async fn a_loop_ends_when_it_should(client: &mut Connection, query: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
+async fn a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "1500ms"]);
     let mut client = world.client(&webhook).http1().await;
@@ -114,7 +114,7 @@ async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_deadlines_hold_right_after_the_process_was_stopped() {
+async fn deadlines_hold_right_after_the_process_was_stopped() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "1500ms"]);
     let client = world.client(&webhook);
@@ -147,7 +147,7 @@ async fn c08_deadlines_hold_right_after_the_process_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_short_calls_pass_right_after_the_process_was_stopped() {
+async fn short_calls_pass_right_after_the_process_was_stopped() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "30s"]);
     let client = world.client(&webhook);
@@ -183,7 +183,7 @@ async fn c08_short_calls_pass_right_after_the_process_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_a_request_that_its_client_gave_up_frees_its_slot() {
+async fn a_request_that_its_client_gave_up_frees_its_slot() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--slots", "1", "--call-timeout", "30s"]);
     let client = world.client(&webhook);

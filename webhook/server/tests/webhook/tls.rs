@@ -30,7 +30,7 @@ fn make_pair(dir: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_three_rotations_of_the_files_of_a_running_process() {
+async fn three_rotations_of_the_files_of_a_running_process() {
     let world = World::new(&["misbehaving"]);
     let served = world.path().join("tls");
     make_pair(&served);
