@@ -1,4 +1,4 @@
-//! What the module says of itself: Karmada turns features on by this list (case C16).
+//! What the module says of itself: Karmada turns features on by this list.
 
 use popcell_sdk::Operation;
 use popcell_sdk::module::Run;

@@ -1,4 +1,4 @@
-//! The interpreter's laws (design section 10) on generated WorkloadDeployments.
+//! The interpreter's laws on generated WorkloadDeployments.
 
 #![expect(
     clippy::expect_used,

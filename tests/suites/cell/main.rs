@@ -1,4 +1,4 @@
-//! Cells on real control planes: Workloads of projects run in two cities and come back (design.md 7.5, issue C).
+//! Cells on real control planes: Workloads of projects run in two cities and come back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod alone;

@@ -1,4 +1,4 @@
-//! Whether Karmada's own client understands our server: karmada.md 1.9, over HTTP/2 and over HTTP/1.1.
+//! Whether Karmada's own client understands our server, over HTTP/2 and over HTTP/1.1.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod draining;

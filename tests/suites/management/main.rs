@@ -1,4 +1,4 @@
-//! The management plane on real control planes: Workloads of many projects to the hub and back (design.md 7).
+//! The management plane on real control planes: Workloads of many projects to the hub and back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admission;

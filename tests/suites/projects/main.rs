@@ -1,4 +1,4 @@
-//! Many projects on one real API server, watched by one process (design.md 7.1).
+//! Many projects on one real API server, watched by one process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod coming;

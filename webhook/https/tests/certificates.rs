@@ -1,4 +1,4 @@
-//! C19 and F21: certificates that change under a running listener.
+//! Certificates that change under a running listener.
 
 mod harness;
 

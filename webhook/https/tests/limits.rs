@@ -1,4 +1,4 @@
-//! F18: slow, half, large and many.
+//! Limits against clients that are slow, send half a request, send too much, or are too many.
 
 mod harness;
 

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3, http/1.1 and h2 (F18), and keep-alive.
+//! TLS 1.2 and 1.3, http/1.1 and h2, and keep-alive.
 
 mod harness;
 

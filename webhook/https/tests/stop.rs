@@ -1,4 +1,4 @@
-//! C21 and F28: a stop that loses nothing and is held up by nobody.
+//! A stop that loses no request and that no client holds up.
 
 mod harness;
 

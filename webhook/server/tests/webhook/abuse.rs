@@ -1,4 +1,4 @@
-//! F18: clients that take all they can get, from many addresses, and correct callers beside them from one of those.
+//! Clients that take all they can get, from many addresses, and correct callers beside them from one of those.
 //!
 //! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number, in a control group with the
 //! memory of a pod, which the machine has to let us make: only there is what the kernel has of sockets counted.

@@ -1,4 +1,4 @@
-//! C08: a jump of the host's clock. Debian's libfaketime moves the wall clock of one process while it runs; the monotonic
+//! A jump of the host's clock. Debian's libfaketime moves the wall clock of one process while it runs; the monotonic
 //! one, by which deadlines have to count, stays.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! C12: limits of the pool, and calls that loop beside others.
+//! Limits of the pool, and calls that loop beside others.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! C05: what cannot answer everything does not start, and says why.
+//! What cannot answer everything does not start, and says why.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! C21 and F28 with the real signals: nothing is lost, nothing holds the exit.
+//! Stopping by the real signals: nothing is lost, nothing holds the exit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

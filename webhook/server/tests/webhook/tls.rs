@@ -1,4 +1,4 @@
-//! C19 with the program: rotation of files, and what its metrics say of it.
+//! The program's rotation of certificate files, and what its metrics say of it.
 
 use std::fs;
 use std::path::Path;

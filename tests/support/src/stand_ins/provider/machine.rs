@@ -1,4 +1,4 @@
-//! How a machine is at a time after its start, and what the provider says of it (domain.md 3.10).
+//! How a machine is at a time after its start, and what the provider says of it.
 
 use std::time::Duration;
 
