@@ -103,7 +103,7 @@ fn what_is_no_test_is_told_from_one() {
     assert!(is_a_test("core::plan::tests::the_earliest_look_counts"));
     assert!(is_a_test("core::laws::a_converged_world_is_quiet"));
     assert!(is_a_test(
-        "core::federation::tests::identity::d14_a_project_that_is_back_is_not_gone"
+        "core::federation::tests::identity::a_project_that_is_back_is_no_longer_noted_as_gone"
     ));
     assert!(is_a_test("e2e::city::dfw_goes_only_to_dfw"));
     for path in [
