@@ -53,8 +53,8 @@ fn workloads(suite: Suite<World>) -> Suite<World> {
         .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, deployments::apart)
         .test("deployments::a_paused_workload_is_left_alone", Beside, deployments::paused)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
-        .test("conflicts::after_a_conflict_what_is_true_then_is_written", Beside, conflicts::stale)
-        .test("cities::a_city_needs_its_binding_to_begin_only", Beside, cities::bindings)
+        .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
+        .test("cities::a_city_needs_its_binding_only_to_begin", Beside, cities::bindings)
         .test("cities::a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
         .test("deletion::deleting_a_workload_deletes_everything_it_made", Beside, deletion::cascade)
         .test("deletion::a_policy_stays_while_a_deployment_names_its_city", Beside, deletion::last_of_a_city)
@@ -74,7 +74,7 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
         .test("projections::copies_are_shown_with_owner_and_marker", Beside, projections::shown)
         .test("projections::copies_of_another_citys_cell_are_not_shown", Beside, projections::of_its_city_only)
-        .test("projections::what_users_do_to_them_is_undone", Beside, projections::undone)
+        .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
         .test("sources::what_a_removed_cell_has_left_goes_and_no_other_cells", Beside, sources::removed)
         .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
         .test("callers::a_project_knows_who_a_request_is_from", Beside, callers::claims)
@@ -90,8 +90,8 @@ fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
         .test("projects::a_project_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
         .test("projects::an_unreachable_project_loses_nothing", Alone, projects::away)
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("partition::what_was_deleted_meanwhile_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
-        .test("namespaces::a_recreated_one_shows_nothing_of_the_old", Beside, namespaces::again)
+        .test("partition::what_is_deleted_in_a_partition_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
+        .test("namespaces::a_recreated_namespace_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
 #[rustfmt::skip]
@@ -117,10 +117,10 @@ fn singles(suite: Suite<World>) -> Suite<World> {
 fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
-        .test("replicas::one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
+        .test("replicas::one_replica_writes_and_the_other_takes_over", Alone, replicas::one_writes)
         .test("handover::a_leader_that_is_cut_off_writes_no_more_and_ends", Alone, handover::bad_terms)
-        .test("brake::what_would_go_at_a_start_stays_until_it_is_released", Alone, brake::held)
+        .test("brake::a_mass_deletion_after_a_start_waits_until_it_is_released", Alone, brake::held)
         .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
-        .test("starts::orphans_go_when_told_to", Alone, starts::reclaiming)
+        .test("starts::orphans_are_deleted_when_the_flag_says_so", Alone, starts::reclaiming)
         .test("idle::a_minute_without_a_request", Alone, idle::quiet)
 }

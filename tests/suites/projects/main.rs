@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("outage::nothing_is_known_while_the_servers_are_away", Alone, outage::unknown)
         .test("passes::a_flood_of_one_project_does_not_hold_up_another", Alone, passes::fair)
         .test("program::one_process_serves_all_projects_while_one_floods", Alone, program::served)
-        .test("restart::what_did_not_change_is_neither_read_nor_written", Alone, restart::frugal)
+        .test("restart::after_a_restart_unchanged_objects_are_neither_read_nor_written", Alone, restart::frugal)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while);
     Ok(suite.run())
 }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn late_wakings_do_not_add_up() {
+    fn late_wakings_of_the_ticker_do_not_add_up() {
         // Each sleep takes 1.6 ticks; the time that is not ticked stays due.
         let (mut owed, mut ticked) = (Duration::ZERO, 0);
         for _ in 0..100 {

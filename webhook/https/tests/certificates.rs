@@ -112,7 +112,7 @@ async fn a_certificate_for_another_host_is_not_taken() {
 }
 
 #[tokio::test]
-async fn names_that_are_given_decide_alone() {
+async fn server_names_that_are_given_decide_alone() {
     let authority = Authority::new("one");
     let volume = SecretVolume::new(&authority.issue(&[HOST, "old.popcell.test"]));
     let mut pair = volume.pair();

@@ -77,7 +77,7 @@ async fn a_chunked_body_is_counted_as_it_comes() {
 }
 
 #[tokio::test]
-async fn handshakes_that_do_not_come_are_ended() {
+async fn connections_without_a_handshake_are_ended() {
     let (running, _authority, _volume) = Running::simple(short()).await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
