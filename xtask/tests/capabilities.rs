@@ -117,7 +117,7 @@ fn what_is_no_test_is_told_from_one() {
 }
 
 #[test]
-fn d8_88_the_four_questions_are_answered() {
+fn the_four_questions_are_answered() {
     let page = page("architecture.md");
     let (_, answers) = page.split_once("\n## Four answers\n").unwrap();
     let answers = answers.split("\n## ").next().unwrap();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c04_an_import_is_refused_with_its_name_and_usual_cause() {
+    fn an_import_is_refused_with_its_name_and_usual_cause() {
         for (import, cause) in [
             (r#""wasi_snapshot_preview1" "clock_time_get""#, "through WASI"),
             (r#""__wbindgen_placeholder__" "__wbg_now""#, "through JavaScript"),

@@ -1,5 +1,5 @@
 //! Karmada interpreter of WorkloadDeployment (`compute.datumapis.com/v1alpha`): how the hub counts, places, judges and
-//! summarises an object that runs in a cell (design section 6).
+//! summarises an object that runs in a cell (why so: `docs/decisions/23-compute-module.md`).
 //!
 //! Every function here is pure: the answer depends on the objects that are given and on nothing else, so the same input
 //! gives the same bytes. Nothing traps: an object that cannot be read is `InvalidObject` with the path, and where an
@@ -33,7 +33,7 @@ impl Interpreter for WorkloadDeployment {
         replicas::interpret(object)
     }
 
-    // Not registered: with one cell per city it would only write counts that are out of date (design section 6).
+    // Not registered: with one cell per city it would only write counts that are out of date.
     #[interpreter(register = false)]
     fn revise(object: &mut Object, replicas: i32) -> Result<()> {
         revise::revise(object, replicas)

@@ -40,7 +40,7 @@ fn aggregated(items: &[StatusItem]) -> Object {
 }
 
 #[test]
-fn c04_fifty_calls_in_every_order_give_the_same_bytes() {
+fn fifty_calls_in_every_order_give_the_same_bytes() {
     let kinds = [
         "Available",
         "ReplicasReady",

@@ -1,10 +1,10 @@
-//! What the module says of itself: Karmada turns features on by this list (case C16).
+//! What the module says of itself: Karmada turns features on by this list.
 
 use popcell_sdk::Operation;
 use popcell_sdk::module::Run;
 
 #[test]
-fn c16_only_written_operations_are_described() {
+fn only_written_operations_are_described() {
     let description = compute_interpreter::module().describe();
     assert_eq!(description.name, "compute-interpreter");
     assert_eq!(description.version, env!("CARGO_PKG_VERSION"));

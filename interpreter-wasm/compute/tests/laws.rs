@@ -1,4 +1,4 @@
-//! The interpreter's laws (design section 10) on generated WorkloadDeployments.
+//! The interpreter's laws on generated WorkloadDeployments.
 
 #![expect(
     clippy::expect_used,
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn c15_no_operation_traps_on_broken_objects(value in broken_deployment(), other in broken_deployment(), n in any::<i32>()) {
+    fn no_operation_traps_on_broken_objects(value in broken_deployment(), other in broken_deployment(), n in any::<i32>()) {
         let (object, other) = (object(&value), object(&other));
         let _ = WorkloadDeployment::replicas(&object);
         let _ = WorkloadDeployment::health(&object);
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn c15_aggregate_is_lawful_on_any_status(value in broken_deployment(), a in any_json(), b in any_json()) {
+    fn aggregate_is_lawful_on_any_status(value in broken_deployment(), a in any_json(), b in any_json()) {
         let object = object(&value);
         let parse = |value: &serde_json::Value| Json::parse(value.to_string()).expect("generated JSON");
         let (first, second) = (item("dfw-1", &parse(&a)), item("dfw-2", &parse(&b)));

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn c15_an_odd_template_is_an_error_with_its_place() {
+    fn an_odd_template_is_an_error_with_its_place() {
         let error = |spec: &str| requirements(&object(spec), "/spec/template").unwrap_err().to_string();
         assert!(
             error(r#"{"containers":[{"resources":{"requests":{"cpu":"much"}}}]}"#)

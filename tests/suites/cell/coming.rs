@@ -1,4 +1,4 @@
-//! Projects that come to a cell and go (cases.md C34), on a small lab of their own: the cell has claims and no hub.
+//! Projects that come to a cell and go, on a small lab of their own: the cell has claims and no hub.
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;

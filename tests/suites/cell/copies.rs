@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use crate::tenant::Tenant;
 use crate::world::{P1, World};
 
-/// Upstream's E5: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it is.
+/// As upstream's e2e tests have it: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it
+/// is.
 pub(crate) async fn bare(world: &World, namespace: &str) -> Result<()> {
     let cell = world.lab.plane(DFW).await?;
     let hub = world.lab.hub().await?;

@@ -1,4 +1,4 @@
-//! Definitions that are taken from a cell whose controllers run, and given back (cases.md C37).
+//! CustomResourceDefinitions that are deleted in a cell whose controllers run, and created again.
 //!
 //! Who deletes a definition deletes its objects. Networks that are lost so stop nothing that runs. Instances that are lost
 //! are made again in order, with the claims and copies that they had. A WorkloadDeployment that is lost cannot be told from

@@ -1,4 +1,5 @@
-//! A controller that runs in another cluster than the one whose name and credentials it was given (design.md 7.5-5).
+//! A controller that runs in another cluster than the one whose name and credentials it was given. A cell is its Karmada
+//! Cluster's name and the uid of its own kube-system; where these two disagree nothing is written outside the cell.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;

@@ -1,4 +1,4 @@
-//! A cell that never comes back is removed by command, and another serves its city (design.md 7.5-8; cases.md C32).
+//! A cell that never comes back is removed by command, and another serves its city.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Project and cell on one API server, without a hub (domain.md 10-17; issue C, 6).
+//! Project and cell on one API server, without a hub: the WorkloadDeployment of the project is that of the cell.
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;

@@ -1,4 +1,4 @@
-//! A project that refuses claims, beside one that goes on (cases.md C27).
+//! A project that refuses claims, beside one that goes on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

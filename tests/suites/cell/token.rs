@@ -1,4 +1,4 @@
-//! The token of a cell for projects is garbage for a while (cases.md C34).
+//! The token of a cell for projects is garbage for a while.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `popcell tree` on every plane (ux.md; issue C, 6).
+//! `popcell tree` on every plane.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! What upstream's controllers have left in a cell, on the hub and in the project is taken over as it runs (design.md
-//! 7.5-7; domain.md 8-87).
+//! What upstream's controllers have left in a cell, on the hub and in the project is taken over as it runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;

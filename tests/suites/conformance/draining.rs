@@ -1,4 +1,4 @@
-//! C21 with Karmada's own client: a replica that stops while its connections are kept alive.
+//! Karmada's own client and a replica that stops while its connections are kept alive.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

@@ -54,7 +54,7 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
                 _ => "/dependencies",
             };
             let (ours, theirs) = (ours.pointer(pointer).cloned(), theirs.pointer(pointer).cloned());
-            // The example leaves a zero out; ours keeps the key, which rules of state preservation read (karmada.md 4.6).
+            // The example leaves a zero out; ours keeps the key, which rules of state preservation read.
             let theirs = if *operation == "InterpretStatus" && ready == 0 {
                 Some(json!({ "readyReplicas": 0 }))
             } else {

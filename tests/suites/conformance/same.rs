@@ -1,4 +1,4 @@
-//! Native and WebAssembly give equal answers on every input (design.md 10).
+//! Native and WebAssembly give equal answers on every input.
 //!
 //! The inputs are those that the laws make: every object of a module's test files and thousands of odd variants of them.
 

@@ -1,4 +1,4 @@
-//! The controller where its controllers are switched off (domain.md 8-21).
+//! The controller where its controllers are switched off.
 
 use std::time::Duration;
 

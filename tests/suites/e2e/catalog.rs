@@ -87,7 +87,7 @@ async fn refused(plane: &Plane, object: &Value, why: &str) -> Result<()> {
     Ok(())
 }
 
-/// B24: rules are quota's and not billing's, and every metric that they name is declared.
+/// Rules are quota's and not billing's, and every metric that they name is declared.
 pub(crate) async fn configuration(world: &World, _: &str) -> Result<()> {
     let plane = world.lab.plane(SPARE).await?;
     plane.apply(&catalog()).await?;

@@ -1,4 +1,4 @@
-//! A cell whose definition of WorkloadDeployment comes late, or goes and comes back (cases.md C37).
+//! A cell whose CustomResourceDefinition of WorkloadDeployment comes late, or is deleted and created again.
 
 use std::time::Duration;
 

@@ -50,15 +50,15 @@ fn main() -> anyhow::Result<ExitCode> {
 fn definitions(suite: Suite<World>) -> Suite<World> {
     suite
         .test("crds::a_real_api_server_serves_ours", Beside, crds::served)
-        .test("crds::d1_no_field_is_dropped", Beside, crds::whole)
-        .test("crds::c13_unknown_fields_of_what_controllers_carry_are_kept", Beside, crds::unknown_fields)
-        .test("crds::c15_nulls_are_dropped", Beside, crds::nulls)
+        .test("crds::no_field_is_dropped", Beside, crds::whole)
+        .test("crds::unknown_fields_of_what_controllers_carry_are_kept", Beside, crds::unknown_fields)
+        .test("crds::nulls_are_dropped", Beside, crds::nulls)
         .test("crds::the_examples_are_taken", Beside, crds::examples)
-        .test("crds::d1_3_a_new_instance_has_a_status", Beside, crds::unobserved)
-        .test("crds::d1_columns_show_what_they_say", Beside, crds::columns)
+        .test("crds::a_new_instance_has_a_default_status", Beside, crds::unobserved)
+        .test("crds::printer_columns_show_what_they_say", Beside, crds::columns)
         .test("crds::invalid_objects_are_refused", Beside, crds::invalid)
-        .test("crds::b30_incomplete_statuses_are_refused", Beside, crds::wrong_status)
-        .test("crds::g13_what_identifies_a_deployment_is_immutable", Beside, crds::changed)
+        .test("crds::incomplete_statuses_are_refused", Beside, crds::wrong_status)
+        .test("crds::what_identifies_a_deployment_is_immutable", Beside, crds::changed)
         .test("crds::others_kinds_are_written_and_read", Beside, crds::stand_in)
         .test("crds::karmadas_kinds_are_written_and_read", Beside, crds::karmada)
 }
@@ -81,38 +81,38 @@ fn deployments(suite: Suite<World>) -> Suite<World> {
     suite
         .test("compute::replicas_and_requirements_reach_the_binding", Beside, compute::replicas)
         .test("compute::zero_replicas_and_back_keep_the_cells_object", Beside, compute::zero_and_back)
-        .test("compute::b26_status_arrives_with_translated_generations", Beside, compute::status)
-        .test("compute::c03_health_asks_whether_moving_would_help", Beside, compute::health)
-        .test("compute::c03_failover_moves_only_what_it_can_help", Beside, failover::only_where_moving_helps)
-        .test("compute::c13_fields_that_nobody_knows_arrive", Beside, compute::unknown_fields)
+        .test("compute::status_arrives_with_translated_generations", Beside, compute::status)
+        .test("compute::health_asks_whether_moving_would_help", Beside, compute::health)
+        .test("compute::failover_moves_only_what_it_can_help", Beside, failover::only_where_moving_helps)
+        .test("compute::unknown_status_fields_arrive", Beside, compute::unknown_fields)
 }
 
 #[rustfmt::skip]
 fn registrations(suite: Suite<World>) -> Suite<World> {
     suite
         .test("registration::a_healthy_registration_has_no_complaint", Alone, registration::healthy)
-        .test("registration::c20_what_others_took_away_is_restored", Alone, registration::reapplied)
+        .test("registration::what_others_removed_is_restored", Alone, registration::reapplied)
         .test("registration::a_customization_in_front_is_refused", Alone, registration::shadowed)
-        .test("registration::c16_a_rule_for_everything_is_reported", Alone, registration::star)
+        .test("registration::a_rule_for_every_operation_is_reported", Alone, registration::star)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
         .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
-        .test("manifests::c79_the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
-        .test("manifests::c79_a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
-        .test("manifests::c81_the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
+        .test("manifests::the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
+        .test("manifests::a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
+        .test("manifests::the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
 }
 
 #[rustfmt::skip]
 fn shipped_cells(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("manifests::c79_a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
-        .test("manifests::b25_c79_one_cluster_runs_both_groups_as_it_is_shipped", Beside, manifests_cell::single_cluster)
-        .test("manifests::b14_b20_c81_the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
-        .test("manifests::c81_a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
-        .test("stolen::d5_a_stolen_identity_reaches_nothing_of_others_on_the_hub", Alone, stolen::on_the_hub)
-        .test("stolen::d5_b20_a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
-        .test("catalog::b24_c77_the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
-        .test("catalog::c77_what_is_claimed_is_registered", Beside, catalog::registrations)
+        .test("manifests::a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
+        .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests_cell::single_cluster)
+        .test("manifests::the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
+        .test("manifests::a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
+        .test("stolen::a_stolen_identity_reaches_nothing_of_others_on_the_hub", Alone, stolen::on_the_hub)
+        .test("stolen::a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
+        .test("catalog::the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
+        .test("catalog::every_claimed_resource_type_is_registered", Beside, catalog::registrations)
 }
 
 #[rustfmt::skip]
@@ -120,7 +120,7 @@ fn commands(suite: Suite<World>) -> Suite<World> {
     suite
         .test("commands::orphans_lists_and_deletes_what_a_project_lost", Beside, orphans::lost_deployment)
         .test("commands::orphans_takes_a_namespace_that_was_outlived", Beside, orphans::outlived_namespace)
-        .test("commands::d7_5_8_cell_remove_records_a_cell_and_deletes_its_cluster", Alone, cell_removal::removed)
+        .test("commands::cell_remove_records_a_cell_and_deletes_its_cluster", Alone, cell_removal::removed)
         .test("commands::reinterpret_has_a_status_aggregated_anew", Beside, reinterpret::aggregated_anew)
         .test("commands::reinterpret_says_how_far_it_came", Beside, reinterpret::interrupted)
 }
@@ -129,24 +129,24 @@ fn commands(suite: Suite<World>) -> Suite<World> {
 fn cities(suite: Suite<World>) -> Suite<World> {
     suite
         .test("city::dfw_goes_only_to_dfw", Beside, city::only_to_its_city)
-        .test("city::c37_a_city_without_cell_waits_for_one", Alone, city::waits_for_a_cell)
-        .test("city::g25_a_second_cluster_does_not_double_it", Alone, city::not_doubled)
-        .test("city::g26_moving_the_label_moves_the_object", Alone, city::label_moves)
-        .test("city::g32_no_execute_does_not_evict", Alone, city::no_execute)
+        .test("city::a_city_without_a_cell_waits_for_one", Alone, city::waits_for_a_cell)
+        .test("city::a_second_cluster_does_not_double_the_work", Alone, city::not_doubled)
+        .test("city::moving_the_label_moves_the_object", Alone, city::label_moves)
+        .test("city::a_no_execute_taint_does_not_evict", Alone, city::no_execute)
 }
 
 #[rustfmt::skip]
 fn disturbances(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("disturbance::f22_webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
-        .test("disturbance::g36_cells_keep_objects_through_a_restart", Alone, disturbance::karmada_restart)
-        .test("asleep::d8_21_without_the_flag_nothing_is_done_and_no_network_needed", Beside, asleep::nothing_is_done)
-        .test("cells::d8_41_a_cell_keeps_finalizers_and_owners", Beside, cells::keeps_its_own)
-        .test("cells::d8_42_a_deletion_waits_for_the_cells_finalizer", Beside, cells::lets_go_itself)
-        .test("cells::c38_works_are_projects_by_cells_and_deployments", Beside, cells::works)
-        .test("cells::c38_labels_of_a_cells_namespace_stay", Beside, cells::keeps_labels)
-        .test("cells::c38_after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
-        .test("definition::c37_a_cell_that_has_it_late_takes_its_work_then", Alone, definition::late)
-        .test("definition::c37_a_cell_that_loses_it_has_its_work_again_after_it", Alone, definition::back)
-        .test("disturbance::c17_nothing_stays_unknown_after_a_restart", Alone, disturbance::restart_storm)
+        .test("disturbance::webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
+        .test("disturbance::cells_keep_objects_as_karmada_restarts", Alone, disturbance::karmada_restart)
+        .test("asleep::without_the_flag_nothing_is_done_and_no_network_needed", Beside, asleep::nothing_is_done)
+        .test("cells::a_cell_keeps_finalizers_and_owners", Beside, cells::keeps_its_own)
+        .test("cells::a_deletion_waits_for_the_cells_finalizer", Beside, cells::lets_go_itself)
+        .test("cells::works_are_projects_by_cells_and_deployments", Beside, cells::works)
+        .test("cells::labels_of_a_cells_namespace_stay", Beside, cells::keeps_labels)
+        .test("cells::after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
+        .test("definition::a_cell_that_gets_the_kind_late_takes_its_work_then", Alone, definition::late)
+        .test("definition::a_cell_that_loses_the_kind_has_its_work_again_after", Alone, definition::back)
+        .test("disturbance::no_health_stays_unknown_after_a_restart", Alone, disturbance::restart_storm)
 }

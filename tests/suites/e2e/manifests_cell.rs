@@ -73,7 +73,7 @@ fn record_is_writable(shipped: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Both groups of controllers, as B25 has it.
+/// Both groups of controllers run.
 pub(crate) async fn single_cluster(world: &World, _: &str) -> Result<()> {
     let shipped = manifests::build(manifests::SINGLE_CLUSTER.as_ref())?;
     let crds = shipped

@@ -29,7 +29,7 @@ pub(crate) async fn management_plane(world: &World, _: &str) -> Result<()> {
     ] {
         ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
     }
-    // The Pods' volumes make certificates (domain.md 8-18).
+    // The Pods' volumes make certificates.
     ensure!(
         !kinds.contains(&"Certificate") && !kinds.contains(&"Issuer"),
         "{kinds:?}"

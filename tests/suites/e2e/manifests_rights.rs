@@ -41,7 +41,7 @@ pub(crate) async fn project(world: &World, _: &str) -> Result<()> {
         (true, "delete", COMPUTE, "instances", ANY, ""),
         (true, "watch", NETWORKING, "locationbindings", ANY, ""),
         (false, "patch", NETWORKING, "networks", ANY, ""),
-        // Nothing in the project plane chooses a Location (domain.md 8-25).
+        // Nothing in the project plane chooses a Location.
         (false, "list", NETWORKING, "locations", ANY, ""),
         (true, "list", QUOTA, "resourceclaims", ANY, ""),
         (false, "create", QUOTA, "resourceclaims", ANY, ""),
@@ -78,7 +78,7 @@ pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
         (true, "patch", COMPUTE, "instances/status", ANY, ""),
         (false, "deletecollection", COMPUTE, "instances", ANY, ""),
         (false, "get", COMPUTE, "workloads", ANY, ""),
-        // B20.
+        // It binds networks and claims subnets; what network services answer with, it only reads.
         (true, "watch", NETWORKING, "locations", ANY, ""),
         (true, "watch", NETWORKING, "networkcontexts", ANY, ""),
         (true, "watch", NETWORKING, "subnets", ANY, ""),
@@ -92,9 +92,8 @@ pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
         (true, "create", NETWORKING, "subnetclaims", ANY, ""),
         (true, "patch", NETWORKING, "subnetclaims", ANY, ""),
         (false, "get", NETWORKING, "networks", ANY, ""),
-        // Claims are in projects, not here (domain.md 8-60).
+        // Claims are in projects, not here.
         (false, "list", QUOTA, "resourceclaims", ANY, ""),
-        // B14.
         (true, "create", "events.k8s.io", "events", ANY, ""),
         (true, "patch", "events.k8s.io", "events", ANY, ""),
         (true, "create", "", "configmaps", HOME, ""),

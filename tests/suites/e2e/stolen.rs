@@ -1,4 +1,4 @@
-//! What somebody can do who holds the identity of one cell (design.md 7.5-5): nothing to what is others'.
+//! What somebody can do who holds the identity of one cell: nothing to what is others'.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -437,7 +437,7 @@ pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
         refused(made, CLAIMS, "a claim of another")
     })
     .await?;
-    // B20: what a cell needs.
+    // What a cell needs.
     thief.create(&claim(namespace, OWN, DFW), false).await?;
     thief.list(claims, None, "").await?;
     let edit = json!({ "metadata": { "annotations": { "seen": "yes" } } });

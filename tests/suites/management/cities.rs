@@ -80,7 +80,8 @@ pub(crate) async fn loses_its_cell(world: &World, namespace: &str) -> Result<()>
     available(&back, "True", STABLE_INSTANCE_FOUND)
 }
 
-/// The design gives it a minute; the rest is room for Karmada to empty the binding and for a busy machine.
+/// A binding without a cluster is reported after a minute; the rest is room for Karmada to empty the binding and for a
+/// busy machine.
 async fn told_that_nobody_serves(tenant: &Tenant) -> Result<()> {
     eventually("the city is without a cell", SOON, async || {
         let mine = tenant

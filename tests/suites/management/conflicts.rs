@@ -1,4 +1,4 @@
-//! Case C02: what is written after a conflict is what is true then, not what was true at the first try.
+//! What is written after a conflict is what is true then, not what was true at the first try.
 
 use std::time::Duration;
 

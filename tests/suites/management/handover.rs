@@ -1,4 +1,4 @@
-//! Case C28: terms of a leader that end badly.
+//! Terms of a leader that end badly: it is cut off with a write on its way, or the lead changes again and again.
 
 use std::time::Duration;
 

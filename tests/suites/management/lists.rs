@@ -1,4 +1,4 @@
-//! Case C24: a list that is wrong deletes nothing in any plane, and what happened meanwhile is made up for.
+//! A list that is wrong deletes nothing in any plane, and what happened meanwhile is made up for.
 
 use std::collections::BTreeMap;
 use std::fmt;

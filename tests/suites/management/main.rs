@@ -1,4 +1,4 @@
-//! The management plane on real control planes: Workloads of many projects to the hub and back (design.md 7).
+//! The management plane on real control planes: Workloads of many projects to the hub and back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod admission;
@@ -48,38 +48,38 @@ fn main() -> anyhow::Result<ExitCode> {
 #[rustfmt::skip]
 fn workloads(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("deployments::k1_f2_two_placements_and_three_cities", Beside, deployments::everywhere)
-        .test("deployments::k6_b26_a_cells_status_reaches_the_workload", Beside, deployments::status)
-        .test("deployments::b2_projects_with_equal_names_do_not_mix", Beside, deployments::apart)
-        .test("deployments::d18_a_paused_workload_is_left_alone", Beside, deployments::paused)
+        .test("deployments::two_placements_and_three_cities_reach_hub_and_cells", Beside, deployments::everywhere)
+        .test("deployments::a_cells_status_reaches_the_workload", Beside, deployments::status)
+        .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, deployments::apart)
+        .test("deployments::a_paused_workload_is_left_alone", Beside, deployments::paused)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
-        .test("conflicts::c02_after_a_conflict_what_is_true_then_is_written", Beside, conflicts::stale)
-        .test("cities::k2_g11_g39_a_city_needs_its_binding_to_begin_only", Beside, cities::bindings)
-        .test("cities::c37_a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
-        .test("deletion::e2_k5_a_workload_takes_everything_along", Beside, deletion::cascade)
-        .test("deletion::e3_f5_a_policy_stays_while_its_city_is_named", Beside, deletion::last_of_a_city)
-        .test("odd_deletions::c36_orphaned_it_takes_its_deployments_along", Beside, odd_deletions::orphaned)
-        .test("odd_deletions::c36_in_the_foreground_twice_it_ends", Beside, odd_deletions::foreground_twice)
-        .test("odd_deletions::c36_edits_of_one_that_is_going_make_nothing", Beside, odd_deletions::edited_while_it_goes)
+        .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
+        .test("cities::a_city_needs_its_binding_only_to_begin", Beside, cities::bindings)
+        .test("cities::a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
+        .test("deletion::deleting_a_workload_deletes_everything_it_made", Beside, deletion::cascade)
+        .test("deletion::a_policy_stays_while_a_deployment_names_its_city", Beside, deletion::last_of_a_city)
+        .test("odd_deletions::orphan_propagation_deletes_deployments_too", Beside, odd_deletions::orphaned)
+        .test("odd_deletions::two_foreground_deletions_end", Beside, odd_deletions::foreground_twice)
+        .test("odd_deletions::edits_of_a_deleted_workload_make_nothing", Beside, odd_deletions::edited_while_it_goes)
         .test("odd_deletions::the_oldest_deletion_has_an_age", Beside, odd_deletions::age)
-        .test("odd_deletions::d14_an_orphan_is_counted_and_stays", Alone, odd_deletions::orphans)
+        .test("odd_deletions::an_orphan_is_counted_and_stays", Alone, odd_deletions::orphans)
 }
 
 #[rustfmt::skip]
 fn hub(suite: Suite<World>) -> Suite<World> {
     suite
         .test("heals::a_policy_that_is_deleted_or_edited", Beside, heals::policy)
-        .test("heals::f3_a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, heals::deployment)
+        .test("heals::a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, heals::deployment)
         .test("heals::a_quota_that_is_deleted_or_edited", Beside, heals::quota)
         .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
-        .test("projections::g7_g8_copies_are_shown_with_owner_and_marker", Beside, projections::shown)
-        .test("projections::d4_what_another_city_says_is_not_shown", Beside, projections::of_its_city_only)
-        .test("projections::d15_what_users_do_to_them_is_undone", Beside, projections::undone)
-        .test("sources::c32_d8_what_a_removed_cell_has_left_goes_and_of_nobody_else", Beside, sources::removed)
-        .test("admission::d17_a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
-        .test("callers::d8_a_project_knows_who_a_request_is_from", Beside, callers::claims)
+        .test("projections::copies_are_shown_with_owner_and_marker", Beside, projections::shown)
+        .test("projections::copies_of_another_citys_cell_are_not_shown", Beside, projections::of_its_city_only)
+        .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
+        .test("sources::what_a_removed_cell_has_left_goes_and_no_other_cells", Beside, sources::removed)
+        .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
+        .test("callers::a_project_knows_who_a_request_is_from", Beside, callers::claims)
         .test("rights::the_hub_user_may_do_its_work_and_no_more", Beside, rights::exact)
-        .test("writers::d16_instances_are_written_by_us_and_who_is_named", Beside, writers::ours_only)
+        .test("writers::instances_are_written_by_us_and_named_users_only", Beside, writers::ours_only)
         .test("takeover::what_upstream_left_is_stamped_and_nothing_is_made_anew", Beside, takeover::stamped)
         .test("takeover::what_is_of_others_is_left_alone", Beside, takeover::foreign)
 }
@@ -87,40 +87,40 @@ fn hub(suite: Suite<World>) -> Suite<World> {
 #[rustfmt::skip]
 fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("projects::g28_g31_one_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
-        .test("projects::c24_one_that_is_away_loses_nothing", Alone, projects::away)
-        .test("projects::c22_d14_one_that_is_deleted_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("partition::g27_what_was_deleted_meanwhile_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
-        .test("namespaces::d4_one_made_again_shows_nothing_of_the_old", Beside, namespaces::again)
+        .test("projects::a_project_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
+        .test("projects::an_unreachable_project_loses_nothing", Alone, projects::away)
+        .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
+        .test("partition::what_is_deleted_in_a_partition_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
+        .test("namespaces::a_recreated_namespace_shows_nothing_of_the_old", Beside, namespaces::again)
 }
 
 #[rustfmt::skip]
 fn faults(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("outages::c36_a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
-        .test("outages::c36_a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
-        .test("broken::c22_c27_c35_projects_that_do_not_answer_harm_no_other", Alone, broken::beside_others)
+        .test("outages::a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
+        .test("outages::a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
+        .test("broken::projects_that_do_not_answer_harm_no_other", Alone, broken::beside_others)
         .test("noisy::objects_that_no_server_accepts_delay_no_other_namespace", Alone, noisy::beside_others)
-        .test("lists::c24_a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
+        .test("lists::a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
 }
 
 #[rustfmt::skip]
 fn singles(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("single::e1_a_deployment_and_its_policy_reach_the_hub", Beside, single::federation)
-        .test("single::e2_deleting_it_clears_the_hub", Beside, single::cascade)
-        .test("single::e3_its_policy_goes_with_the_last", Beside, single::policy)
-        .test("single::e4_an_instance_is_projected", Beside, single::projection)
+        .test("single::a_deployment_and_its_policy_reach_the_hub", Beside, single::federation)
+        .test("single::deleting_a_deployment_clears_the_hub", Beside, single::cascade)
+        .test("single::a_policy_goes_with_the_last_deployment_of_its_city", Beside, single::policy)
+        .test("single::an_instance_is_projected", Beside, single::projection)
 }
 
 #[rustfmt::skip]
 fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
-        .test("replicas::d17_f2_one_writes_and_the_other_takes_over", Alone, replicas::one_writes)
-        .test("handover::c28_terms_that_end_badly", Alone, handover::bad_terms)
-        .test("brake::d7_4_what_would_go_at_a_start_stays_until_it_is_released", Alone, brake::held)
+        .test("replicas::one_replica_writes_and_the_other_takes_over", Alone, replicas::one_writes)
+        .test("handover::a_leader_that_is_cut_off_writes_no_more_and_ends", Alone, handover::bad_terms)
+        .test("brake::a_mass_deletion_after_a_start_waits_until_it_is_released", Alone, brake::held)
         .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
-        .test("starts::d14_orphans_go_when_told_to", Alone, starts::reclaiming)
+        .test("starts::orphans_are_deleted_when_the_flag_says_so", Alone, starts::reclaiming)
         .test("idle::a_minute_without_a_request", Alone, idle::quiet)
 }

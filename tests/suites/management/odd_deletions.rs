@@ -1,4 +1,4 @@
-//! Deleting in odd ways (cases.md C36).
+//! Deleting in odd ways: with `orphan`, twice in the foreground, edited meanwhile.
 
 use anyhow::{Result, ensure};
 use kube::api::{DeleteParams, DynamicObject};

@@ -1,4 +1,4 @@
-//! The e2e scenarios of upstream that concern the management plane (domain.md 6, E1-E4), in mode `single` as there.
+//! The e2e scenarios of upstream that concern the management plane, in mode `single` as there.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::tenant::{Tenant, expect_label, is_owned_by, same_spec};
 use crate::world::{SOLO, World};
 
-/// As long as upstream's E3 waits before it looks whether the policy is still there.
-const E3_WAIT: Duration = Duration::from_secs(8);
+/// As long as upstream's test waits before it looks whether the policy is still there.
+const UPSTREAM_WAIT: Duration = Duration::from_secs(8);
 
 /// WorkloadDeployments as upstream's fixtures make them: without a Workload, in a city of lower case, which the project may
 /// use.
@@ -71,7 +71,7 @@ pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
     }
     tenant.policy("dfw").await?;
     tenant.delete(WORKLOAD_DEPLOYMENT, "wd-alpha").await?;
-    always("the policy stays", E3_WAIT, async || {
+    always("the policy stays", UPSTREAM_WAIT, async || {
         tenant
             .hub
             .expect(PROPAGATION_POLICY, Some(&tenant.hub_namespace), "city-dfw")

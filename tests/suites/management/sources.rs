@@ -1,4 +1,4 @@
-//! What a cell that is gone has left (design.md 7.5-8). Its copies and claims are written by hand.
+//! What a cell that is gone has left. Its copies and claims are written by hand.
 
 use anyhow::{Context, Result};
 use popcell_api::kind::RESOURCE_CLAIM;

@@ -1,4 +1,4 @@
-//! Many projects on one real API server, watched by one process (design.md 7.1).
+//! Many projects on one real API server, watched by one process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod coming;
@@ -24,11 +24,11 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("streams::two_for_each_idle_project_and_none_after_it", Alone, streams::counted)
         .test("demand::others_come_with_the_first_workload_and_go_with_the_last", Alone, demand::on_demand)
         .test("coming::a_project_that_becomes_another_is_watched_anew", Alone, coming::another_uid)
-        .test("cycles::c34_nothing_is_left_of_a_project_that_came_and_went", Alone, cycles::nothing_is_left)
+        .test("cycles::nothing_is_left_of_a_project_that_came_and_went", Alone, cycles::nothing_is_left)
         .test("outage::nothing_is_known_while_the_servers_are_away", Alone, outage::unknown)
         .test("passes::a_flood_of_one_project_does_not_hold_up_another", Alone, passes::fair)
-        .test("program::g22_one_process_serves_all_while_one_floods", Alone, program::served)
-        .test("restart::c33_what_did_not_change_is_neither_read_nor_written", Alone, restart::frugal)
-        .test("token::c34_one_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while);
+        .test("program::one_process_serves_all_projects_while_one_floods", Alone, program::served)
+        .test("restart::after_a_restart_unchanged_objects_are_neither_read_nor_written", Alone, restart::frugal)
+        .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while);
     Ok(suite.run())
 }

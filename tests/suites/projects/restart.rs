@@ -1,4 +1,4 @@
-//! The program starts anew over many projects, one of which has much (cases.md C33).
+//! The program is restarted over many projects, one of which has many objects.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,8 +28,8 @@ const SINGLE: Range<usize> = 100..160;
 const NEW: Range<usize> = 160..180;
 const USER: &str = "popcell-restart";
 const QUIET: Duration = Duration::from_secs(3);
-/// Lists of what an idle project is watched for, and one of claims that a cell may have left which is gone since (design.md
-/// 7.5-8); and lists of what a project with a Workload is watched for besides.
+/// Lists of what an idle project is watched for, and one of claims that a removed cell may have left; and lists of what a
+/// project with a Workload is watched for besides.
 const LISTS: usize = 2 + 1;
 const MORE_LISTS: usize = 3;
 /// Live reads of a Namespace that has work, by different reconcilers, however many objects are in it.

@@ -1,4 +1,4 @@
-//! The token for the hub is garbage for a while (cases.md C34).
+//! The token for the hub is garbage for a while.
 
 use std::path::Path;
 use std::time::Duration;

@@ -27,12 +27,12 @@ async fn they_do_on_real_servers_what_popcell_expects_of_them() -> Result<()> {
     for plane in [&cell, &project] {
         plane.apply(&objects::namespace(NAMESPACE)).await?;
     }
-    s3_10_the_provider_waits_for_gates_and_tears_down(&cell).await?;
-    s3_10_failures_are_told_and_end_with_their_annotation(&cell).await?;
-    s3_6_networks_and_subnets_are_made_shared_and_healed(&cell).await?;
-    s1_5_a_budget_is_never_exceeded_and_what_is_given_back_is_granted(&project).await?;
-    s1_5_quota_that_is_off_leaves_claims_as_they_were_born(&project).await?;
-    s1_5_a_project_may_use_what_it_is_granted(&project).await?;
+    the_provider_waits_for_gates_and_tears_down(&cell).await?;
+    failures_are_reported_and_end_with_their_annotation(&cell).await?;
+    networks_and_subnets_are_made_shared_and_healed(&cell).await?;
+    a_budget_is_never_exceeded_and_what_is_given_back_is_granted(&project).await?;
+    quota_that_is_off_leaves_claims_as_they_were_born(&project).await?;
+    a_project_may_use_what_it_is_granted(&project).await?;
     lab.expect_alive().await?;
     lab.end().await
 }
@@ -82,7 +82,7 @@ async fn annotate(plane: &Plane, kind: Kind, name: &str, failure: &Value) -> Res
     plane.merge(kind, Some(NAMESPACE), name, &patch).await.map(|_| ())
 }
 
-async fn s3_10_the_provider_waits_for_gates_and_tears_down(cell: &Plane) -> Result<()> {
+async fn the_provider_waits_for_gates_and_tears_down(cell: &Plane) -> Result<()> {
     let provider = Provider::start(cell.client(), Pace::INSTANT);
     cell.create(&instance("gated", &["Network", "Quota"], None), false)
         .await?;
@@ -138,7 +138,7 @@ async fn s3_10_the_provider_waits_for_gates_and_tears_down(cell: &Plane) -> Resu
     gone(cell, INSTANCE, "gated").await
 }
 
-async fn s3_10_failures_are_told_and_end_with_their_annotation(cell: &Plane) -> Result<()> {
+async fn failures_are_reported_and_end_with_their_annotation(cell: &Plane) -> Result<()> {
     let _provider = Provider::start(cell.client(), Pace::INSTANT);
     for (failure, type_, expected) in [
         ("image-unavailable", "Available", ("Unknown", "ImageUnavailable")),
@@ -194,7 +194,7 @@ fn subnet_claim(context: &str) -> Value {
     })
 }
 
-async fn s3_6_networks_and_subnets_are_made_shared_and_healed(cell: &Plane) -> Result<()> {
+async fn networks_and_subnets_are_made_shared_and_healed(cell: &Plane) -> Result<()> {
     let _networks = Networks::start(cell.client());
     for (name, network) in [("a-net-0", "default"), ("b-net-0", "default"), ("c-net-0", "other")] {
         cell.create(&binding(name, network), false).await?;
@@ -285,7 +285,7 @@ async fn settled(project: &Plane, granted: usize, refused: usize) -> Result<Vec<
     .await
 }
 
-async fn s1_5_a_budget_is_never_exceeded_and_what_is_given_back_is_granted(project: &Plane) -> Result<()> {
+async fn a_budget_is_never_exceeded_and_what_is_given_back_is_granted(project: &Plane) -> Result<()> {
     let three = Quota::start(project.client(), Budget::instances(3));
     let names: Vec<String> = (0..8).map(|number| format!("instance-web-{number}")).collect();
     let claims: Vec<Value> = names.iter().map(|name| claim(name)).collect();
@@ -331,7 +331,7 @@ async fn s1_5_a_budget_is_never_exceeded_and_what_is_given_back_is_granted(proje
     Ok(())
 }
 
-async fn s1_5_quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane) -> Result<()> {
+async fn quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane) -> Result<()> {
     let system = Quota::start(project.client(), Budget::SHIPPED);
     // It is at work before it is switched off.
     project.create(&claim("instance-before"), false).await?;
@@ -366,7 +366,7 @@ async fn s1_5_quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane)
     Ok(())
 }
 
-async fn s1_5_a_project_may_use_what_it_is_granted(project: &Plane) -> Result<()> {
+async fn a_project_may_use_what_it_is_granted(project: &Plane) -> Result<()> {
     for claim in project.list(RESOURCE_CLAIM, Some(NAMESPACE), "").await? {
         let name = claim.metadata.name.context("a claim without name")?;
         project.delete(RESOURCE_CLAIM, Some(NAMESPACE), &name).await?;

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn c07_every_reason_has_its_own_label() {
+    fn every_reason_has_its_own_label() {
         let trapped = Cause::Trapped {
             reason: "unreachable".into(),
             function: None,

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn c04_a_clock_is_named() {
+    fn an_import_of_a_clock_is_named() {
         let text = objection(r#"(component (import "wasi:clocks/wall-clock@0.2.3" (instance)))"#);
         assert!(
             text.contains("\"wasi:clocks/wall-clock@0.2.3\"") && text.contains("a clock"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn c16_a_core_module_is_told_apart() {
+    fn a_core_module_is_told_from_a_component() {
         assert!(objection("(module)").contains("popcell build"));
     }
 
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn c05_a_cut_off_file_is_no_module() {
+    fn a_truncated_file_is_no_module() {
         let text = format!("(component (core module (memory 1)) {EXPORT})");
         let whole = wat::parse_str(text).unwrap();
         assert_eq!(inspect(&whole).unwrap().objection(64 << 20), None);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn c12_large_memories_and_tables_are_refused_by_name() {
+    fn large_memories_and_tables_are_refused_by_name() {
         let memory = objection(&format!("(component (core module (memory 1280)) {EXPORT})"));
         assert!(memory.contains("80 MiB") && memory.contains("--max-memory"), "{memory}");
         let table = objection(&format!("(component (core module (table 25000 funcref)) {EXPORT})"));

@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c08_a_stopped_process_does_not_burst() {
+    fn a_stopped_process_does_not_tick_in_a_burst() {
         let stopped = due(Duration::from_secs(5));
         assert_eq!(stopped.ticks, CATCH_UP);
         assert!(stopped.forget);
     }
 
     #[test]
-    fn c08_late_wakings_do_not_add_up() {
+    fn late_wakings_of_the_ticker_do_not_add_up() {
         // Each sleep takes 1.6 ticks; the time that is not ticked stays due.
         let (mut owed, mut ticked) = (Duration::ZERO, 0);
         for _ in 0..100 {
@@ -107,7 +107,7 @@ mod tests {
 
     /// The tolerance of the case. A machine that is too busy to wake the clock adds its own, which no test can ask away.
     #[test]
-    fn c08_a_loop_ends_within_50_ms_while_the_clock_is_woken() {
+    fn a_loop_ends_within_50_ms_while_the_ticker_is_woken() {
         const TOLERANCE: Duration = Duration::from_millis(50);
         for time in [100, 900, 1500, 30_000].map(Duration::from_millis) {
             for late in [0, 60, 1000, 3900].map(Duration::from_micros) {

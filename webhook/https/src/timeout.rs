@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c08_go_durations() {
+    fn go_durations_are_read() {
         let ms = Duration::from_millis;
         let most = Some(Duration::from_nanos(i64::MAX.unsigned_abs()));
         for (text, expected) in [
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn c08_a_tenth_is_left_and_zero_is_no_wish() {
+    fn a_tenth_of_the_timeout_is_left_and_zero_means_none() {
         let seconds = |query| asked(query).map(|asked| asked.as_secs_f64());
         assert_eq!(seconds(Some("a=b&timeout=10s")), Some(9.0));
         assert_eq!(

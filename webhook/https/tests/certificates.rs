@@ -1,4 +1,4 @@
-//! C19 and F21: certificates that change under a running listener.
+//! Certificates that change under a running listener.
 
 mod harness;
 
@@ -20,7 +20,7 @@ async fn served_becomes(client: &Client, der: &[u8]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_three_rotations_with_a_removed_directory_and_an_open_connection() {
+async fn three_rotations_with_a_removed_directory_and_an_open_connection() {
     let (running, authority, volume) = Running::simple(Limits::default()).await;
     tokio::spawn(Arc::clone(&running.certificates).watch(PERIOD));
     let client = Client::new(running.address, &[authority.pem()]);
@@ -63,7 +63,7 @@ async fn c19_three_rotations_with_a_removed_directory_and_an_open_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_no_handshake_fails_while_the_key_is_later_than_the_certificate() {
+async fn no_handshake_fails_while_the_key_is_later_than_the_certificate() {
     let (running, authority, volume) = Running::simple(Limits::default()).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let before = client.served().await.unwrap();
@@ -87,7 +87,7 @@ async fn c19_no_handshake_fails_while_the_key_is_later_than_the_certificate() {
 }
 
 #[tokio::test]
-async fn c19_a_certificate_for_another_host_is_not_taken() {
+async fn a_certificate_for_another_host_is_not_taken() {
     let (running, authority, volume) = Running::simple(Limits::default()).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let before = client.served().await.unwrap();
@@ -112,7 +112,7 @@ async fn c19_a_certificate_for_another_host_is_not_taken() {
 }
 
 #[tokio::test]
-async fn c19_names_that_are_given_decide_alone() {
+async fn server_names_that_are_given_decide_alone() {
     let authority = Authority::new("one");
     let volume = SecretVolume::new(&authority.issue(&[HOST, "old.popcell.test"]));
     let mut pair = volume.pair();
@@ -127,7 +127,7 @@ async fn c19_names_that_are_given_decide_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_the_authority_rotates_in_both_orders_under_calls() {
+async fn the_authority_rotates_in_both_orders_under_calls() {
     let (old, new) = (Authority::new("old"), Authority::new("new"));
     let volume = SecretVolume::new(&old.issue(&[HOST]));
     let running = Running::start(Source::Files(volume.pair()), Limits::default()).await;
@@ -161,7 +161,7 @@ async fn c19_the_authority_rotates_in_both_orders_under_calls() {
 }
 
 #[tokio::test]
-async fn f21_an_expired_pair_never_replaces_a_good_one_and_starts_when_it_is_all_there_is() {
+async fn an_expired_pair_never_replaces_a_good_one_and_starts_when_it_is_all_there_is() {
     let (running, authority, volume) = Running::simple(Limits::default()).await;
     volume.swap(&authority.expired(&[HOST]));
     let error = running.certificates.reload().unwrap_err().to_string();

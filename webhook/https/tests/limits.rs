@@ -1,4 +1,4 @@
-//! F18: slow, half, large and many.
+//! Limits against clients that are slow, send half a request, send too much, or are too many.
 
 mod harness;
 
@@ -29,7 +29,7 @@ fn short() -> Limits {
 }
 
 #[tokio::test]
-async fn f18_a_body_of_the_limit_passes_and_one_byte_more_is_413_on_both_protocols() {
+async fn a_body_of_the_limit_passes_and_one_byte_more_is_413_on_both_protocols() {
     let (running, authority, _volume) = Running::simple(Limits::default()).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let limit = Limits::default().body;
@@ -54,7 +54,7 @@ async fn f18_a_body_of_the_limit_passes_and_one_byte_more_is_413_on_both_protoco
 }
 
 #[tokio::test]
-async fn f18_a_chunked_body_is_counted_as_it_comes() {
+async fn a_chunked_body_is_counted_as_it_comes() {
     let (running, authority, _volume) = Running::simple(short()).await;
     let mut stream = Client::new(running.address, &[authority.pem()])
         .dial("http/1.1")
@@ -77,7 +77,7 @@ async fn f18_a_chunked_body_is_counted_as_it_comes() {
 }
 
 #[tokio::test]
-async fn f18_handshakes_that_do_not_come_are_ended() {
+async fn connections_without_a_handshake_are_ended() {
     let (running, _authority, _volume) = Running::simple(short()).await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
@@ -85,7 +85,7 @@ async fn f18_handshakes_that_do_not_come_are_ended() {
 }
 
 #[tokio::test]
-async fn f18_slow_loris_is_ended_before_its_first_request() {
+async fn slow_loris_is_ended_before_its_first_request() {
     let (running, authority, _volume) = Running::simple(short()).await;
     let mut stream = Client::new(running.address, &[authority.pem()])
         .dial("http/1.1")
@@ -108,7 +108,7 @@ async fn f18_slow_loris_is_ended_before_its_first_request() {
 }
 
 #[tokio::test]
-async fn f18_half_a_body_is_answered_408() {
+async fn half_a_body_is_answered_408() {
     let (running, authority, _volume) = Running::simple(short()).await;
     let mut stream = Client::new(running.address, &[authority.pem()])
         .dial("http/1.1")
@@ -124,7 +124,7 @@ async fn f18_half_a_body_is_answered_408() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_others_are_served_beside_a_thousand_idle_connections() {
+async fn others_are_served_beside_a_thousand_idle_connections() {
     let limits = Limits {
         first_request: Duration::from_mins(5),
         handshake: Duration::from_mins(5),
@@ -153,7 +153,7 @@ async fn f18_others_are_served_beside_a_thousand_idle_connections() {
 }
 
 #[tokio::test]
-async fn f18_connections_over_the_cap_are_closed_and_room_is_used_again() {
+async fn connections_over_the_cap_are_closed_and_room_is_used_again() {
     let limits = Limits {
         connections: 2,
         ..Limits::default()
@@ -180,7 +180,7 @@ async fn f18_connections_over_the_cap_are_closed_and_room_is_used_again() {
 }
 
 #[tokio::test]
-async fn f18_one_connection_more_takes_the_place_of_one_that_asks_for_nothing() {
+async fn one_connection_more_takes_the_place_of_an_idle_one() {
     let limits = Limits {
         connections_per_peer: 3,
         ..Limits::default()
@@ -226,7 +226,7 @@ async fn a_connection_that_ends_by_a_panic_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn c21_idle_connections_outlive_every_first_request_limit() {
+async fn idle_connections_outlive_every_first_request_limit() {
     let (running, authority, _volume) = Running::simple(short()).await;
     let mut sender = Client::new(running.address, &[authority.pem()]).http1().await;
     assert_eq!(text(send(&mut sender, get_request("/hello")).await).await, "hello");
@@ -236,7 +236,7 @@ async fn c21_idle_connections_outlive_every_first_request_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
+async fn slow_uploads_share_a_bounded_room_and_small_requests_pass() {
     let limits = Limits {
         body: 1_000_000,
         bodies: A_MILLION_EACH,
@@ -279,7 +279,7 @@ async fn f18_slow_uploads_share_a_bounded_room_and_small_requests_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_away() {
+async fn calls_that_are_being_answered_hold_their_room_and_others_are_turned_away() {
     let limits = Limits {
         body: 1_000_000,
         bodies: A_MILLION_EACH,
@@ -316,7 +316,7 @@ async fn f18_calls_that_are_being_answered_hold_their_room_and_others_are_sent_a
 }
 
 #[tokio::test]
-async fn f18_an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back() {
+async fn an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back() {
     let limits = Limits {
         write: Duration::from_secs(1),
         ..Limits::default()
@@ -413,7 +413,7 @@ async fn what_the_kernel_has_of_an_answer_that_is_not_read_goes_with_its_connect
 }
 
 #[tokio::test]
-async fn f18_http2_connections_have_an_idle_end_and_few_streams() {
+async fn http2_connections_have_an_idle_limit_and_few_streams() {
     let limits = Limits {
         idle: Duration::from_secs(1),
         ..Limits::default()

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3, http/1.1 and h2 (F18), and keep-alive.
+//! TLS 1.2 and 1.3, http/1.1 and h2, and keep-alive.
 
 mod harness;
 
@@ -7,7 +7,7 @@ use popcell_https::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test]
-async fn f18_tls_1_2_and_1_3_each_with_both_http_versions() {
+async fn tls_1_2_and_1_3_each_with_both_http_versions() {
     let (running, authority, _volume) = Running::simple(Limits::default()).await;
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let client = Client::new(running.address, &[authority.pem()]).only(version);

@@ -1,4 +1,4 @@
-//! C21 and F28: a stop that loses nothing and is held up by nobody.
+//! A stop that loses no request and that no client holds up.
 
 mod harness;
 
@@ -22,7 +22,7 @@ fn limits(grace: Duration) -> Limits {
 const GRACE: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_in_the_grace_every_answer_closes_its_connection_and_new_ones_are_served() {
+async fn in_the_grace_every_answer_closes_its_connection_and_new_ones_are_served() {
     let (running, authority, _volume) = Running::simple(limits(GRACE)).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let mut kept = client.http1().await;
@@ -50,7 +50,7 @@ async fn c21_in_the_grace_every_answer_closes_its_connection_and_new_ones_are_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_h2_gets_goaway_and_its_open_streams_are_answered() {
+async fn h2_gets_goaway_and_its_open_streams_are_answered() {
     let (running, authority, _volume) = Running::simple(limits(GRACE)).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let (mut sender, connection) = client.http2().await;
@@ -79,7 +79,7 @@ async fn c21_h2_gets_goaway_and_its_open_streams_are_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_idle_connections_and_half_requests_do_not_hold_the_exit() {
+async fn idle_connections_and_half_requests_do_not_hold_the_exit() {
     let (running, authority, _volume) = Running::simple(limits(Duration::from_millis(300))).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let mut idle = Vec::new();
@@ -117,7 +117,7 @@ async fn c21_idle_connections_and_half_requests_do_not_hold_the_exit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f28_a_hundred_calls_in_flight_are_all_answered() {
+async fn a_hundred_calls_in_flight_are_all_answered() {
     let (running, authority, _volume) = Running::simple(limits(Duration::from_millis(100))).await;
     let client = Client::new(running.address, &[authority.pem()]);
     let mut calls = Vec::new();
@@ -144,7 +144,7 @@ async fn f28_a_hundred_calls_in_flight_are_all_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_a_call_without_end_is_cut_when_the_drain_time_is_over() {
+async fn a_call_without_end_is_cut_when_the_drain_time_is_over() {
     let short = Limits {
         grace: Duration::from_millis(50),
         drain: Duration::from_millis(200),
@@ -160,7 +160,7 @@ async fn c21_a_call_without_end_is_cut_when_the_drain_time_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_no_call_fails_while_clients_move_to_the_other_replica() {
+async fn no_call_fails_while_clients_move_to_the_other_replica() {
     let (leaving, authority, volume) = Running::simple(limits(GRACE)).await;
     let staying = Running::start(popcell_https::Source::Files(volume.pair()), Limits::default()).await;
     let clients = [leaving.address, staying.address].map(|address| Client::new(address, &[authority.pem()]));

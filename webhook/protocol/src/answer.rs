@@ -104,7 +104,7 @@ impl PatchOp {
     }
 }
 
-/// Why there is no answer: `successful: false` with a status (karmada.md 1.3).
+/// Why there is no answer: `successful: false` with a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Karmada only prints it. Chosen like an HTTP status.

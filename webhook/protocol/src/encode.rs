@@ -1,4 +1,4 @@
-//! [`Answer`] or [`Refusal`] to bytes, by the rules that Karmada's client checks (karmada.md 1.3).
+//! [`Answer`] or [`Refusal`] to bytes, by the rules that Karmada's client checks.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The request as Karmada sends it (karmada.md 1.2; pkg/apis/config/v1alpha1/interpretercontext_types.go).
+//! The request as Karmada sends it (pkg/apis/config/v1alpha1/interpretercontext_types.go).
 
 use std::borrow::Cow;
 use std::fmt;

@@ -4,7 +4,7 @@
 pub(crate) const MAX_UID: usize = 256;
 
 /// The `request.uid` of a body, even when the body is cut off or broken elsewhere, so that a refusal can carry it:
-/// Karmada throws away answers with another uid (karmada.md 0, fact 5). `None` where it cannot be seen.
+/// Karmada throws away answers with another uid. `None` where it cannot be seen.
 ///
 /// Only that place counts: objects have uids of their own.
 pub fn extract_uid(body: &[u8]) -> Option<String> {

@@ -45,7 +45,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn c15_what_may_be_absent() {
+fn optional_fields_may_be_absent() {
     let body = r#"{"request":{"uid":"u","kind":{"version":"v1","kind":"Pod"},"operation":"InterpretHealth","object":{},"aggregatedStatus":null,"new":[1]}}"#;
     let request = decode(body.as_bytes()).unwrap();
     assert_eq!(request.kind.to_string(), "v1 Pod");

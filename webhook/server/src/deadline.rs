@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c08_zero_unreadable_and_absent_mean_the_cap_only() {
+    fn zero_unreadable_and_absent_mean_the_cap_only() {
         let now = Instant::now();
         let cap = Duration::from_millis(1500);
         for query in [
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn c08_the_smaller_of_wish_and_cap_holds() {
+    fn the_smaller_of_timeout_and_cap_holds() {
         let now = Instant::now();
         let cap = Duration::from_secs(3);
         let short = Deadline::new(now, Some("a=b&timeout=1s"), cap);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn c07_the_client_waits_from_the_head_and_the_cap_runs_from_the_end_of_the_body() {
+    fn the_client_waits_from_the_head_and_the_cap_runs_from_the_end_of_the_body() {
         let head = Instant::now();
         let complete = head + Duration::from_millis(1200);
         let cap = Duration::from_secs(3);

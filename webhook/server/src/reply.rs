@@ -21,7 +21,7 @@ pub(crate) fn refusal(status: StatusCode, uid: &str, message: impl Into<String>)
     json(status, encode(uid, &Err(refusal)))
 }
 
-/// Asks the client to come back in a second. Karmada's client does so, inside its own deadline (karmada.md 1.1).
+/// Asks the client to come back in a second. Karmada's client does so up to ten times, inside its own deadline.
 pub(crate) fn again(status: StatusCode, uid: &str, message: impl Into<String>) -> Response<Body> {
     with(refusal(status, uid, message), RETRY_AFTER, "1")
 }

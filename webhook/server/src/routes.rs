@@ -1,4 +1,4 @@
-//! `POST /interpret`: from a request to the answer that Karmada's client accepts (karmada.md 1).
+//! `POST /interpret`: from a request to the answer that Karmada's client accepts.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;

@@ -178,7 +178,7 @@ fn numbers_are_compared_by_their_digits() {
 }
 
 #[test]
-fn c20_labels_and_annotations_are_never_changed_as_a_whole() {
+fn labels_and_annotations_are_never_changed_as_a_whole() {
     let with = r#"{"metadata": {"labels": {"a": "1", "karmada.io/x": "2"}}}"#;
     let gone = ["remove /metadata/labels/a", "remove /metadata/labels/karmada.io~1x"];
     assert_eq!(paths(with, r#"{"metadata": {}}"#), gone);

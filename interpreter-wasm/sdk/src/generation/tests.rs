@@ -28,7 +28,7 @@ fn the_member_notes_both_generations() {
 }
 
 #[test]
-fn c15_what_is_absent_or_no_number_is_not_noted() {
+fn a_generation_that_is_absent_or_no_number_is_not_noted() {
     for metadata in [
         "{}",
         r#"{"annotations": {"resourcetemplate.karmada.io/generation": "four"}}"#,

@@ -295,7 +295,7 @@ fn edits_keep_everything_else_as_text() {
 }
 
 #[test]
-fn c15_of_duplicate_keys_the_last_wins() {
+fn of_duplicate_keys_the_last_wins() {
     let few = json(r#"{"a": 1, "b": 2, "a": 3}"#);
     assert_eq!(few.int("/a"), Ok(Some(3)));
     assert_eq!(few.as_fields().map(Iterator::count), Some(2));

@@ -98,7 +98,7 @@ fn what_aggregate_leaves_out_is_counted_beside_the_change() {
 }
 
 #[test]
-fn c16_what_is_not_written_is_unsupported() {
+fn an_operation_that_is_not_written_is_unsupported() {
     for operation in [
         Operation::InterpretReplica,
         Operation::InterpretComponent,

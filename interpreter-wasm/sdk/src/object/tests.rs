@@ -19,7 +19,7 @@ fn what_every_object_has_is_read_shortly() {
 }
 
 #[test]
-fn c15_an_empty_object_answers_everything() {
+fn an_empty_object_answers_everything() {
     let object = Object::parse("{}").unwrap();
     assert_eq!(
         (object.api_version(), object.kind(), object.name(), object.namespace()),

@@ -30,7 +30,7 @@ pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is stored is what was sent: nothing of domain.md's shapes is dropped.
+/// What is stored is what was sent: no field of our kinds is dropped.
 pub(crate) async fn whole(world: &World, namespace: &str) -> Result<()> {
     let plane = plane_with_namespace(world, namespace).await?;
     for kind in OURS {

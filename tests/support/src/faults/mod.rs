@@ -1,5 +1,5 @@
-//! A proxy between a program and a real server, which fails as a test tells it (design.md 8). Without a fault every answer
-//! is the server's; it counts all that it is asked.
+//! A proxy between a program and a real server, which fails as a test tells it. Without a fault every answer is the
+//! server's; it counts all that it is asked.
 //!
 //! It takes plain HTTP/1 on a port of the loopback and reaches the server with the credentials of a kubeconfig, so that
 //! whoever is given its own kubeconfig has these rights and no others. Where that kubeconfig names no user, a caller is who

@@ -1,6 +1,6 @@
-//! Milo's path prefix in front of real API servers (design.md 8): either one that many projects share, where project p's
-//! only namespace is `p`, or one for each project, with one more for milo's own kinds. Nothing is rewritten but paths;
-//! every answer is the real server's.
+//! Milo's path prefix in front of real API servers: either one that many projects share, where project p's only
+//! namespace is `p`, or one for each project, with one more for milo's own kinds. Nothing is rewritten but paths; every
+//! answer is the real server's.
 //!
 //! In front of one server for each project it is a front proxy, as milo is: servers take the caller from its headers, with
 //! the claims about the project that milo adds, so that admission webhooks see them.

@@ -1,5 +1,5 @@
 //! Stand-ins for what is outside the project: their kinds, and small controllers that do on a real API server what popcell
-//! expects of them (design.md 8).
+//! expects of them.
 //!
 //! Each controller runs in the process that starts it, on the client that it is given, and ends when its value is dropped.
 //! It watches the whole server, so a server has one of each. What goes wrong goes wrong by an annotation, [`FAIL`].

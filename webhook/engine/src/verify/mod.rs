@@ -1,4 +1,4 @@
-//! What the host demands of every answer (design section 3), so that a wrong module cannot hurt Karmada or the objects.
+//! What the host demands of every answer, so that a wrong module cannot hurt Karmada or the objects.
 //!
 //! Pure: the answer and the question in, the checked answer or the first violation out.
 

@@ -77,7 +77,7 @@ fn what_an_aggregation_left_out_is_told() {
 }
 
 #[test]
-fn c07_the_five_causes_are_told_apart() {
+fn the_five_causes_are_told_apart() {
     let (patient, hasty) = (module(&settings()), module(&hasty()));
     let cases = [
         ("loop", "deadline", "deadline of 200ms (--call-timeout"),
@@ -133,7 +133,7 @@ fn a_limit_that_was_met_says_what_was_used() {
 }
 
 #[test]
-fn c07_a_trap_names_the_modules_function() {
+fn a_trap_names_the_modules_function() {
     let error = ask(&module(&settings()), InterpretHealth, "trap").unwrap_err();
     let Cause::Trapped {
         function: Some(function),
@@ -147,7 +147,7 @@ fn c07_a_trap_names_the_modules_function() {
 }
 
 #[test]
-fn c07_after_every_failure_the_next_call_is_served() {
+fn after_every_failure_the_next_call_is_served() {
     let settings = Settings {
         call_timeout: Duration::from_secs(2),
         ..settings()
@@ -163,7 +163,7 @@ fn c07_after_every_failure_the_next_call_is_served() {
 }
 
 #[test]
-fn f19_lies_are_refused_with_their_place() {
+fn invalid_answers_are_refused_with_their_place() {
     let module = module(&settings());
     let cases = [
         (
@@ -249,7 +249,7 @@ fn a_patch_that_takes_too_much_work_ends_within_the_call_timeout() {
 }
 
 #[test]
-fn c16_a_missing_operation_is_named() {
+fn a_missing_operation_is_named() {
     let module = load("no-health").unwrap();
     let (kind, object) = (kind(KIND), object(""));
     let error = module
@@ -275,7 +275,7 @@ fn a_long_message_is_cut_between_characters() {
 }
 
 #[test]
-fn c12_more_callers_than_instances_wait_for_their_turn() {
+fn more_callers_than_instances_wait_for_their_turn() {
     let module = module(&settings());
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..64)

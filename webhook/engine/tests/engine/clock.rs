@@ -54,7 +54,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn c08_a_loop_ends_at_the_shorter_of_budget_and_cap() {
+fn a_loop_ends_at_the_shorter_of_budget_and_cap() {
     let capped = module(&Settings {
         call_timeout: Duration::from_millis(300),
         ..settings()
@@ -64,7 +64,7 @@ fn c08_a_loop_ends_at_the_shorter_of_budget_and_cap() {
 }
 
 #[test]
-fn c08_a_short_call_never_expires_at_the_largest_cap() {
+fn a_short_call_never_expires_at_the_largest_cap() {
     let module = module(&Settings {
         call_timeout: Settings::CALL_TIMEOUT.1,
         ..settings()
@@ -78,7 +78,7 @@ fn c08_a_short_call_never_expires_at_the_largest_cap() {
 }
 
 #[test]
-fn c08_a_deadline_cannot_be_switched_off() {
+fn a_deadline_cannot_be_switched_off() {
     for call_timeout in [
         Duration::ZERO,
         Duration::from_millis(99),
@@ -104,7 +104,7 @@ fn c08_a_deadline_cannot_be_switched_off() {
 }
 
 #[test]
-fn c08_a_stopped_process_finds_its_calls_alive() {
+fn a_stopped_process_finds_its_calls_alive() {
     let mut command = child(":", "clock::in_a_stopped_process");
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let _output = wait_for(&mut child, "calling");
@@ -119,7 +119,7 @@ fn c08_a_stopped_process_finds_its_calls_alive() {
 }
 
 #[test]
-#[ignore = "run by c08_a_stopped_process_finds_its_calls_alive"]
+#[ignore = "run by a_stopped_process_finds_its_calls_alive"]
 fn in_a_stopped_process() {
     let module = module(&Settings {
         call_timeout: Duration::from_secs(1),
@@ -148,14 +148,14 @@ fn in_a_stopped_process() {
 }
 
 #[test]
-fn c12_a_host_short_of_address_space_is_served() {
+fn a_host_short_of_address_space_is_served() {
     let mut child = child("ulimit -v 2097152", "clock::under_ulimit").spawn().unwrap();
     let _output = wait_for(&mut child, "allocator is");
     assert!(child.wait().unwrap().success());
 }
 
 #[test]
-#[ignore = "run by c12_a_host_short_of_address_space_is_served"]
+#[ignore = "run by a_host_short_of_address_space_is_served"]
 fn under_ulimit() {
     let engine = engine(&settings());
     assert_ne!(engine.allocator(), Allocator::Pooling);

@@ -90,7 +90,7 @@ async fn a_loop_is_the_modules_fault() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c16_kinds_and_operations_that_nobody_serves() {
+async fn kinds_and_operations_without_a_module_are_refused_by_name() {
     let dispatcher = dispatcher(&settings(), &["no-health"]);
     for (kind, text) in [
         (
@@ -112,7 +112,7 @@ async fn c16_kinds_and_operations_that_nobody_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c12_without_room_a_call_is_sent_away() {
+async fn without_a_free_slot_a_call_is_turned_away() {
     let settings = Settings {
         slots: 1,
         call_timeout: Duration::from_secs(20),
@@ -131,7 +131,7 @@ async fn c12_without_room_a_call_is_sent_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_a_module_is_not_blamed_for_time_it_did_not_get() {
+async fn a_module_is_not_blamed_for_time_it_did_not_get() {
     let dispatcher = dispatcher(&settings(), &["misbehaving"]);
     for within in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(60)] {
         let outcome = ask(&dispatcher, "Misbehaving", "loop", within).await;
@@ -188,7 +188,7 @@ async fn looping_calls_leave_room_for_other_kinds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c12_a_burst_is_answered_or_sent_away() {
+async fn a_burst_is_answered_or_turned_away() {
     let dispatcher = dispatcher(&settings(), &["misbehaving"]);
     let calls: Vec<_> = (0..40)
         .map(|_| {

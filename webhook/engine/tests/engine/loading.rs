@@ -31,7 +31,7 @@ fn a_module_is_described() {
 }
 
 #[test]
-fn c05_a_truncated_file_is_named() {
+fn a_truncated_file_is_named() {
     let wasm = wasm("misbehaving");
     let error = engine(&settings())
         .load("dir/other.wasm", &wasm[..wasm.len() / 2])
@@ -44,7 +44,7 @@ fn c05_a_truncated_file_is_named() {
 }
 
 #[test]
-fn c05_a_directory_with_one_bad_file_is_refused() {
+fn a_directory_with_one_bad_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("compute.wasm"), wasm("misbehaving")).unwrap();
     fs::write(directory.path().join("other.wasm"), &wasm("other")[..5000]).unwrap();
@@ -142,7 +142,7 @@ fn two_modules_may_share_a_kind() {
 }
 
 #[test]
-fn c04_an_import_is_refused_by_name() {
+fn an_import_is_refused_by_name() {
     let wasm = wat::parse_str(r#"(component (import "wasi:clocks/wall-clock@0.2.3" (instance)))"#).unwrap();
     let error = engine(&settings()).load("clock.wasm", &wasm).unwrap_err();
     says(
@@ -224,7 +224,7 @@ fn a_crash_on_a_minimal_object_is_refused() {
 }
 
 #[test]
-fn c12_a_module_that_starts_too_large_is_refused_by_flag() {
+fn a_module_with_too_large_a_memory_is_refused_naming_the_flag() {
     let settings = Settings {
         max_memory: 1 << 20,
         ..settings()

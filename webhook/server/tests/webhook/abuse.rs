@@ -1,4 +1,4 @@
-//! F18: clients that take all they can get, from many addresses, and correct callers beside them from one of those.
+//! Clients that take all they can get, from many addresses, and correct callers beside them from one of those.
 //!
 //! With `POPCELL_ABUSE=full` in the environment each goes on for a minute and in full number, in a control group with the
 //! memory of a pod, which the machine has to let us make: only there is what the kernel has of sockets counted.
@@ -186,7 +186,7 @@ async fn correctly(kept: &mut Kept, body: Bytes, repeated: &mut usize) -> Result
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_unfinished_heads() {
+async fn correct_callers_are_served_beside_unfinished_heads() {
     withstands("2,000 unfinished heads of 400 KB", 2000, |client, reached| async move {
         let head = [b"GET /interpret HTTP/1.1\r\nhost: x\r\nx: ".as_slice(), &[b'x'; 16_000]].concat();
         loop {
@@ -205,7 +205,7 @@ async fn f18_unfinished_heads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_many_bodies_on_few_http2_connections() {
+async fn correct_callers_are_served_beside_many_bodies_on_few_http2_connections() {
     let abuse = |client: Client, reached: Arc<AtomicUsize>| async move {
         loop {
             let Ok(stream) = client.dial("h2").await else {
@@ -261,7 +261,7 @@ async fn heads_over_http2_whose_bodies_do_not_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_answers_that_nobody_reads() {
+async fn correct_callers_are_served_beside_unread_answers() {
     unread("200 unread answers of 2.9 MB", 200, 2_100_000).await;
 }
 
@@ -306,7 +306,7 @@ async fn unread(name: &str, number: usize, length: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_idle_chunked_uploads() {
+async fn correct_callers_are_served_beside_idle_chunked_uploads() {
     withstands("idle chunked uploads", 32, |client, reached| async move {
         loop {
             if let Ok(mut stream) = client.dial("http/1.1").await {
@@ -324,7 +324,7 @@ async fn f18_idle_chunked_uploads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_idle_http2_connections() {
+async fn correct_callers_are_served_beside_idle_http2_connections() {
     withstands("2,048 idle HTTP/2 connections", 2048, |client, reached| async move {
         loop {
             if let Ok(stream) = client.dial("h2").await

@@ -1,4 +1,4 @@
-//! C08: a jump of the host's clock. Debian's libfaketime moves the wall clock of one process while it runs; the monotonic
+//! A jump of the host's clock. Debian's libfaketime moves the wall clock of one process while it runs; the monotonic
 //! one, by which deadlines have to count, stays.
 
 use std::fs;
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 const NEVER: Duration = Duration::from_mins(5);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
+async fn a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
     let Some(library) = libfaketime() else {
         eprintln!("SKIPPED: libfaketime is not installed (apt-get install faketime)");
         return;

@@ -1,4 +1,4 @@
-//! C07 and C08: whose fault a timeout is, and deadlines that are on, off and absent.
+//! Whose fault a timeout is, and deadlines that are on, off and absent.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::fixture::{LONG, request};
 use crate::process::{World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
+async fn a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--slots", "1", "--call-timeout", "2s"]);
     let client = world.client(&webhook);
@@ -55,18 +55,18 @@ async fn c07_a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
 
 /// What `?timeout=2s` leaves for upload and call: less a tenth.
 const UPLOAD: Duration = Duration::from_millis(1800);
-/// What case C08 asks for each.
+/// Queries that ask for a deadline in each way, and for none.
 const QUERIES: [&str; 5] = ["", "?timeout=1s", "?timeout=30s", "?timeout=0s", "?timeout=abc"];
-/// Its cap.
+/// The cap, given as `--call-timeout`.
 const CAP: Duration = Duration::from_millis(1500);
-/// Its tolerance.
+/// How much earlier than its deadline a loop may end.
 const TOLERANCE: Duration = Duration::from_millis(50);
-/// How long it stops a process.
+/// How long the process is stopped.
 const STOPPED: Duration = Duration::from_secs(5);
 /// Runs about five milliseconds.
 const SHORT: &str = "spin-5000000";
 
-/// When case C08 wants a loop to end.
+/// When a loop has to end.
 fn end(query: &str) -> Duration {
     if query == "?timeout=1s" {
         Duration::from_millis(900)
@@ -88,8 +88,8 @@ async fn ask(client: &mut Connection, query: &str, behaviour: &str) -> (Reply, D
     panic!("{query}: {behaviour} is always sent away");
 }
 
-/// Neither earlier nor with another deadline than the case wants. That it ends no later than 50 ms after it cannot be
-/// asked of a machine that may be busy; the clock of the engine is held to it by a test of its own.
+/// Neither earlier nor with another deadline than [`end`]. That it ends no later than 50 ms after it cannot be asked of a
+/// machine that may be busy; the clock of the engine is held to it by a test of its own.
 async fn a_loop_ends_when_it_should(client: &mut Connection, query: &str) {
     let (reply, took) = ask(client, query, "loop").await;
     let message = reply.refusal();
@@ -102,7 +102,7 @@ async fn a_loop_ends_when_it_should(client: &mut Connection, query: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
+async fn a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "1500ms"]);
     let mut client = world.client(&webhook).http1().await;
@@ -114,7 +114,7 @@ async fn c08_a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_deadlines_hold_right_after_the_process_was_stopped() {
+async fn deadlines_hold_right_after_the_process_was_stopped() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "1500ms"]);
     let client = world.client(&webhook);
@@ -147,7 +147,7 @@ async fn c08_deadlines_hold_right_after_the_process_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c08_short_calls_pass_right_after_the_process_was_stopped() {
+async fn short_calls_pass_right_after_the_process_was_stopped() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "30s"]);
     let client = world.client(&webhook);
@@ -183,7 +183,7 @@ async fn c08_short_calls_pass_right_after_the_process_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_a_request_that_its_client_gave_up_frees_its_slot() {
+async fn a_request_that_its_client_gave_up_frees_its_slot() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--slots", "1", "--call-timeout", "30s"]);
     let client = world.client(&webhook);

@@ -44,7 +44,7 @@ async fn parts_of_statuses_that_were_left_out_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c07_five_faults_are_told_apart_and_the_server_goes_on() {
+async fn five_faults_are_told_apart_and_the_server_goes_on() {
     let world = World::new(&["misbehaving", "other"]);
     let webhook = world.start(&["--call-timeout", "3s"]);
     let client = world.client(&webhook);
@@ -76,7 +76,7 @@ async fn c07_five_faults_are_told_apart_and_the_server_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c16_an_operation_that_the_module_lacks_and_a_kind_that_nobody_serves() {
+async fn a_missing_operation_and_an_unserved_kind_are_refused_by_name() {
     let world = World::new(&["no-health"]);
     let webhook = world.start(&[]);
     let client = world.client(&webhook);
@@ -96,7 +96,7 @@ async fn c16_an_operation_that_the_module_lacks_and_a_kind_that_nobody_serves() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c15_objects_without_what_one_expects_are_answered_by_every_operation() {
+async fn objects_without_expected_fields_are_answered_by_every_operation() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "30s"]);
     let mut client = world.client(&webhook).http1().await;
@@ -120,7 +120,7 @@ async fn c15_objects_without_what_one_expects_are_answered_by_every_operation() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f18_bad_requests_do_not_disturb_others() {
+async fn bad_requests_do_not_disturb_others() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--call-timeout", "30s"]);
     let client = world.client(&webhook);

@@ -1,4 +1,4 @@
-//! C12: limits of the pool, and calls that loop beside others.
+//! Limits of the pool, and calls that loop beside others.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use crate::fixture::{LONG, object, request, request_about};
 use crate::process::{Webhook, World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c12_a_burst_is_answered_or_sent_away_and_nobody_hears_of_the_allocator() {
+async fn a_burst_is_answered_or_turned_away_and_no_answer_names_the_allocator() {
     let world = World::new(&["misbehaving"]);
     let webhook = world.start(&["--slots", "2"]);
     let client = world.client(&webhook);
@@ -27,7 +27,7 @@ async fn c12_a_burst_is_answered_or_sent_away_and_nobody_hears_of_the_allocator(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c12_with_little_address_space_it_works_and_says_how() {
+async fn with_little_address_space_it_works_and_reports_the_allocator() {
     let world = World::new(&["misbehaving"]);
     let inner = world.command();
     let mut command = Command::new("sh");

@@ -37,7 +37,7 @@ async fn content_type_and_unknown_parameters_are_not_insisted_upon() {
 }
 
 #[tokio::test]
-async fn f18_what_cannot_be_read_is_4xx_with_a_json_body() {
+async fn a_request_that_cannot_be_read_is_4xx_with_a_json_body() {
     let served = serve(healthy);
     let whole = wire();
     let truncated = whole[..whole.len() / 2].to_owned();
@@ -123,7 +123,7 @@ async fn what_can_be_read_but_not_answered_is_200_and_names_the_place() {
 }
 
 #[tokio::test]
-async fn c16_a_question_for_nobody_names_kind_operation_and_what_is_loaded() {
+async fn a_refusal_without_a_module_names_kind_operation_and_what_is_loaded() {
     let served = serve(error(Cause::NoModule { kind_is_served: false }));
     let (response, body) = post(&served, "/interpret", context("InterpretHealth").to_string()).await;
     assert_refused(&response, &body, "InterpretHealth Widget");
@@ -131,7 +131,7 @@ async fn c16_a_question_for_nobody_names_kind_operation_and_what_is_loaded() {
 }
 
 #[tokio::test]
-async fn c07_each_cause_has_its_own_text_and_label() {
+async fn each_cause_has_its_own_text_and_label() {
     let trapped = Cause::Trapped {
         reason: "unreachable".into(),
         function: Some("status".into()),
@@ -169,7 +169,7 @@ async fn c07_each_cause_has_its_own_text_and_label() {
 }
 
 #[tokio::test]
-async fn c07_no_room_is_429_and_comes_again_in_a_second() {
+async fn no_free_slot_is_429_with_retry_after_a_second() {
     let served = serve_queued(|_| Verdict::Overloaded, Duration::from_millis(400));
     let (response, body) = post(&served, "/interpret?timeout=2s", context("InterpretHealth").to_string()).await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -180,7 +180,7 @@ async fn c07_no_room_is_429_and_comes_again_in_a_second() {
 }
 
 #[tokio::test]
-async fn c07_a_module_that_got_too_little_time_is_not_blamed() {
+async fn a_module_that_got_too_little_time_is_not_blamed() {
     // The client waits 2 s, so a module has up to 1.8 s. It got 0.5 s: the rest went into the upload and the queue.
     let short = error(Cause::Deadline {
         limit: Duration::from_millis(500),
@@ -203,7 +203,7 @@ async fn c07_a_module_that_got_too_little_time_is_not_blamed() {
 }
 
 #[tokio::test]
-async fn c08_the_deadline_follows_the_parameter_up_to_the_cap() {
+async fn the_deadline_follows_the_parameter_up_to_the_cap() {
     let served = serve(healthy);
     for (target, expected) in [
         ("/interpret?timeout=1s", Duration::from_millis(900)),
@@ -225,7 +225,7 @@ async fn c08_the_deadline_follows_the_parameter_up_to_the_cap() {
 }
 
 #[tokio::test]
-async fn f18_half_a_body_is_408_with_the_uid_that_was_seen() {
+async fn half_a_body_is_408_with_the_uid_that_was_seen() {
     let served = serve(healthy);
     let whole = wire();
     let first = whole[..whole.len() / 2].to_owned();

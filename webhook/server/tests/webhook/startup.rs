@@ -1,4 +1,4 @@
-//! C05: what cannot answer everything does not start, and says why.
+//! What cannot answer everything does not start, and says why.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn refused(command: &mut Command) -> (i32, String) {
 }
 
 #[test]
-fn c05_a_truncated_module_stops_the_start_before_the_port_is_bound() {
+fn a_truncated_module_stops_the_start_before_the_port_is_bound() {
     let world = World::new(&["misbehaving"]);
     let whole = wasm("other");
     fs::write(world.modules().join("other.wasm"), &whole[..whole.len() / 2]).unwrap();
@@ -30,7 +30,7 @@ fn c05_a_truncated_module_stops_the_start_before_the_port_is_bound() {
 }
 
 #[test]
-fn c05_two_modules_for_one_kind_name_each_other() {
+fn two_modules_for_one_kind_name_each_other() {
     let (code, text) = refused(&mut World::new(&["misbehaving", "rival"]).command());
     assert_eq!(code, 3, "{text}");
     assert!(
@@ -40,7 +40,7 @@ fn c05_two_modules_for_one_kind_name_each_other() {
 }
 
 #[test]
-fn c05_modules_that_crash_or_claim_core_kinds_are_refused() {
+fn modules_that_crash_or_claim_core_kinds_are_refused() {
     let (code, text) = refused(World::new(&["crash"]).command().env("RUST_LOG", "off"));
     assert!(
         code == 3 && text.contains("crash.wasm"),

@@ -1,4 +1,4 @@
-//! C21 and F28 with the real signals: nothing is lost, nothing holds the exit.
+//! Stopping by the real signals: nothing is lost, nothing holds the exit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::fixture::request;
 use crate::process::{World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_no_call_fails_while_one_of_two_replicas_stops() {
+async fn no_call_fails_while_one_of_two_replicas_stops() {
     let world = World::new(&["misbehaving"]);
     let mut leaving = world.start(&["--call-timeout", "30s"]);
     let staying = world.start(&["--call-timeout", "30s"]);
@@ -90,7 +90,7 @@ async fn c21_no_call_fails_while_one_of_two_replicas_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c21_an_interrupt_stops_too_and_a_second_signal_at_once() {
+async fn an_interrupt_stops_too_and_a_second_signal_at_once() {
     let world = World::new(&["misbehaving"]);
     let mut webhook = world.start(&[]);
     webhook.signal("INT");

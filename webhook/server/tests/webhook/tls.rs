@@ -1,4 +1,4 @@
-//! C19 with the program: rotation of files, and what its metrics say of it.
+//! The program's rotation of certificate files, and what its metrics say of it.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn make_pair(dir: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn c19_three_rotations_of_the_files_of_a_running_process() {
+async fn three_rotations_of_the_files_of_a_running_process() {
     let world = World::new(&["misbehaving"]);
     let served = world.path().join("tls");
     make_pair(&served);

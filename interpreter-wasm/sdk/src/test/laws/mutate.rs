@@ -1,4 +1,4 @@
-//! Odd documents: a field that is missing, null or of another type. (Case C15: what other people's modules met.)
+//! Odd documents, such as other people's modules have met: a field that is missing, null or of another type.
 
 use crate::test::yaml::{Node, Value};
 

@@ -69,7 +69,7 @@ fn put(path: &str, value: impl Into<Json>) -> Result<Output> {
 }
 
 #[test]
-fn c15_a_panic_on_an_odd_object_is_found_and_made_small() {
+fn a_panic_on_an_odd_object_is_found_and_made_small() {
     let broken = check("health_total", |_, input| {
         Ok(Output::Health(input.object.int("/spec/replicas").unwrap() > Some(0)))
     })
@@ -106,7 +106,7 @@ fn an_error_is_an_answer() {
 }
 
 #[test]
-fn c04_an_answer_that_changes_by_itself_is_found() {
+fn an_answer_that_changes_by_itself_is_found() {
     use std::sync::atomic::{AtomicI64, Ordering};
     static CALLS: AtomicI64 = AtomicI64::new(0);
     let broken = check("status_total", |_, _| {

@@ -1,4 +1,4 @@
-//! What a restart of Karmada asks of the webhook: case C17 with thousands of objects.
+//! What a restart of Karmada asks of the webhook: thousands of objects are interpreted again at once.
 //!
 //! While controller-manager, scheduler and agent stand still, every object's status changes in its cell; then all three
 //! start, and the clock runs until the hub shows every new status and Karmada records every object as Healthy. Karmada

@@ -197,7 +197,7 @@ mod tests {
         let mut elsewhere = mine.clone();
         elsewhere.metadata.name = Some("other".to_owned());
         assert_eq!(context(&elsewhere), context(&mine));
-        // domain.md G18: the network's namespace, where the interface names one.
+        // The network's namespace, where the interface names one.
         elsewhere.data["spec"]["network"]["namespace"] = json!("shared");
         assert_eq!(context_of(&elsewhere).0, "shared");
         assert_eq!(

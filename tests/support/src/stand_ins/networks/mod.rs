@@ -1,5 +1,5 @@
-//! The network services of a cell, as far as popcell sees them (domain.md 1.4, 3.6): a NetworkBinding is answered by a
-//! NetworkContext, which all bindings of one network in one site share, and a SubnetClaim by a Subnet.
+//! The network services of a cell, as far as popcell sees them: a NetworkBinding is answered by a NetworkContext, which
+//! all bindings of one network in one site share, and a SubnetClaim by a Subnet.
 //!
 //! What goes wrong goes wrong by the annotation [`FAIL`](super::FAIL) on the object, or by the name of the network, since
 //! the objects are made by the cell: see [`FAILING`], [`NEVER_READY`] and [`WITHOUT_SUBNETS`].

@@ -1,4 +1,4 @@
-//! How a machine is at a time after its start, and what the provider says of it (domain.md 3.10).
+//! How a machine is at a time after its start, and what the provider says of it.
 
 use std::time::Duration;
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_10_a_machine_starts_and_then_runs_what_it_was_made_from() {
+    fn a_machine_starts_and_then_runs_what_it_was_made_from() {
         let (conditions, status, again) = after("", SECOND / 4);
         assert_eq!(
             conditions,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn s3_10_each_failure_is_told_as_the_provider_translates_it() {
+    fn each_failure_is_reported_as_the_provider_translates_it() {
         for (failure, reason, word) in [
             ("image-unavailable", "ImageUnavailable", "registry.example.com/web:1"),
             ("crash-loop", "InstanceCrashing", "status 1"),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn b27_a_machine_of_nothing_is_told_without_a_panic() {
+    fn a_machine_of_an_empty_instance_is_reported_without_a_panic() {
         for data in [
             json!({}),
             json!({ "spec": null, "status": null }),

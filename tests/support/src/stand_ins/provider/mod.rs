@@ -1,4 +1,4 @@
-//! The infrastructure provider, after the contract of domain.md 3.10: it makes no machines, but tells of them as if it did.
+//! The infrastructure provider, after the contract between it and popcell: it makes no machines, but reports as if it did.
 //!
 //! It waits until an Instance has no scheduling gates, puts its finalizer on it, and then writes `Programmed`, `Available`,
 //! the hash of the template and addresses, over nothing that it has not read; never `Ready` or `QuotaGranted`. When the

@@ -97,7 +97,7 @@ fn a_grant_counts_before_its_event_and_outlives_a_smaller_budget() {
 }
 
 #[test]
-fn g24_a_claim_of_the_same_name_is_another_claim() {
+fn a_new_claim_of_the_same_name_is_another_claim() {
     let mut book = listed(&[claim("a", "1", 1), claim("b", "2", 2)]);
     let one = Budget::instances(1);
     judged(&mut book, one);

@@ -62,7 +62,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// What a new project is granted by default (domain.md 1.5).
+    /// What a new project is granted by default.
     pub const SHIPPED: Self = Self {
         instances: Some(10),
         vcpus: Some(40_000),

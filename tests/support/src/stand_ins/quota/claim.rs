@@ -19,7 +19,7 @@ pub(super) fn asked(claim: &DynamicObject) -> Result<Amounts, String> {
     {
         return Err("consumerRef names no Project".to_owned());
     }
-    // Absent and empty are no reference (domain.md 10-4).
+    // Absent and empty are no reference: milo has had the field both as a pointer and as a value.
     let resource = spec.resource_ref.unwrap_or_default();
     if !resource.kind.is_empty() && resource.kind != resource_manager::PROJECT_KIND {
         return Err(format!("{} may not claim these resources", resource.kind));

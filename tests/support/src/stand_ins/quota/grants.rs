@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s1_5_buckets_and_grants_add_up() {
+    fn buckets_and_grants_add_up() {
         let grant: DynamicObject =
             serde_json::from_value(json!({ "metadata": { "name": "it" }, "spec": { "allowances": [
             { "resourceType": "compute.datumapis.com/instances", "buckets": [{ "amount": 2 }, { "amount": 1 }] },

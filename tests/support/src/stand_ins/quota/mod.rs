@@ -1,5 +1,5 @@
-//! The quota system of one project (domain.md 1.5): it grants ResourceClaims out of a budget, all of a claim or nothing,
-//! and never more than the budget in all.
+//! The quota system of one project: it grants ResourceClaims out of a budget, all of a claim or nothing, and never more
+//! than the budget in all.
 //!
 //! A grant stays until its claim is gone, also when the budget shrinks; what was refused is judged again when something is
 //! given back or the budget grows. A claim can be refused by annotation [`FAIL`](super::FAIL): `denied`, `pending`, or any
