@@ -1,4 +1,4 @@
-//! The pages of acceptance and docs/testing.md point at files and tests that exist. That they do what the row says, people have to judge.
+//! docs/testing.md points at files and tests that exist. That they do what the row says, people have to judge.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -139,16 +139,41 @@ fn is_function(word: &str) -> bool {
 #[test]
 fn every_place_exists() {
     let repository = Repository::read();
-    for page in [
-        "acceptance.md",
-        "acceptance-cell.md",
-        "acceptance-management.md",
-        "testing.md",
-    ] {
-        let text = fs::read_to_string(repository.root.join("docs").join(page)).unwrap();
-        let complaints = repository.complaints(&text);
-        assert!(complaints.is_empty(), "{page}:\n{}", complaints.join("\n"));
+    let text = fs::read_to_string(repository.root.join("docs/testing.md")).unwrap();
+    let complaints = repository.complaints(&text);
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Pages that a text names: words that end so, but for addresses in the web.
+fn pages(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|character: char| !(character.is_ascii_alphanumeric() || "-_./:".contains(character)));
+    let words = words.map(|word| word.trim_end_matches(['.', ':', '/']));
+    words.filter(|word| word.ends_with(".md") && !word.contains("://"))
+}
+
+#[test]
+fn every_page_that_is_named_exists() {
+    let repository = Repository::read();
+    let texts = repository.paths.iter().filter(|path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|extension| ["rs", "md", "yaml", "toml", "go"].contains(&extension))
+    });
+    let mut complaints = Vec::new();
+    for path in texts.filter(|path| !path.ends_with("xtask/tests/testing.rs")) {
+        let Ok(text) = fs::read_to_string(repository.root.join(path)) else {
+            continue;
+        };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let exists = |page: &&str| {
+            let places = [Path::new(""), folder, Path::new("docs")];
+            places
+                .iter()
+                .any(|place| repository.root.join(place).join(page).exists())
+        };
+        let absent = pages(&text).filter(|page| !exists(page));
+        complaints.extend(absent.map(|page| format!("{}: there is no {page}", path.display())));
     }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
 #[test]
@@ -156,7 +181,7 @@ fn what_does_not_exist_is_named() {
     let repository = Repository::read();
     for (row, expected) in [
         ("| a | `engine::nothing` |", "there is no module engine::nothing"),
-        ("| a | `l1::nothing` |", "no suite has l1::nothing"),
+        ("| a | `same::nothing` |", "no suite has same::nothing"),
         ("| a | `e2e` `nothing::*` |", "no suite has nothing::*"),
         ("| a | `xtask/src/nothing.rs` |", "there is no xtask/src/nothing.rs"),
         ("| a | `docs/nothing/` |", "there is no docs/nothing/"),
