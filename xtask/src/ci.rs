@@ -27,6 +27,6 @@ impl Ci {
         install::wasm()?;
         install::deny()?;
         install::faketime()?;
-        if self.prepare { Ok(()) } else { Test {}.run() }
+        if self.prepare { Ok(()) } else { Test::default().run() }
     }
 }

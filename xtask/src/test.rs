@@ -1,5 +1,6 @@
 //! `test`: everything that must pass.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -7,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
 use popcell_test_support::{manifests, workspace};
+use serde_json::Value;
 
 use crate::crds::Crds;
 use crate::deny;
@@ -14,16 +16,30 @@ use crate::install;
 use crate::module;
 use crate::steps::Steps;
 
+/// The package whose tests need servers.
+const SUITES: &str = "popcell-suites";
+
 /// Arguments of `test`.
-#[derive(Args)]
-pub(crate) struct Test {}
+#[derive(Args, Default)]
+pub(crate) struct Test {
+    /// Leave out what needs the lab or the network: formatting, lints, and all tests but the suites
+    #[arg(long)]
+    quick: bool,
+}
 
 impl Test {
     /// Runs all steps, the cheap ones first, and stops at the first that fails.
     pub(crate) fn run(self) -> Result<()> {
-        let Self {} = self;
         let mut steps = Steps::new();
         texts(&mut steps)?;
+        if self.quick {
+            lints(&mut steps)?;
+            steps.test("tests without servers", &mut without_servers()?)?;
+            steps.skip("the rest", "--quick");
+            steps.finish();
+            return Ok(());
+        }
+        deny::check(&mut steps)?;
         lints(&mut steps)?;
         lab(&mut steps)?;
         steps.call("modules", "cargo xtask module", module::build_all)?;
@@ -53,8 +69,31 @@ fn texts(steps: &mut Steps) -> Result<()> {
     steps.run("formatting", &mut cargo(&["fmt", "--all", "--check"]))?;
     steps.call("CRDs are up to date", "cargo xtask crds --check", || {
         Crds::check().run()
-    })?;
-    deny::check(steps)
+    })
+}
+
+/// All tests of the workspace but the suites. With the whole workspace its features are those of all other commands, so that
+/// nothing is compiled a second time.
+fn without_servers() -> Result<Command> {
+    let output = cargo(&["metadata", "--format-version=1", "--no-deps"]).output();
+    let output = output.context("failed to start cargo metadata")?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).context("failed to read what cargo metadata prints")?;
+    let mut command = cargo(&["test", "--workspace", "--lib", "--bins"]);
+    command.args(integration_tests(&metadata).iter().map(|name| format!("--test={name}")));
+    Ok(command)
+}
+
+/// Names of integration tests, of which several packages may have one.
+fn integration_tests(metadata: &Value) -> BTreeSet<&str> {
+    let packages = list(metadata, "packages").iter();
+    let targets = packages
+        .filter(|package| package["name"] != SUITES)
+        .flat_map(|package| list(package, "targets"));
+    targets
+        .filter(|target| list(target, "kind").iter().any(|kind| kind == "test"))
+        .filter_map(|target| target["name"].as_str())
+        .collect()
 }
 
 fn lints(steps: &mut Steps) -> Result<()> {
@@ -139,4 +178,25 @@ fn short_name(path: std::ffi::OsString) -> std::ffi::OsString {
 /// Whether the command can be started and succeeds; its output is dropped.
 pub(crate) fn runs(mut command: Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn suites_are_no_quick_tests() {
+        let target = |name: &str, kind: &str| json!({ "name": name, "kind": [kind] });
+        let metadata = json!({ "packages": [
+            { "name": "popcell-https", "targets": [target("limits", "test"), target("popcell_https", "lib")] },
+            { "name": SUITES, "targets": [target("cell", "test")] },
+        ] });
+        assert_eq!(integration_tests(&metadata), BTreeSet::from(["limits"]));
+    }
 }

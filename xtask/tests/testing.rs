@@ -148,7 +148,8 @@ fn every_place_exists() {
 fn pages(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|character: char| !(character.is_ascii_alphanumeric() || "-_./:".contains(character)));
     let words = words.map(|word| word.trim_end_matches(['.', ':', '/']));
-    words.filter(|word| word.ends_with(".md") && !word.contains("://"))
+    let is_page = |word: &str| Path::new(word).extension().is_some_and(|extension| extension == "md");
+    words.filter(move |word| is_page(word) && !word.contains("://"))
 }
 
 #[test]
