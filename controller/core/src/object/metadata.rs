@@ -32,28 +32,23 @@ impl Metadata {
     /// Keeps the labels and annotations that decide anything, where they are short. Owners and finalizers stay: a list of
     /// them is written as a whole.
     pub(super) fn trim(&mut self) {
+        self.keep_keys(&labels::ALL, &annotations::ALL, VALUE);
         let metadata = &mut **self;
-        for (keys, known) in [
-            (&mut metadata.labels, labels::ALL.as_slice()),
-            (&mut metadata.annotations, &annotations::ALL),
-        ] {
-            let Some(mut all) = keys.take() else { continue };
-            let found = known.iter().filter_map(|key| all.remove_entry(*key));
-            *keys = Some(found.filter(|(_, value)| value.len() <= VALUE).collect());
-        }
         (metadata.generate_name, metadata.managed_fields, metadata.self_link) = (None, None, None);
     }
 
     /// The same with what says whose it is, where hardly anything is kept: a few hundred bytes.
     pub(super) fn trim_to_least(&mut self) {
         self.trim();
+        self.keep_keys(&LEAST_LABELS, &LEAST_ANNOTATIONS, LEAST);
+    }
+
+    fn keep_keys(&mut self, labels: &[&str], annotations: &[&str], longest: usize) {
         let metadata = &mut **self;
-        for (keys, known) in [
-            (&mut metadata.labels, LEAST_LABELS.as_slice()),
-            (&mut metadata.annotations, &LEAST_ANNOTATIONS),
-        ] {
-            let keys = keys.iter_mut();
-            keys.for_each(|all| all.retain(|key, value| known.contains(&key.as_str()) && value.len() <= LEAST));
+        for (keys, known) in [(&mut metadata.labels, labels), (&mut metadata.annotations, annotations)] {
+            let Some(mut all) = keys.take() else { continue };
+            let found = known.iter().filter_map(|key| all.remove_entry(*key));
+            *keys = Some(found.filter(|(_, value)| value.len() <= longest).collect());
         }
     }
 

@@ -109,13 +109,13 @@ pub(super) fn content(request: &Result<Request<Vec<u8>>, Refusal>) -> u64 {
 pub(super) fn changes(patch: &Patch) -> u64 {
     let changes = patch.patch.iter();
     let changes: Vec<_> = changes.filter(|one| !matches!(one, PatchOperation::Test(_))).collect();
-    let Ok(mut changes) = serde_json::to_value(&changes) else {
-        return 0;
-    };
-    if patch.status {
-        forget_times(&mut changes);
+    if !patch.status {
+        return serde_json::to_vec(&changes).map_or(0, |text| hash(&text));
     }
-    hash(changes.to_string().as_bytes())
+    serde_json::to_value(&changes).map_or(0, |mut changes| {
+        forget_times(&mut changes);
+        hash(changes.to_string().as_bytes())
+    })
 }
 
 fn forget_times(value: &mut Value) {
