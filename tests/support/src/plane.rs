@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use axum::http;
@@ -10,6 +11,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, Request};
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::kind::{Kind, Scope};
 
@@ -156,7 +158,8 @@ impl Plane {
 
     /// The object, or `None` where there is none.
     pub async fn get(&self, kind: Kind, namespace: Option<&str>, name: &str) -> Result<Option<DynamicObject>> {
-        let found = self.api(kind, namespace).get_opt(name).await;
+        let api = self.api(kind, namespace);
+        let found = admitted(async || api.get_opt(name).await).await;
         found.with_context(|| self.failed("read", &format!("{} {name}", kind.kind)))
     }
 
@@ -168,10 +171,8 @@ impl Plane {
 
     /// Objects that carry every label of `selector` (`""` = all).
     pub async fn list(&self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<DynamicObject>> {
-        let found = self
-            .api(kind, namespace)
-            .list(&ListParams::default().labels(selector))
-            .await;
+        let (api, wanted) = (self.api(kind, namespace), ListParams::default().labels(selector));
+        let found = admitted(async || api.list(&wanted).await).await;
         Ok(found.with_context(|| self.failed("list", kind.kind))?.items)
     }
 
@@ -241,6 +242,21 @@ impl Plane {
     }
 }
 
+/// Reads again where the server asks to be asked later (429), as client-go does, up to ten times: a server answers so while
+/// the storage of a CustomResourceDefinition that was changed starts anew, which says nothing about the object.
+async fn admitted<T>(mut read: impl AsyncFnMut() -> kube::Result<T>) -> kube::Result<T> {
+    for _ in 0..10 {
+        match read().await {
+            Err(kube::Error::Api(status)) if status.code == 429 => {
+                let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+                sleep(Duration::from_secs(u64::from(seconds.max(1)))).await;
+            }
+            answer => return answer,
+        }
+    }
+    read().await
+}
+
 fn full_name(namespace: Option<&str>, name: &str) -> String {
     namespace.map_or_else(|| name.to_owned(), |namespace| format!("{namespace}/{name}"))
 }
@@ -255,4 +271,25 @@ fn describe(object: &Value) -> String {
             text("/metadata/name").unwrap_or("without name")
         )
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_server_admits_later_is_read_again() {
+        let mut busy = 2;
+        let read = admitted(async || {
+            if busy == 0 {
+                return Ok("found");
+            }
+            busy -= 1;
+            let status = Status::failure("storage is (re)initializing", "TooManyRequests").with_code(429);
+            Err(kube::Error::Api(Box::new(status)))
+        });
+        assert_eq!(read.await.unwrap(), "found");
+    }
 }
