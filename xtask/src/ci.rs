@@ -27,6 +27,7 @@ impl Ci {
         install::wasm()?;
         install::deny()?;
         install::faketime()?;
+        install::room_for_labs();
         if self.prepare { Ok(()) } else { Test::default().run() }
     }
 }

@@ -52,6 +52,20 @@ pub(crate) fn faketime() -> Result<()> {
     }
 }
 
+/// Lets three labs run at a time, where we may: their programs watch files, and Linux allows a user 128 such watchers.
+pub(crate) fn room_for_labs() {
+    const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
+    let allowed = std::fs::read_to_string(LIMIT)
+        .ok()
+        .and_then(|text| text.trim().parse::<u32>().ok());
+    if allowed.is_some_and(|allowed| allowed < 512) {
+        match std::fs::write(LIMIT, "512") {
+            Ok(()) => println!("fs.inotify.max_user_instances is 512"),
+            Err(error) => println!("fewer labs at a time: failed to write 512 to {LIMIT}: {error}"),
+        }
+    }
+}
+
 /// Whether libfaketime is there.
 pub(crate) fn has_faketime() -> bool {
     runs(version_of("faketime"))

@@ -14,6 +14,7 @@ mod install;
 mod lab;
 mod module;
 mod steps;
+mod suites;
 mod test;
 
 /// Developer commands of popcell.

@@ -70,6 +70,16 @@ impl Steps {
         self.step(name, repeat, |_| work())
     }
 
+    /// As [`Steps::call`], for a function that runs tests and counts them.
+    pub(crate) fn count(
+        &mut self,
+        name: &str,
+        repeat: &str,
+        work: impl FnOnce(&mut Counts) -> Result<()>,
+    ) -> Result<()> {
+        self.step(name, repeat, work)
+    }
+
     /// Says that a step is left out, and why.
     pub(crate) fn skip(&mut self, name: &str, reason: &str) {
         self.number += 1;
@@ -124,7 +134,7 @@ fn copy(lines: impl BufRead, counts: &mut Counts) -> Result<()> {
 }
 
 /// The counts of a line `test result: ok. 7 passed; 0 failed; ...`, with or without colours.
-fn result_of(line: &str) -> Option<Counts> {
+pub(crate) fn result_of(line: &str) -> Option<Counts> {
     let (_, rest) = line.split_once("test result: ")?;
     let number = |word: &str| {
         let before = rest.split_once(word)?.0.trim_end();

@@ -15,9 +15,10 @@ use crate::deny;
 use crate::install;
 use crate::module;
 use crate::steps::Steps;
+use crate::suites;
 
 /// The package whose tests need servers.
-const SUITES: &str = "popcell-suites";
+pub(crate) const SUITES: &str = "popcell-suites";
 
 /// Arguments of `test`.
 #[derive(Args, Default)]
@@ -25,6 +26,9 @@ pub(crate) struct Test {
     /// Leave out what needs the lab or the network: formatting, lints, and all tests but the suites
     #[arg(long)]
     quick: bool,
+    /// Labs that run at a time, one for each suite; as many as the machine has room for, at most three, unless told
+    #[arg(long, conflicts_with = "quick", value_parser = clap::value_parser!(u8).range(1..=8))]
+    labs: Option<u8>,
 }
 
 impl Test {
@@ -58,7 +62,14 @@ impl Test {
                 "libfaketime is not installed (apt-get install faketime)",
             );
         }
-        steps.test("tests", &mut cargo(&["test", "--workspace"]))?;
+        steps.test("tests without servers", &mut without_servers()?)?;
+        steps.test(
+            "examples in the documentation",
+            &mut cargo(&["test", "--workspace", "--doc"]),
+        )?;
+        let labs = self.labs.map_or_else(suites::labs_of_this_machine, usize::from);
+        let repeat = "cargo test --workspace --test <suite> -- <part of a test's name>";
+        steps.count("suites", repeat, |counts| suites::run(labs, counts))?;
         steps.finish();
         Ok(())
     }

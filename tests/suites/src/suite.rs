@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -80,14 +81,20 @@ impl<W: Shared> Suite<W> {
                     .await
                     .as_ref()
                     .map_err(|error| anyhow::anyhow!("the world did not start: {error}"))?;
+                let timed = async || {
+                    let started = Instant::now();
+                    let outcome = check(world, &namespace_of(name)).await;
+                    println!("took {:.1} s: {name}", started.elapsed().as_secs_f64());
+                    outcome
+                };
                 let outcome = match manner {
                     Manner::Beside => {
                         let _guard = inner.quiet.read().await;
-                        check(world, &namespace_of(name)).await
+                        timed().await
                     }
                     Manner::Alone => {
                         let _guard = inner.quiet.write().await;
-                        check(world, &namespace_of(name)).await
+                        timed().await
                     }
                 };
                 match outcome {
@@ -105,8 +112,30 @@ impl<W: Shared> Suite<W> {
         self
     }
 
-    /// Runs what the command line asks for.
-    pub fn run(self) -> ExitCode {
+    /// Keeps one share of the tests: `2/3` is every third, beginning with the second.
+    fn keep(&mut self, share: &str) -> Result<()> {
+        let parts = share
+            .split_once('/')
+            .and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        let (part, of): (usize, usize) = parts
+            .filter(|(part, of)| (1..=*of).contains(part))
+            .with_context(|| format!("POPCELL_SHARE: {share:?} is no share such as 1/2"))?;
+        let mut number = 0;
+        self.trials.retain(|_| {
+            number += 1;
+            number % of == part % of
+        });
+        Ok(())
+    }
+
+    /// Runs what the command line asks for, of the share that `POPCELL_SHARE` names (all of it where it is not set).
+    pub fn run(mut self) -> ExitCode {
+        if let Ok(share) = std::env::var("POPCELL_SHARE")
+            && let Err(error) = self.keep(&share)
+        {
+            eprintln!("{error:#}");
+            return ExitCode::FAILURE;
+        }
         let mut arguments = Arguments::from_args();
         // More would starve the control planes of a small machine.
         arguments.test_threads = arguments.test_threads.or(Some(3));
@@ -134,4 +163,46 @@ fn namespace_of(test: &str) -> String {
         .replace(|char: char| !char.is_ascii_alphanumeric(), "-")
         .to_lowercase();
     name.chars().take(60).collect::<String>().trim_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Shared for Nothing {
+        async fn start() -> Result<Self> {
+            Ok(Self)
+        }
+        async fn end(self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn kept(share: &str) -> Result<Vec<String>> {
+        let names = ["a", "b", "c", "d", "e"];
+        let mut suite = names.iter().try_fold(Suite::<Nothing>::new()?, |suite, name| {
+            Ok::<_, anyhow::Error>(suite.test(name, Manner::Beside, async |_, _| Ok(())))
+        })?;
+        suite.keep(share)?;
+        Ok(suite.trials.iter().map(|trial| trial.name().to_owned()).collect())
+    }
+
+    #[test]
+    fn each_test_is_in_exactly_one_share() {
+        assert_eq!(kept("1/2").unwrap(), ["a", "c", "e"]);
+        assert_eq!(kept("2/2").unwrap(), ["b", "d"]);
+        assert_eq!(kept("1/1").unwrap().len(), 5);
+    }
+
+    #[test]
+    fn a_share_that_is_none_is_refused() {
+        for wrong in ["", "2", "0/2", "3/2", "a/b"] {
+            assert!(
+                kept(wrong).unwrap_err().to_string().contains("no share such as 1/2"),
+                "{wrong}"
+            );
+        }
+    }
 }
