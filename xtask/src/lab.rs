@@ -8,6 +8,7 @@ use popcell_test_support::{LabSpec, Member, artifacts};
 use companions::PROJECT;
 
 mod companions;
+mod programs;
 
 /// The members, each with its city.
 const MEMBERS: [(&str, &str); 2] = [("dfw", "DFW"), ("ord", "ORD")];
@@ -19,7 +20,8 @@ pub(crate) enum Lab {
     Build,
     /// Start a Karmada with the members dfw (Push, city DFW) and ord (Pull, city ORD)
     Up {
-        /// Also run what is outside popcell: a project with quota, and in each member a provider and network services
+        /// Also run what is outside popcell: a project with quota, and in each member a provider and network services;
+        /// and say how to run our programs on it, by hand or under a debugger
         #[arg(long)]
         stand_ins: bool,
     },
@@ -43,7 +45,7 @@ impl Lab {
                 if *stand_ins {
                     companions::start(&lab)?;
                 }
-                report(&lab);
+                report(&lab)?;
             }
             Self::Down => match Detached::find()? {
                 Some(lab) => {
@@ -57,7 +59,7 @@ impl Lab {
                 None => println!("lab: none is up"),
             },
             Self::StandIns => companions::run()?,
-            Self::Status => report(&Detached::find()?.context("no lab is up: cargo xtask lab up")?),
+            Self::Status => report(&Detached::find()?.context("no lab is up: cargo xtask lab up")?)?,
         }
         Ok(())
     }
@@ -71,7 +73,7 @@ pub(crate) fn spec() -> LabSpec {
         .member(Member::pull(pull).city(chicago))
 }
 
-fn report(lab: &Detached) {
+fn report(lab: &Detached) -> Result<()> {
     for (name, pid, alive) in lab.processes() {
         let state = if alive {
             format!("pid {pid}")
@@ -80,7 +82,8 @@ fn report(lab: &Detached) {
         };
         println!("{name:40} {state}");
     }
-    if let Some(companions) = companions::of(lab) {
+    let companions = companions::of(lab);
+    if let Some(companions) = &companions {
         println!("{}", companions.describe());
     }
     println!("\nlogs: {}\n", lab.logs().display());
@@ -97,5 +100,9 @@ fn report(lab: &Detached) {
             kubeconfig.display()
         );
     }
+    if companions.is_some() {
+        println!("\n{}", programs::lines(lab)?);
+    }
     println!("\nto end it: cargo xtask lab down");
+    Ok(())
 }

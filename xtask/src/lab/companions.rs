@@ -124,6 +124,7 @@ pub(super) fn run() -> Result<()> {
 
 /// Kinds, sites, the network that examples use, and what a new project is granted.
 async fn furnish(lab: &Detached) -> Result<()> {
+    define(&plane(lab, "hub").await?, &[]).await?;
     let project = plane(lab, PROJECT).await?;
     define(&project, &IN_PROJECTS).await?;
     project.apply(&objects::network(NAMESPACE, "default")).await?;
@@ -134,6 +135,8 @@ async fn furnish(lab: &Detached) -> Result<()> {
         let cell = plane(lab, member).await?;
         define(&cell, &IN_CELLS).await?;
         cell.apply(&objects::location(city)).await?;
+        // Where a cell records which projects hold its claims.
+        cell.apply(&objects::namespace("compute-system")).await?;
     }
     Ok(())
 }

@@ -80,6 +80,12 @@ impl Detached {
         &self.ready.dir
     }
 
+    /// The loopback address that only this lab uses.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.ready.address
+    }
+
     /// Ends the lab and waits until nothing of it is left.
     pub fn down(self) -> Result<()> {
         let pid = self.ready.supervisor_pid;
