@@ -185,7 +185,8 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
 }
 
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(BUDGET));
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(BUDGET));
     let mut dice = Dice::seeded("cell churn");
     let tenant = Tenant::new(world, P2, namespace).await?;
     let cells = [world.lab.plane(CELLS[0].0).await?, world.lab.plane(CELLS[1].0).await?];
@@ -228,7 +229,7 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     for (name, replicas) in AT_THE_END {
         tenant.ready(name, replicas * 2).await?;
     }
-    let audit = world.quota.audit();
+    let audit = quota.audit();
     eprintln!("cell churn: {audit:?}");
     ensure!(audit.most.instances <= BUDGET, "{audit:?}");
     for (now, before) in foreign_now(&tenant).await?.iter().zip(&theirs) {

@@ -21,9 +21,9 @@ use crate::world::{P1, World};
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 3] = ["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"];
 /// How long a definition is away: watches begin anew several times.
-const AWAY: Duration = Duration::from_secs(10);
+const AWAY: Duration = Duration::from_secs(5);
 /// Passes in that time that are no storm.
-const BOUNDED: f64 = 300.0;
+const BOUNDED: f64 = 150.0;
 
 /// Definitions that are away.
 struct Taken {

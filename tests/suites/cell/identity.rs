@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::karmada::with_city;
 use crate::spare::{CITY, Spare, offered};
 use crate::tenant::Tenant;
-use crate::world::{P1, SPARES, WATCHED, World};
+use crate::world::{P1, WATCHED, World};
 
 const OURS: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
 /// What the log says while nothing is written.
@@ -46,11 +46,12 @@ fn is_told(one: &DynamicObject) -> Result<()> {
 }
 
 pub(crate) async fn mistaken(world: &World, namespace: &str) -> Result<()> {
+    let spares = world.spares.lock().await;
     let tenant = Tenant::new(world, P1, namespace).await?;
     offered(&tenant).await?;
     tenant.workload("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    let [_, cluster] = SPARES;
+    let [_, cluster] = *spares;
     with_city(&tenant.hub, cluster, Some(CITY)).await?;
     let outcome = other_cell(world, &tenant, cluster).await;
     with_city(&tenant.hub, cluster, None).await?;

@@ -21,7 +21,8 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
 }
 
 pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(3));
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(3));
     let tenant = Tenant::new(world, P2, namespace).await?;
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
     tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
@@ -50,14 +51,15 @@ pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
     let other = if waiting == "dfw" { ["DFW"] } else { ["ORD"] };
     tenant.scale("web", &other, 2).await?;
     tenant.ready("web", 2).await?;
-    let audit = world.quota.audit();
+    let audit = quota.audit();
     ensure!(audit.most.instances <= 3, "{audit:?}");
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
 }
 
 pub(crate) async fn full(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(2));
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(2));
     let tenant = Tenant::new(world, P2, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     tenant.workload("web", &["DFW"], 2, |_| {}).await?;

@@ -1,7 +1,6 @@
 //! Rolls, repairs and scaling of Instances in a cell.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
@@ -162,34 +161,6 @@ pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
     cell.merge(INSTANCE, Some(&tenant.below), "web-us-dfw-1", &fail(json!(null)))
         .await?;
     tenant.ready("web", 1).await.map(|_| ())
-}
-
-/// A provider that writes Ready itself, against the contract, whenever we have.
-pub(crate) async fn fought_over(world: &World, namespace: &str) -> Result<()> {
-    /// Burst and pace of an Instance's passes over the time that is watched, and as much again for all others.
-    const MOST: f64 = 2.0 * (30.0 + 10.0);
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
-    let wrong = json!({ "annotations": { FAIL: "writes-ready" } });
-    tenant
-        .workload("web", CITY, 1, |one| one["spec"]["template"]["metadata"] = wrong)
-        .await?;
-    tenant
-        .instance(&cell, "web-us-dfw-0", |one| {
-            says(one, "Programmed", "True", "Programmed")
-        })
-        .await?;
-    let passes = async || {
-        let controller = world.cells[0].lock().await;
-        controller
-            .metric("popcell_passes_total", &["reconciler=\"instance\""])
-            .await
-    };
-    let before = passes().await?;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let made = passes().await? - before;
-    ensure!(made <= MOST, "{made} passes in ten seconds");
-    tenant.clean("web").await
 }
 
 /// Karmada brings what changes and leaves the annotation where it is.

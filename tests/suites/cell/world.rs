@@ -28,8 +28,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Members without a city and without a controller: cells that single tests run (see [`crate::spare`]).
-pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Cells that single tests run (see [`crate::spare`]).
+const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -46,8 +46,10 @@ pub(crate) struct World {
     pub(crate) to_projects: [FaultProxy; 2],
     /// Files with the token of each cell for projects.
     pub(crate) tokens: [PathBuf; 2],
-    /// Quota of the second project.
-    pub(crate) quota: Quota,
+    /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
+    pub(crate) quota: Mutex<Quota>,
+    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare::CITY`].
+    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -57,6 +59,7 @@ pub(crate) struct World {
 impl Shared for World {
     async fn start() -> Result<Self> {
         let spec = LabSpec::karmada()
+            .notices_soon()
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"));
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
@@ -109,7 +112,8 @@ impl Shared for World {
             to_hub,
             to_projects,
             tokens,
-            quota,
+            quota: Mutex::new(quota),
+            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,

@@ -1,19 +1,24 @@
 //! Tests that share one world.
 //!
 //! A world takes half a minute to start and a test takes seconds, so a suite starts one, when its first test runs, and ends
-//! it after the last. Tests that look on run side by side, each in a namespace of its own; a test that disturbs the world
-//! (restarts Karmada, moves a cluster's label) runs alone.
+//! it after the last. Tests that look on run side by side, each in a namespace of its own, in the order in which they were
+//! added; those that disturb the world (restart Karmada, move a cluster's label) follow one by one. A test that disturbs one
+//! thing of the world only holds the lock of that thing, and runs beside those that do not use it.
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OnceCell, RwLock};
 
-/// How a test treats the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How many of the slowest tests are named at the end.
+const SLOWEST: usize = 10;
+
+/// How a test treats the world. In this order they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manner {
     /// It minds its own namespace.
     Beside,
@@ -38,12 +43,33 @@ struct Inner<W> {
     // An error is kept as text: what failed to start once is not started again for every test.
     world: OnceCell<Result<W, String>>,
     quiet: RwLock<()>,
+    /// What each test took once it had the world, without the wait for others.
+    took: Mutex<Vec<(Duration, &'static str)>>,
+}
+
+impl<W> Inner<W> {
+    async fn timed(&self, name: &'static str, test: impl Future<Output = Result<()>>) -> Result<()> {
+        let began = Instant::now();
+        let outcome = test.await;
+        // One step of a list: there is no half-done state that a panic could leave.
+        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        took.push((began.elapsed(), name));
+        outcome
+    }
+
+    fn name_the_slowest(&self) {
+        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        took.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+        for (time, name) in took.iter().take(SLOWEST) {
+            eprintln!("{:>6.1} s {name}", time.as_secs_f64());
+        }
+    }
 }
 
 /// A suite under construction.
 pub struct Suite<W> {
     inner: Arc<Inner<W>>,
-    trials: Vec<Trial>,
+    trials: Vec<(Manner, Trial)>,
 }
 
 impl<W: Shared> Suite<W> {
@@ -57,6 +83,7 @@ impl<W: Shared> Suite<W> {
             runtime,
             world: OnceCell::new(),
             quiet: RwLock::new(()),
+            took: Mutex::default(),
         };
         Ok(Self {
             inner: Arc::new(inner),
@@ -71,7 +98,7 @@ impl<W: Shared> Suite<W> {
         F: AsyncFn(&W, &str) -> Result<()> + Send + Sync + 'static,
     {
         let inner = Arc::clone(&self.inner);
-        self.trials.push(Trial::test(name, move || {
+        let trial = Trial::test(name, move || {
             let outcome = inner.runtime.block_on(async {
                 let world = inner
                     .world
@@ -83,11 +110,11 @@ impl<W: Shared> Suite<W> {
                 let outcome = match manner {
                     Manner::Beside => {
                         let _guard = inner.quiet.read().await;
-                        check(world, &namespace_of(name)).await
+                        inner.timed(name, check(world, &namespace_of(name))).await
                     }
                     Manner::Alone => {
                         let _guard = inner.quiet.write().await;
-                        check(world, &namespace_of(name)).await
+                        inner.timed(name, check(world, &namespace_of(name))).await
                     }
                 };
                 match outcome {
@@ -101,16 +128,20 @@ impl<W: Shared> Suite<W> {
             });
             // Without the backtrace, which tells of this file only and would come after the cause.
             outcome.map_err(|error| Failed::from(format!("{error:#}")))
-        }));
+        });
+        self.trials.push((manner, trial));
         self
     }
 
     /// Runs what the command line asks for.
-    pub fn run(self) -> ExitCode {
+    pub fn run(mut self) -> ExitCode {
         let mut arguments = Arguments::from_args();
         // More would starve the control planes of a small machine.
         arguments.test_threads = arguments.test_threads.or(Some(3));
-        let conclusion = libtest_mimic::run(&arguments, self.trials);
+        self.trials.sort_by_key(|(manner, _)| *manner);
+        let trials = self.trials.into_iter().map(|(_, trial)| trial).collect();
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        self.inner.name_the_slowest();
         let Some(inner) = Arc::into_inner(self.inner) else {
             return conclusion.exit_code();
         };
