@@ -7,15 +7,15 @@ use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::probe::sum_of;
 use popcell_test_support::{Plane, eventually};
 
-use crate::tenant::Tenant;
 use crate::world::{CELLS, P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
     tenant.restart("web").await?;
@@ -59,8 +59,8 @@ pub(crate) async fn idle(world: &World, namespace: &str) -> Result<()> {
         "subnetclaims",
         "configmaps",
     ];
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     tenant.ready("web", 4).await?;
     let count = async || -> Result<Vec<f64>> {
         let mut counts = vec![

@@ -14,8 +14,8 @@ use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 /// All of Karmada that carries anything between hub and cells.
 const KARMADA: [&str; 4] = [
@@ -26,9 +26,9 @@ const KARMADA: [&str; 4] = [
 ];
 
 pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
-    tenant.workload("web", &["DFW", "ORD"], 3, |_| {}).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 3, |_| {}).await?;
     tenant.ready("web", 6).await?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut look = async || -> Result<usize> {
@@ -79,9 +79,9 @@ pub(crate) async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) ->
 }
 
 pub(crate) async fn second_cell(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let ord = world.lab.plane(ORD).await?;
-    tenant.workload("first", &["DFW"], 1, |_| {}).await?;
+    tenant.deploy("first", &["DFW"], 1, |_| {}).await?;
     tenant.ready("first", 1).await?;
     ord.apply(&objects::location("DFW")).await?;
     with_city(&tenant.hub, ORD, Some("DFW")).await?;
@@ -95,7 +95,7 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
     let names = ["first", "second", "third", "fourth"];
     for name in &names[1..] {
-        tenant.workload(name, &["DFW"], 1, |_| {}).await?;
+        tenant.deploy(name, &["DFW"], 1, |_| {}).await?;
     }
     let mut home: BTreeMap<String, String> = BTreeMap::new();
     let mut once = async || -> Result<usize> {
@@ -133,9 +133,9 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
 }
 
 pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let ord = world.lab.plane(ORD).await?;
-    tenant.workload("web", &["ORD"], 2, |_| {}).await?;
+    tenant.deploy("web", &["ORD"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let before = tenant.instances(&ord).await?;
     let agent = format!("karmada-agent-{ORD}");

@@ -17,7 +17,6 @@ mod rollout;
 mod single;
 mod spare;
 mod starved;
-mod tenant;
 mod token;
 mod tree;
 mod upgrade;

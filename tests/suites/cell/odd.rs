@@ -14,8 +14,8 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::{FAIL, Failure};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAME: &str = "web-us-dfw-0";
@@ -42,12 +42,10 @@ async fn passes(world: &World) -> Result<[f64; 2]> {
 
 /// A provider that comes and goes, and one that writes Ready itself, against the contract, whenever we have.
 pub(crate) async fn misbehaving(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 1, failing(Failure::Flapping)).await?;
-    tenant
-        .workload("fought", CITY, 1, failing(Failure::WritesReady))
-        .await?;
+    tenant.deploy("web", CITY, 1, failing(Failure::Flapping)).await?;
+    tenant.deploy("fought", CITY, 1, failing(Failure::WritesReady)).await?;
     let programmed = |one: &DynamicObject| says(one, "Programmed", "True", "Programmed");
     tenant.instance(&cell, "fought-us-dfw-0", programmed).await?;
     let created = tenant.instance(&cell, NAME, |_| Ok(())).await?;
@@ -79,8 +77,8 @@ pub(crate) async fn misbehaving(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", CITY, 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |copy| {
         says(copy, "Ready", "True", "Available")
@@ -143,7 +141,7 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
 }
 
 pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     let claim = json!({
         "apiVersion": RESOURCE_CLAIM.api_version(),
@@ -152,7 +150,7 @@ pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()>
         "spec": { "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }] },
     });
     let theirs = tenant.project.create(&claim, false).await?;
-    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant
         .instance(&cell, NAME, |one| {
             says(one, "QuotaGranted", "False", "QuotaMisconfigured")

@@ -13,8 +13,8 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
@@ -79,9 +79,9 @@ async fn runs_on(tenant: &Tenant, cell: &Plane) -> Result<()> {
 }
 
 pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     told(&tenant, &cell, &NAMES).await?;
     let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
@@ -127,9 +127,9 @@ pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     told(&tenant, &cell, &NAMES).await?;
     let afar = Afar::of(&tenant).await?;

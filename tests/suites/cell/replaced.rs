@@ -17,8 +17,8 @@ use serde_json::json;
 
 use crate::karmada::with_city;
 use crate::spare::{CITY, Spare, offered};
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const NAMES: [&str; 2] = ["web-us-lhr-0", "web-us-lhr-1"];
 /// Keeps what a test holds back from going.
@@ -103,7 +103,7 @@ async fn has(tenant: &Tenant, cell: &Spare, instances: &[&str]) -> Result<()> {
 
 pub(crate) async fn by_another(world: &World, namespace: &str) -> Result<()> {
     let spares = world.spares.lock().await;
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     offered(&tenant).await?;
     let [old, new] = *spares;
     let mut old = Spare::start(world, old, old).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn by_another(world: &World, namespace: &str) -> Result<()> {
 
 async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> Result<()> {
     with_city(&tenant.hub, old.name, Some(CITY)).await?;
-    tenant.workload("web", &[CITY], 2, |_| {}).await?;
+    tenant.deploy("web", &[CITY], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     eventually("copies and claims are those of the cell", SOON, async || {
         has(tenant, old, &NAMES).await

@@ -11,8 +11,8 @@ use popcell_test_support::{
 };
 use tempfile::TempDir;
 
-use crate::tenant::Tenant;
 use crate::world::{World, cell, refused_nothing, to_hub};
+use popcell_suites::tenant::Tenant;
 
 /// The city of spare cells, which nobody else serves.
 pub(crate) const CITY: &str = "LHR";

@@ -15,8 +15,8 @@ use popcell_test_support::{Asked, Fault, Plane, eventually, objects};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, P2, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 /// Instances that need claims.
@@ -31,11 +31,11 @@ const COUNTED: Duration = Duration::from_secs(20);
 pub(crate) async fn refused(world: &World, namespace: &str) -> Result<()> {
     let quota = world.quota.lock().await;
     quota.set_budget(Budget::instances(1000));
-    let failing = Tenant::new(world, P2, &format!("{namespace}-f")).await?;
-    let healthy = Tenant::new(world, P1, namespace).await?;
+    let failing = Tenant::new(&world.lab, P2, &format!("{namespace}-f")).await?;
+    let healthy = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     // Karmada makes the namespace in the cell.
-    failing.workload("first", CITY, 1, |_| {}).await?;
+    failing.deploy("first", CITY, 1, |_| {}).await?;
     failing.ready("first", 1).await?;
     let creates = |asked: &Asked| asked.is_of(P2) && asked.verb == "create" && asked.plural == RESOURCE_CLAIM.plural;
     let proxy = &world.to_projects[0];
@@ -43,7 +43,7 @@ pub(crate) async fn refused(world: &World, namespace: &str) -> Result<()> {
     let fault = proxy.inject(Fault::refused(403, "Forbidden"), creates);
     let mut names = BTreeSet::new();
     names.extend(instances(&cell, &failing, "refused", MANY).await?);
-    healthy.workload("web", CITY, 2, |_| {}).await?;
+    healthy.deploy("web", CITY, 2, |_| {}).await?;
     healthy.ready("web", 2).await?;
     told(&cell, &failing, &names, &["QuotaMisconfigured"]).await?;
     let asked = || proxy.count(|asked| asked.is_of(P2) && asked.verb != "watch");

@@ -9,12 +9,12 @@ use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     let workload = tenant.ready("web", 4).await?;
     says(&workload, "Available", "True", "AvailablePlacementFound")?;
     for (cell, city) in [(DFW, "dfw"), (ORD, "ord")] {
@@ -65,8 +65,8 @@ pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
     tenant.ready("web", 2).await?;
     for (kind, name, finalizer) in [
         (WORKLOAD, "web", finalizers::WORKLOAD_CONTROLLER),
@@ -76,7 +76,7 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
         let found = one.metadata.finalizers.unwrap_or_default();
         ensure!(found.iter().any(|each| each == finalizer), "{found:?}");
     }
-    tenant.delete("web").await?;
+    tenant.delete(WORKLOAD, "web").await?;
     gone(&tenant.project, WORKLOAD, &tenant.namespace, "web").await?;
     tenant.claims_are(&[]).await?;
     for (cell, name) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {

@@ -8,8 +8,8 @@ use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P2, World};
+use popcell_suites::tenant::Tenant;
 
 /// The namespaces whose Workloads are reviewed: other tests make what a review refuses.
 const REVIEWED: &str = "popcell.test/reviewed";
@@ -40,7 +40,7 @@ fn refused(outcome: Result<kube::api::DynamicObject>, because: &str) -> Result<(
 }
 
 pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let server = &tenant.project;
     let label = json!({ "metadata": { "labels": { REVIEWED: "true" } } });
     server.merge(NAMESPACE, None, namespace, &label).await?;

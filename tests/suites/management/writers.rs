@@ -8,8 +8,8 @@ use popcell_test_support::kind::{
 use popcell_test_support::{Plane, eventually, manifests, objects, users};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 /// The namespaces that the policy of this test is for: other tests write Instances by hand.
 const GUARDED: &str = "popcell.test/guarded";
@@ -66,7 +66,7 @@ fn own(namespace: &str, name: &str) -> Value {
 }
 
 pub(crate) async fn ours_only(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let label = json!({ "metadata": { "labels": { GUARDED: "true" } } });
     tenant.project.merge(NAMESPACE, None, namespace, &label).await?;
     let rule = json!({
@@ -96,7 +96,7 @@ async fn with_policy(world: &World, tenant: &Tenant) -> Result<()> {
 
     // Ours passes, and stays as it is.
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
-    let copy = objects::instance_copy(&tenant.hub_namespace, "web-us-dfw", 0, DFW);
+    let copy = objects::instance_copy(&tenant.below, "web-us-dfw", 0, DFW);
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw", |_| Ok(())).await?;
     tenant.hub.create(&copy, false).await?;
     tenant.in_project(INSTANCE, FIRST, |_| Ok(())).await?;
@@ -119,7 +119,7 @@ async fn with_policy(world: &World, tenant: &Tenant) -> Result<()> {
     // The projection is still written, and Kubernetes takes it along with its owner.
     tenant
         .hub
-        .set_status(INSTANCE, Some(&tenant.hub_namespace), FIRST, &status)
+        .set_status(INSTANCE, Some(&tenant.below), FIRST, &status)
         .await?;
     tenant
         .in_project(INSTANCE, FIRST, |one| {
