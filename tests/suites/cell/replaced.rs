@@ -9,7 +9,7 @@ use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::names::REMOVED_CELLS;
 use popcell_api::{annotations, labels};
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::gone;
+use popcell_suites::steps::{gone, ran};
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind};
 use popcell_test_support::{Plane, always, artifacts, eventually, users};
@@ -63,13 +63,9 @@ async fn operator(world: &World, hub: &Plane) -> Result<PathBuf> {
 
 /// Exit code and all that the command writes.
 fn remove(kubeconfig: &Path, cell: &str) -> Result<(Option<i32>, String)> {
-    let output = artifacts::popcell()?
-        .args(["cell", "remove", cell])
-        .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .output()
-        .context("failed to start popcell")?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((output.status.code(), text(&output.stdout) + &text(&output.stderr)))
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let said = ran(artifacts::popcell()?.args(["cell", "remove", cell, &kubeconfig]))?;
+    Ok((said.code, said.out + &said.err))
 }
 
 /// What a cell has on a plane, by the label of its source.

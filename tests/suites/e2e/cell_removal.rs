@@ -1,8 +1,8 @@
 //! `popcell cell remove` on a real hub. That claims and copies of a removed cell go is in the suite of the cell.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use popcell_api::names::REMOVED_CELLS;
-use popcell_suites::steps::{awaited, gone};
+use popcell_suites::steps::{Ran, awaited, gone, ran};
 use popcell_suites::world::{DFW, World};
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP};
 use popcell_test_support::{artifacts, objects};
@@ -11,15 +11,9 @@ use serde_json::json;
 const NAME: &str = "removed-01";
 const ID: &str = "5f7c0a52-0000-4000-8000-0000000000c1";
 
-fn remove(world: &World, namespace: &str, args: &[&str]) -> Result<(Option<i32>, String, String)> {
-    let output = artifacts::popcell()?
-        .args(["cell", "remove", "--namespace", namespace])
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
-        .args(args)
-        .output()
-        .context("failed to start popcell")?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
+fn remove(world: &World, namespace: &str, name: &str) -> Result<Ran> {
+    let kubeconfig = format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display());
+    ran(artifacts::popcell()?.args(["cell", "remove", "--namespace", namespace, &kubeconfig, name]))
 }
 
 /// A cell that does not answer is recorded and its Cluster deleted; one that does is refused.
@@ -27,7 +21,7 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
     let hub = world.lab.hub().await?;
     hub.apply(&objects::namespace(namespace)).await?;
 
-    let (code, out, err) = remove(world, namespace, &[DFW])?;
+    let Ran { code, out, err } = remove(world, namespace, DFW)?;
     ensure!(code == Some(1) && err.contains("is Ready"), "{code:?}: {out}{err}");
     let ready = hub.expect(CLUSTER, None, DFW).await?;
     ensure!(ready.metadata.deletion_timestamp.is_none(), "it is being deleted");
@@ -40,7 +34,7 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
         "spec": { "id": ID, "syncMode": "Push", "apiEndpoint": "https://127.0.0.1:1" },
     }))
     .await?;
-    let (code, out, err) = remove(world, namespace, &[NAME])?;
+    let Ran { code, out, err } = remove(world, namespace, NAME)?;
     ensure!(
         code == Some(0) && out.contains("Cluster removed-01: deleted"),
         "{code:?}: {out}{err}"
@@ -53,7 +47,7 @@ pub(crate) async fn removed(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
 
-    let (code, out, err) = remove(world, namespace, &[NAME])?;
+    let Ran { code, out, err } = remove(world, namespace, NAME)?;
     ensure!(
         code == Some(0) && out.contains("recorded before"),
         "{code:?}: {out}{err}"

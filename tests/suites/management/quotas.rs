@@ -1,10 +1,11 @@
 //! How many Instances a namespace on the hub may have, whoever makes them.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use popcell_api::annotations;
 use popcell_api::names::HUB_QUOTA;
 use popcell_core::hub_quota::COUNTED;
 use popcell_suites::read;
+use popcell_suites::steps::refused;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::lab::HUB;
@@ -80,13 +81,4 @@ async fn copy(tenant: &Tenant, ordinal: u32) -> Result<Value> {
     let mut copy = objects::instance_copy(&tenant.below, NAME, ordinal, DFW);
     objects::annotate(&mut copy, annotations::SOURCE_UID, uid);
     Ok(copy)
-}
-
-fn refused<T>(outcome: Result<T>, words: &[&str], what: &str) -> Result<()> {
-    let Err(error) = outcome else {
-        bail!("{what} was carried out");
-    };
-    let text = format!("{error:#}");
-    ensure!(words.iter().all(|word| text.contains(word)), "{what}: {text}");
-    Ok(())
 }
