@@ -40,11 +40,11 @@ fn main() -> anyhow::Result<ExitCode> {
 fn mission(suite: Suite<World>) -> Suite<World> {
     suite
         .test("replaced::a_cell_is_removed_and_another_serves_its_city", Beside, replaced::by_another)
+        .test("coming::nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
         .test("starved::a_project_that_refuses_claims_holds_up_no_other", Beside, starved::refused)
         .test("whole::one_workload_runs_in_two_cities_and_its_status_comes_back", Beside, whole::runs)
         .test("whole::deleting_a_workload_deletes_everything_it_made", Beside, whole::deleted)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
-        .test("coming::nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
         .test("single::one_server_is_project_and_cell", Beside, single::runs)
         .test("copies::an_instance_without_a_deployment_is_copied", Beside, copies::bare)
         .test("copies::a_copy_that_is_deleted_by_hand_is_recreated", Beside, copies::deleted)

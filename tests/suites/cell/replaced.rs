@@ -167,6 +167,8 @@ async fn removed(tenant: &Tenant, operator: &Path, old: &Spare, new: &Spare) -> 
     let deleted = format!("Cluster {}: deleted", old.name);
     ensure!(code == Some(0) && said.contains(&deleted), "{code:?}: {said}");
     gone(&tenant.hub, CLUSTER, "", old.name).await?;
+    let (code, said) = remove(operator, old.name)?;
+    ensure!(code == Some(0) && said.contains("recorded before"), "{code:?}: {said}");
     let below = Some(tenant.below.as_str());
     let [first, second] = NAMES.map(|name| format!("instance-{name}"));
     gone(&tenant.project, RESOURCE_CLAIM, &tenant.namespace, &second).await?;

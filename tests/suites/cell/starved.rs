@@ -24,7 +24,7 @@ const MANY: usize = 300;
 /// Instances more for each other way to fail.
 const MORE: usize = 20;
 /// Within this time a project that fails costs little: less than a request a second for [`COUNTED`].
-const SETTLED: Duration = Duration::from_secs(80);
+const SETTLED: Duration = Duration::from_secs(90);
 const COUNTED: Duration = Duration::from_secs(20);
 
 /// Whatever a project answers, others roll and grow, and it is asked little; when it takes claims again all are granted.

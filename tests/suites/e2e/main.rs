@@ -3,7 +3,6 @@
 
 mod asleep;
 mod catalog;
-mod cell_removal;
 mod cells;
 mod city;
 mod compute;
@@ -121,7 +120,6 @@ fn commands(suite: Suite<World>) -> Suite<World> {
     suite
         .test("commands::orphans_lists_and_deletes_what_a_project_lost", Beside, orphans::lost_deployment)
         .test("commands::orphans_takes_a_namespace_that_was_outlived", Beside, orphans::outlived_namespace)
-        .test("commands::cell_remove_records_a_cell_and_deletes_its_cluster", Alone, cell_removal::removed)
         .test("commands::reinterpret_has_a_status_aggregated_anew", Beside, reinterpret::aggregated_anew)
         .test("commands::reinterpret_says_how_far_it_came", Beside, reinterpret::interrupted)
 }

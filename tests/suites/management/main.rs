@@ -4,7 +4,6 @@
 mod admission;
 mod brake;
 mod broken;
-mod callers;
 mod churn;
 mod cities;
 mod conflicts;
@@ -66,7 +65,6 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("projections::copies_of_another_citys_cell_are_not_shown", Beside, projections::of_its_city_only)
         .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
         .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
-        .test("callers::a_project_knows_who_a_request_is_from", Beside, callers::claims)
         .test("writers::instances_are_written_by_us_and_named_users_only", Beside, writers::ours_only)
         .test("takeover::what_upstream_left_is_stamped_and_nothing_is_made_anew", Beside, takeover::stamped)
         .test("takeover::what_is_of_others_is_left_alone", Beside, takeover::foreign)
