@@ -11,10 +11,10 @@ use kube::api::{DynamicObject, PostParams};
 use popcell_api::kind::{PROJECT, RESOURCE_CLAIM};
 use popcell_api::{annotations, labels, names};
 use popcell_benches::{FLOW, for_each};
-use popcell_suites::definitions::{define, ready_project};
+use popcell_suites::definitions::{self, define, ready_project};
 use popcell_suites::read;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
     Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, manifests, objects, users,
 };
@@ -57,12 +57,10 @@ impl World {
         let (infra, project) = (lab.plane(INFRA).await?, lab.plane(ID).await?);
         let (cell, hub) = (lab.plane(CELL).await?, lab.hub().await?);
         define(&infra, &[PROJECT]).await?;
-        define(&project, &IN_PROJECTS).await?;
+        definitions::project(&project, &[CELL], &[]).await?;
         ready_project(&infra, ID).await?;
         project.apply(&objects::namespace(ABOVE)).await?;
-        define(&cell, &IN_CELLS).await?;
-        cell.apply(&objects::namespace(users::NAMESPACE)).await?;
-        cell.apply(&objects::location(CITY)).await?;
+        definitions::cell(&cell, CITY).await?;
         let mut below = objects::namespace(BELOW);
         below["metadata"]["labels"] = json!({
             labels::UPSTREAM_CLUSTER_NAME: format!("{}{ID}", names::PROJECT_LABEL_PREFIX),
@@ -75,7 +73,6 @@ impl World {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let user = users::cell(CELL);
         users::cells_on_hub(&hub, &[CELL]).await?;
-        users::cells_in_project(&project, &[CELL]).await?;
         let home = users::at_home(&lab, CELL, manifests::CELL, files.path()).await?;
         let mut kubeconfigs = lab.user(&user, &[]).await?;
         let to_hub = kubeconfigs.remove("hub").context("no kubeconfig of the hub")?;
