@@ -2,21 +2,28 @@
 #![forbid(unsafe_code)]
 
 pub mod counted;
+mod effort;
 mod machine;
+mod run;
 pub mod shapes;
 mod sight;
 mod times;
 
+pub use effort::{Counters, Effort, FLOW};
 pub use machine::{Machine, load_average};
+pub use run::Run;
 pub use sight::{Sight, is};
-pub use times::{MillisSince, percentile};
+pub use times::{MillisSince, Times};
 
-use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::{Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use popcell_test_support::workspace;
+
+/// Requests that a benchmark has under way itself.
+const AT_ONCE: usize = 16;
 
 /// How a benchmark ends: an error is told with its causes in one line.
 #[must_use]
@@ -30,13 +37,19 @@ pub fn ended(outcome: &Result<()>) -> ExitCode {
     }
 }
 
-/// Writes figures as JSON; the directory is made when it is missing.
-pub fn write_json(figures: &impl Serialize, file: &Path) -> Result<()> {
-    let context = || format!("failed to write {}", file.display());
-    if let Some(dir) = file.parent() {
-        fs::create_dir_all(dir).with_context(context)?;
-    }
-    let mut text = serde_json::to_string_pretty(figures).with_context(context)?;
-    text.push('\n');
-    fs::write(file, text).with_context(context)
+/// Acts on many, some at once.
+pub async fn for_each<T>(all: impl IntoIterator<Item = T>, act: impl AsyncFn(T) -> Result<()>) -> Result<()> {
+    let act = &act;
+    stream::iter(all)
+        .map(|one| async move { act(one).await })
+        .buffer_unordered(AT_ONCE)
+        .try_collect()
+        .await
+}
+
+/// The controller in its optimised build, which `cargo xtask bench` has made.
+pub fn controller() -> Result<PathBuf> {
+    let program = workspace::target_dir().join("release/popcell-controller");
+    ensure!(program.is_file(), "there is no {}", program.display());
+    Ok(program)
 }

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use serde::Serialize;
+
 /// Milliseconds from one moment to another; none where the other was before.
 pub trait MillisSince {
     /// How long after `earlier` this is.
@@ -14,9 +16,31 @@ impl MillisSince for Instant {
     }
 }
 
+/// Times of one thing that happened several times, in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Times {
+    /// Half of them take no longer.
+    pub p50: f64,
+    /// All but one percent take no longer.
+    pub p99: f64,
+    /// In the order in which they were taken.
+    pub samples: Vec<f64>,
+}
+
+impl Times {
+    /// Of these samples.
+    #[must_use]
+    pub fn of(samples: Vec<f64>) -> Self {
+        Self {
+            p50: percentile(&samples, 50),
+            p99: percentile(&samples, 99),
+            samples,
+        }
+    }
+}
+
 /// The smallest value that so many percent do not exceed; not a number when there are none.
-#[must_use]
-pub fn percentile(values: &[f64], percent: usize) -> f64 {
+fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100);

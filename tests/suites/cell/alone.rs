@@ -1,64 +1,21 @@
-//! Cells while others are away, and after their controllers were.
+//! Cells whose controllers are killed, and cells in which nothing happens.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_suites::read::says;
 use popcell_suites::world::{DFW, SOON};
-use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::probe::sum_of;
-use popcell_test_support::{Plane, always, eventually};
+use popcell_test_support::{Plane, eventually};
 
-use crate::tenant::Tenant;
 use crate::world::{CELLS, P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 
-pub(crate) async fn project_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
-    world.gateway.close();
-    let away = while_away(&tenant, &cell).await;
-    world.gateway.reopen();
-    away?;
-    tenant.ready("web", 2).await?;
-    tenant.claims_are(&["web-us-dfw-0", "web-us-dfw-1"]).await
-}
-
-async fn while_away(tenant: &Tenant, cell: &Plane) -> Result<()> {
-    let before = tenant.instances(cell).await?;
-    always("everything runs on", WATCHED, async || {
-        let now = tenant.instances(cell).await?;
-        ensure!(now == before, "{now:?}");
-        for (name, _) in &now {
-            let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
-            says(&one, "Ready", "True", "Available")?;
-        }
-        Ok(())
-    })
-    .await?;
-    cell.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-0").await?;
-    eventually(
-        "the slot runs again on the grant that is remembered",
-        SOON,
-        async || {
-            let one = cell.expect(INSTANCE, Some(&tenant.below), "web-us-dfw-0").await?;
-            ensure!(
-                !before.contains(&("web-us-dfw-0".to_owned(), popcell_suites::read::uid(&one))),
-                "it is the old one"
-            );
-            says(&one, "Ready", "True", "Available")
-        },
-    )
-    .await
-}
-
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
     tenant.restart("web").await?;
@@ -102,8 +59,8 @@ pub(crate) async fn idle(world: &World, namespace: &str) -> Result<()> {
         "subnetclaims",
         "configmaps",
     ];
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     tenant.ready("web", 4).await?;
     let count = async || -> Result<Vec<f64>> {
         let mut counts = vec![

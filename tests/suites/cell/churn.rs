@@ -16,8 +16,8 @@ use popcell_test_support::stand_ins::{Budget, FAIL};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{CELLS, P2, World};
+use popcell_suites::tenant::Tenant;
 
 const KILLS: usize = 20;
 const CITIES: &[&str] = &["DFW", "ORD"];
@@ -63,13 +63,13 @@ async fn churn(tenant: &Tenant, dice: &mut Dice, rolls: &mut Rolls, over: &Cell<
         match (rolls.get_mut(name), dice.below(8)) {
             // A predecessor may still be going: then this comes to nothing.
             (None, _) => {
-                if tenant.workload(name, CITIES, 2, |_| {}).await.is_ok() {
+                if tenant.deploy(name, CITIES, 2, |_| {}).await.is_ok() {
                     tenant.edit(name, &template(roll)).await?;
                     rolls.insert(name, roll);
                 }
             }
             (Some(_), 0) => {
-                tenant.delete(name).await?;
+                tenant.delete(WORKLOAD, name).await?;
                 rolls.remove(name);
             }
             (Some(last), 1..=3) => {
@@ -185,13 +185,14 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
 }
 
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(BUDGET));
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(BUDGET));
     let mut dice = Dice::seeded("cell churn");
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let cells = [world.lab.plane(CELLS[0].0).await?, world.lab.plane(CELLS[1].0).await?];
     let mut rolls = Rolls::new();
     for name in WORKLOADS {
-        tenant.workload(name, CITIES, 1, |_| {}).await?;
+        tenant.deploy(name, CITIES, 1, |_| {}).await?;
         tenant.edit(name, &template(0)).await?;
         rolls.insert(name, 0);
     }
@@ -219,7 +220,7 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
             tenant.scale(name, CITIES, replicas).await?;
         } else {
             popcell_suites::steps::gone(&tenant.project, WORKLOAD, &tenant.namespace, name).await?;
-            tenant.workload(name, CITIES, replicas, |_| {}).await?;
+            tenant.deploy(name, CITIES, replicas, |_| {}).await?;
             tenant.edit(name, &template(0)).await?;
             rolls.insert(name, 0);
         }
@@ -228,7 +229,7 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     for (name, replicas) in AT_THE_END {
         tenant.ready(name, replicas * 2).await?;
     }
-    let audit = world.quota.audit();
+    let audit = quota.audit();
     eprintln!("cell churn: {audit:?}");
     ensure!(audit.most.instances <= BUDGET, "{audit:?}");
     for (now, before) in foreign_now(&tenant).await?.iter().zip(&theirs) {

@@ -21,7 +21,7 @@ const CELL: &str = "cell";
 const PROJECTS: &str = "projects";
 /// Projects that are there at once, and how often others take their place.
 const AT_ONCE: usize = 20;
-const WAVES: usize = 10;
+const WAVES: usize = 7;
 /// Waves after which everything is as large as it gets.
 const WARM: usize = 3;
 /// Connections that a pool may hold on to, whatever the number of projects.

@@ -11,8 +11,8 @@ use popcell_test_support::stand_ins::FAIL;
 use popcell_test_support::{eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 /// As upstream's e2e tests have it: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it
 /// is.
@@ -52,8 +52,8 @@ pub(crate) async fn bare(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW"], 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW"], 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let name = "web-us-dfw-0";
     let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, name, |one| {
@@ -71,9 +71,9 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
 
 /// A slot that lost its Instance waits for the one before it: what is shown of it says that there is none.
 pub(crate) async fn of_an_empty_slot(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fails = async |failure: Value| {
         let broken = json!({ "metadata": { "annotations": { FAIL: failure } } });

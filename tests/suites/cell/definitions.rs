@@ -15,15 +15,15 @@ use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 3] = ["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"];
 /// How long a definition is away: watches begin anew several times.
-const AWAY: Duration = Duration::from_secs(10);
+const AWAY: Duration = Duration::from_secs(5);
 /// Passes in that time that are no storm.
-const BOUNDED: f64 = 300.0;
+const BOUNDED: f64 = 150.0;
 
 /// Definitions that are away.
 struct Taken {
@@ -85,10 +85,10 @@ async fn passes(world: &World) -> Result<f64> {
 }
 
 pub(crate) async fn taken_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     let pid = world.cells[0].lock().await.pid();
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     networks(world, &tenant, &cell).await?;
     instances(world, &tenant, &cell).await?;
@@ -145,7 +145,7 @@ async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
 async fn deployments(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
     without(world, cell, &[WORKLOAD_DEPLOYMENT], async || Ok(())).await?;
     tenant
-        .deployment(cell, "web-us-dfw", |one| {
+        .in_cell(cell, "web-us-dfw", |one| {
             read::expect_at(one, "/status/readyReplicas", &json!(3))
         })
         .await?;

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use crate::karmada::with_city;
 use crate::spare::{CITY, Spare, offered};
-use crate::tenant::Tenant;
-use crate::world::{P1, SPARES, WATCHED, World};
+use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const OURS: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
 /// What the log says while nothing is written.
@@ -46,11 +46,12 @@ fn is_told(one: &DynamicObject) -> Result<()> {
 }
 
 pub(crate) async fn mistaken(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let spares = world.spares.lock().await;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     offered(&tenant).await?;
-    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    let [_, cluster] = SPARES;
+    let [_, cluster] = *spares;
     with_city(&tenant.hub, cluster, Some(CITY)).await?;
     let outcome = other_cell(world, &tenant, cluster).await;
     with_city(&tenant.hub, cluster, None).await?;
@@ -80,7 +81,7 @@ async fn other_cell(world: &World, tenant: &Tenant, cluster: &'static str) -> Re
 }
 
 async fn writes_nothing(tenant: &Tenant, spare: &Spare) -> Result<()> {
-    tenant.workload("far", &[CITY], 1, |_| {}).await?;
+    tenant.deploy("far", &[CITY], 1, |_| {}).await?;
     tenant.instance(&spare.plane, "far-us-lhr-0", is_told).await?;
     // Users are told too: what a WorkloadDeployment says, Karmada brings.
     tenant

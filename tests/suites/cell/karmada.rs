@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
 use popcell_api::kind::{LOCATION, RESOURCE_CLAIM};
-use popcell_api::labels;
+use popcell_api::{annotations, labels};
 use popcell_suites::read::says;
 use popcell_suites::steps::{gone, names_in};
 use popcell_suites::world::{DFW, ORD, SOON};
@@ -13,8 +14,8 @@ use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 /// All of Karmada that carries anything between hub and cells.
 const KARMADA: [&str; 4] = [
@@ -25,12 +26,9 @@ const KARMADA: [&str; 4] = [
 ];
 
 pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
-    let slow = |workload: &mut Value| {
-        workload["spec"]["template"]["metadata"] = json!({ "annotations": { START_SECONDS: "3" } });
-    };
-    tenant.workload("web", &["DFW", "ORD"], 3, slow).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 3, |_| {}).await?;
     tenant.ready("web", 6).await?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut look = async || -> Result<usize> {
@@ -46,7 +44,10 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
         Ok(seen.values().filter(|uids| uids.len() == 2).count())
     };
     look().await?;
-    tenant.restart("web").await?;
+    // Its Instances start slowly: Karmada goes in the middle of it.
+    let slow = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z", START_SECONDS: "3" });
+    let template = json!({ "template": { "metadata": { "annotations": slow } } });
+    tenant.edit("web", &template).await?;
     eventually("the roll has begun", SOON, async || {
         ensure!(look().await? >= 1, "none is replaced");
         Ok(())
@@ -78,9 +79,9 @@ pub(crate) async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) ->
 }
 
 pub(crate) async fn second_cell(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let ord = world.lab.plane(ORD).await?;
-    tenant.workload("first", &["DFW"], 1, |_| {}).await?;
+    tenant.deploy("first", &["DFW"], 1, |_| {}).await?;
     tenant.ready("first", 1).await?;
     ord.apply(&objects::location("DFW")).await?;
     with_city(&tenant.hub, ORD, Some("DFW")).await?;
@@ -94,7 +95,7 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
     let names = ["first", "second", "third", "fourth"];
     for name in &names[1..] {
-        tenant.workload(name, &["DFW"], 1, |_| {}).await?;
+        tenant.deploy(name, &["DFW"], 1, |_| {}).await?;
     }
     let mut home: BTreeMap<String, String> = BTreeMap::new();
     let mut once = async || -> Result<usize> {
@@ -132,9 +133,9 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
 }
 
 pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let ord = world.lab.plane(ORD).await?;
-    tenant.workload("web", &["ORD"], 2, |_| {}).await?;
+    tenant.deploy("web", &["ORD"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let before = tenant.instances(&ord).await?;
     let agent = format!("karmada-agent-{ORD}");
@@ -154,6 +155,15 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
             ensure!(claims.len() == 2, "{claims:?}");
             Ok(())
         })
+        .await?;
+        // Karmada finds out by itself, after a while.
+        let cluster = tenant.hub.expect(CLUSTER, None, ORD).await?;
+        tenant.hub.set_status(CLUSTER, None, ORD, &not_ready(&cluster)).await?;
+        eventually("the cell's silence has an age", SOON, async || {
+            let age = silent(world).await?;
+            ensure!(age.is_some_and(|age| age > 1.0), "{age:?}");
+            Ok(())
+        })
         .await
     };
     let meanwhile = meanwhile.await;
@@ -166,5 +176,28 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
         gone(&tenant.hub, INSTANCE, &tenant.below, name).await?;
         gone(&tenant.project, INSTANCE, &tenant.namespace, name).await?;
     }
-    tenant.claims_are(&[]).await
+    tenant.claims_are(&[]).await?;
+    eventually("the cell is not silent any more", SOON, async || {
+        let age = silent(world).await?;
+        ensure!(age.is_none(), "{age:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// The age of what the cell last said, while it is silent.
+async fn silent(world: &World) -> Result<Option<f64>> {
+    let page = world.management.lock().await.metrics().await?;
+    let series = format!("popcell_status_age_seconds{{source_cluster=\"{ORD}\"}} ");
+    let age = page.lines().find_map(|line| line.strip_prefix(&series));
+    Ok(age.map(str::parse).transpose()?)
+}
+
+fn not_ready(cluster: &DynamicObject) -> Value {
+    let now = cluster.data["status"]["conditions"][0]["lastTransitionTime"].clone();
+    let mut status = cluster.data["status"].clone();
+    status["conditions"] = json!([{
+        "type": "Ready", "status": "False", "reason": "Test", "message": "", "lastTransitionTime": now,
+    }]);
+    status
 }

@@ -17,7 +17,6 @@ mod rollout;
 mod single;
 mod spare;
 mod starved;
-mod tenant;
 mod token;
 mod tree;
 mod upgrade;
@@ -31,14 +30,18 @@ use popcell_suites::suite::Suite;
 use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [mission, rollouts, quotas, outages, identities, oddities];
+    let parts = [mission, rollouts, oddities, outages];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
 
+/// Those that take long begin first, and those that wait for the same lock are apart.
 #[rustfmt::skip]
 fn mission(suite: Suite<World>) -> Suite<World> {
     suite
+        .test("replaced::a_cell_is_removed_and_another_serves_its_city", Beside, replaced::by_another)
+        .test("coming::nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
+        .test("starved::a_project_that_refuses_claims_holds_up_no_other", Beside, starved::refused)
         .test("whole::one_workload_runs_in_two_cities_and_its_status_comes_back", Beside, whole::runs)
         .test("whole::deleting_a_workload_deletes_everything_it_made", Beside, whole::deleted)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
@@ -55,22 +58,27 @@ fn rollouts(suite: Suite<World>) -> Suite<World> {
         .test("rollout::a_bad_image_is_reported_and_repaired_by_a_new_template", Beside, rollout::repaired)
         .test("rollout::a_roll_that_stops_shows_how_far_it_came_and_why", Beside, rollout::stopped)
         .test("rollout::scale_down_goes_past_a_broken_instance", Beside, rollout::scaled_down)
-        .test("rollout::a_provider_that_fights_over_ready_makes_no_storm", Alone, rollout::fought_over)
         .test("rollout::a_teardown_that_does_not_end_is_reported", Beside, rollout::stuck)
         .test("rollout::a_deployment_paused_in_its_cell_stays_as_it_is", Beside, rollout::paused)
 }
 
 #[rustfmt::skip]
-fn quotas(suite: Suite<World>) -> Suite<World> {
+fn oddities(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("quota::two_cells_share_a_budget_and_never_exceed_it", Alone, quota::shared)
-        .test("quota::a_roll_under_a_full_budget_loses_no_slot", Alone, quota::full)
+        .test("odd::labels_that_are_taken_off_copies_and_claims_come_back", Beside, odd::stamps_taken_off)
+        .test("odd::a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)
+        .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
+        .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
+        .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
+        .test("odd::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, odd::misbehaving)
+        .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
+        .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::taken_away)
+        .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
 }
 
 #[rustfmt::skip]
 fn outages(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("alone::without_the_project_a_lost_instance_is_recreated", Alone, alone::project_away)
         .test("outages::without_the_hub_the_cell_heals_rolls_and_grows", Alone, outages::hub_away)
         .test("outages::without_hub_and_project_a_lost_instance_is_recreated", Alone, outages::both_away)
         .test("upgrade::what_upstream_left_is_taken_over_as_it_runs", Alone, upgrade::taken_over)
@@ -80,24 +88,4 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, karmada::deleted_meanwhile)
         .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
         .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
-}
-
-#[rustfmt::skip]
-fn identities(suite: Suite<World>) -> Suite<World> {
-    suite
-        .test("identity::a_cell_under_the_name_of_another_writes_nothing", Alone, identity::mistaken)
-        .test("replaced::a_cell_is_removed_and_another_serves_its_city", Alone, replaced::by_another)
-}
-
-#[rustfmt::skip]
-fn oddities(suite: Suite<World>) -> Suite<World> {
-    suite
-        .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
-        .test("starved::a_project_that_refuses_claims_holds_up_no_other", Alone, starved::refused)
-        .test("coming::nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
-        .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::taken_away)
-        .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
-        .test("odd::a_provider_that_flaps_makes_no_storm", Alone, odd::flapping)
-        .test("odd::labels_that_are_taken_off_copies_and_claims_come_back", Beside, odd::stamps_taken_off)
-        .test("odd::a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)
 }

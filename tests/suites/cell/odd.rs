@@ -1,9 +1,10 @@
-//! What nobody should do and somebody does: a provider that flaps, stamps that are taken off,
+//! What nobody should do and somebody does: providers that flap or fight, stamps that are taken off,
 //! a claim that is there before its Instance.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, labels, quota};
 use popcell_suites::read::{self, says};
@@ -13,39 +14,40 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::{FAIL, Failure};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAME: &str = "web-us-dfw-0";
 /// How long passes are counted.
 const COUNTED: Duration = Duration::from_secs(10);
-/// Passes in that time that are no storm: some for each of the provider's writes.
+/// Passes of all reconcilers in that time that are no storm: some for each of the providers' writes.
 const BOUNDED: f64 = 500.0;
+/// Burst and pace of the passes of two Instances in that time, and as much again for all others.
+const OF_INSTANCES: f64 = 3.0 * (30.0 + 10.0);
 
 fn failing(failure: Failure) -> impl FnOnce(&mut Value) {
     move |workload| workload["spec"]["template"]["metadata"] = json!({ "annotations": { FAIL: failure.name() } })
 }
 
-async fn passes(world: &World) -> Result<f64> {
+/// Passes of all reconcilers, and of the one of Instances.
+async fn passes(world: &World) -> Result<[f64; 2]> {
     let controller = world.cells[0].lock().await;
-    controller.metric("controller_runtime_reconcile_total", &[]).await
+    let of_instances = ["reconciler=\"instance\""];
+    Ok([
+        controller.metric("controller_runtime_reconcile_total", &[]).await?,
+        controller.metric("popcell_passes_total", &of_instances).await?,
+    ])
 }
 
-/// Passes of the cell while a provider misbehaves.
-async fn counted(world: &World, failure: Failure) -> Result<()> {
-    let before = passes(world).await?;
-    tokio::time::sleep(COUNTED).await;
-    let passes = passes(world).await? - before;
-    eprintln!("odd: {passes} passes in {COUNTED:?} with {}", failure.name());
-    ensure!(passes < BOUNDED, "a storm of {passes} passes in {COUNTED:?}");
-    world.cells[0].lock().await.expect_alive()
-}
-
-pub(crate) async fn flapping(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+/// A provider that comes and goes, and one that writes Ready itself, against the contract, whenever we have.
+pub(crate) async fn misbehaving(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 1, failing(Failure::Flapping)).await?;
+    tenant.deploy("web", CITY, 1, failing(Failure::Flapping)).await?;
+    tenant.deploy("fought", CITY, 1, failing(Failure::WritesReady)).await?;
+    let programmed = |one: &DynamicObject| says(one, "Programmed", "True", "Programmed");
+    tenant.instance(&cell, "fought-us-dfw-0", programmed).await?;
     let created = tenant.instance(&cell, NAME, |_| Ok(())).await?;
     for ready in ["True", "False", "True"] {
         tenant
@@ -56,16 +58,27 @@ pub(crate) async fn flapping(world: &World, namespace: &str) -> Result<()> {
             })
             .await?;
     }
-    counted(world, Failure::Flapping).await?;
+    let before = passes(world).await?;
+    tokio::time::sleep(COUNTED).await;
+    let after = passes(world).await?;
+    let [all, of_instances] = [after[0] - before[0], after[1] - before[1]];
+    eprintln!("odd: {all} passes in {COUNTED:?}, {of_instances} of them of Instances");
+    ensure!(
+        all < BOUNDED && of_instances <= OF_INSTANCES,
+        "a storm of {all} passes in {COUNTED:?}"
+    );
+    world.cells[0].lock().await.expect_alive()?;
     let now = tenant.instance(&cell, NAME, |_| Ok(())).await?;
     ensure!(read::uid(&now) == read::uid(&created), "it was replaced");
-    tenant.clean("web").await?;
+    for name in ["web", "fought"] {
+        tenant.clean(name).await?;
+    }
     tenant.claims_are(&[]).await
 }
 
 pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", CITY, 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |copy| {
         says(copy, "Ready", "True", "Available")
@@ -128,7 +141,7 @@ pub(crate) async fn stamps_taken_off(world: &World, namespace: &str) -> Result<(
 }
 
 pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     let claim = json!({
         "apiVersion": RESOURCE_CLAIM.api_version(),
@@ -137,7 +150,7 @@ pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()>
         "spec": { "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }] },
     });
     let theirs = tenant.project.create(&claim, false).await?;
-    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant
         .instance(&cell, NAME, |one| {
             says(one, "QuotaGranted", "False", "QuotaMisconfigured")
@@ -152,7 +165,7 @@ pub(crate) async fn claimed_before(world: &World, namespace: &str) -> Result<()>
         .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
         .await?;
     ensure!(read::uid(&now) == read::uid(&theirs) && now.metadata.labels == theirs.metadata.labels);
-    // What is not ours is not watched: it is looked at again after a minute.
+    // What is not ours is not watched with the rest: a name that another holds is, by itself.
     tenant
         .project
         .delete(RESOURCE_CLAIM, Some(namespace), "instance-web-us-dfw-0")

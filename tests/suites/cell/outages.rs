@@ -1,4 +1,4 @@
-//! Cells that do not reach the hub, or neither hub nor projects: what runs goes on, and what was missed is made up for.
+//! Cells that do not reach the hub, projects, or either: what runs goes on, and what was missed is made up for.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
@@ -69,10 +69,19 @@ async fn told(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
     .await
 }
 
+async fn runs_on(tenant: &Tenant, cell: &Plane) -> Result<()> {
+    let before = tenant.instances(cell).await?;
+    always("everything runs on", WATCHED, async || {
+        ensure!(tenant.instances(cell).await? == before);
+        tenant.all_ready(cell, &NAMES).await
+    })
+    .await
+}
+
 pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     told(&tenant, &cell, &NAMES).await?;
     let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
@@ -118,21 +127,21 @@ pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     told(&tenant, &cell, &NAMES).await?;
-    let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
-    let away = world.to_hub[0].inject(Fault::HungUp, |_| true);
-    world.to_hub[0].cut();
+    let afar = Afar::of(&tenant).await?;
     world.gateway.close();
+    let mut away = None;
     let alone = async {
-        always("everything runs on", WATCHED, async || {
-            ensure!(tenant.instances(&cell).await? == before);
-            tenant.all_ready(&cell, &NAMES).await
-        })
-        .await?;
+        runs_on(&tenant, &cell).await?;
+        // On the grant that is remembered.
+        healed(&tenant, &cell, NAMES[0]).await?;
+        let hub_away = away.insert(world.to_hub[0].inject(Fault::HungUp, |_| true));
+        world.to_hub[0].cut();
+        runs_on(&tenant, &cell).await?;
         healed(&tenant, &cell, NAMES[1]).await?;
         // A restart finds both away, and what it does not see it does not take for gone.
         let mut controller = world.cells[0].lock().await;
@@ -145,12 +154,12 @@ pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
             tenant.all_ready(&cell, &NAMES).await
         })
         .await?;
-        ensure!(away.hits() > 0, "nobody asked the hub");
+        ensure!(hub_away.hits() > 0, "nobody asked the hub");
         Ok(())
     };
     let alone = alone.await;
     world.gateway.reopen();
-    away.lift();
+    drop(away);
     alone?;
     told(&tenant, &cell, &NAMES).await?;
     tenant.ready("web", 2).await?;

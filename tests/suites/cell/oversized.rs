@@ -13,8 +13,8 @@ use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, P2, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 /// So soon another project's Workload is in its cell, whatever this one's do.
@@ -70,9 +70,9 @@ fn direct(namespace: &str, name: &str) -> Value {
 /// A new Workload of another project is in its cell soon.
 async fn another_is_carried(tenant: &Tenant, cell: &Plane, name: &str) -> Result<()> {
     let start = Instant::now();
-    tenant.workload(name, CITY, 1, |_| {}).await?;
+    tenant.deploy(name, CITY, 1, |_| {}).await?;
     let deployment = format!("{name}-us-dfw");
-    timeout(CARRIED, tenant.deployment(cell, &deployment, |_| Ok(())))
+    timeout(CARRIED, tenant.in_cell(cell, &deployment, |_| Ok(())))
         .await
         .with_context(|| format!("{deployment} is not in its cell after {CARRIED:?}"))??;
     eprintln!("oversized: {deployment} was in its cell after {:?}", start.elapsed());
@@ -108,11 +108,11 @@ async fn says_so(tenant: &Tenant, name: &str, words: &str) -> Result<()> {
 }
 
 pub(crate) async fn harmless(world: &World, namespace: &str) -> Result<()> {
-    let hostile = Tenant::new(world, P1, namespace).await?;
-    let other = Tenant::new(world, P2, namespace).await?;
+    let hostile = Tenant::new(&world.lab, P1, namespace).await?;
+    let other = Tenant::new(&world.lab, P2, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     // Something of the hostile tenant that runs, and goes on.
-    hostile.workload("web", CITY, 1, |_| {}).await?;
+    hostile.deploy("web", CITY, 1, |_| {}).await?;
     hostile.ready("web", 1).await?;
     let running = hostile.instances(&cell).await?;
 

@@ -7,8 +7,8 @@ use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::Budget;
 use popcell_test_support::{Plane, eventually};
 
-use crate::tenant::Tenant;
 use crate::world::{P2, World};
+use popcell_suites::tenant::Tenant;
 
 async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
     let mut running = 0;
@@ -21,10 +21,11 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
 }
 
 pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(3));
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(3));
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
-    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     eventually("three run and one waits", SOON, async || {
         let running = running(&tenant, &cells).await?;
         ensure!(running == 3, "{running} run");
@@ -50,20 +51,21 @@ pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
     let other = if waiting == "dfw" { ["DFW"] } else { ["ORD"] };
     tenant.scale("web", &other, 2).await?;
     tenant.ready("web", 2).await?;
-    let audit = world.quota.audit();
+    let audit = quota.audit();
     ensure!(audit.most.instances <= 3, "{audit:?}");
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
 }
 
 pub(crate) async fn full(world: &World, namespace: &str) -> Result<()> {
-    world.quota.set_budget(Budget::instances(2));
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let quota = world.quota.lock().await;
+    quota.set_budget(Budget::instances(2));
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     // Somebody else is waiting for whatever becomes free.
-    tenant.workload("envious", &["ORD"], 1, |_| {}).await?;
+    tenant.deploy("envious", &["ORD"], 1, |_| {}).await?;
     let ord = world.lab.plane(ORD).await?;
     tenant
         .instance(&ord, "envious-us-ord-0", |one| {

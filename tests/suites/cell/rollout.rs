@@ -1,7 +1,6 @@
 //! Rolls, repairs and scaling of Instances in a cell.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
@@ -14,15 +13,15 @@ use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT}
 use popcell_test_support::stand_ins::FAIL;
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 
 pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
     tenant.restart("web").await?;
@@ -52,11 +51,11 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
     let bad = json!({ "annotations": { FAIL: "image-unavailable" } });
     tenant
-        .workload("web", CITY, 2, |one| one["spec"]["template"]["metadata"] = bad)
+        .deploy("web", CITY, 2, |one| one["spec"]["template"]["metadata"] = bad)
         .await?;
     tenant
         .instance(&cell, "web-us-dfw-0", |one| {
@@ -83,9 +82,9 @@ pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
 
 /// A roll that gets stuck shows how far it came, and who has to be looked at.
 pub(crate) async fn stopped(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fail = |value: Value| json!({ "template": { "metadata": { "annotations": { FAIL: value } } } });
     tenant.edit("web", &fail(json!("image-unavailable"))).await?;
@@ -118,9 +117,9 @@ pub(crate) async fn stopped(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn scaled_down(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 3, |_| {}).await?;
+    tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let broken = json!({ "metadata": { "annotations": { FAIL: "crash-loop" } } });
     cell.merge(INSTANCE, Some(&tenant.below), "web-us-dfw-0", &broken)
@@ -141,9 +140,9 @@ pub(crate) async fn scaled_down(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fail = |value: Value| json!({ "metadata": { "annotations": { FAIL: value } } });
     cell.merge(
@@ -155,7 +154,7 @@ pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
     .await?;
     tenant.scale("web", CITY, 1).await?;
     tenant
-        .deployment(&cell, "web-us-dfw", |one| {
+        .in_cell(&cell, "web-us-dfw", |one| {
             says(one, "ReplicasReady", "False", "InstanceTerminating")
         })
         .await?;
@@ -164,39 +163,11 @@ pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
     tenant.ready("web", 1).await.map(|_| ())
 }
 
-/// A provider that writes Ready itself, against the contract, whenever we have.
-pub(crate) async fn fought_over(world: &World, namespace: &str) -> Result<()> {
-    /// Burst and pace of an Instance's passes over the time that is watched, and as much again for all others.
-    const MOST: f64 = 2.0 * (30.0 + 10.0);
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
-    let wrong = json!({ "annotations": { FAIL: "writes-ready" } });
-    tenant
-        .workload("web", CITY, 1, |one| one["spec"]["template"]["metadata"] = wrong)
-        .await?;
-    tenant
-        .instance(&cell, "web-us-dfw-0", |one| {
-            says(one, "Programmed", "True", "Programmed")
-        })
-        .await?;
-    let passes = async || {
-        let controller = world.cells[0].lock().await;
-        controller
-            .metric("popcell_passes_total", &["reconciler=\"instance\""])
-            .await
-    };
-    let before = passes().await?;
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let made = passes().await? - before;
-    ensure!(made <= MOST, "{made} passes in ten seconds");
-    tenant.clean("web").await
-}
-
 /// Karmada brings what changes and leaves the annotation where it is.
 pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 1, |_| {}).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let pause = async |value: Value| {
         let patch = json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });
@@ -209,10 +180,10 @@ pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
         ensure!(told == "True", "Paused is {told}");
         Ok(())
     };
-    tenant.deployment(&cell, "web-us-dfw", is_paused).await?;
+    tenant.in_cell(&cell, "web-us-dfw", is_paused).await?;
     tenant.scale("web", CITY, 2).await?;
     tenant
-        .deployment(&cell, "web-us-dfw", |one| {
+        .in_cell(&cell, "web-us-dfw", |one| {
             read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))?;
             is_paused(one)
         })

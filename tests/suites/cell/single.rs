@@ -12,8 +12,8 @@ use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, P
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::World;
+use popcell_suites::tenant::Tenant;
 
 /// The server, and the project that it is.
 const ONE: &str = "one";
@@ -62,7 +62,7 @@ pub(crate) async fn runs(_: &World, namespace: &str) -> Result<()> {
 
 async fn mission(tenant: &Tenant) -> Result<()> {
     let one = &tenant.project;
-    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let before = tenant.instances(one).await?;
     let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
@@ -79,7 +79,7 @@ async fn mission(tenant: &Tenant) -> Result<()> {
     tenant.all_are_others(one, &before).await?;
     tenant.ready("web", 2).await?;
     tenant.claims_are(&NAMES).await?;
-    tenant.delete("web").await?;
+    tenant.delete(WORKLOAD, "web").await?;
     gone(one, WORKLOAD, &tenant.namespace, "web").await?;
     gone(one, WORKLOAD_DEPLOYMENT, &tenant.namespace, "web-us-dfw").await?;
     for name in NAMES {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use popcell_suites::definitions::cell;
 use popcell_suites::read;
 use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::stand_ins::{Networks, Pace, Provider};
@@ -11,8 +12,8 @@ use popcell_test_support::{
 };
 use tempfile::TempDir;
 
-use crate::tenant::Tenant;
-use crate::world::{World, cell, refused_nothing, to_hub};
+use crate::world::{World, refused_nothing, to_hub};
+use popcell_suites::tenant::Tenant;
 
 /// The city of spare cells, which nobody else serves.
 pub(crate) const CITY: &str = "LHR";
@@ -39,7 +40,7 @@ impl Spare {
     /// projects, and what else a cell of the city has.
     pub(crate) async fn start(world: &World, name: &'static str, cluster: &str) -> Result<Self> {
         let (lab, plane) = (&world.lab, world.lab.plane(name).await?);
-        cell(lab, name, CITY).await?;
+        cell(&plane, CITY).await?;
         let stand_ins = (
             Provider::start(plane.client(), Pace::INSTANT),
             Networks::start(plane.client()),

@@ -11,8 +11,8 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Plane, always, eventually, users};
 use tokio::time::sleep;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World, put_token};
+use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 /// What was refused must be taken so soon after the token is good again.
@@ -24,9 +24,9 @@ const BOUNDED: u64 = 50;
 
 /// What was granted runs on, what is new waits and says why, and nothing needs a restart when the token is good again.
 pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", CITY, 2, |_| {}).await?;
+    tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let pid = world.cells[0].lock().await.pid();
     world.gateway.revoke(GARBAGE);
@@ -66,7 +66,7 @@ async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize
     let before = tenant.instances(cell).await?;
     let mut made = 0;
     eventually("the project refuses a claim", SOON, async || {
-        tenant.workload(&format!("late-{made}"), CITY, 1, |_| {}).await?;
+        tenant.deploy(&format!("late-{made}"), CITY, 1, |_| {}).await?;
         made += 1;
         sleep(Duration::from_secs(3)).await;
         ensure!(

@@ -8,8 +8,8 @@ use popcell_test_support::stand_ins::FAIL;
 use popcell_test_support::{artifacts, eventually};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 /// From the Workload to what is in one cell, with what stands beside it.
 const KINDS: [&str; 9] = [
@@ -56,8 +56,8 @@ fn kinds(node: &Value) -> Vec<&str> {
 
 pub(crate) async fn followed(world: &World, namespace: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
     tenant.ready("web", 2).await?;
     // Karmada writes its own objects after ours are fine.
     let told = eventually("the whole tree is fine", SOON, async || {

@@ -14,8 +14,8 @@ use popcell_test_support::kind::{ADMISSION_POLICY, CLUSTER, CONFIG_MAP, INSTANCE
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
 /// As upstream hashes.
@@ -129,7 +129,7 @@ fn is_stamped(object: &DynamicObject, cell_uid: &str) -> Result<()> {
 }
 
 pub(crate) async fn taken_over(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let_take_over(&tenant.hub, "true").await?;
     let outcome = upgraded(world, &tenant).await;
     let_take_over(&tenant.hub, "false").await?;
@@ -138,7 +138,7 @@ pub(crate) async fn taken_over(world: &World, namespace: &str) -> Result<()> {
 
 async fn upgraded(world: &World, tenant: &Tenant) -> Result<()> {
     let cell = world.lab.plane(DFW).await?;
-    tenant.workload("web", &["DFW"], 2, |_| {}).await?;
+    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     for name in NAMES {
         awaited(&tenant.hub, INSTANCE, &tenant.below, name, |copy| {
@@ -187,7 +187,7 @@ async fn upgraded(world: &World, tenant: &Tenant) -> Result<()> {
         ensure!(granted.is_some_and(|granted| granted == "0,1"), "{granted:?}");
         Ok(())
     };
-    tenant.deployment(&cell, "web-us-dfw", remembered).await?;
+    tenant.in_cell(&cell, "web-us-dfw", remembered).await?;
     tenant.ready("web", 2).await?;
     always("nothing is made anew", WATCHED, async || {
         let now = uids(tenant, &cell).await?;

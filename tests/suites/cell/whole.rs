@@ -6,15 +6,15 @@ use popcell_api::{finalizers, labels};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::gone;
 use popcell_suites::world::{DFW, ORD};
-use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     let workload = tenant.ready("web", 4).await?;
     says(&workload, "Available", "True", "AvailablePlacementFound")?;
     for (cell, city) in [(DFW, "dfw"), (ORD, "ord")] {
@@ -52,7 +52,7 @@ pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
         let owner = tenant.in_project(WORKLOAD_DEPLOYMENT, &name, |_| Ok(())).await?;
         let owners = shown.metadata.owner_references.unwrap_or_default();
         ensure!(owners.iter().any(|one| one.uid == read::uid(&owner)), "{owners:?}");
-        // c60: claims live in the project and nowhere else.
+        // Claims live in the project and nowhere else.
         ensure!(
             cell.get(RESOURCE_CLAIM, Some(&tenant.below), &format!("instance-{name}-0"))
                 .await
@@ -65,10 +65,18 @@ pub(crate) async fn runs(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &["DFW", "ORD"], 1, |_| {}).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    tenant.delete("web").await?;
+    for (kind, name, finalizer) in [
+        (WORKLOAD, "web", finalizers::WORKLOAD_CONTROLLER),
+        (WORKLOAD_DEPLOYMENT, "web-us-dfw", finalizers::FEDERATOR),
+    ] {
+        let one = tenant.in_project(kind, name, |_| Ok(())).await?;
+        let found = one.metadata.finalizers.unwrap_or_default();
+        ensure!(found.iter().any(|each| each == finalizer), "{found:?}");
+    }
+    tenant.delete(WORKLOAD, "web").await?;
     gone(&tenant.project, WORKLOAD, &tenant.namespace, "web").await?;
     tenant.claims_are(&[]).await?;
     for (cell, name) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
@@ -79,7 +87,14 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
         gone(&cell, NETWORK_BINDING, &tenant.below, &format!("{name}-net-0")).await?;
         gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
         gone(&tenant.hub, INSTANCE, &tenant.below, &instance).await?;
+        gone(&tenant.project, WORKLOAD_DEPLOYMENT, &tenant.namespace, name).await?;
         gone(&tenant.project, INSTANCE, &tenant.namespace, &instance).await?;
     }
+    for policy in ["city-dfw", "city-ord"] {
+        gone(&tenant.hub, PROPAGATION_POLICY, &tenant.below, policy).await?;
+    }
+    // The namespace is current while the project's lives.
+    let kept = tenant.hub.expect(NAMESPACE, None, &tenant.below).await?;
+    ensure!(kept.metadata.deletion_timestamp.is_none(), "the hub namespace goes");
     Ok(())
 }

@@ -8,13 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use popcell_api::kind;
-use popcell_suites::definitions::{define, ready_project};
+use popcell_suites::definitions::{cell, define, project, ready_project};
 use popcell_suites::suite::Shared;
 use popcell_suites::world::{DFW, ORD};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, manifests,
-    objects, users,
+    Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Webhook, WebhookSpec, manifests, users,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -28,8 +27,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Members without a city and without a controller: cells that single tests run (see [`crate::spare`]).
-pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Cells that single tests run (see [`crate::spare`]).
+const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -46,8 +45,10 @@ pub(crate) struct World {
     pub(crate) to_projects: [FaultProxy; 2],
     /// Files with the token of each cell for projects.
     pub(crate) tokens: [PathBuf; 2],
-    /// Quota of the second project.
-    pub(crate) quota: Quota,
+    /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
+    pub(crate) quota: Mutex<Quota>,
+    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare::CITY`].
+    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -57,6 +58,7 @@ pub(crate) struct World {
 impl Shared for World {
     async fn start() -> Result<Self> {
         let spec = LabSpec::karmada()
+            .notices_soon()
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"));
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
@@ -68,14 +70,16 @@ impl Shared for World {
             .context("failed to register the webhook")?;
         let infra = lab.plane(INFRA).await?;
         define(&infra, &[kind::PROJECT]).await?;
-        try_join_all([P1, P2].map(|name| project(&lab, name))).await?;
+        let projects = [lab.plane(P1).await?, lab.plane(P2).await?];
+        let (users, cities) = (users_of_cells(), CELLS.map(|(_, city)| city));
+        try_join_all(projects.iter().map(|plane| project(plane, &users, &cities))).await?;
         for id in [P1, P2] {
             ready_project(&infra, id).await?;
         }
-        try_join_all(CELLS.map(|(name, city)| cell(&lab, name, city))).await?;
+        let planes = try_join_all(CELLS.map(|(name, _)| lab.plane(name))).await?;
+        try_join_all(planes.iter().zip(CELLS).map(|(plane, (_, city))| cell(plane, city))).await?;
         let (mut providers, mut networks) = (Vec::new(), Vec::new());
-        for (name, _) in CELLS {
-            let plane = lab.plane(name).await?;
+        for plane in &planes {
             providers.push(Provider::start(plane.client(), Pace::INSTANT));
             networks.push(Networks::start(plane.client()));
         }
@@ -109,7 +113,8 @@ impl Shared for World {
             to_hub,
             to_projects,
             tokens,
-            quota,
+            quota: Mutex::new(quota),
+            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,
@@ -170,23 +175,4 @@ fn users_of_cells() -> Vec<&'static str> {
 /// Every right that it needed (`User "..." cannot ...`) was among those that are shipped, and no policy refused it anything.
 pub(crate) fn refused_nothing(controller: &Controller) -> Result<()> {
     controller.expect_log_without(&["\" cannot ", "ValidatingAdmissionPolicy"])
-}
-
-async fn project(lab: &Lab, name: &str) -> Result<()> {
-    let plane = lab.plane(name).await?;
-    define(&plane, &IN_PROJECTS).await?;
-    users::cells_in_project(&plane, &users_of_cells()).await?;
-    for (_, city) in CELLS {
-        plane.apply(&objects::location_binding(city)).await?;
-    }
-    Ok(())
-}
-
-/// What a cell serves beside what Karmada's members do.
-pub(crate) async fn cell(lab: &Lab, name: &str, city: &str) -> Result<()> {
-    let plane: Plane = lab.plane(name).await?;
-    define(&plane, &IN_CELLS).await?;
-    // Where the program keeps what it must not lose.
-    plane.apply(&objects::namespace("compute-system")).await?;
-    plane.apply(&objects::location(city)).await.map(|_| ())
 }

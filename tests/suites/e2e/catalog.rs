@@ -2,8 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::{kind, quota};
+use popcell_suites::steps::refused;
 use popcell_suites::world::{SOON, SPARE, World};
-use popcell_test_support::{Plane, eventually, manifests};
+use popcell_test_support::{eventually, manifests};
 use serde_json::{Value, json};
 
 use crate::manifests::only;
@@ -77,16 +78,6 @@ fn definition(kind: &str, plural: &str, spec: &Value) -> Value {
     })
 }
 
-async fn refused(plane: &Plane, object: &Value, why: &str) -> Result<()> {
-    let error = plane
-        .create(object, true)
-        .await
-        .err()
-        .with_context(|| format!("taken: {why}"))?;
-    ensure!(format!("{error:#}").contains(why), "{error:#}");
-    Ok(())
-}
-
 /// Rules are quota's and not billing's, and every metric that they name is declared.
 pub(crate) async fn configuration(world: &World, _: &str) -> Result<()> {
     let plane = world.lab.plane(SPARE).await?;
@@ -107,16 +98,28 @@ pub(crate) async fn configuration(world: &World, _: &str) -> Result<()> {
 
     let mut billed = shipped.clone();
     billed["spec"]["billing"] = json!({ "metricRules": rules });
-    refused(&plane, &billed, "spec.billing.metricRules").await?;
+    refused(
+        plane.create(&billed, true).await,
+        &["spec.billing.metricRules"],
+        "billed",
+    )?;
     let mut undeclared = shipped.clone();
     undeclared["spec"]["quota"]["metricRules"][0]["metricCosts"] = json!({ "compute.datumapis.com/disks": 1 });
-    refused(&plane, &undeclared, "a cost of an undeclared metric").await?;
+    refused(
+        plane.create(&undeclared, true).await,
+        &["a cost of an undeclared metric"],
+        "undeclared",
+    )?;
     let mut unlimited = shipped.clone();
     unlimited["spec"]["metrics"]
         .as_array_mut()
         .context("no metrics")?
         .remove(0);
-    refused(&plane, &unlimited, "a limit of an undeclared metric").await
+    refused(
+        plane.create(&unlimited, true).await,
+        &["a limit of an undeclared metric"],
+        "unlimited",
+    )
 }
 
 /// Each resource type that a claim asks for is registered, for Projects.

@@ -151,9 +151,6 @@ pub(crate) async fn keeps_labels(world: &World, namespace: &str) -> Result<()> {
     has(&cell.expect(NAMESPACE, None, namespace).await?, MINE)
 }
 
-/// Long enough for Karmada to say that the cluster is not ready.
-const AWAY: Duration = Duration::from_mins(1);
-
 async fn ready(hub: &Plane, expected: &str) -> Result<()> {
     eventually(&format!("{DFW} is Ready={expected}"), SOON * 2, async || {
         let cluster = hub.expect(CLUSTER, None, DFW).await?;
@@ -171,11 +168,7 @@ pub(crate) async fn watched_again(world: &World, namespace: &str) -> Result<()> 
     mirrored(&hub, namespace, 1).await?;
     let server = format!("kube-apiserver-{DFW}");
     world.lab.stop(&server).await?;
-    let noticed = async {
-        tokio::time::sleep(AWAY).await;
-        ready(&hub, "False").await
-    };
-    let noticed = noticed.await;
+    let noticed = ready(&hub, "False").await;
     world.lab.start_process(&server).await?;
     noticed?;
     ready(&hub, "True").await?;

@@ -27,13 +27,11 @@ pub(crate) async fn label(hub: &Plane, cluster: &str, city: Option<&str>) -> Res
     .map(|_| ())
 }
 
-async fn stays_away(member: &Plane, namespace: &str) -> Result<()> {
-    always("the object is not in another city", WATCHED, async || {
-        let found = member.get(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-        ensure!(found.is_none(), "it is in {}", member.name());
-        Ok(())
-    })
-    .await
+/// Fails if the object comes to another city.
+async fn is_away(member: &Plane, namespace: &str) -> Result<()> {
+    let found = member.get(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    ensure!(found.is_none(), "it is in {}", member.name());
+    Ok(())
 }
 
 pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<()> {
@@ -45,10 +43,14 @@ pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<(
         "placed on {:?}",
         read::placed_on(&binding)
     );
-    for other in [ORD, SPARE] {
-        stays_away(&world.lab.plane(other).await?, namespace).await?;
-    }
-    Ok(())
+    let others = [world.lab.plane(ORD).await?, world.lab.plane(SPARE).await?];
+    always("the object is in no other city", WATCHED, async || {
+        for other in &others {
+            is_away(other, namespace).await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 pub(crate) async fn waits_for_a_cell(world: &World, namespace: &str) -> Result<()> {
@@ -84,7 +86,7 @@ pub(crate) async fn not_doubled(world: &World, namespace: &str) -> Result<()> {
 
 /// The object that is there already, and one that comes while two clusters carry the label.
 async fn nothing_is_doubled(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
-    stays_away(&world.lab.plane(SPARE).await?, namespace).await?;
+    let spare = world.lab.plane(SPARE).await?;
     hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
         .await?;
     let on_one = |binding: &DynamicObject| {
@@ -94,9 +96,14 @@ async fn nothing_is_doubled(world: &World, hub: &Plane, namespace: &str) -> Resu
     };
     let binding = "late-workloaddeployment";
     awaited(hub, RESOURCE_BINDING, namespace, binding, on_one).await?;
-    always("the new object is on one cluster", WATCHED, async || {
-        on_one(&hub.expect(RESOURCE_BINDING, Some(namespace), binding).await?)
-    })
+    always(
+        "the old object stays where it is, and the new one is on one cluster",
+        WATCHED,
+        async || {
+            is_away(&spare, namespace).await?;
+            on_one(&hub.expect(RESOURCE_BINDING, Some(namespace), binding).await?)
+        },
+    )
     .await?;
     hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), "late").await
 }

@@ -3,7 +3,6 @@
 
 mod asleep;
 mod catalog;
-mod cell_removal;
 mod cells;
 mod city;
 mod compute;
@@ -109,6 +108,7 @@ fn shipped_cells(suite: Suite<World>) -> Suite<World> {
         .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests_cell::single_cluster)
         .test("manifests::the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
         .test("manifests::a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
+        .test("manifests::the_hub_user_may_do_its_work_and_no_more", Beside, manifests_rights::of_the_hub_user)
         .test("stolen::a_stolen_identity_reaches_nothing_of_others_on_the_hub", Alone, stolen::on_the_hub)
         .test("stolen::a_stolen_identity_reaches_nothing_of_others_in_projects", Beside, stolen::in_a_project)
         .test("catalog::the_service_catalog_takes_the_configuration", Beside, catalog::configuration)
@@ -120,7 +120,6 @@ fn commands(suite: Suite<World>) -> Suite<World> {
     suite
         .test("commands::orphans_lists_and_deletes_what_a_project_lost", Beside, orphans::lost_deployment)
         .test("commands::orphans_takes_a_namespace_that_was_outlived", Beside, orphans::outlived_namespace)
-        .test("commands::cell_remove_records_a_cell_and_deletes_its_cluster", Alone, cell_removal::removed)
         .test("commands::reinterpret_has_a_status_aggregated_anew", Beside, reinterpret::aggregated_anew)
         .test("commands::reinterpret_says_how_far_it_came", Beside, reinterpret::interrupted)
 }
@@ -139,7 +138,6 @@ fn cities(suite: Suite<World>) -> Suite<World> {
 fn disturbances(suite: Suite<World>) -> Suite<World> {
     suite
         .test("disturbance::webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
-        .test("disturbance::cells_keep_objects_as_karmada_restarts", Alone, disturbance::karmada_restart)
         .test("asleep::without_the_flag_nothing_is_done_and_no_network_needed", Beside, asleep::nothing_is_done)
         .test("cells::a_cell_keeps_finalizers_and_owners", Beside, cells::keeps_its_own)
         .test("cells::a_deletion_waits_for_the_cells_finalizer", Beside, cells::lets_go_itself)
@@ -148,5 +146,5 @@ fn disturbances(suite: Suite<World>) -> Suite<World> {
         .test("cells::after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
         .test("definition::a_cell_that_gets_the_kind_late_takes_its_work_then", Alone, definition::late)
         .test("definition::a_cell_that_loses_the_kind_has_its_work_again_after", Alone, definition::back)
-        .test("disturbance::no_health_stays_unknown_after_a_restart", Alone, disturbance::restart_storm)
+        .test("disturbance::a_restart_of_karmada_leaves_no_health_unknown_and_moves_nothing", Alone, disturbance::restart_storm)
 }

@@ -171,6 +171,72 @@ pub(crate) async fn of_a_cell_on_the_hub(world: &World, _: &str) -> Result<()> {
     exactly(&hub, &users::cell("nobody-named-it"), &nobody).await
 }
 
+/// What the user of the management plane may do on the hub. Cells make copies, and Karmada writes what cells say of
+/// WorkloadDeployments; every change is a patch.
+pub(crate) async fn of_the_hub_user(world: &World, _: &str) -> Result<()> {
+    const POLICY: &str = "policy.karmada.io";
+    const CONFIG: &str = "config.karmada.io";
+    let hub = world.lab.hub().await?;
+    let files = tempfile::tempdir().context("failed to make a directory")?;
+    users::of_hub(&world.lab, files.path()).await?;
+    let rights: [Right; 39] = [
+        (true, "watch", "", "namespaces", "", ""),
+        (true, "create", "", "namespaces", "", ""),
+        (true, "patch", "", "namespaces", "", ""),
+        (true, "delete", "", "namespaces", "", ""),
+        (true, "watch", "", "resourcequotas", "", ""),
+        (true, "get", "", "resourcequotas", ANY, ""),
+        (true, "create", "", "resourcequotas", ANY, ""),
+        (true, "patch", "", "resourcequotas", ANY, ""),
+        (true, "delete", "", "resourcequotas", ANY, ""),
+        (false, "patch", "", "resourcequotas/status", ANY, ""),
+        (true, "get", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "create", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "patch", COMPUTE, "workloaddeployments", ANY, ""),
+        (true, "delete", COMPUTE, "workloaddeployments", ANY, ""),
+        (false, "update", COMPUTE, "workloaddeployments", ANY, ""),
+        (false, "patch", COMPUTE, "workloaddeployments/status", ANY, ""),
+        (true, "get", COMPUTE, "instances", ANY, ""),
+        (true, "list", COMPUTE, "instances", ANY, ""),
+        (true, "delete", COMPUTE, "instances", ANY, ""),
+        (false, "create", COMPUTE, "instances", ANY, ""),
+        (false, "patch", COMPUTE, "instances", ANY, ""),
+        (false, "patch", COMPUTE, "instances/status", ANY, ""),
+        (true, "create", POLICY, "propagationpolicies", ANY, ""),
+        (true, "patch", POLICY, "propagationpolicies", ANY, ""),
+        (true, "delete", POLICY, "propagationpolicies", ANY, ""),
+        (false, "create", POLICY, "clusterpropagationpolicies", "", ""),
+        (true, "get", "cluster.karmada.io", "clusters", "", ""),
+        (true, "watch", "cluster.karmada.io", "clusters", "", ""),
+        (false, "delete", "cluster.karmada.io", "clusters", "", ""),
+        (true, "watch", "work.karmada.io", "resourcebindings", ANY, ""),
+        (false, "patch", "work.karmada.io", "resourcebindings", ANY, ""),
+        (true, "get", "", "configmaps", HOME, REMOVED_CELLS),
+        (false, "get", "", "configmaps", HOME, "other"),
+        (false, "update", "", "configmaps", HOME, REMOVED_CELLS),
+        (false, "get", "", "secrets", "karmada-cluster", ""),
+        (false, "list", CONFIG, "resourceinterpretercustomizations", "", ""),
+        (
+            false,
+            "patch",
+            CONFIG,
+            "resourceinterpreterwebhookconfigurations",
+            "",
+            "",
+        ),
+        (false, "create", "", "serviceaccounts/token", HOME, users::HUB_ACCOUNT),
+        (
+            false,
+            "create",
+            "rbac.authorization.k8s.io",
+            "clusterrolebindings",
+            "",
+            "",
+        ),
+    ];
+    exactly(&hub, users::HUB_USER, &rights).await
+}
+
 /// Asks for each right, until the answer is the expected one.
 pub(crate) async fn exactly(plane: &Plane, user: &str, rights: &[Right]) -> Result<()> {
     for (allowed, verb, group, resource, namespace, name) in rights {

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use popcell_api::{API_VERSION, annotations, labels, names};
 use popcell_suites::read;
+use popcell_suites::steps::ran;
 use popcell_suites::world::{DFW, SOON, SPARE, World};
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, artifacts, eventually, objects, workspace};
@@ -62,16 +63,14 @@ impl<'a> Setting<'a> {
     }
 
     fn run(&self, project: &Path, args: &[&str]) -> Result<(i32, String, String)> {
-        let output = artifacts::popcell()?
+        let mut command = artifacts::popcell()?;
+        command
             .arg("orphans")
             .arg(format!("--kubeconfig={}", self.world.lab.kubeconfig("hub")?.display()))
             .arg(format!("--project-kubeconfig={}", project.display()))
-            .args(args)
-            .output()
-            .context("failed to start popcell")?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let code = output.status.code().unwrap_or(-1);
-        Ok((code, text(&output.stdout), text(&output.stderr)))
+            .args(args);
+        let said = ran(&mut command)?;
+        Ok((said.code.unwrap_or(-1), said.out, said.err))
     }
 
     fn orphans(&self, args: &[&str]) -> Result<(i32, String, String)> {

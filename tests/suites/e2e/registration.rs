@@ -1,9 +1,8 @@
 //! `popcell register` and `popcell doctor` against a real Karmada: what others do to our configuration is seen and mended.
 
-use std::process::Output;
-
 use anyhow::{Context, Result, ensure};
 use popcell_suites::read;
+use popcell_suites::steps::ran;
 use popcell_suites::world::World;
 use popcell_test_support::kind::{INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::{Plane, artifacts};
@@ -33,15 +32,13 @@ fn ours(webhooks: &[Value]) -> Result<&Value> {
         .context("our entry is gone")
 }
 
-/// Failed checks of the doctor, by id.
+/// Exit code and failed checks of the doctor, by id.
 fn doctor(world: &World, flags: &[&str]) -> Result<(i32, Vec<String>)> {
-    let output = artifacts::popcell()?
-        .args(["doctor", "--output=json"])
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
-        .args(flags)
-        .output()
-        .context("failed to start popcell")?;
-    let report: Value = serde_json::from_slice(&output.stdout).with_context(|| complaint(&output))?;
+    let kubeconfig = format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display());
+    let said = ran(artifacts::popcell()?
+        .args(["doctor", "--output=json", &kubeconfig])
+        .args(flags))?;
+    let report: Value = serde_json::from_str(&said.out).with_context(|| format!("{said:?}"))?;
     let checks = report["checks"]
         .as_array()
         .with_context(|| format!("no checks in {report}"))?;
@@ -49,15 +46,7 @@ fn doctor(world: &World, flags: &[&str]) -> Result<(i32, Vec<String>)> {
         .iter()
         .filter(|check| check["verdict"] == "fail")
         .map(|check| check["id"].as_str().unwrap_or("?").to_owned());
-    Ok((output.status.code().unwrap_or(-1), failed.collect()))
-}
-
-fn complaint(output: &Output) -> String {
-    format!(
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    )
+    Ok((said.code.unwrap_or(-1), failed.collect()))
 }
 
 pub(crate) async fn healthy(world: &World, _: &str) -> Result<()> {
@@ -198,18 +187,16 @@ pub(crate) async fn star(world: &World, _: &str) -> Result<()> {
 /// The agent of a Pull member cannot resolve a Service of the hub's cluster.
 pub(crate) async fn pull_needs_url(world: &World, _: &str) -> Result<()> {
     let webhook = world.webhook.lock().await;
-    let output = artifacts::popcell()?
+    let mut command = artifacts::popcell()?;
+    command
         .args(["register", "--service=popcell-system/popcell-webhook", "--skip-probe"])
         .arg(format!("--module-dir={}", webhook.module_dir().display()))
         .arg(format!("--ca-file={}", webhook.ca_file().display()))
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
-        .output()
-        .context("failed to start popcell")?;
-    let text = complaint(&output);
+        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()));
+    let said = ran(&mut command)?;
     ensure!(
-        !output.status.success() && text.contains("ord") && text.contains("--url"),
-        "{}: {text}",
-        output.status
+        said.code != Some(0) && said.err.contains("ord") && said.err.contains("--url"),
+        "{said:?}"
     );
     Ok(())
 }

@@ -1,11 +1,12 @@
 //! `popcell reinterpret` on a real hub.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::REINTERPRETED_AT;
 use popcell_suites::read;
+use popcell_suites::steps::{Ran, ran};
 use popcell_suites::world::{DFW, World};
 use popcell_test_support::kind::{CONFIG_MAP, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{artifacts, objects};
@@ -22,11 +23,6 @@ pub(crate) fn command(world: &World, namespace: &str) -> Result<Command> {
     Ok(command)
 }
 
-fn text(output: &Output) -> (Option<i32>, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code(), text(&output.stdout), text(&output.stderr))
-}
-
 /// Karmada aggregates on events of the binding, so a status on the hub that is wrong stays wrong until one comes.
 pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()> {
     let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
@@ -37,7 +33,7 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
     hub.set_status(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &wrong)
         .await?;
 
-    let (code, out, err) = text(&command(world, namespace)?.arg("--dry-run").output()?);
+    let Ran { code, out, err } = ran(command(world, namespace)?.arg("--dry-run"))?;
     ensure!(
         code == Some(0) && out == format!("{namespace}/{NAME}\n"),
         "{code:?}: {out}{err}"
@@ -46,7 +42,7 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
     read::expect_at(&still, "/status/readyReplicas", &json!(0)).context("something else has mended it")?;
     ensure!(annotation(&still).is_none(), "the dry run has written");
 
-    let (code, out, err) = text(&command(world, namespace)?.output()?);
+    let Ran { code, out, err } = ran(&mut command(world, namespace)?)?;
     let counted = "WorkloadDeployment: 1 of 1 bumped, 0 left out, 0 gone meanwhile, 0 failed\n";
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
     let after = mirrored(&hub, namespace, 1).await?;
@@ -64,12 +60,12 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next());
     let since = since.with_context(|| format!("no time in {err}"))?;
-    let (code, out, err) = text(&command(world, namespace)?.args(["--since", since]).output()?);
+    let Ran { code, out, err } = ran(command(world, namespace)?.args(["--since", since]))?;
     ensure!(
         code == Some(0) && out.contains("0 of 1 bumped, 1 left out"),
         "{code:?}: {out}{err}"
     );
-    let (code, out, err) = text(&command(world, namespace)?.output()?);
+    let Ran { code, out, err } = ran(&mut command(world, namespace)?)?;
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
     let again = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     ensure!(

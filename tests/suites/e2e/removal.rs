@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use popcell_suites::read;
+use popcell_suites::steps::ran;
 use popcell_suites::world::World;
 use popcell_test_support::kind::INTERPRETER_CONFIGURATION;
 use popcell_test_support::{Plane, artifacts};
@@ -25,15 +26,10 @@ async fn entries(hub: &Plane) -> Result<Option<Vec<String>>> {
 
 /// Runs `popcell register` and gives what it printed.
 fn popcell(world: &World, arguments: &[String]) -> Result<String> {
-    let output = artifacts::popcell()?
-        .arg("register")
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
-        .args(arguments)
-        .output()
-        .context("failed to start popcell")?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    ensure!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
-    Ok(text(&output.stdout))
+    let kubeconfig = format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display());
+    let said = ran(artifacts::popcell()?.args(["register", &kubeconfig]).args(arguments))?;
+    ensure!(said.code == Some(0), "{said:?}");
+    Ok(said.out)
 }
 
 pub(crate) async fn removed(world: &World, _: &str) -> Result<()> {

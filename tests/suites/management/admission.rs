@@ -1,15 +1,16 @@
 //! The admission webhook, called by the API server of a project for requests that came through milo's gateway.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use popcell_suites::steps::refused;
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P2, World};
+use popcell_suites::tenant::Tenant;
 
 /// The namespaces whose Workloads are reviewed: other tests make what a review refuses.
 const REVIEWED: &str = "popcell.test/reviewed";
@@ -32,15 +33,8 @@ async fn register(world: &World, project: &Plane) -> Result<()> {
     Ok(())
 }
 
-fn refused(outcome: Result<kube::api::DynamicObject>, because: &str) -> Result<()> {
-    let error = outcome.err().context("it was admitted")?;
-    let text = format!("{error:#}");
-    ensure!(text.contains("vworkload.kb.io") && text.contains(because), "{text}");
-    Ok(())
-}
-
 pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let server = &tenant.project;
     let label = json!({ "metadata": { "labels": { REVIEWED: "true" } } });
     server.merge(NAMESPACE, None, namespace, &label).await?;
@@ -51,11 +45,19 @@ pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
     let mut nowhere = objects::workload(namespace, "lost", &[("us", &["XXX"], 1)]);
 
     eventually("Workloads are reviewed", SOON, async || {
-        refused(admin.create(&nowhere, true).await, "XXX")
+        refused(
+            admin.create(&nowhere, true).await,
+            &["vworkload.kb.io", "XXX"],
+            "a Workload",
+        )
     })
     .await?;
     // Without the gateway nobody says which project it is.
-    refused(server.create(&good, true).await, "iam.miloapis.com/parent-name")?;
+    refused(
+        server.create(&good, true).await,
+        &["vworkload.kb.io", "iam.miloapis.com/parent-name"],
+        "a Workload",
+    )?;
     admin.create(&good, false).await.context("a good one was refused")?;
 
     // May create Workloads, and not use the network.
@@ -68,7 +70,11 @@ pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
         .await?;
     nowhere = objects::workload(namespace, "mine", &[("us", &["LHR"], 1)]);
     eventually("the user may not use the network", SOON, async || {
-        refused(user.create(&nowhere, true).await, "network")
+        refused(
+            user.create(&nowhere, true).await,
+            &["vworkload.kb.io", "network"],
+            "a Workload",
+        )
     })
     .await?;
     tenant

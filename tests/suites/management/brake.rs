@@ -7,15 +7,15 @@ use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Controller, Plane, always, eventually, objects, users};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{INFRA, LEASE, P2, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 /// More than 20, and more than half of all that are in the project.
 const MANY: u32 = 24;
 
 pub(crate) async fn held(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     // All of them are asked for: what a user scales down is never held.
     let replicas = i32::try_from(MANY)?;
     tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
@@ -28,7 +28,7 @@ pub(crate) async fn held(world: &World, namespace: &str) -> Result<()> {
             // As a hub does that was restored from an old backup.
             for ordinal in 0..MANY {
                 let name = format!("{NAME}-{ordinal}");
-                tenant.hub.delete(INSTANCE, Some(&tenant.hub_namespace), &name).await?;
+                tenant.hub.delete(INSTANCE, Some(&tenant.below), &name).await?;
             }
             world.without_lease().await?;
             let spec = world
@@ -94,7 +94,7 @@ async fn holds(world: &World, tenant: &Tenant, infra: &Plane, controller: &Contr
 
 async fn copies(tenant: &Tenant) -> Result<()> {
     let made = (0..MANY).map(async |ordinal| {
-        let copy = objects::instance_copy(&tenant.hub_namespace, NAME, ordinal, DFW);
+        let copy = objects::instance_copy(&tenant.below, NAME, ordinal, DFW);
         tenant.hub.create(&copy, false).await
     });
     futures::future::try_join_all(made).await.map(|_| ())

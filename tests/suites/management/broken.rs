@@ -12,10 +12,12 @@ use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYME
 use popcell_test_support::{Fault, Injected, always, eventually};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{INFRA, P1, P2, P3, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-lhr";
+/// One that the hub loses meanwhile.
+const LOST: &str = "lost-us-lhr";
 /// After so long a server that does not answer is asked rarely.
 const SETTLED: Duration = Duration::from_secs(20);
 /// How long requests are counted, and how many one project may cost in that time: fewer than one a second.
@@ -33,11 +35,12 @@ struct Troubled {
 
 impl Troubled {
     async fn new(world: &World, id: &'static str, namespace: &str) -> Result<Self> {
-        let tenant = Tenant::new(world, id, namespace).await?;
-        for name in ["web", "old"] {
+        let tenant = Tenant::new(&world.lab, id, namespace).await?;
+        for name in ["web", "old", "lost"] {
             tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
         }
         tenant.in_hub(WORKLOAD_DEPLOYMENT, "old-us-lhr", |_| Ok(())).await?;
+        tenant.in_hub(WORKLOAD_DEPLOYMENT, LOST, |_| Ok(())).await?;
         let carried = tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
         Ok(Self { id, tenant, carried })
     }
@@ -52,7 +55,9 @@ impl Troubled {
 
     async fn disturb(&self) -> Result<()> {
         self.tenant.place("web", &[("us", &["LHR"], 2)]).await?;
-        self.tenant.delete(WORKLOAD, "old").await
+        self.tenant.delete(WORKLOAD, "old").await?;
+        let (hub, here) = (&self.tenant.hub, Some(self.tenant.below.as_str()));
+        hub.delete(WORKLOAD_DEPLOYMENT, here, LOST).await
     }
 
     async fn stands(&self) -> Result<()> {
@@ -78,7 +83,7 @@ impl Troubled {
 pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> {
     let infra = world.lab.plane(INFRA).await?;
     ready_project(&infra, P3).await?;
-    let healthy = Tenant::new(world, P1, namespace).await?;
+    let healthy = Tenant::new(&world.lab, P1, namespace).await?;
     let hung_up = Troubled::new(world, P2, namespace).await?;
     let lost = Troubled::new(world, P3, namespace).await?;
     let before = [hung_up.lines(world).await, lost.lines(world).await];
@@ -112,13 +117,18 @@ pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> 
     let now = hung_up.tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, two).await?;
     ensure!(read::uid(&now) == read::uid(&hung_up.carried), "it was made anew");
     hung_up.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "old-us-lhr").await?;
+    let again = hung_up.tenant.in_hub(WORKLOAD_DEPLOYMENT, LOST, |_| Ok(())).await?;
+    ensure!(
+        again.metadata.deletion_timestamp.is_none(),
+        "what the hub lost is not made again"
+    );
 
     always("a path without a server proves nothing", WATCHED, async || {
         lost.stands().await
     })
     .await?;
     infra.delete(PROJECT, None, P3).await?;
-    gone(&lost.tenant.hub, NAMESPACE, "", &lost.tenant.hub_namespace).await?;
+    gone(&lost.tenant.hub, NAMESPACE, "", &lost.tenant.below).await?;
     missing.lift();
     ready_project(&infra, P3).await
 }

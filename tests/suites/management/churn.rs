@@ -14,8 +14,8 @@ use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLO
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, annotation};
 use crate::world::{P1, World};
+use popcell_suites::tenant::{Tenant, annotation};
 
 const KILLS: usize = 20;
 const WORKLOADS: usize = 50;
@@ -32,7 +32,7 @@ struct Wanted {
 
 pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     let mut dice = Dice::seeded("churn");
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     for city in CITIES {
         tenant.project.apply(&objects::location_binding(city)).await?;
     }
@@ -159,10 +159,7 @@ async fn settled(tenant: &Tenant, wanted: &BTreeMap<String, Wanted>) -> Result<(
             .project
             .list(WORKLOAD_DEPLOYMENT, Some(&tenant.namespace), "")
             .await?;
-        let carried = tenant
-            .hub
-            .list(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), "")
-            .await?;
+        let carried = tenant.hub.list(WORKLOAD_DEPLOYMENT, Some(&tenant.below), "").await?;
         same(&replicas(&mine)?, &expected, "the project")?;
         same(&replicas(&carried)?, &expected, "the hub")?;
         let uids = |object: &DynamicObject| (object.metadata.name.clone(), read::uid(object));

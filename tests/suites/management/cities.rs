@@ -10,8 +10,8 @@ use popcell_test_support::kind::{CLUSTER, LOCATION_BINDING, WORKLOAD, WORKLOAD_D
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, available};
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::{Tenant, available};
 
 /// A city of this test's own: bindings are the whole project's.
 const CITY: &str = "K2X";
@@ -21,7 +21,7 @@ fn replicas(expected: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
 }
 
 pub(crate) async fn bindings(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let both: [&str; 2] = ["LHR", CITY];
     tenant.workload("web", &[("us", &both, 2)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
@@ -65,7 +65,8 @@ async fn label(hub: &Plane, city: Option<&str>) -> Result<()> {
 }
 
 pub(crate) async fn loses_its_cell(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let _ord = world.ord.lock().await;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["ORD"], 2)]).await?;
     let ord = world.lab.plane(ORD).await?;
     tenant.report(&ord, "web-us-ord", 2, 2).await?;

@@ -11,13 +11,13 @@ use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::{Asked, Fault, eventually};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 
 pub(crate) async fn stale(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 3)]).await?;
     let dfw = world.lab.plane(DFW).await?;
     tenant.report(&dfw, NAME, 3, 0).await?;

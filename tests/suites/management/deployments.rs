@@ -8,13 +8,14 @@ use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
 use crate::world::{P1, P2, WATCHED, World};
+use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
 
 const ALL: [(&str, &str); 3] = [("web-us-dfw", "DFW"), ("web-us-ord", "ORD"), ("web-eu-lhr", "LHR")];
 
 pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let _ord = world.ord.lock().await;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let workload = tenant
         .workload("web", &[("us", &["DFW", "ORD"], 2), ("eu", &["LHR"], 1)])
         .await?;
@@ -37,7 +38,7 @@ pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
     for (cell, expected) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
         let cell = world.lab.plane(cell).await?;
         tenant.in_cell(&cell, expected, |_| Ok(())).await?;
-        let found = cell.list(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), "").await?;
+        let found = cell.list(WORKLOAD_DEPLOYMENT, Some(&tenant.below), "").await?;
         ensure!(found.len() == 1, "{} has {} of them", cell.name(), found.len());
     }
     tenant
@@ -67,7 +68,7 @@ pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
 
 async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
     let policy = tenant.policy(city).await?;
-    let wanted = objects::city_policy(&tenant.hub_namespace, city);
+    let wanted = objects::city_policy(&tenant.below, city);
     read::expect_at(
         &policy,
         "/spec/placement/clusterAffinity",
@@ -84,7 +85,8 @@ async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
 
 /// In a Push and in a Pull member.
 pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let _ord = world.ord.lock().await;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW", "ORD"], 2)]).await?;
     for (name, city) in &ALL[..2] {
         tenant
@@ -134,13 +136,13 @@ pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
 
 pub(crate) async fn apart(world: &World, namespace: &str) -> Result<()> {
     let tenants = [
-        Tenant::new(world, P1, namespace).await?,
-        Tenant::new(world, P2, namespace).await?,
+        Tenant::new(&world.lab, P1, namespace).await?,
+        Tenant::new(&world.lab, P2, namespace).await?,
     ];
     for (tenant, replicas) in tenants.iter().zip([1, 2]) {
         tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
     }
-    ensure!(tenants[0].hub_namespace != tenants[1].hub_namespace);
+    ensure!(tenants[0].below != tenants[1].below);
     let dfw = world.lab.plane(DFW).await?;
     for (tenant, replicas) in tenants.iter().zip([1, 2]) {
         let mine = |object: &kube::api::DynamicObject| {
@@ -158,7 +160,7 @@ pub(crate) async fn apart(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
     let pause = |value: serde_json::Value| json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });

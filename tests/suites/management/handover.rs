@@ -1,24 +1,28 @@
-//! Terms of a leader that end badly: it is cut off with a write on its way, or the lead changes again and again.
+//! Terms of a leader, of which there is one: it is cut off with a write on its way, the lead changes again and again, and it
+//! is killed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_suites::read;
 use popcell_suites::world::SOON;
 use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
-use popcell_test_support::{Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, eventually, users};
+use popcell_test_support::{
+    Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, Plane, eventually, probe, users,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::replicas::leader;
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const CHANGES: i32 = 10;
 const FLAPS: usize = 5;
 /// A holder that ends gracefully gives the Lease back; the other looks every second.
 const HANDOVER: Duration = Duration::from_secs(5);
+/// 15 s until the Lease of a dead holder is over, and a look.
+const TAKEOVER: Duration = Duration::from_secs(20);
 
 /// All that one replica asks, each server behind a proxy of its own.
 struct Ways {
@@ -59,7 +63,7 @@ fn with_lease(spec: ControllerSpec) -> ControllerSpec {
 }
 
 pub(crate) async fn bad_terms(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(1)).await?;
     let ways = Ways::new(world).await?;
@@ -134,9 +138,31 @@ async fn cut_off(tenant: &Tenant, ways: &Ways, both: &mut [Controller]) -> Resul
     read::expect_at(&after, "/spec/scaleSettings/minReplicas", &json!(7))
 }
 
-/// Each leads in turn, and who has led before leads again.
+/// Which of them may write: exactly one, at the end.
+async fn leader(replicas: &[Controller], within: Duration) -> Result<usize> {
+    eventually("one of them leads", within, async || {
+        let mut leaders = Vec::new();
+        for (index, replica) in replicas.iter().enumerate() {
+            if replica.metric("popcell_leader", &[]).await? > 0.5 {
+                leaders.push(index);
+            }
+        }
+        ensure!(leaders.len() == 1, "{leaders:?} lead");
+        leaders.first().copied().context("nobody leads")
+    })
+    .await
+}
+
+/// Requests to create a WorkloadDeployment, whatever the server answered.
+async fn created(hub: &Plane) -> Result<f64> {
+    let with = ["verb=\"POST\"", "resource=\"workloaddeployments\"", "subresource=\"\""];
+    Ok(probe::sum_of(&hub.metrics().await?, "apiserver_request_total", &with))
+}
+
+/// Each leads in turn, and who has led before leads again; the last is killed. Each Workload is carried once.
 async fn flapping(tenant: &Tenant, both: &mut [Controller]) -> Result<()> {
     both[0].start_again().await?;
+    let before = created(&tenant.hub).await?;
     for flap in 0..FLAPS {
         let leads = leader(both, SOON).await?;
         let standby = &both[1 - leads];
@@ -144,10 +170,16 @@ async fn flapping(tenant: &Tenant, both: &mut [Controller]) -> Result<()> {
             standby.health("/readyz").await?.0 == 200,
             "readiness depends on leading"
         );
-        let status = both[leads].stop()?;
-        ensure!(status.success(), "it ended with {status}");
-        let other = std::slice::from_ref(&both[1 - leads]);
-        leader(other, HANDOVER).await?;
+        let within = if flap + 1 < FLAPS {
+            both[leads].end()?;
+            HANDOVER
+        } else {
+            both[leads].kill()?;
+            TAKEOVER
+        };
+        let since = Instant::now();
+        leader(std::slice::from_ref(&both[1 - leads]), within).await?;
+        eprintln!("handover: taken over in {:.1} s", since.elapsed().as_secs_f64());
         let name = format!("flap{flap}");
         tenant.workload(&name, &[("us", &["LHR"], 1)]).await?;
         tenant
@@ -157,6 +189,8 @@ async fn flapping(tenant: &Tenant, both: &mut [Controller]) -> Result<()> {
             both[leads].start_again().await?;
         }
     }
+    let creates = created(&tenant.hub).await? - before;
+    ensure!(creates < FLAPS as f64 + 0.5, "{creates} creates for {FLAPS} objects");
     Ok(())
 }
 

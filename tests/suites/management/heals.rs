@@ -9,13 +9,13 @@ use popcell_suites::world::DFW;
 use popcell_test_support::kind::{PROPAGATION_POLICY, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, expect_label};
 use crate::world::{P1, World};
+use popcell_suites::tenant::{Tenant, expect_label};
 
 const NAME: &str = "web-us-dfw";
 
 pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
     let dfw = world.lab.plane(DFW).await?;
     tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
@@ -28,7 +28,7 @@ pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
     } });
     tenant
         .hub
-        .merge(PROPAGATION_POLICY, Some(&tenant.hub_namespace), &name, &elsewhere)
+        .merge(PROPAGATION_POLICY, Some(&tenant.below), &name, &elsewhere)
         .await?;
     let healed = tenant
         .in_hub(PROPAGATION_POLICY, &name, |one| {
@@ -44,7 +44,7 @@ pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
 
     tenant
         .hub
-        .delete(PROPAGATION_POLICY, Some(&tenant.hub_namespace), &name)
+        .delete(PROPAGATION_POLICY, Some(&tenant.below), &name)
         .await?;
     let again = tenant
         .in_hub(PROPAGATION_POLICY, &name, |one| {
@@ -60,13 +60,13 @@ pub(crate) async fn policy(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn quota(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     // As API servers write 20000.
     let limited = |one: &kube::api::DynamicObject| read::expect_at(one, "/spec/hard", &json!({ COUNTED: "20k" }));
     let first = tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, limited).await?;
     expect_label(&first, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)?;
-    let here = Some(tenant.hub_namespace.as_str());
+    let here = Some(tenant.below.as_str());
     let edit = json!({ "spec": { "hard": { COUNTED: "1", "count/configmaps": "5" } } });
     tenant.hub.merge(RESOURCE_QUOTA, here, HUB_QUOTA, &edit).await?;
     let healed = tenant.in_hub(RESOURCE_QUOTA, HUB_QUOTA, limited).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn quota(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn deployment(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
     let dfw = world.lab.plane(DFW).await?;
     tenant.report(&dfw, NAME, 2, 1).await?;
@@ -93,7 +93,7 @@ pub(crate) async fn deployment(world: &World, namespace: &str) -> Result<()> {
     });
     tenant
         .hub
-        .merge(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), NAME, &edited)
+        .merge(WORKLOAD_DEPLOYMENT, Some(&tenant.below), NAME, &edited)
         .await?;
     let healed = tenant
         .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {
@@ -106,7 +106,7 @@ pub(crate) async fn deployment(world: &World, namespace: &str) -> Result<()> {
 
     tenant
         .hub
-        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), NAME)
+        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.below), NAME)
         .await?;
     tenant
         .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {

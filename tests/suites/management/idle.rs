@@ -2,18 +2,23 @@
 //! records each minute while a cell is absent, as one that earlier tests speak of is.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
-use popcell_suites::world::SOON;
+use popcell_api::conditions::reasons::PROVISIONING_INSTANCES;
+use popcell_suites::read;
+use popcell_suites::world::{DFW, SOON};
+use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::lab::HUB;
 use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Plane, eventually, users};
 
-use crate::tenant::Tenant;
 use crate::world::{INFRA, P1, P2, REQUESTS, SOLO, World};
+use popcell_suites::tenant::{Tenant, available};
 
 const IDLE: Duration = Duration::from_mins(1);
+/// What is older waits for something else than that minute.
+const YOUNG: Duration = Duration::from_mins(5);
 /// Two records, two controllers, and two looks at most in a minute.
 const RECORDS: f64 = 8.0;
 const WRITES: [&str; 5] = ["POST", "PUT", "PATCH", "APPLY", "DELETE"];
@@ -60,12 +65,41 @@ async fn all_requests(world: &World) -> Result<BTreeMap<String, BTreeMap<String,
     Ok(all)
 }
 
+/// A city without a cell is told a minute after a WorkloadDeployment was made, and earlier tests have made some.
+async fn nobody_waits(world: &World) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    for name in [P1, P2, SOLO] {
+        for one in world.lab.plane(name).await?.list(WORKLOAD_DEPLOYMENT, None, "").await? {
+            let made = one
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map_or(0, |time| time.0.as_second());
+            let is_young = now < u64::try_from(made)? + YOUNG.as_secs();
+            let city = read::at(&one, "/spec/cityCode")
+                .as_str()
+                .unwrap_or_default()
+                .to_uppercase();
+            let is_served = ["DFW", "ORD"].contains(&city.as_str());
+            let waits = available(&one, "False", PROVISIONING_INSTANCES).is_ok();
+            ensure!(
+                is_served || !is_young || !waits,
+                "{:?} in {city} waits",
+                one.metadata.name
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Everything that earlier tests left is watched by both controllers all the while.
 pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
-    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
-    // It is told a minute after it was made, and so was every earlier one of that city: nobody is owed a write any more.
-    tenant.shown_unserved("web-us-lhr").await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
+    let dfw = world.lab.plane(DFW).await?;
+    tenant.report(&dfw, "web-us-dfw", 1, 1).await?;
+    tenant.shown("web-us-dfw", 1).await?;
+    eventually("nobody is owed a write", SOON, async || nobody_waits(world).await).await?;
     let mut before = all_requests(world).await?;
     eventually("the world has come to rest", SOON, async || {
         tokio::time::sleep(Duration::from_secs(3)).await;

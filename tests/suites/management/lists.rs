@@ -14,8 +14,8 @@ use popcell_test_support::kind::{
 use popcell_test_support::{Asked, Fault, FaultProxy, Injected, Plane, always, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::Tenant;
 use crate::world::{P2, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 /// Many passes.
@@ -139,7 +139,7 @@ async fn inventory(tenant: &Tenant) -> Result<BTreeMap<String, String>> {
         ),
         (
             hub,
-            &tenant.hub_namespace,
+            &tenant.below,
             &[WORKLOAD_DEPLOYMENT, INSTANCE, PROPAGATION_POLICY][..],
         ),
     ];
@@ -154,7 +154,7 @@ async fn inventory(tenant: &Tenant) -> Result<BTreeMap<String, String>> {
             }
         }
     }
-    let namespace = hub.expect(NAMESPACE, None, &tenant.hub_namespace).await?;
+    let namespace = hub.expect(NAMESPACE, None, &tenant.below).await?;
     found.insert(
         "hub namespace".to_owned(),
         format!("{:?}", namespace.metadata.annotations),
@@ -214,13 +214,13 @@ impl Witness<'_> {
 }
 
 pub(crate) async fn wrong(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
     let dfw = world.lab.plane(DFW).await?;
     tenant.report(&dfw, NAME, 2, 2).await?;
     tenant.shown(NAME, 2).await?;
     for ordinal in 0..2 {
-        let copy = objects::instance_copy(&tenant.hub_namespace, NAME, ordinal, DFW);
+        let copy = objects::instance_copy(&tenant.below, NAME, ordinal, DFW);
         tenant.hub.create(&copy, false).await?;
         tenant
             .in_project(INSTANCE, &format!("{NAME}-{ordinal}"), |_| Ok(()))
@@ -246,10 +246,7 @@ async fn unreadable(witness: &Witness<'_>, dfw: &Plane) -> Result<()> {
     witness.nothing_goes("nothing goes while every list is HTML").await?;
     let failing = everywhere(&Fault::refused(500, "InternalError"));
     drop(html);
-    tenant
-        .hub
-        .delete(INSTANCE, Some(&tenant.hub_namespace), "web-us-dfw-1")
-        .await?;
+    tenant.hub.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-1").await?;
     tenant.place("web", &[("us", &["DFW"], 3)]).await?;
     tenant.report(dfw, NAME, 2, 1).await?;
     always("the projection stays while nobody knows", LOOK, async || {

@@ -4,11 +4,9 @@
 mod admission;
 mod brake;
 mod broken;
-mod callers;
 mod churn;
 mod cities;
 mod conflicts;
-mod deletion;
 mod deployments;
 mod handover;
 mod heals;
@@ -18,17 +16,12 @@ mod namespaces;
 mod noisy;
 mod odd_deletions;
 mod outages;
-mod partition;
 mod projections;
 mod projects;
 mod quotas;
-mod replicas;
-mod rights;
 mod single;
-mod sources;
 mod starts;
 mod takeover;
-mod tenant;
 mod waiting;
 mod world;
 mod writers;
@@ -40,29 +33,26 @@ use popcell_suites::suite::Suite;
 use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let parts = [workloads, hub, comings_and_goings, faults, singles, processes];
+    let parts = [workloads, hub, projects, faults, processes];
     let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
 
+/// Those that take long begin first, and those that wait for the same lock are apart.
 #[rustfmt::skip]
 fn workloads(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("deployments::two_placements_and_three_cities_reach_hub_and_cells", Beside, deployments::everywhere)
-        .test("deployments::a_cells_status_reaches_the_workload", Beside, deployments::status)
+        .test("cities::a_city_that_loses_its_only_cell_says_so", Beside, cities::loses_its_cell)
         .test("deployments::equal_names_in_two_projects_do_not_mix", Beside, deployments::apart)
         .test("deployments::a_paused_workload_is_left_alone", Beside, deployments::paused)
         .test("waiting::kubectl_waits_for_available_on_every_kind_and_plane", Beside, waiting::available)
         .test("conflicts::after_a_conflict_the_state_of_that_moment_is_written", Beside, conflicts::stale)
         .test("cities::a_city_needs_its_binding_only_to_begin", Beside, cities::bindings)
-        .test("cities::a_city_that_loses_its_only_cell_says_so", Alone, cities::loses_its_cell)
-        .test("deletion::deleting_a_workload_deletes_everything_it_made", Beside, deletion::cascade)
-        .test("deletion::a_policy_stays_while_a_deployment_names_its_city", Beside, deletion::last_of_a_city)
-        .test("odd_deletions::orphan_propagation_deletes_deployments_too", Beside, odd_deletions::orphaned)
-        .test("odd_deletions::two_foreground_deletions_end", Beside, odd_deletions::foreground_twice)
+        .test("odd_deletions::in_whatever_way_a_workload_is_deleted_all_of_it_ends", Beside, odd_deletions::in_any_way)
         .test("odd_deletions::edits_of_a_deleted_workload_make_nothing", Beside, odd_deletions::edited_while_it_goes)
         .test("odd_deletions::the_oldest_deletion_has_an_age", Beside, odd_deletions::age)
-        .test("odd_deletions::an_orphan_is_counted_and_stays", Alone, odd_deletions::orphans)
+        .test("single::a_deployment_reaches_the_hub_is_shown_and_goes_with_its_policy", Beside, single::whole)
+        .test("outages::a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
 }
 
 #[rustfmt::skip]
@@ -71,55 +61,43 @@ fn hub(suite: Suite<World>) -> Suite<World> {
         .test("heals::a_policy_that_is_deleted_or_edited", Beside, heals::policy)
         .test("heals::a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, heals::deployment)
         .test("heals::a_quota_that_is_deleted_or_edited", Beside, heals::quota)
-        .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
         .test("projections::copies_are_shown_with_owner_and_marker", Beside, projections::shown)
         .test("projections::copies_of_another_citys_cell_are_not_shown", Beside, projections::of_its_city_only)
         .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
-        .test("sources::what_a_removed_cell_has_left_goes_and_no_other_cells", Beside, sources::removed)
         .test("admission::a_project_reviews_who_asks_and_for_what", Beside, admission::reviewed)
-        .test("callers::a_project_knows_who_a_request_is_from", Beside, callers::claims)
-        .test("rights::the_hub_user_may_do_its_work_and_no_more", Beside, rights::exact)
         .test("writers::instances_are_written_by_us_and_named_users_only", Beside, writers::ours_only)
         .test("takeover::what_upstream_left_is_stamped_and_nothing_is_made_anew", Beside, takeover::stamped)
         .test("takeover::what_is_of_others_is_left_alone", Beside, takeover::foreign)
 }
 
 #[rustfmt::skip]
-fn comings_and_goings(suite: Suite<World>) -> Suite<World> {
+fn projects(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("projects::a_project_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
-        .test("projects::an_unreachable_project_loses_nothing", Alone, projects::away)
         .test("projects::a_deleted_project_is_cleaned_after_its_grace", Beside, projects::deleted)
-        .test("partition::what_is_deleted_in_a_partition_goes_when_the_cell_is_back", Alone, partition::deleted_meanwhile)
         .test("namespaces::a_recreated_namespace_shows_nothing_of_the_old", Beside, namespaces::again)
+        .test("deployments::two_placements_and_three_cities_reach_hub_and_cells", Beside, deployments::everywhere)
+        .test("deployments::a_cells_status_reaches_the_workload", Beside, deployments::status)
+        .test("projects::a_project_that_is_not_ready_is_left_and_found_again", Alone, projects::not_ready)
 }
 
 #[rustfmt::skip]
 fn faults(suite: Suite<World>) -> Suite<World> {
     suite
-        .test("outages::a_hub_that_refuses_loses_nothing_and_is_not_stormed", Beside, outages::refusing)
         .test("outages::a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
         .test("broken::projects_that_do_not_answer_harm_no_other", Alone, broken::beside_others)
         .test("noisy::objects_that_no_server_accepts_delay_no_other_namespace", Alone, noisy::beside_others)
         .test("lists::a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
+        .test("odd_deletions::an_orphan_is_counted_and_stays", Alone, odd_deletions::orphans)
 }
 
-#[rustfmt::skip]
-fn singles(suite: Suite<World>) -> Suite<World> {
-    suite
-        .test("single::a_deployment_and_its_policy_reach_the_hub", Beside, single::federation)
-        .test("single::deleting_a_deployment_clears_the_hub", Beside, single::cascade)
-        .test("single::a_policy_goes_with_the_last_deployment_of_its_city", Beside, single::policy)
-        .test("single::an_instance_is_projected", Beside, single::projection)
-}
-
+/// At last nothing has happened for a while to what is in a city without a cell.
 #[rustfmt::skip]
 fn processes(suite: Suite<World>) -> Suite<World> {
     suite
         .test("churn::killed_at_twenty_moments_it_ends_in_the_right_state", Alone, churn::killed)
-        .test("replicas::one_replica_writes_and_the_other_takes_over", Alone, replicas::one_writes)
         .test("handover::a_leader_that_is_cut_off_writes_no_more_and_ends", Alone, handover::bad_terms)
         .test("brake::a_mass_deletion_after_a_start_waits_until_it_is_released", Alone, brake::held)
+        .test("quotas::a_stolen_cell_makes_no_more_instances_than_the_quota_of_the_namespace", Alone, quotas::stolen)
         .test("starts::a_dry_run_says_everything_and_writes_nothing", Alone, starts::dry_run)
         .test("starts::orphans_are_deleted_when_the_flag_says_so", Alone, starts::reclaiming)
         .test("idle::a_minute_without_a_request", Alone, idle::quiet)

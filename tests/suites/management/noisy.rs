@@ -9,8 +9,8 @@ use popcell_test_support::eventually;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use tokio::time::{sleep, timeout};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 /// Objects that fail.
 const MANY: usize = 50;
@@ -23,15 +23,15 @@ const GRANULARITY: Duration = Duration::from_secs(10);
 /// Fifty Workloads behind a webhook of the hub that answers 500, then fifty that are too large for etcd.
 pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> {
     let short: String = namespace.chars().take(50).collect();
-    let noisy = Tenant::new(world, P1, &format!("{short}-a")).await?;
-    let other = Tenant::new(world, P1, &format!("{short}-b")).await?;
+    let noisy = Tenant::new(&world.lab, P1, &format!("{short}-a")).await?;
+    let other = Tenant::new(&world.lab, P1, &format!("{short}-b")).await?;
     // Its hub namespace is there before anything is measured.
     carried(&other, "first").await?;
     noisy.workload("first", &[("us", &["LHR"], 1)]).await?;
     noisy.in_hub(WORKLOAD_DEPLOYMENT, "first-us-lhr", |_| Ok(())).await?;
     let quiet = slowest(&other, "quiet").await?;
 
-    let webhook = FailingWebhook::start(&world.lab, world.lab.hub().await?, &noisy.hub_namespace).await?;
+    let webhook = FailingWebhook::start(&world.lab, world.lab.hub().await?, &noisy.below).await?;
     for number in 0..MANY {
         noisy
             .workload(&format!("failing-{number}"), &[("us", &["LHR"], 1)])
@@ -87,7 +87,7 @@ async fn carried(tenant: &Tenant, name: &str) -> Result<Duration> {
     tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
     let deployment = format!("{name}-us-lhr");
     let is_there = async {
-        let namespace = Some(tenant.hub_namespace.as_str());
+        let namespace = Some(tenant.below.as_str());
         while tenant
             .hub
             .get(WORKLOAD_DEPLOYMENT, namespace, &deployment)

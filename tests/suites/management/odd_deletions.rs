@@ -8,8 +8,8 @@ use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, is_owned_by};
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::{Tenant, is_owned_by};
 
 const NAME: &str = "web-us-lhr";
 const HELD: &str = "popcell.test/held";
@@ -33,15 +33,11 @@ async fn ended(tenant: &Tenant) -> Result<()> {
 }
 
 /// With orphan our finalizer takes the WorkloadDeployments along all the same.
-pub(crate) async fn orphaned(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+pub(crate) async fn in_any_way(world: &World, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     carried(&tenant).await?;
     delete(&tenant, &DeleteParams::orphan()).await?;
-    ended(&tenant).await
-}
-
-pub(crate) async fn foreground_twice(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    ended(&tenant).await?;
     carried(&tenant).await?;
     delete(&tenant, &DeleteParams::foreground()).await?;
     // It may be gone by now.
@@ -57,7 +53,7 @@ fn only_held(workload: &DynamicObject) -> Result<()> {
 
 /// A finalizer of somebody else's holds the Workload after all is done for it; what it then asks for is not done.
 pub(crate) async fn edited_while_it_goes(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let mut workload = objects::workload(namespace, "web", &[("us", &["LHR"], 1)]);
     workload["metadata"]["finalizers"] = json!([HELD]);
     let mine = tenant.project.create(&workload, false).await?;
@@ -69,7 +65,7 @@ pub(crate) async fn edited_while_it_goes(world: &World, namespace: &str) -> Resu
     tenant.in_project(WORKLOAD, "web", only_held).await?;
 
     tenant.place("web", &[("us", &["DFW"], 2)]).await?;
-    let stray = tenant.deployment("stray", "LHR", 1);
+    let stray = tenant.direct("stray", "LHR", 1);
     tenant.project.create(&stray, false).await?;
     always("nothing is made or adopted", WATCHED, async || {
         let now = tenant.project.expect(WORKLOAD, Some(namespace), "web").await?;
@@ -91,7 +87,7 @@ pub(crate) async fn edited_while_it_goes(world: &World, namespace: &str) -> Resu
 /// The age of the oldest deletion is told while a finalizer holds it, and no longer.
 pub(crate) async fn age(world: &World, namespace: &str) -> Result<()> {
     const OLD: f64 = 4.0;
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let mut workload = objects::workload(namespace, "web", &[("us", &["LHR"], 1)]);
     workload["metadata"]["finalizers"] = json!([HELD]);
     tenant.project.create(&workload, false).await?;
@@ -119,7 +115,7 @@ pub(crate) async fn age(world: &World, namespace: &str) -> Result<()> {
 
 /// One in the hub that nobody stands behind is counted while it is there, and left alone.
 pub(crate) async fn orphans(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     carried(&tenant).await?;
     let counted = async || -> Result<f64> {
         let controller = world.controller.lock().await;
@@ -131,7 +127,7 @@ pub(crate) async fn orphans(world: &World, namespace: &str) -> Result<()> {
     let mine = tenant.now_in_hub(NAME).await?;
     let mut orphan = serde_json::to_value(&mine)?;
     orphan["metadata"] = json!({
-        "namespace": tenant.hub_namespace, "name": "orphan",
+        "namespace": tenant.below, "name": "orphan",
         "labels": mine.metadata.labels, "annotations": mine.metadata.annotations,
     });
     if let Some(orphan) = orphan.as_object_mut() {
@@ -151,7 +147,7 @@ pub(crate) async fn orphans(world: &World, namespace: &str) -> Result<()> {
     ensure!(there.metadata.deletion_timestamp.is_none() && !read::uid(&there).is_empty());
     tenant
         .hub
-        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), "orphan")
+        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.below), "orphan")
         .await?;
     becomes(before).await
 }

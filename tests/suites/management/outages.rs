@@ -11,8 +11,8 @@ use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Fault, always, eventually};
 use serde_json::json;
 
-use crate::tenant::{Tenant, available};
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::{Tenant, available};
 
 /// How long the hub is in each trouble.
 const LOOK: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ struct Trio {
 
 impl Trio {
     async fn new(world: &World, namespace: &str) -> Result<Self> {
-        let tenant = Tenant::new(world, P1, namespace).await?;
+        let tenant = Tenant::new(&world.lab, P1, namespace).await?;
         for name in ["kept", "changed", "gone"] {
             tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
         }
@@ -120,7 +120,7 @@ pub(crate) async fn refusing(world: &World, namespace: &str) -> Result<()> {
     for (number, (refusal, reads, passes)) in refusals.into_iter().enumerate() {
         let namespace = format!("{}-{number}", namespace.chars().take(50).collect::<String>());
         let trio = Trio::new(world, &namespace).await?;
-        let within = trio.tenant.hub_namespace.clone();
+        let within = trio.tenant.below.clone();
         let matching = move |asked: &Asked| asked.is_within(&within) && (reads || asked.writes());
         let fault = world.to_hub.inject(refusal, matching);
         trio.disturb().await?;

@@ -9,27 +9,27 @@ use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, eventually, objects};
 use serde_json::json;
 
-use crate::tenant::{Tenant, expect_label, is_owned_by, same_spec};
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::{Tenant, expect_label, is_owned_by, same_spec};
 
 const DEPLOYMENT: &str = "web-us-dfw";
 const FIRST: &str = "web-us-dfw-0";
 
 async fn deployed(world: &World, namespace: &str) -> Result<Tenant> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, DEPLOYMENT, |_| Ok(())).await?;
     Ok(tenant)
 }
 
 async fn copy(tenant: &Tenant, ordinal: u32, source: &str) -> Result<DynamicObject> {
-    let copy = objects::instance_copy(&tenant.hub_namespace, DEPLOYMENT, ordinal, source);
+    let copy = objects::instance_copy(&tenant.below, DEPLOYMENT, ordinal, source);
     tenant.hub.create(&copy, false).await
 }
 
 /// Says what the cell's Instance is like, of the copy's present generation.
 async fn say(tenant: &Tenant, name: &str, ready: &str, reason: &str) -> Result<()> {
-    let copy = tenant.hub.expect(INSTANCE, Some(&tenant.hub_namespace), name).await?;
+    let copy = tenant.hub.expect(INSTANCE, Some(&tenant.below), name).await?;
     let generation = copy.metadata.generation.context("no generation")?;
     let status = json!({
         "conditions": [objects::condition(conditions::READY, ready, reason, reason, generation)],
@@ -37,7 +37,7 @@ async fn say(tenant: &Tenant, name: &str, ready: &str, reason: &str) -> Result<(
     });
     tenant
         .hub
-        .set_status(INSTANCE, Some(&tenant.hub_namespace), name, &status)
+        .set_status(INSTANCE, Some(&tenant.below), name, &status)
         .await
         .map(|_| ())
 }
@@ -79,10 +79,7 @@ pub(crate) async fn shown(world: &World, namespace: &str) -> Result<()> {
             )
         })
         .await?;
-    tenant
-        .hub
-        .delete(INSTANCE, Some(&tenant.hub_namespace), "web-us-dfw-1")
-        .await?;
+    tenant.hub.delete(INSTANCE, Some(&tenant.below), "web-us-dfw-1").await?;
     tenant.gone_from_project(INSTANCE, "web-us-dfw-1").await?;
     let left = tenant.names_in_project(INSTANCE).await?;
     ensure!(left == [FIRST], "{left:?}");
@@ -95,10 +92,10 @@ pub(crate) async fn of_its_city_only(world: &World, namespace: &str) -> Result<(
     copy(&tenant, 8, "nobody").await?;
     // Nobody asks for that slot.
     copy(&tenant, 9, DFW).await?;
-    let mut ownerless = objects::instance_copy(&tenant.hub_namespace, "absent", 0, DFW);
+    let mut ownerless = objects::instance_copy(&tenant.below, "absent", 0, DFW);
     tenant.hub.create(&ownerless, false).await?;
     // One that names no source is upstream's, or was written by hand.
-    ownerless = objects::instance_copy(&tenant.hub_namespace, DEPLOYMENT, 3, DFW);
+    ownerless = objects::instance_copy(&tenant.below, DEPLOYMENT, 3, DFW);
     if let Some(labels) = ownerless["metadata"]["labels"].as_object_mut() {
         labels.remove(popcell_api::labels::SOURCE_CLUSTER);
     }

@@ -10,8 +10,8 @@ use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYME
 use popcell_test_support::{always, eventually};
 use serde_json::json;
 
-use crate::tenant::{Tenant, annotation};
 use crate::world::{INFRA, P2, P3, WATCHED, World, watches};
+use popcell_suites::tenant::{Tenant, annotation};
 
 const NAME: &str = "web-us-dfw";
 
@@ -26,7 +26,7 @@ async fn watched(tenant: &Tenant, expected: f64) -> Result<()> {
 }
 
 pub(crate) async fn not_ready(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     let infra = world.lab.plane(INFRA).await?;
     for name in ["web", "old"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
@@ -62,50 +62,10 @@ async fn while_it_is_not_ready(tenant: &Tenant, before: f64, uid: &str) -> Resul
     .await
 }
 
-/// Its server is away, which is not the same as not being ready: what the hub lost meanwhile is mended afterwards.
-pub(crate) async fn away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
-    for name in ["web", "lost"] {
-        tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
-    }
-    let dfw = world.lab.plane(DFW).await?;
-    tenant.report(&dfw, NAME, 1, 0).await?;
-    tenant.shown(NAME, 0).await?;
-    let carried = tenant.now_in_hub(NAME).await?;
-    let lost = tenant.in_hub(WORKLOAD_DEPLOYMENT, "lost-us-dfw", |_| Ok(())).await?;
-
-    world.gateway.close_project(P2)?;
-    let deleted = tenant
-        .hub
-        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.hub_namespace), "lost-us-dfw")
-        .await;
-    let kept = always("the hub keeps the other", WATCHED, async || {
-        let now = tenant.now_in_hub(NAME).await?;
-        ensure!(read::uid(&now) == read::uid(&carried) && now.metadata.deletion_timestamp.is_none());
-        Ok(())
-    })
-    .await;
-    let reported = tenant.report(&dfw, NAME, 1, 1).await;
-    world.gateway.reopen_project(P2)?;
-    deleted?;
-    kept?;
-    reported?;
-    tenant.shown(NAME, 1).await?;
-    let now = tenant.now_in_hub(NAME).await?;
-    ensure!(read::uid(&now) == read::uid(&carried), "it was made anew");
-    tenant
-        .in_hub(WORKLOAD_DEPLOYMENT, "lost-us-dfw", |one| {
-            ensure!(read::uid(one) != read::uid(&lost), "it is the old one");
-            Ok(())
-        })
-        .await
-        .map(|_| ())
-}
-
 pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
     let infra = world.lab.plane(INFRA).await?;
     ready_project(&infra, P3).await?;
-    let tenant = Tenant::new(world, P3, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P3, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
     let dfw = world.lab.plane(DFW).await?;
     tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
@@ -114,7 +74,7 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
     ensure!(annotation(&hub_namespace, annotations::UPSTREAM_PROJECT_UID) == read::uid(&project));
 
     infra.delete(PROJECT, None, P3).await?;
-    let noted = awaited(&tenant.hub, NAMESPACE, "", &tenant.hub_namespace, |one| {
+    let noted = awaited(&tenant.hub, NAMESPACE, "", &tenant.below, |one| {
         let since = annotation(one, annotations::PROJECT_GONE_SINCE);
         ensure!(!since.is_empty(), "not noted");
         Ok(())
@@ -122,8 +82,8 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
     .await?;
     ensure!(noted.metadata.deletion_timestamp.is_none(), "there was no grace");
     tenant.now_in_hub(NAME).await.context("there was no grace")?;
-    gone(&tenant.hub, NAMESPACE, "", &tenant.hub_namespace).await?;
-    gone(&dfw, WORKLOAD_DEPLOYMENT, &tenant.hub_namespace, NAME).await?;
+    gone(&tenant.hub, NAMESPACE, "", &tenant.below).await?;
+    gone(&dfw, WORKLOAD_DEPLOYMENT, &tenant.below, NAME).await?;
     let mine = tenant
         .project
         .expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME)
@@ -135,7 +95,7 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
 
     // Another Project of the name, which has them again.
     ready_project(&infra, P3).await?;
-    let back = awaited(&tenant.hub, NAMESPACE, "", &tenant.hub_namespace, |_| Ok(())).await?;
+    let back = awaited(&tenant.hub, NAMESPACE, "", &tenant.below, |_| Ok(())).await?;
     let project = infra.expect(PROJECT, None, P3).await?;
     ensure!(annotation(&back, annotations::UPSTREAM_PROJECT_UID) == read::uid(&project));
     tenant
@@ -148,5 +108,5 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
     // Once more, of one that was not Ready: no event of its Project leads to what it has in the hub.
     set_ready(&infra, P3, "False").await?;
     infra.delete(PROJECT, None, P3).await?;
-    gone(&tenant.hub, NAMESPACE, "", &tenant.hub_namespace).await
+    gone(&tenant.hub, NAMESPACE, "", &tenant.below).await
 }

@@ -1,18 +1,19 @@
 //! How many Instances a namespace on the hub may have, whoever makes them.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use popcell_api::annotations;
 use popcell_api::names::HUB_QUOTA;
 use popcell_core::hub_quota::COUNTED;
 use popcell_suites::read;
+use popcell_suites::steps::refused;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::lab::HUB;
 use popcell_test_support::{Controller, Plane, eventually, objects, users};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 const FLAG: &str = "--hub-instances-per-namespace";
@@ -20,7 +21,7 @@ const LIMIT: u32 = 3;
 
 /// What somebody can make on the hub who holds the identity of a cell.
 pub(crate) async fn stolen(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
     users::cells_on_hub(&tenant.hub, &[DFW]).await?;
@@ -44,7 +45,7 @@ pub(crate) async fn stolen(world: &World, namespace: &str) -> Result<()> {
 }
 
 async fn holds(tenant: &Tenant, thief: &Plane) -> Result<()> {
-    let here = Some(tenant.hub_namespace.as_str());
+    let here = Some(tenant.below.as_str());
     let counted = |used: u32| {
         let status = json!({ "hard": { COUNTED: LIMIT.to_string() }, "used": { COUNTED: used.to_string() } });
         move |one: &_| read::expect_at(one, "/status", &status)
@@ -77,16 +78,7 @@ async fn holds(tenant: &Tenant, thief: &Plane) -> Result<()> {
 async fn copy(tenant: &Tenant, ordinal: u32) -> Result<Value> {
     let cluster = tenant.hub.expect(CLUSTER, None, DFW).await?;
     let uid = cluster.data["spec"]["id"].as_str().context("no spec.id")?;
-    let mut copy = objects::instance_copy(&tenant.hub_namespace, NAME, ordinal, DFW);
+    let mut copy = objects::instance_copy(&tenant.below, NAME, ordinal, DFW);
     objects::annotate(&mut copy, annotations::SOURCE_UID, uid);
     Ok(copy)
-}
-
-fn refused<T>(outcome: Result<T>, words: &[&str], what: &str) -> Result<()> {
-    let Err(error) = outcome else {
-        bail!("{what} was carried out");
-    };
-    let text = format!("{error:#}");
-    ensure!(words.iter().all(|word| text.contains(word)), "{what}: {text}");
-    Ok(())
 }

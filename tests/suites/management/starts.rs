@@ -6,11 +6,11 @@ use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Controller, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P2, WATCHED, World};
+use popcell_suites::tenant::Tenant;
 
 pub(crate) async fn dry_run(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     for name in ["changed", "gone"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
         let name = format!("{name}-us-dfw");
@@ -21,7 +21,7 @@ pub(crate) async fn dry_run(world: &World, namespace: &str) -> Result<()> {
             tenant.workload("new", &[("us", &["DFW"], 1)]).await?;
             tenant.place("changed", &[("us", &["DFW"], 2)]).await?;
             tenant.delete(WORKLOAD, "gone").await?;
-            let copy = objects::instance_copy(&tenant.hub_namespace, "changed-us-dfw", 0, DFW);
+            let copy = objects::instance_copy(&tenant.below, "changed-us-dfw", 0, DFW);
             tenant.hub.create(&copy, false).await?;
             let mut controller = Controller::start(world.spec().flag("--dry-run")).await?;
             let outcome = only_says(world, &tenant, &controller).await;
@@ -66,7 +66,7 @@ async fn only_says(world: &World, tenant: &Tenant, controller: &Controller) -> R
 }
 
 pub(crate) async fn reclaiming(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P2, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
     for name in ["lost", "kept"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
         let name = format!("{name}-us-dfw");

@@ -10,15 +10,15 @@ use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLO
 use popcell_test_support::{always, objects};
 use serde_json::{Value, json};
 
-use crate::tenant::{Tenant, annotation, available, expect_label, is_owned_by};
 use crate::world::{P1, WATCHED, World};
+use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by};
 
 const NAME: &str = "left";
 const PROJECTION: &str = "left-0";
 
 /// The hub namespace as upstream's operator makes it.
 async fn hub_namespace(tenant: &Tenant, project: &str) -> Result<DynamicObject> {
-    let mut namespace = objects::namespace(&tenant.hub_namespace);
+    let mut namespace = objects::namespace(&tenant.below);
     namespace["metadata"]["labels"] = json!({
         labels::UPSTREAM_CLUSTER_NAME: format!("cluster-{project}"),
         labels::UPSTREAM_NAMESPACE: tenant.namespace,
@@ -43,26 +43,24 @@ fn is_stamped(object: &DynamicObject, before: &DynamicObject) -> Result<()> {
 }
 
 pub(crate) async fn stamped(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let hub = &tenant.hub;
     let hub_namespace = hub_namespace(&tenant, P1).await?;
-    let policy = hub
-        .create(&upstreams_policy(&tenant.hub_namespace, "DFW"), false)
-        .await?;
-    let mut carried = objects::workload_deployment(&tenant.hub_namespace, NAME, "DFW", 1);
+    let policy = hub.create(&upstreams_policy(&tenant.below, "DFW"), false).await?;
+    let mut carried = objects::workload_deployment(&tenant.below, NAME, "DFW", 1);
     carried["metadata"]["labels"] = json!({ labels::CITY_CODE: "DFW", labels::UPSTREAM_NAMESPACE: namespace });
     let carried = hub.create(&carried, false).await?;
     let dfw = world.lab.plane(DFW).await?;
     let in_cell = tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
 
-    let mine = tenant.project.create(&tenant.deployment(NAME, "DFW", 1), false).await?;
+    let mine = tenant.project.create(&tenant.direct(NAME, "DFW", 1), false).await?;
     let mut projection = objects::instance_copy(namespace, NAME, 0, DFW);
     projection["metadata"]["labels"] = json!({});
     projection["metadata"]["ownerReferences"] = json!([{
         "apiVersion": popcell_api::API_VERSION, "kind": "WorkloadDeployment", "name": NAME, "uid": read::uid(&mine),
     }]);
     let projection = tenant.project.create(&projection, false).await?;
-    let copy = objects::instance_copy(&tenant.hub_namespace, NAME, 0, DFW);
+    let copy = objects::instance_copy(&tenant.below, NAME, 0, DFW);
     hub.create(&copy, false).await?;
 
     let now = tenant
@@ -73,7 +71,7 @@ pub(crate) async fn stamped(world: &World, namespace: &str) -> Result<()> {
         .in_hub(PROPAGATION_POLICY, "city-dfw", |one| is_stamped(one, &policy))
         .await?;
     tenant
-        .in_hub(NAMESPACE, &tenant.hub_namespace, |one| is_stamped(one, &hub_namespace))
+        .in_hub(NAMESPACE, &tenant.below, |one| is_stamped(one, &hub_namespace))
         .await?;
     tenant
         .in_project(INSTANCE, PROJECTION, |one| is_stamped(one, &projection))
@@ -87,14 +85,14 @@ pub(crate) async fn stamped(world: &World, namespace: &str) -> Result<()> {
 }
 
 pub(crate) async fn foreign(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let hub = &tenant.hub;
     hub_namespace(&tenant, P1).await?;
-    let mut policy = objects::city_policy(&tenant.hub_namespace, "LHR");
+    let mut policy = objects::city_policy(&tenant.below, "LHR");
     policy["metadata"]["labels"] = json!({});
     policy["spec"]["resourceSelectors"] = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "theirs" }]);
     let policy = hub.create(&policy, false).await?;
-    let mut theirs = objects::workload_deployment(&tenant.hub_namespace, NAME, "DFW", 4);
+    let mut theirs = objects::workload_deployment(&tenant.below, NAME, "DFW", 4);
     theirs["metadata"]["labels"] = json!({});
     theirs["spec"]["workloadRef"]["uid"] = json!("another");
     let theirs = hub.create(&theirs, false).await?;
@@ -103,13 +101,10 @@ pub(crate) async fn foreign(world: &World, namespace: &str) -> Result<()> {
     projection["metadata"]["labels"] = json!({});
     let projection = tenant.project.create(&projection, false).await?;
 
-    tenant.project.create(&tenant.deployment(NAME, "DFW", 1), false).await?;
-    let mine = tenant
-        .project
-        .create(&tenant.deployment("mine", "LHR", 1), false)
-        .await?;
+    tenant.project.create(&tenant.direct(NAME, "DFW", 1), false).await?;
+    let mine = tenant.project.create(&tenant.direct("mine", "LHR", 1), false).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "mine", |_| Ok(())).await?;
-    let mut copy = objects::instance_copy(&tenant.hub_namespace, "mine", 0, DFW);
+    let mut copy = objects::instance_copy(&tenant.below, "mine", 0, DFW);
     copy["metadata"]["labels"]
         .as_object_mut()
         .context("no labels")?
@@ -121,7 +116,7 @@ pub(crate) async fn foreign(world: &World, namespace: &str) -> Result<()> {
     always("what is of others is left alone", WATCHED, async || {
         for (kind, before) in [(WORKLOAD_DEPLOYMENT, &theirs), (PROPAGATION_POLICY, &policy)] {
             let name = before.metadata.name.as_deref().context("no name")?;
-            let now = hub.expect(kind, Some(&tenant.hub_namespace), name).await?;
+            let now = hub.expect(kind, Some(&tenant.below), name).await?;
             is_as_before(&now, before)?;
         }
         let now = tenant.project.expect(INSTANCE, Some(namespace), "mine-0").await?;

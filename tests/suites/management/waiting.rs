@@ -10,8 +10,8 @@ use popcell_test_support::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 /// Longer than anything takes.
@@ -54,7 +54,7 @@ fn unmet(output: &Output) -> Result<()> {
 }
 
 pub(crate) async fn available(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let dfw = world.lab.plane(DFW).await?;
     let cache = tempfile::tempdir().context("failed to make a directory")?;
     let kubectl = Kubectl { world, cache };
@@ -62,7 +62,7 @@ pub(crate) async fn available(world: &World, namespace: &str) -> Result<()> {
     let everywhere = [
         (project, namespace, WORKLOAD, "web"),
         (project, namespace, WORKLOAD_DEPLOYMENT, NAME),
-        (hub, tenant.hub_namespace.as_str(), WORKLOAD_DEPLOYMENT, NAME),
+        (hub, tenant.below.as_str(), WORKLOAD_DEPLOYMENT, NAME),
     ];
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
     tenant.report(&dfw, NAME, 2, 0).await?;

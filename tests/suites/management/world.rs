@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) to_milo: FaultProxy,
     /// The controller of all projects.
     pub(crate) controller: Mutex<Controller>,
+    /// The member of city ORD. Who locks it has work there, or takes its city away.
+    pub(crate) ord: Mutex<()>,
     /// One of mode `single`.
     solo: Mutex<Controller>,
     hub_user: PathBuf,
@@ -108,6 +110,7 @@ impl Shared for World {
         Ok(Self {
             controller: Mutex::new(controller),
             solo: Mutex::new(Controller::start(solo).await?),
+            ord: Mutex::default(),
             hub_user,
             home,
             spec,

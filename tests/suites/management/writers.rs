@@ -1,6 +1,7 @@
 //! The optional policy of manifests/components/instance-writers: who may write Instances in a project.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use popcell_suites::steps::refused;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{
     ADMISSION_POLICY, ADMISSION_POLICY_BINDING, INSTANCE, NAMESPACE, WORKLOAD, WORKLOAD_DEPLOYMENT,
@@ -8,12 +9,14 @@ use popcell_test_support::kind::{
 use popcell_test_support::{Plane, eventually, manifests, objects, users};
 use serde_json::{Value, json};
 
-use crate::tenant::Tenant;
 use crate::world::{P1, World};
+use popcell_suites::tenant::Tenant;
 
 /// The namespaces that the policy of this test is for: other tests write Instances by hand.
 const GUARDED: &str = "popcell.test/guarded";
 const POLICY: &str = "compute-instance-writers";
+/// How the policy refuses.
+const WORDS: [&str; 2] = [POLICY, "Change the Workload"];
 const JO: &str = "jo@example.com";
 const PROVIDER: &str = "provider@example.com";
 const FIRST: &str = "web-us-dfw-0";
@@ -49,16 +52,6 @@ async fn apply(project: &Plane, writers: Option<&[&str]>) -> Result<()> {
     Ok(())
 }
 
-fn refused<T>(outcome: Result<T>, what: &str) -> Result<()> {
-    let error = outcome.err().with_context(|| format!("{what} was admitted"))?;
-    let text = format!("{error:#}");
-    ensure!(
-        text.contains(POLICY) && text.contains("Change the Workload"),
-        "{what}: {text}"
-    );
-    Ok(())
-}
-
 fn own(namespace: &str, name: &str) -> Value {
     let mut object = objects::instance_copy(namespace, name, 0, DFW);
     object["metadata"]["labels"] = json!({});
@@ -66,7 +59,7 @@ fn own(namespace: &str, name: &str) -> Value {
 }
 
 pub(crate) async fn ours_only(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(world, P1, namespace).await?;
+    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     let label = json!({ "metadata": { "labels": { GUARDED: "true" } } });
     tenant.project.merge(NAMESPACE, None, namespace, &label).await?;
     let rule = json!({
@@ -89,23 +82,27 @@ async fn with_policy(world: &World, tenant: &Tenant) -> Result<()> {
     let provider = world.as_user(P1, PROVIDER).await?;
     for (user, name) in [(&jo, "jo"), (&provider, "the provider that nobody named")] {
         eventually("the policy is in force", SOON, async || {
-            refused(user.create(&own(namespace, "own"), true).await, name)
+            refused(user.create(&own(namespace, "own"), true).await, &WORDS, name)
         })
         .await?;
     }
 
     // Ours passes, and stays as it is.
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
-    let copy = objects::instance_copy(&tenant.hub_namespace, "web-us-dfw", 0, DFW);
+    let copy = objects::instance_copy(&tenant.below, "web-us-dfw", 0, DFW);
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw", |_| Ok(())).await?;
     tenant.hub.create(&copy, false).await?;
     tenant.in_project(INSTANCE, FIRST, |_| Ok(())).await?;
     let edit = json!({ "metadata": { "labels": { "jo": "was-here" } } });
-    refused(jo.merge(INSTANCE, Some(namespace), FIRST, &edit).await, "an update")?;
-    refused(jo.delete(INSTANCE, Some(namespace), FIRST).await, "a delete")?;
+    refused(
+        jo.merge(INSTANCE, Some(namespace), FIRST, &edit).await,
+        &WORDS,
+        "an update",
+    )?;
+    refused(jo.delete(INSTANCE, Some(namespace), FIRST).await, &WORDS, "a delete")?;
     let status = json!({ "conditions": [objects::condition("Ready", "True", "Jo", "", 1)] });
     let set = jo.set_status(INSTANCE, Some(namespace), FIRST, &status).await;
-    refused(set, "a status")?;
+    refused(set, &WORDS, "a status")?;
 
     apply(&tenant.project, Some(&[users::USER, PROVIDER])).await?;
     eventually("the provider may write", SOON, async || {
@@ -115,11 +112,11 @@ async fn with_policy(world: &World, tenant: &Tenant) -> Result<()> {
     provider.create(&own(namespace, "own"), false).await?;
     provider.set_status(INSTANCE, Some(namespace), "own-0", &status).await?;
     provider.delete(INSTANCE, Some(namespace), "own-0").await?;
-    refused(jo.create(&own(namespace, "own"), true).await, "jo, still")?;
+    refused(jo.create(&own(namespace, "own"), true).await, &WORDS, "jo, still")?;
     // The projection is still written, and Kubernetes takes it along with its owner.
     tenant
         .hub
-        .set_status(INSTANCE, Some(&tenant.hub_namespace), FIRST, &status)
+        .set_status(INSTANCE, Some(&tenant.below), FIRST, &status)
         .await?;
     tenant
         .in_project(INSTANCE, FIRST, |one| {

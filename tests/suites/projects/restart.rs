@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::conditions::AVAILABLE;
 use popcell_api::conditions::reasons::NO_MATCHING_LOCATION;
@@ -13,11 +13,10 @@ use popcell_suites::read;
 use popcell_suites::world::SOON;
 use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Plane, eventually, objects, users};
-use serde_json::json;
 
 use crate::demand::delete;
 use crate::program::{arrived, known};
-use crate::world::{PROJECTS, SERVER, World, id};
+use crate::world::{PROJECTS, World, id};
 
 /// The project that has many Workloads, and how many.
 const LOUD: usize = 41;
@@ -40,7 +39,8 @@ const OF_ONE_NEW: usize = 8;
 
 /// What changed meanwhile is carried; what did not change is neither written nor read one by one.
 pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
-    let server = user(world).await?;
+    let verbs = ["get", "list", "create", "update", "patch", "delete"];
+    let server = users::administrator(&world.lab, &world.server, USER, USER, &verbs).await?;
     let gateway = Gateway::start(&server).await?;
     let files = tempfile::tempdir()?;
     let milo = gateway.kubeconfig(files.path(), None)?;
@@ -119,33 +119,6 @@ async fn create(world: &World, project: usize, name: &str) -> Result<()> {
 
 async fn remove(world: &World, project: usize, name: &str) -> Result<()> {
     delete(&world.server, kind::WORKLOAD, &id(project), name).await
-}
-
-/// The server as a user of its own, whose requests are counted.
-async fn user(world: &World) -> Result<Plane> {
-    let subject = json!({ "kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io" });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": { "name": USER },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-        "subjects": [subject],
-    });
-    world.server.apply(&binding).await?;
-    users::count(
-        &world.server,
-        USER,
-        USER,
-        &["get", "list", "create", "update", "patch", "delete"],
-    )
-    .await?;
-    let kubeconfigs = world.lab.user(USER, &[]).await?;
-    let plane = Plane::connect(SERVER, kubeconfigs.get(SERVER).context("the lab made no kubeconfig")?).await?;
-    eventually("the user has its rights", SOON, async || {
-        plane.list(kind::PROJECT, None, "").await.map(|_| ())
-    })
-    .await?;
-    Ok(plane)
 }
 
 async fn requests(server: &Plane) -> Result<f64> {

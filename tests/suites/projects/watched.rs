@@ -80,19 +80,13 @@ impl Watched {
     /// Engages every Project; returns when `projects` of them are known.
     pub(crate) async fn start(world: &World, projects: usize) -> Result<Self> {
         let heard = Arc::<Heard>::default();
-        let watched = Self::start_with(world, projects, heard.clone()).await?;
-        Ok(Self { heard, ..watched })
-    }
-
-    /// The same with another listener: nothing is heard by this value.
-    pub(crate) async fn start_with(world: &World, projects: usize, listener: Arc<dyn Listener>) -> Result<Self> {
         let config = tuned(world.gateway.config()?);
         let discovery = Discovery::new(kube::Client::try_from(config)?, kind::PROJECT, "Ready");
-        let planes = planes(world, listener)?;
+        let planes = planes(world, heard.clone())?;
         let discovery = tokio::spawn(discovery.run(planes.clone()));
         let watched = Self {
             planes,
-            heard: Arc::default(),
+            heard,
             discovery,
         };
         watched.known(projects).await?;

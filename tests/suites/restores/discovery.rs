@@ -6,7 +6,7 @@ use popcell_suites::definitions::ready_project;
 use popcell_suites::read;
 use popcell_suites::steps::gone;
 use popcell_suites::world::SOON;
-use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CONFIG_MAP, NAMESPACE, PROJECT, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::json;
 
@@ -40,36 +40,39 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
         labels::UPSTREAM_CLUSTER_NAME: format!("{}{LATE}", names::PROJECT_LABEL_PREFIX),
         labels::UPSTREAM_NAMESPACE: "default",
     });
-    fleet.hub.apply(&on_hub).await?;
+    fleet.tenant.hub.apply(&on_hub).await?;
     // A city that no cell has.
     let deployment = objects::workload_deployment(&below, WEB, "NOWHERE", 1);
-    fleet.hub.apply(&deployment).await?;
+    fleet.tenant.hub.apply(&deployment).await?;
     let before = fleet.alive().await?;
 
     world.restore(INFRA, &snapshot).await?;
     world.noticed("discovery", [true, false]).await?;
     always("the project that it lacks keeps what it has", 3 * GRACE, async || {
-        let found = fleet.hub.expect(NAMESPACE, None, &below).await?;
+        let found = fleet.tenant.hub.expect(NAMESPACE, None, &below).await?;
         let noted = found.metadata.annotations.unwrap_or_default();
         ensure!(!noted.contains_key(annotations::PROJECT_GONE_SINCE), "{noted:?}");
-        fleet.hub.expect(WORKLOAD_DEPLOYMENT, Some(&below), WEB).await?;
+        fleet.tenant.hub.expect(WORKLOAD_DEPLOYMENT, Some(&below), WEB).await?;
         fleet.alive().await?.holds(&before)
     })
     .await?;
     engaged(world, 4.0).await?;
     world.release_of("discovery").await?;
     engaged(world, 3.0).await?;
-    gone(&fleet.hub, WORKLOAD_DEPLOYMENT, &below, WEB).await?;
+    gone(&fleet.tenant.hub, WORKLOAD_DEPLOYMENT, &below, WEB).await?;
     fleet.stays("what it knows goes on", &before).await
 }
 
 /// The server writes what has nothing to do with projects, as it does all the time: more than it writes when it starts again,
 /// so that its versions do not overtake what is known before they are looked at.
 async fn goes_on(infra: &Plane) -> Result<()> {
+    const NAME: &str = "goes-on";
+    let home = Some("default");
+    let one = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": NAME, "namespace": "default" } });
+    infra.create(&one, false).await?;
     for number in 0..WRITES {
-        let one = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "goes-on",
-            "namespace": "default" }, "data": { "number": number.to_string() } });
-        infra.apply(&one).await?;
+        let patch = json!({ "data": { "number": number.to_string() } });
+        infra.merge(CONFIG_MAP, home, NAME, &patch).await?;
     }
     Ok(())
 }

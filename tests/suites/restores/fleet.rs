@@ -7,9 +7,10 @@ use anyhow::{Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::read;
 use popcell_suites::steps::{awaited, gone, uids_in};
+use popcell_suites::tenant::Tenant;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{Plane, always, eventually, objects};
+use popcell_test_support::{Plane, always, eventually};
 use serde_json::json;
 
 use crate::world::{CITY, P1, World};
@@ -30,76 +31,46 @@ pub(crate) struct Alive {
 }
 
 pub(crate) struct Fleet {
-    pub(crate) project: Plane,
-    pub(crate) hub: Plane,
+    pub(crate) tenant: Tenant,
     pub(crate) cell: Plane,
-    namespace: String,
-    below: String,
 }
 
 impl Fleet {
-    /// Makes the namespace in the project, with network `default`.
+    /// Makes the namespace in the project.
     pub(crate) async fn new(world: &World, namespace: &str) -> Result<Self> {
-        let project = world.lab.plane(P1).await?;
-        let made = project.apply(&objects::namespace(namespace)).await?;
-        let network = objects::network(namespace, "default");
-        eventually("the network can be made", SOON, async || project.apply(&network).await).await?;
         Ok(Self {
-            hub: world.lab.hub().await?,
+            tenant: Tenant::new(&world.lab, P1, namespace).await?,
             cell: world.lab.plane(DFW).await?,
-            below: objects::hub_namespace_name(&read::uid(&made)),
-            namespace: namespace.to_owned(),
-            project,
         })
     }
 
     /// Makes a Workload, and waits until all of it is ready.
     pub(crate) async fn runs(&self, name: &str, replicas: i32) -> Result<()> {
-        let workload = objects::workload(&self.namespace, name, &[("us", CITY, replicas)]);
-        self.project.create(&workload, false).await?;
-        self.ready(name, replicas).await
+        self.tenant.deploy(name, CITY, replicas, |_| {}).await?;
+        self.tenant.ready(name, replicas).await.map(drop)
     }
 
     pub(crate) async fn scaled(&self, name: &str, replicas: i32) -> Result<()> {
-        let wanted = objects::workload(&self.namespace, name, &[("us", CITY, replicas)]);
-        let patch = json!({ "spec": { "placements": wanted["spec"]["placements"] } });
-        self.project
-            .merge(WORKLOAD, Some(&self.namespace), name, &patch)
-            .await?;
-        self.ready(name, replicas).await
+        self.tenant.scale(name, CITY, replicas).await?;
+        self.tenant.ready(name, replicas).await.map(drop)
     }
 
-    /// Rolls a Workload, as `kubectl rollout restart` does, and waits until it is done.
+    /// Rolls a Workload, and waits until it is done.
     pub(crate) async fn rolled(&self, name: &str, replicas: i32) -> Result<()> {
-        let at = json!({ popcell_api::annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
-        let patch = json!({ "spec": { "template": { "metadata": { "annotations": at } } } });
-        self.project
-            .merge(WORKLOAD, Some(&self.namespace), name, &patch)
-            .await?;
-        self.ready(name, replicas).await
-    }
-
-    /// Waits until a Workload shows so many ready Instances of its newest generation.
-    pub(crate) async fn ready(&self, name: &str, ready: i32) -> Result<()> {
-        awaited(&self.project, WORKLOAD, &self.namespace, name, |object| {
-            for field in ["readyReplicas", "updatedReplicas", "replicas"] {
-                read::expect_at(object, &format!("/status/{field}"), &json!(ready))?;
-            }
-            read::expect_at(object, "/status/observedGeneration", &json!(object.metadata.generation))
-        })
-        .await
-        .map(|_| ())
+        self.tenant.restart(name).await?;
+        self.tenant.ready(name, replicas).await.map(drop)
     }
 
     /// Waits until the cell has what the project says of a Workload, and all of it is ready there.
     pub(crate) async fn settled(&self, name: &str, replicas: i32) -> Result<()> {
         let name = format!("{name}-us-dfw");
         let wanted = self
+            .tenant
             .project
-            .expect(WORKLOAD_DEPLOYMENT, Some(&self.namespace), &name)
+            .expect(WORKLOAD_DEPLOYMENT, Some(&self.tenant.namespace), &name)
             .await?;
         let generation = wanted.metadata.generation.unwrap_or_default().to_string();
-        awaited(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &name, |object| {
+        awaited(&self.cell, WORKLOAD_DEPLOYMENT, &self.tenant.below, &name, |object| {
             let annotations = object.metadata.annotations.as_ref();
             let told = annotations.and_then(|all| all.get(popcell_api::annotations::UPSTREAM_GENERATION));
             ensure!(told == Some(&generation), "{told:?}, not {generation}");
@@ -116,14 +87,17 @@ impl Fleet {
     pub(crate) async fn deleted_in_cell(&self, name: &str) -> Result<()> {
         let deployment = format!("{name}-us-dfw");
         self.cell
-            .delete(WORKLOAD_DEPLOYMENT, Some(&self.below), &deployment)
+            .delete(WORKLOAD_DEPLOYMENT, Some(&self.tenant.below), &deployment)
             .await?;
-        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await
+        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await
     }
 
     /// Deletes a Workload and waits until nothing of it is left anywhere.
     pub(crate) async fn deleted(&self, name: &str) -> Result<()> {
-        self.project.delete(WORKLOAD, Some(&self.namespace), name).await?;
+        self.tenant
+            .project
+            .delete(WORKLOAD, Some(&self.tenant.namespace), name)
+            .await?;
         self.nowhere(name).await
     }
 
@@ -139,19 +113,26 @@ impl Fleet {
         })
         .await?;
         let deployment = format!("{name}-us-dfw");
-        self.hub
-            .delete(WORKLOAD_DEPLOYMENT, Some(&self.below), &deployment)
+        self.tenant
+            .hub
+            .delete(WORKLOAD_DEPLOYMENT, Some(&self.tenant.below), &deployment)
             .await?;
-        gone(&self.hub, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await
+        gone(&self.tenant.hub, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await
     }
 
     /// Waits until nothing of a Workload is left anywhere.
     pub(crate) async fn nowhere(&self, name: &str) -> Result<()> {
         let deployment = format!("{name}-us-dfw");
-        gone(&self.project, WORKLOAD, &self.namespace, name).await?;
-        gone(&self.project, WORKLOAD_DEPLOYMENT, &self.namespace, &deployment).await?;
-        gone(&self.hub, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await?;
-        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.below, &deployment).await?;
+        gone(&self.tenant.project, WORKLOAD, &self.tenant.namespace, name).await?;
+        gone(
+            &self.tenant.project,
+            WORKLOAD_DEPLOYMENT,
+            &self.tenant.namespace,
+            &deployment,
+        )
+        .await?;
+        gone(&self.tenant.hub, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await?;
+        gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await?;
         eventually("nothing of it is left", SOON, async || {
             let now = self.alive().await?;
             let left = now.of(name);
@@ -163,10 +144,10 @@ impl Fleet {
 
     pub(crate) async fn alive(&self) -> Result<Alive> {
         Ok(Alive {
-            instances: uids_in(&self.cell, INSTANCE, &self.below).await?,
-            claims: uids_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?,
-            deployments: uids_in(&self.hub, WORKLOAD_DEPLOYMENT, &self.below).await?,
-            shown: uids_in(&self.project, INSTANCE, &self.namespace).await?,
+            instances: uids_in(&self.cell, INSTANCE, &self.tenant.below).await?,
+            claims: uids_in(&self.tenant.project, RESOURCE_CLAIM, &self.tenant.namespace).await?,
+            deployments: uids_in(&self.tenant.hub, WORKLOAD_DEPLOYMENT, &self.tenant.below).await?,
+            shown: uids_in(&self.tenant.project, INSTANCE, &self.tenant.namespace).await?,
         })
     }
 
@@ -182,8 +163,8 @@ impl Fleet {
     /// The hub has a copy of each Instance of the cell: it has what it should have.
     pub(crate) async fn is_copied(&self) -> Result<()> {
         eventually("the hub has a copy of each Instance", SOON, async || {
-            let copies = uids_in(&self.hub, INSTANCE, &self.below).await?;
-            let instances = uids_in(&self.cell, INSTANCE, &self.below).await?;
+            let copies = uids_in(&self.tenant.hub, INSTANCE, &self.tenant.below).await?;
+            let instances = uids_in(&self.cell, INSTANCE, &self.tenant.below).await?;
             ensure!(
                 instances.keys().all(|name| copies.contains_key(name)),
                 "{instances:?}, {copies:?}"
@@ -199,13 +180,13 @@ impl Fleet {
             let names = async |plane: &Plane, namespace: &str| -> Result<Vec<String>> {
                 Ok(uids_in(plane, INSTANCE, namespace).await?.into_keys().collect())
             };
-            let cell = names(&self.cell, &self.below).await?;
+            let cell = names(&self.cell, &self.tenant.below).await?;
             let (hub, project) = (
-                names(&self.hub, &self.below).await?,
-                names(&self.project, &self.namespace).await?,
+                names(&self.tenant.hub, &self.tenant.below).await?,
+                names(&self.tenant.project, &self.tenant.namespace).await?,
             );
             ensure!(cell == hub && cell == project, "{cell:?}, {hub:?}, {project:?}");
-            let claims = uids_in(&self.project, RESOURCE_CLAIM, &self.namespace).await?;
+            let claims = uids_in(&self.tenant.project, RESOURCE_CLAIM, &self.tenant.namespace).await?;
             let claims: Vec<String> = claims.into_keys().collect();
             let wanted: Vec<String> = cell.iter().map(|name| format!("instance-{name}")).collect();
             ensure!(claims == wanted, "{claims:?}, not {wanted:?}");

@@ -15,7 +15,11 @@ async fn noted(fleet: &Fleet, expected: bool) -> Result<()> {
         "the absence of the cell is noted as long as it lasts",
         SOON,
         async || {
-            let notes = fleet.hub.get(CONFIG_MAP, Some(users::NAMESPACE), ABSENT_CELLS).await?;
+            let notes = fleet
+                .tenant
+                .hub
+                .get(CONFIG_MAP, Some(users::NAMESPACE), ABSENT_CELLS)
+                .await?;
             let is_noted =
                 notes.is_some_and(|notes| notes.data["data"].as_object().is_some_and(|data| !data.is_empty()));
             ensure!(is_noted == expected, "{is_noted}, not {expected}");

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::kind;
-use popcell_suites::definitions::{define, ready_project};
+use popcell_suites::definitions::{self, define, ready_project};
 use popcell_suites::suite::Shared;
 use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
     Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, eventually, manifests,
-    objects, users,
+    users,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -64,13 +64,9 @@ impl Shared for World {
             .context("failed to register the webhook")?;
         let (infra, project, cell) = (lab.plane(INFRA).await?, lab.plane(P1).await?, lab.plane(DFW).await?);
         define(&infra, &[kind::PROJECT]).await?;
-        define(&project, &IN_PROJECTS).await?;
-        users::cells_in_project(&project, &[DFW]).await?;
-        project.apply(&objects::location_binding("DFW")).await?;
+        definitions::project(&project, &[DFW], CITY).await?;
         ready_project(&infra, P1).await?;
-        define(&cell, &IN_CELLS).await?;
-        cell.apply(&objects::namespace(users::NAMESPACE)).await?;
-        cell.apply(&objects::location("DFW")).await?;
+        definitions::cell(&cell, "DFW").await?;
         let stand_ins = Mutex::new((in_cell(&cell), in_project(&project)));
 
         let files = tempfile::tempdir().context("failed to make a directory")?;

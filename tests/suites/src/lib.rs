@@ -7,6 +7,7 @@ pub mod peer;
 pub mod read;
 pub mod steps;
 pub mod suite;
+pub mod tenant;
 pub mod wire;
 pub mod world;
 

@@ -1,8 +1,9 @@
 //! Steps that many tests take on planes.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use kube::api::DynamicObject;
 use popcell_test_support::kind::{Kind, Scope};
 use popcell_test_support::{Plane, eventually};
@@ -38,6 +39,41 @@ pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Res
         Ok(())
     })
     .await
+}
+
+/// Fails unless a server has refused `what`, with all of these words.
+pub fn refused<T>(outcome: Result<T>, words: &[&str], what: &str) -> Result<()> {
+    let Err(error) = outcome else {
+        bail!("{what} is carried out");
+    };
+    let text = format!("{error:#}");
+    for word in words {
+        ensure!(text.contains(word), "{what}: {word:?} is not in {text:?}");
+    }
+    Ok(())
+}
+
+/// What a program printed.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub err: String,
+}
+
+/// Runs a program to its end, such as `popcell` with its arguments.
+pub fn ran(command: &mut Command) -> Result<Ran> {
+    let output = command.output();
+    let output = output.with_context(|| format!("failed to start {}", command.get_program().display()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Ran {
+        code: output.status.code(),
+        out: text(&output.stdout),
+        err: text(&output.stderr),
+    })
 }
 
 /// Sorted names of the objects of a kind in a namespace.

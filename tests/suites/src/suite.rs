@@ -1,8 +1,9 @@
 //! Tests that share one world.
 //!
 //! A world takes half a minute to start and a test takes seconds, so a suite starts one, when its first test runs, and ends
-//! it after the last. Tests that look on run side by side, each in a namespace of its own; a test that disturbs the world
-//! (restarts Karmada, moves a cluster's label) runs alone.
+//! it after the last. Tests that look on run side by side, each in a namespace of its own, in the order in which they were
+//! added; those that disturb the world (restart Karmada, move a cluster's label) follow one by one. A test that disturbs one
+//! thing of the world only holds the lock of that thing, and runs beside those that do not use it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OnceCell, RwLock};
 
-/// How a test treats the world.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a test treats the world. In this order they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manner {
     /// It minds its own namespace.
     Beside,
@@ -44,7 +45,7 @@ struct Inner<W> {
 /// A suite under construction.
 pub struct Suite<W> {
     inner: Arc<Inner<W>>,
-    trials: Vec<Trial>,
+    trials: Vec<(Manner, Trial)>,
 }
 
 impl<W: Shared> Suite<W> {
@@ -72,7 +73,7 @@ impl<W: Shared> Suite<W> {
         F: AsyncFn(&W, &str) -> Result<()> + Send + Sync + 'static,
     {
         let inner = Arc::clone(&self.inner);
-        self.trials.push(Trial::test(name, move || {
+        let trial = Trial::test(name, move || {
             let outcome = inner.runtime.block_on(async {
                 let world = inner
                     .world
@@ -81,6 +82,7 @@ impl<W: Shared> Suite<W> {
                     .await
                     .as_ref()
                     .map_err(|error| anyhow::anyhow!("the world did not start: {error}"))?;
+                // Once it has the world, without the wait for others.
                 let timed = async || {
                     let started = Instant::now();
                     let outcome = check(world, &namespace_of(name)).await;
@@ -108,7 +110,8 @@ impl<W: Shared> Suite<W> {
             });
             // Without the backtrace, which tells of this file only and would come after the cause.
             outcome.map_err(|error| Failed::from(format!("{error:#}")))
-        }));
+        });
+        self.trials.push((manner, trial));
         self
     }
 
@@ -130,6 +133,7 @@ impl<W: Shared> Suite<W> {
 
     /// Runs what the command line asks for, of the share that `POPCELL_SHARE` names (all of it where it is not set).
     pub fn run(mut self) -> ExitCode {
+        self.trials.sort_by_key(|(manner, _)| *manner);
         if let Ok(share) = std::env::var("POPCELL_SHARE")
             && let Err(error) = self.keep(&share)
         {
@@ -139,7 +143,8 @@ impl<W: Shared> Suite<W> {
         let mut arguments = Arguments::from_args();
         // More would starve the control planes of a small machine.
         arguments.test_threads = arguments.test_threads.or(Some(3));
-        let conclusion = libtest_mimic::run(&arguments, self.trials);
+        let trials = self.trials.into_iter().map(|(_, trial)| trial).collect();
+        let conclusion = libtest_mimic::run(&arguments, trials);
         let Some(inner) = Arc::into_inner(self.inner) else {
             return conclusion.exit_code();
         };
@@ -186,7 +191,7 @@ mod tests {
             Ok::<_, anyhow::Error>(suite.test(name, Manner::Beside, async |_, _| Ok(())))
         })?;
         suite.keep(share)?;
-        Ok(suite.trials.iter().map(|trial| trial.name().to_owned()).collect())
+        Ok(suite.trials.iter().map(|(_, trial)| trial.name().to_owned()).collect())
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Shared for World {
     async fn start() -> Result<Self> {
         let examples = artifacts::lab_programs()?.join("karmada-example-crds");
         let spec = LabSpec::karmada()
+            .notices_soon()
             .member(Member::push(DFW).city("DFW"))
             .member(Member::pull(ORD).city("ORD"))
             .member(Member::push(SPARE))

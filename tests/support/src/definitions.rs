@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use popcell_api::kind::{self, Kind};
 use serde_json::{Value, json};
 
-use crate::{Plane, eventually, objects, stand_ins, workspace};
+use crate::{Plane, eventually, objects, stand_ins, users, workspace};
 
 /// How long a server may take to serve a kind.
 const SOON: Duration = Duration::from_secs(90);
@@ -33,6 +33,24 @@ pub async fn define(server: &Plane, others: &[Kind]) -> Result<()> {
         eventually(&format!("{} is served", kind.kind), SOON, look).await?;
     }
     Ok(())
+}
+
+/// Makes a project of a server: its kinds, the rights of these cells and no others, and bindings of these cities.
+pub async fn project(server: &Plane, cells: &[&str], cities: &[&str]) -> Result<()> {
+    define(server, &stand_ins::IN_PROJECTS).await?;
+    users::cells_in_project(server, cells).await?;
+    for city in cities {
+        server.apply(&objects::location_binding(city)).await?;
+    }
+    Ok(())
+}
+
+/// Makes the cell of a city of a server: its kinds, the namespace where the program keeps what it must not lose, and its
+/// Location.
+pub async fn cell(server: &Plane, city: &str) -> Result<()> {
+    define(server, &stand_ins::IN_CELLS).await?;
+    server.apply(&objects::namespace(users::NAMESPACE)).await?;
+    server.apply(&objects::location(city)).await.map(|_| ())
 }
 
 /// A Project whose control plane serves.

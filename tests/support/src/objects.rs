@@ -1,6 +1,6 @@
 //! Builders of the objects that tests apply. Each answers a fresh JSON value that the test may change further.
 
-use popcell_api::{API_VERSION, annotations, conditions, kind, labels, quota};
+use popcell_api::{API_VERSION, conditions, kind, labels, quota};
 use serde_json::{Value, json};
 
 use crate::kind::RESOURCE_GRANT;
@@ -279,15 +279,6 @@ pub fn condition(type_: &str, status: &str, reason: &str, message: &str, generat
 /// Sets an annotation of an object that is still to be applied.
 pub fn annotate(object: &mut Value, key: &str, value: &str) {
     object["metadata"]["annotations"][key] = json!(value);
-}
-
-/// Notes on a hub WorkloadDeployment which generation of the project's it carries.
-pub fn set_upstream_generation(workload_deployment: &mut Value, generation: i64) {
-    annotate(
-        workload_deployment,
-        annotations::UPSTREAM_GENERATION,
-        &generation.to_string(),
-    );
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::kind::NAMESPACE as NAMESPACES;
 use crate::lab::HUB;
 use crate::{Lab, Plane, eventually, kubeconfig, manifests};
 
@@ -116,19 +117,32 @@ pub async fn count(plane: &Plane, flow: &str, user: &str, verbs: &[&str]) -> Res
         .map(|_| ())
 }
 
-/// Requests of a flow that a server has dispatched.
-pub async fn requests(plane: &Plane, flow: &str) -> Result<f64> {
-    Ok(requests_on(
-        &plane.metrics().await.context("failed to count requests")?,
-        flow,
-    ))
+/// A server as a user of its own, who may do everything and whose requests of `verbs` are counted (see [`requests`]).
+pub async fn administrator(lab: &Lab, server: &Plane, flow: &str, user: &str, verbs: &[&str]) -> Result<Plane> {
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": { "name": user },
+        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "apiGroup": group, "kind": "User", "name": user }],
+    });
+    server.apply(&binding).await?;
+    count(server, flow, user, verbs).await?;
+    let kubeconfigs = lab.user(user, &[]).await?;
+    let file = kubeconfigs.get(server.name()).context("the lab made no kubeconfig")?;
+    let plane = Plane::connect(server.name(), file).await?;
+    eventually("the user has its rights", SOON, async || {
+        plane.list(NAMESPACES, None, "").await
+    })
+    .await?;
+    Ok(plane)
 }
 
-/// The same, from the page of the server's metrics.
-#[must_use]
-pub fn requests_on(page: &str, flow: &str) -> f64 {
+/// Requests of a flow that a server has dispatched.
+pub async fn requests(plane: &Plane, flow: &str) -> Result<f64> {
+    let page = plane.metrics().await.context("failed to count requests")?;
     let flow = format!("flow_schema=\"{flow}\"");
-    crate::probe::sum_of(page, "apiserver_flowcontrol_dispatched_requests_total", &[&flow])
+    let metric = "apiserver_flowcontrol_dispatched_requests_total";
+    Ok(crate::probe::sum_of(&page, metric, &[&flow]))
 }
 
 fn flow_schema(name: &str, user: &str, verbs: &[&str]) -> Value {

@@ -1,7 +1,5 @@
 //! What may go wrong between a client and a server.
 
-use std::time::Duration;
-
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
@@ -14,8 +12,6 @@ pub enum Fault {
     Answer(Answer),
     /// The server is asked, and the items are missing from the list that it answers.
     Emptied,
-    /// The server is asked after this time.
-    Late(Duration),
     /// A black hole: the server is not asked and nothing is answered, nor anything more told by watches that run. At its
     /// end the connections are closed.
     Silent,

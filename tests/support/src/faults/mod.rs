@@ -188,10 +188,6 @@ async fn serve(state: &Arc<State>, request: Request) -> io::Result<Response> {
         None => Ok(streamed(state, asked, forward.await)),
         Some((Fault::Answer(answer), _)) => Ok(answer.response()),
         Some((Fault::Emptied, _)) => emptied(forward.await).await,
-        Some((Fault::Late(delay), _)) => {
-            tokio::time::sleep(delay).await;
-            Ok(streamed(state, asked, forward.await))
-        }
         Some((Fault::Silent, lifted)) => {
             lifted.await;
             Err(io::ErrorKind::ConnectionReset.into())

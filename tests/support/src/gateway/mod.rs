@@ -42,7 +42,6 @@ pub struct Gateway {
     url: String,
     open: watch::Sender<bool>,
     revoked: watch::Sender<BTreeSet<String>>,
-    servers: Arc<Servers>,
     server: JoinHandle<()>,
 }
 
@@ -76,9 +75,8 @@ impl Gateway {
             .context("failed to learn the gateway's own address")?;
         let (open, is_open) = watch::channel(true);
         let (revoked, is_revoked) = watch::channel(BTreeSet::new());
-        let servers = Arc::new(servers);
         let shared = Shared {
-            servers: Arc::clone(&servers),
+            servers: Arc::new(servers),
             open: is_open,
             revoked: is_revoked,
         };
@@ -92,7 +90,6 @@ impl Gateway {
             url: format!("http://{address}"),
             open,
             revoked,
-            servers,
             server,
         })
     }
@@ -131,16 +128,6 @@ impl Gateway {
     pub fn reopen(&self) {
         self.open.send_replace(true);
     }
-
-    /// As [`Gateway::close`] for one project that has a server of its own.
-    pub fn close_project(&self, id: &str) -> Result<()> {
-        self.servers.set_open(id, false)
-    }
-
-    /// Serves the project again.
-    pub fn reopen_project(&self, id: &str) -> Result<()> {
-        self.servers.set_open(id, true)
-    }
 }
 
 impl Drop for Gateway {
@@ -156,8 +143,8 @@ async fn serve(State(shared): State<Shared>, request: Request) -> Response {
         Ok(hop) => hop,
         Err(missing) => return refusal(StatusCode::NOT_FOUND, "NotFound", missing),
     };
-    let mut gates = [shared.open.clone(), hop.server.gate()];
-    if gates.iter_mut().any(|gate| !*gate.borrow_and_update()) {
+    let mut open = shared.open.clone();
+    if !*open.borrow_and_update() {
         let message = "the gateway is closed";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
     }
@@ -167,21 +154,12 @@ async fn serve(State(shared): State<Shared>, request: Request) -> Response {
     match forward(&hop, request).await {
         Ok(answer) => {
             let (parts, body) = answer.into_parts();
-            let [all, one] = gates;
-            let body = Body::new(body)
-                .into_data_stream()
-                .take_until(Box::pin(closed(all, one)));
+            // An error means that the gateway is gone: closed as well.
+            let closed = async move { open.wait_for(|is_open| !*is_open).await.map(drop) };
+            let body = Body::new(body).into_data_stream().take_until(Box::pin(closed));
             Response::from_parts(parts, Body::from_stream(body))
         }
         Err(error) => refusal(StatusCode::BAD_GATEWAY, "ServiceUnavailable", &format!("{error:#}")),
-    }
-}
-
-/// Ends when either gate closes. An error means that the gateway is gone: closed as well.
-async fn closed(mut all: watch::Receiver<bool>, mut one: watch::Receiver<bool>) {
-    tokio::select! {
-        _ = all.wait_for(|is_open| !*is_open) => {}
-        _ = one.wait_for(|is_open| !*is_open) => {}
     }
 }
 

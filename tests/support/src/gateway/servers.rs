@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use kube::Client;
 use serde_json::json;
-use tokio::sync::watch;
 
 use super::route::{Route, of_project, route};
 use crate::kubeconfig;
@@ -16,7 +15,6 @@ use crate::plane::Plane;
 pub(super) struct Server {
     client: Client,
     takes_callers: bool,
-    open: watch::Sender<bool>,
 }
 
 /// All of them.
@@ -44,18 +42,13 @@ pub(super) struct Hop<'a> {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let open = *self.open.borrow();
-        f.debug_struct("Server").field("open", &open).finish_non_exhaustive()
+        f.debug_struct("Server").finish_non_exhaustive()
     }
 }
 
 impl Server {
     fn new(client: Client, takes_callers: bool) -> Self {
-        Self {
-            client,
-            takes_callers,
-            open: watch::channel(true).0,
-        }
+        Self { client, takes_callers }
     }
 
     async fn behind_front_proxy(lab: &Lab, plane: &str) -> Result<Self> {
@@ -74,11 +67,6 @@ impl Server {
     /// Whether it takes the caller from headers.
     pub(super) fn takes_callers(&self) -> bool {
         self.takes_callers
-    }
-
-    /// True while requests for it are served.
-    pub(super) fn gate(&self) -> watch::Receiver<bool> {
-        self.open.subscribe()
     }
 }
 
@@ -124,16 +112,6 @@ impl Servers {
             }
         }
     }
-
-    pub(super) fn set_open(&self, id: &str, open: bool) -> Result<()> {
-        let server = match self {
-            Self::Shared(_) => None,
-            Self::Each { projects, .. } => projects.get(id),
-        };
-        let server = server.with_context(|| format!("project {id} has no server of its own"))?;
-        server.open.send_replace(open);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -166,22 +144,5 @@ mod tests {
         assert_eq!((hop.project, hop.target.as_str()), (None, projects));
         let absent = below.replace("p1", "p2");
         assert!(servers.hop(&format!("{absent}{list}"), None).is_err());
-    }
-
-    #[tokio::test]
-    async fn one_project_closes_alone() {
-        let servers = Servers::Each {
-            milo: server(),
-            projects: [("p1".to_owned(), server()), ("p2".to_owned(), server())].into(),
-        };
-        servers.set_open("p1", false).unwrap();
-        let Servers::Each { projects, .. } = &servers else {
-            panic!("not one for each");
-        };
-        assert_eq!(
-            [*projects["p1"].gate().borrow(), *projects["p2"].gate().borrow()],
-            [false, true]
-        );
-        assert!(servers.set_open("p3", true).is_err());
     }
 }

@@ -83,6 +83,19 @@ impl LabSpec {
         self
     }
 
+    /// Karmada notices within some seconds that a Push member does not answer, that it answers again, and which kinds it
+    /// serves: with its defaults each takes half a minute.
+    #[must_use]
+    pub fn notices_soon(self) -> Self {
+        [
+            "--cluster-status-update-frequency=3s",
+            "--cluster-failure-threshold=10s",
+            "--cluster-success-threshold=3s",
+        ]
+        .iter()
+        .fold(self, |spec, flag| spec.hub_flag("karmada-controller-manager", flag))
+    }
+
     /// Adds a flag to a program of the hub, such as `karmada-controller-manager`.
     #[must_use]
     pub fn hub_flag(mut self, program: &str, flag: &str) -> Self {

@@ -1,8 +1,6 @@
 //! Everything that was measured.
 
-use std::collections::BTreeMap;
-
-use popcell_benches::{Machine, percentile};
+use popcell_benches::{Effort, Times};
 use serde::Serialize;
 
 use crate::plan::Plan;
@@ -10,9 +8,6 @@ use crate::plan::Plan;
 /// A whole run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) machine: Machine,
-    pub(crate) load_before: String,
-    pub(crate) load_after: String,
     pub(crate) plan: Plan,
     pub(crate) ordered: Vec<Ordered>,
     pub(crate) grants: Times,
@@ -56,25 +51,6 @@ pub(crate) struct Ordered {
     pub(crate) steps: Times,
 }
 
-/// Times of one thing that happened several times, in milliseconds.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Times {
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    /// In the order in which they were taken.
-    pub(crate) samples: Vec<f64>,
-}
-
-impl Times {
-    pub(crate) fn of(samples: Vec<f64>) -> Self {
-        Self {
-            p50: percentile(&samples, 50),
-            p99: percentile(&samples, 99),
-            samples,
-        }
-    }
-}
-
 /// A fresh process that has listed what others had made, at rest.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Memory {
@@ -83,17 +59,6 @@ pub(crate) struct Memory {
     pub(crate) resident_kib: f64,
     /// The most that it ever had.
     pub(crate) peak_kib: f64,
-}
-
-/// What was asked of each server for one object, and what the program did for it.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Effort {
-    /// Requests of our users that a server dispatched, by plane.
-    pub(crate) requests: BTreeMap<String, f64>,
-    /// Writes by plane, verb, kind and code, as our program counts them.
-    pub(crate) writes: BTreeMap<String, f64>,
-    /// Passes by reconciler.
-    pub(crate) passes: BTreeMap<String, f64>,
 }
 
 /// Many WorkloadDeployments of one instance each that were made at once.

@@ -10,12 +10,12 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use popcell_api::conditions::reasons;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{finalizers, gates, resource_manager};
-use popcell_benches::MillisSince;
+use popcell_benches::{MillisSince, Times};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Kind, Plane, objects};
 use serde_json::{Value, json};
 
-use crate::figures::{Ordered, Times, Who};
+use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
 use crate::world::World;
 

@@ -6,12 +6,11 @@ use anyhow::Result;
 use kube::api::DynamicObject;
 use popcell_api::gates;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_benches::{MillisSince, Sight, is};
+use popcell_benches::{MillisSince, Sight, Times, is};
 use popcell_suites::read::at;
 use popcell_test_support::kind::INSTANCE;
 use serde_json::{Value, json};
 
-use crate::figures::Times;
 use crate::floor::granted;
 use crate::plan::Plan;
 use crate::world::{ABOVE, BELOW, REFUSALS, StandIns, World};

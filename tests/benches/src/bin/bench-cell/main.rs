@@ -8,7 +8,6 @@
 //! - Figures are printed and written; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 
-mod effort;
 mod figures;
 mod floor;
 mod grants;
@@ -19,13 +18,11 @@ mod print;
 mod stateful_set;
 mod world;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use popcell_benches::{Machine, load_average, write_json};
-use popcell_test_support::workspace;
+use popcell_benches::Run;
 
 use figures::Report;
 use plan::Plan;
@@ -35,26 +32,17 @@ use world::World;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench cell")]
 struct Flags {
-    /// Few objects, to see that it runs; the figures mean nothing
-    #[arg(long)]
-    short: bool,
-    /// Where the figures go as JSON [default: target/bench/cell.json]
-    #[arg(long)]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    run: Run,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    popcell_benches::ended(&run(Flags::parse()).await)
+    popcell_benches::ended(&Flags::parse().run.of("cell", measure, print::report).await)
 }
 
-async fn run(flags: Flags) -> Result<()> {
-    let plan = if flags.short { Plan::short() } else { Plan::full() };
-    let json = flags
-        .json
-        .unwrap_or_else(|| workspace::target_dir().join("bench/cell.json"));
-    let load_before = load_average()?;
-    println!("load average at the start: {load_before}");
+async fn measure(short: bool) -> Result<Report> {
+    let plan = if short { Plan::short() } else { Plan::full() };
     let world = World::start().await?;
     println!("{} in order: the least, StatefulSet, popcell", plan.slots);
     let ordered = vec![
@@ -67,10 +55,7 @@ async fn run(flags: Flags) -> Result<()> {
     let (mut memory, started, changed, idle) = many::measure(&world, &plan).await?;
     memory.extend(many::peer(&world, &plan).await?);
     world.end().await?;
-    let report = Report {
-        machine: Machine::this()?,
-        load_before,
-        load_after: load_average()?,
+    Ok(Report {
         plan,
         ordered,
         grants,
@@ -78,9 +63,5 @@ async fn run(flags: Flags) -> Result<()> {
         started,
         changed,
         idle,
-    };
-    print::report(&report);
-    write_json(&report, &json)?;
-    println!("\nwritten to {}", json.display());
-    Ok(())
+    })
 }

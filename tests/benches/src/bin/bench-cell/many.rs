@@ -4,18 +4,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
-use popcell_benches::{MillisSince, Sight, is};
+use popcell_benches::{Counters, MillisSince, Sight, Times, for_each, is};
 use popcell_suites::read::{at, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::process;
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::effort::Counters;
-use crate::figures::{Changed, Idle, Memory, Started, Times, Who};
+use crate::figures::{Changed, Idle, Memory, Started, Who};
 use crate::plan::Plan;
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
-use crate::world::{BELOW, PATIENCE, REFUSALS, StandIns, World, for_each};
+use crate::world::{BELOW, PATIENCE, REFUSALS, StandIns, World};
 
 pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
@@ -34,7 +33,7 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, 
         made = count;
         controller.end()?;
         let mut controller = world.controller().await?;
-        Counters::at_rest(world, &controller).await?;
+        Counters::at_rest(&world.planes(), &controller).await?;
         let pid = controller.pid().context("the controller does not run")?;
         memory.push(resident(Who::Popcell, plan, count, pid).await?);
         controller.end()?;
@@ -83,7 +82,7 @@ pub(crate) async fn peer(world: &World, plan: &Plan) -> Result<Vec<Memory>> {
 
 /// Makes WorkloadDeployments until there are so many.
 async fn start(world: &World, controller: &Controller, made: usize, count: usize) -> Result<Started> {
-    let before = Counters::at_rest(world, controller).await?;
+    let before = Counters::at_rest(&world.planes(), controller).await?;
     let began = Instant::now();
     for_each(made..count, async |number| {
         world.deployment(&name(number), 1).await.map(|_| ())
@@ -103,7 +102,7 @@ async fn start(world: &World, controller: &Controller, made: usize, count: usize
     })
     .await?;
     let seconds = began.elapsed().as_secs_f64();
-    let after = Counters::at_rest(world, controller).await?;
+    let after = Counters::at_rest(&world.planes(), controller).await?;
     Ok(Started {
         deployments: count.saturating_sub(made),
         seconds,
@@ -115,7 +114,7 @@ async fn start(world: &World, controller: &Controller, made: usize, count: usize
 async fn change(world: &World, controller: &Controller, plan: &Plan) -> Result<Changed> {
     let mut deployments = Sight::of(&world.cell, WORKLOAD_DEPLOYMENT).await?;
     let mut copies = Sight::of(&world.hub, INSTANCE).await?;
-    let before = Counters::at_rest(world, controller).await?;
+    let before = Counters::at_rest(&world.planes(), controller).await?;
     let (mut to_deployment, mut to_hub) = (Vec::new(), Vec::new());
     for number in 0..plan.changes {
         let deployment = name(number);
@@ -135,7 +134,7 @@ async fn change(world: &World, controller: &Controller, plan: &Plan) -> Result<C
         let told = |one: &DynamicObject| is(one, BELOW, &instance) && says(one, "Ready", "False", DOWN).is_ok();
         to_hub.push(copies.of_one(told).await?.millis_since(sent));
     }
-    let after = Counters::at_rest(world, controller).await?;
+    let after = Counters::at_rest(&world.planes(), controller).await?;
     Ok(Changed {
         to_deployment: Times::of(to_deployment),
         to_hub: Times::of(to_hub),
@@ -158,14 +157,14 @@ fn with_provider_down(instance: &DynamicObject) -> Value {
 /// Nothing happens.
 async fn idle(world: &World, controller: &Controller, plan: &Plan) -> Result<Idle> {
     let pid = controller.pid().context("the controller does not run")?;
-    let before = Counters::at_rest(world, controller).await?;
+    let before = Counters::at_rest(&world.planes(), controller).await?;
     let (resident, faults) = (process::resident_kib(pid)?, process::page_faults(pid)?);
     tokio::time::sleep(Duration::from_secs(plan.idle_seconds)).await;
     let (grown_kib, page_faults) = (
         process::resident_kib(pid)? - resident,
         process::page_faults(pid)? - faults,
     );
-    let after = Counters::read(world, controller).await?;
+    let after = Counters::read(&world.planes(), controller).await?;
     Ok(Idle {
         seconds: plan.idle_seconds,
         grown_kib,

@@ -5,12 +5,12 @@ use std::time::Instant;
 use anyhow::Result;
 use kube::api::DynamicObject;
 use popcell_api::annotations;
-use popcell_benches::{MillisSince, Sight, is};
+use popcell_benches::{MillisSince, Sight, Times, is};
 use popcell_suites::read::{at, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
-use crate::figures::{Ordered, Times, Who};
+use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
 use crate::world::{BELOW, REFUSALS, StandIns, World};
 

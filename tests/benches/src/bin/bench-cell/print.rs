@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::figures::{Effort, Memory, Report, Times, Who};
+use popcell_benches::{Effort, Times};
+
+use crate::figures::{Memory, Report, Who};
 
 /// Prints the whole report.
 pub(crate) fn report(report: &Report) {
-    let machine = &report.machine;
-    println!(
-        "\n{}: {} cores, {}, Linux {}; load average {} at the start, {} at the end",
-        machine.date, machine.cores, machine.processor, machine.kernel, report.load_before, report.load_after
-    );
     ordered(report);
     println!("\n| ms | p50 | p99 | samples |");
     println!("| --- | --: | --: | --: |");

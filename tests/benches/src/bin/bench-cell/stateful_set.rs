@@ -11,13 +11,13 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use popcell_api::annotations;
 use popcell_api::kind::Scope;
-use popcell_benches::{MillisSince, Sight, is};
+use popcell_benches::{MillisSince, Sight, Times, is};
 use popcell_suites::read::{at, condition};
 use popcell_test_support::{Guarded, Kind, eventually, objects};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::figures::{Ordered, Times, Who};
+use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
 use crate::world::{PATIENCE, World, admin};
 
@@ -192,7 +192,7 @@ pub(crate) const LISTED: Duration = Duration::from_secs(30);
 /// Makes StatefulSets of one pod until there are so many, and waits until all run.
 pub(crate) async fn many(world: &World, made: usize, count: usize) -> Result<()> {
     world.cell.apply(&objects::namespace(NAMESPACE)).await?;
-    crate::world::for_each(made..count, async |number| {
+    popcell_benches::for_each(made..count, async |number| {
         let set = stateful_set(&crate::many::name(number), 1);
         let set: DynamicObject = serde_json::from_value(set).context("failed to make a StatefulSet")?;
         let api = world.cell.api(STATEFUL_SET, Some(NAMESPACE));

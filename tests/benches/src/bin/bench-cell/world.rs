@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use kube::api::{DynamicObject, PostParams};
 use popcell_api::kind::{PROJECT, RESOURCE_CLAIM};
 use popcell_api::{annotations, labels, names};
-use popcell_suites::definitions::{define, ready_project};
+use popcell_benches::{FLOW, for_each};
+use popcell_suites::definitions::{self, define, ready_project};
 use popcell_suites::read;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
+use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, manifests, objects, users, workspace,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, manifests, objects, users,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,8 +26,6 @@ pub(crate) const CELL: &str = "dfw";
 pub(crate) const CITY: &str = "DFW";
 /// The namespace of everything in cell and hub.
 pub(crate) const BELOW: &str = "ns-bench";
-/// Counts the requests of our users.
-pub(crate) const FLOW: &str = "popcell";
 /// How servers refuse what a user has no right to, and what a policy forbids.
 pub(crate) const REFUSALS: [&str; 2] = [" cannot ", "ValidatingAdmissionPolicy"];
 pub(crate) const PATIENCE: Duration = Duration::from_mins(15);
@@ -36,8 +34,6 @@ const INFRA: &str = "infra";
 const ID: &str = "p1";
 /// The namespace in the project.
 pub(crate) const ABOVE: &str = "bench";
-/// Requests that we have under way ourselves.
-const AT_ONCE: usize = 16;
 const PLENTY: i64 = 1_000_000;
 
 /// The planes, and who works on them.
@@ -55,20 +51,16 @@ pub(crate) struct World {
 impl World {
     /// Starts servers; nobody works on them yet.
     pub(crate) async fn start() -> Result<Self> {
-        // `cargo xtask bench` has built it.
-        let program = workspace::target_dir().join("release/popcell-controller");
-        ensure!(program.is_file(), "there is no {}", program.display());
+        let program = popcell_benches::controller()?;
         let spec = LabSpec::karmada().member(Member::push(CELL).city(CITY));
         let lab = Lab::start(&spec.plane(INFRA).plane(ID)).await?;
         let (infra, project) = (lab.plane(INFRA).await?, lab.plane(ID).await?);
         let (cell, hub) = (lab.plane(CELL).await?, lab.hub().await?);
         define(&infra, &[PROJECT]).await?;
-        define(&project, &IN_PROJECTS).await?;
+        definitions::project(&project, &[CELL], &[]).await?;
         ready_project(&infra, ID).await?;
         project.apply(&objects::namespace(ABOVE)).await?;
-        define(&cell, &IN_CELLS).await?;
-        cell.apply(&objects::namespace(users::NAMESPACE)).await?;
-        cell.apply(&objects::location(CITY)).await?;
+        definitions::cell(&cell, CITY).await?;
         let mut below = objects::namespace(BELOW);
         below["metadata"]["labels"] = json!({
             labels::UPSTREAM_CLUSTER_NAME: format!("{}{ID}", names::PROJECT_LABEL_PREFIX),
@@ -81,7 +73,6 @@ impl World {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let user = users::cell(CELL);
         users::cells_on_hub(&hub, &[CELL]).await?;
-        users::cells_in_project(&project, &[CELL]).await?;
         let home = users::at_home(&lab, CELL, manifests::CELL, files.path()).await?;
         let mut kubeconfigs = lab.user(&user, &[]).await?;
         let to_hub = kubeconfigs.remove("hub").context("no kubeconfig of the hub")?;
@@ -186,16 +177,6 @@ async fn create(plane: &Plane, object: &Value) -> Result<DynamicObject> {
         .create(&PostParams::default(), &object)
         .await;
     created.with_context(|| format!("failed to create {:?} on {}", object.metadata.name, plane.name()))
-}
-
-/// Acts on many, some at once.
-pub(crate) async fn for_each<T>(all: impl IntoIterator<Item = T>, act: impl AsyncFn(T) -> Result<()>) -> Result<()> {
-    let act = &act;
-    stream::iter(all)
-        .map(|one| async move { act(one).await })
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await
 }
 
 /// The kubeconfig of the cell's administrator.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use popcell_benches::{Machine, percentile};
+use popcell_benches::{Effort, Times};
 use serde::Serialize;
 
 use crate::plan::Plan;
@@ -10,9 +10,6 @@ use crate::plan::Plan;
 /// A whole run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) machine: Machine,
-    pub(crate) load_before: String,
-    pub(crate) load_after: String,
     pub(crate) plan: Plan,
     pub(crate) memory: Vec<Memory>,
     /// One project without and with large WorkloadDeployments.
@@ -67,20 +64,16 @@ pub(crate) struct Memory {
 pub(crate) struct Latency {
     pub(crate) what: &'static str,
     pub(crate) engaged: usize,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    /// In the order in which they were taken.
-    pub(crate) samples_ms: Vec<f64>,
+    #[serde(flatten)]
+    pub(crate) times: Times,
 }
 
 impl Latency {
-    pub(crate) fn of(what: &'static str, engaged: usize, samples_ms: Vec<f64>) -> Self {
+    pub(crate) fn of(what: &'static str, engaged: usize, samples: Vec<f64>) -> Self {
         Self {
             what,
             engaged,
-            p50_ms: percentile(&samples_ms, 50),
-            p99_ms: percentile(&samples_ms, 99),
-            samples_ms,
+            times: Times::of(samples),
         }
     }
 }
@@ -90,21 +83,8 @@ impl Latency {
 pub(crate) struct Requests {
     pub(crate) what: &'static str,
     pub(crate) objects: usize,
-    /// Requests of our user that the projects' server dispatched, for each object.
-    pub(crate) project: f64,
-    /// The same in the hub.
-    pub(crate) hub: f64,
+    #[serde(flatten)]
+    pub(crate) effort: Effort,
     /// What else the projects' server counts for each object, whoever asked: reads of single objects, and events.
     pub(crate) seen: BTreeMap<String, f64>,
-    /// Writes for each object by plane, kind, verb and code, as our program counts them.
-    pub(crate) writes: BTreeMap<String, f64>,
-}
-
-impl Requests {
-    /// Writes to planes of one kind, for each object.
-    pub(crate) fn writes_to(&self, plane_kind: &str) -> f64 {
-        let of_plane = self.writes.iter().filter(|(what, _)| what.starts_with(plane_kind));
-        // The sum of nothing is a negative zero, which would be printed as such.
-        of_plane.map(|(_, count)| count).sum::<f64>() + 0.0
-    }
 }

@@ -18,13 +18,11 @@ mod print;
 mod requests;
 mod world;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use popcell_benches::{Machine, load_average, write_json};
-use popcell_test_support::workspace;
+use popcell_benches::Run;
 
 use figures::{Report, Way};
 use plan::Plan;
@@ -34,26 +32,17 @@ use world::World;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench management")]
 struct Flags {
-    /// Few projects and objects, to see that it runs; the figures mean nothing
-    #[arg(long)]
-    short: bool,
-    /// Where the figures go as JSON [default: target/bench/management.json]
-    #[arg(long)]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    run: Run,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    popcell_benches::ended(&run(Flags::parse()).await)
+    popcell_benches::ended(&Flags::parse().run.of("management", measure, print::report).await)
 }
 
-async fn run(flags: Flags) -> Result<()> {
-    let plan = if flags.short { Plan::short() } else { Plan::full() };
-    let json = flags
-        .json
-        .unwrap_or_else(|| workspace::target_dir().join("bench/management.json"));
-    let load_before = load_average()?;
-    println!("load average at the start: {load_before}");
+async fn measure(short: bool) -> Result<Report> {
+    let plan = if short { Plan::short() } else { Plan::full() };
     let mut world = World::start(&plan).await?;
     let memory = memory::measure(&mut world, &plan).await?;
     println!("{} large objects", plan.large);
@@ -79,20 +68,13 @@ async fn run(flags: Flags) -> Result<()> {
     world.wait_engaged(&controller, noisy::PROJECTS).await?;
     let noisy = noisy::measure(&world, &plan).await?;
     controller.end()?;
-    let report = Report {
-        machine: Machine::this()?,
-        load_before,
-        load_after: load_average()?,
+    world.end().await?;
+    Ok(Report {
         plan,
         memory,
         large,
         latencies,
         noisy,
         requests,
-    };
-    world.end().await?;
-    print::report(&report);
-    write_json(&report, &json)?;
-    println!("\nwritten to {}", json.display());
-    Ok(())
+    })
 }

@@ -9,11 +9,6 @@ const UPSTREAM: (f64, f64) = (395.0, 5.51 * 1024.0 * 1024.0);
 
 /// Prints the whole report.
 pub(crate) fn report(report: &Report) {
-    let machine = &report.machine;
-    println!(
-        "\n{}: {} cores, {}, Linux {}; load average {} at the start, {} at the end",
-        machine.date, machine.cores, machine.processor, machine.kernel, report.load_before, report.load_after
-    );
     memory(&report.memory);
     large(report);
     latencies(report);
@@ -62,9 +57,9 @@ fn latencies(report: &Report) {
             "| {} | {} | {:.1} | {:.1} | {} |",
             each.what,
             each.engaged,
-            each.p50_ms,
-            each.p99_ms,
-            each.samples_ms.len()
+            each.times.p50,
+            each.times.p99,
+            each.times.samples.len()
         );
     }
 }
@@ -81,7 +76,7 @@ fn large(report: &Report) {
 }
 
 fn noisy(report: &Report) {
-    let quiet = report.noisy.first().map_or(f64::NAN, |first| first.p99_ms);
+    let quiet = report.noisy.first().map_or(f64::NAN, |first| first.times.p99);
     println!(
         "\n| Workload -> hub WD, of another project's {} that fail, ms | p50 | p99 | of the quiet p99 (wanted: 2 at most) |",
         report.plan.failing
@@ -91,9 +86,9 @@ fn noisy(report: &Report) {
         println!(
             "| {} | {:.1} | {:.1} | {:.1} |",
             each.what,
-            each.p50_ms,
-            each.p99_ms,
-            each.p99_ms / quiet
+            each.times.p50,
+            each.times.p99,
+            each.times.p99 / quiet
         );
     }
 }
@@ -108,15 +103,15 @@ fn requests(report: &Report) {
         println!(
             "| {} | {:.2} | {:.2} | {:.2} | {:.2} |",
             each.what,
-            each.project,
-            each.writes_to("project"),
-            each.hub,
-            each.writes_to("hub")
+            each.effort.requests_to("project"),
+            each.effort.writes_to("project"),
+            each.effort.requests_to("hub"),
+            each.effort.writes_to("hub")
         );
     }
     for each in &report.requests {
         println!("\n{}", each.what);
-        for (request, count) in each.writes.iter().chain(&each.seen) {
+        for (request, count) in each.effort.writes.iter().chain(&each.seen) {
             println!("  {count:>6.2} {request}");
         }
     }

@@ -5,20 +5,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use popcell_benches::counted::{grown, label, samples, share, writes};
+use popcell_benches::Counters;
+use popcell_benches::counted::{grown, label, samples};
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::users::requests_on;
-use popcell_test_support::{Controller, eventually, objects, users};
+use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
 use crate::figures::Requests;
 use crate::latency::{create, hub_namespace};
-use crate::world::{CITY, FLOW, World, id};
+use crate::world::{CITY, World, id};
 
 const PATIENCE: Duration = Duration::from_mins(5);
-/// Nothing was requested for so long: all that follows from a change is done.
-const QUIET: Duration = Duration::from_secs(3);
 
 /// In the first project, which has nothing else. What a project and a city need once is made before.
 pub(crate) async fn measure(world: &World, controller: &Controller, count: usize) -> Result<Vec<Requests>> {
@@ -32,7 +30,7 @@ pub(crate) async fn measure(world: &World, controller: &Controller, count: usize
         Ok(())
     })
     .await?;
-    let before = rest(world, controller).await?;
+    let before = Counts::at_rest(world, controller).await?;
     for name in &names {
         create(&world.server, &project, name, CITY).await?;
     }
@@ -56,7 +54,7 @@ pub(crate) async fn measure(world: &World, controller: &Controller, count: usize
         let patch = json!({ "spec": { "placements": spec["spec"]["placements"] } });
         world.server.merge(WORKLOAD, Some(&project), name, &patch).await?;
     }
-    let after = rest(world, controller).await?;
+    let after = Counts::at_rest(world, controller).await?;
     found.push(after.since(&before, "a change of replicas", count));
 
     let before = after;
@@ -70,7 +68,7 @@ pub(crate) async fn measure(world: &World, controller: &Controller, count: usize
         Ok(())
     })
     .await?;
-    let after = rest(world, controller).await?;
+    let after = Counts::at_rest(world, controller).await?;
     found.push(after.since(&before, "a deletion", count));
     Ok(found)
 }
@@ -86,7 +84,7 @@ async fn reached(
     project: &str,
     count: usize,
     fits: impl Fn(&serde_json::Value) -> bool,
-) -> Result<Counters> {
+) -> Result<Counts> {
     eventually("all are carried", PATIENCE, async || {
         let all = world.server.list(WORKLOAD_DEPLOYMENT, Some(project), "").await?;
         let there = all.iter().filter(|one| is_ours(one.metadata.name.as_deref()));
@@ -96,25 +94,22 @@ async fn reached(
         Ok(())
     })
     .await?;
-    rest(world, controller).await
+    Counts::at_rest(world, controller).await
 }
 
-#[derive(Clone, Debug)]
-struct Counters {
-    project: f64,
-    hub: f64,
+/// What our program does, and what else the projects' server counts.
+struct Counts {
+    ours: Counters,
     seen: BTreeMap<String, f64>,
-    writes: BTreeMap<String, f64>,
 }
 
-impl Counters {
-    async fn read(world: &World, controller: &Controller) -> Result<Self> {
-        let server = world.server.metrics().await?;
+impl Counts {
+    /// Once neither we nor anybody for us requests anything; others may read as they like.
+    async fn at_rest(world: &World, controller: &Controller) -> Result<Self> {
+        let planes = [("project", &world.server), ("hub", &world.hub)];
         Ok(Self {
-            project: requests_on(&server, FLOW),
-            hub: users::requests(&world.hub, FLOW).await?,
-            seen: seen(&server),
-            writes: writes(&controller.metrics().await?),
+            ours: Counters::at_rest(&planes, controller).await?,
+            seen: seen(&world.server.metrics().await?),
         })
     }
 
@@ -122,32 +117,10 @@ impl Counters {
         Requests {
             what,
             objects,
-            project: share(self.project - before.project, objects),
-            hub: share(self.hub - before.hub, objects),
+            effort: self.ours.since(&before.ours, objects),
             seen: grown(&self.seen, &before.seen, objects),
-            writes: grown(&self.writes, &before.writes, objects),
         }
     }
-
-    /// Whether nothing of ours was requested from then to now; others may read as they like.
-    #[allow(clippy::float_cmp, reason = "counts, which are exact")]
-    fn rests_since(&self, before: &Self) -> bool {
-        self.writes == before.writes && [self.project, self.hub] == [before.project, before.hub]
-    }
-}
-
-/// Waits until neither we nor anybody for us requests anything.
-async fn rest(world: &World, controller: &Controller) -> Result<Counters> {
-    let mut before = Counters::read(world, controller).await?;
-    eventually("nothing is requested any more", PATIENCE, async || {
-        tokio::time::sleep(QUIET).await;
-        let now = Counters::read(world, controller).await?;
-        let rests = now.rests_since(&before);
-        before = now.clone();
-        ensure!(rests, "{now:?}");
-        Ok(now)
-    })
-    .await
 }
 
 /// Reads of single objects and writes of events that a server has had, by verb and resource.

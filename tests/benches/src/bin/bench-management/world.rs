@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::kind;
+use popcell_benches::{FLOW, for_each};
 use popcell_test_support::definitions::{define, ready_project};
 use popcell_test_support::kind::{PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{
-    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, kubeconfig, objects, users, workspace,
+    Controller, ControllerSpec, Gateway, Lab, LabSpec, Member, Plane, eventually, kubeconfig, objects, users,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -20,14 +20,10 @@ use crate::plan::Plan;
 
 /// The city of the member; others have a binding and no cluster.
 pub(crate) const CITY: &str = "DFW";
-/// Label and metric value of our user's requests on both servers.
-pub(crate) const FLOW: &str = "popcell";
 
 const SERVER: &str = "projects";
 const PROJECTS_USER: &str = "popcell-projects";
 const NETWORK: &str = "default";
-/// Requests that we have under way ourselves.
-const AT_ONCE: usize = 16;
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The planes and what stands between them.
@@ -60,9 +56,7 @@ pub(crate) fn city(number: usize) -> String {
 
 impl World {
     pub(crate) async fn start(plan: &Plan) -> Result<Self> {
-        // `cargo xtask bench` has built it.
-        let program = workspace::target_dir().join("release/popcell-controller");
-        ensure!(program.is_file(), "there is no {}", program.display());
+        let program = popcell_benches::controller()?;
         let spec = LabSpec::karmada().member(Member::push("dfw").city(CITY)).plane(SERVER);
         let lab = Lab::start(&spec).await?;
         let (server, hub) = (lab.plane(SERVER).await?, lab.hub().await?);
@@ -74,7 +68,7 @@ impl World {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
         users::count(&hub, FLOW, users::HUB_USER, &["*"]).await?;
-        let gateway = Gateway::start(&projects_user(&lab, &server).await?).await?;
+        let gateway = Gateway::start(&users::administrator(&lab, &server, FLOW, PROJECTS_USER, &["*"]).await?).await?;
         let address = gateway.config()?.cluster_url;
         let target = address.authority().context("the gateway has no address")?.to_string();
         let address = address.to_string();
@@ -184,36 +178,4 @@ impl World {
         drop((self.gateway, self.files));
         self.lab.end().await
     }
-}
-
-async fn for_each(numbers: std::ops::Range<usize>, act: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
-    let act = &act;
-    stream::iter(numbers)
-        .map(|number| async move { act(number).await })
-        .buffer_unordered(AT_ONCE)
-        .try_collect()
-        .await
-}
-
-/// The projects' server as a user of its own, who may do everything; its requests are a flow of their own.
-async fn projects_user(lab: &Lab, server: &Plane) -> Result<Plane> {
-    let subject = json!({ "kind": "User", "name": PROJECTS_USER, "apiGroup": "rbac.authorization.k8s.io" });
-    server
-        .apply(&json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": { "name": PROJECTS_USER },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
-            "subjects": [subject],
-        }))
-        .await?;
-    users::count(server, FLOW, PROJECTS_USER, &["*"]).await?;
-    let kubeconfigs = lab.user(PROJECTS_USER, &[]).await?;
-    let file = kubeconfigs.get(SERVER).context("the lab made no kubeconfig")?;
-    let plane = Plane::connect(SERVER, file).await?;
-    eventually("the user has its rights", PATIENCE, async || {
-        plane.list(PROJECT, None, "").await.map(|_| ())
-    })
-    .await?;
-    Ok(plane)
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
+use popcell_benches::for_each;
 use popcell_suites::read;
 use popcell_test_support::artifacts::{self, Profile};
 use popcell_test_support::kind::{RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
@@ -19,8 +19,6 @@ const ONE_MORE: &str = "one-more";
 const CITIES: [(&str, &str); 2] = [("DFW", "dfw"), ("ORD", "ord")];
 /// The processes that call the webhook, and the scheduler.
 const RESTARTED: [&str; 3] = ["karmada-controller-manager", "karmada-scheduler", "karmada-agent-ord"];
-/// Requests that we have under way ourselves.
-const AT_ONCE: usize = 32;
 const PATIENCE: Duration = Duration::from_mins(20);
 /// Limits of Karmada's clients that leave the webhook as the narrowest place.
 const UNLIMITED: [&str; 4] = [
@@ -183,12 +181,7 @@ impl World {
     }
 
     async fn for_each(&self, member: &str, act: impl AsyncFn(&str) -> Result<()>) -> Result<()> {
-        let act = &act;
-        stream::iter(0..self.each)
-            .map(|number| async move { act(&format!("{member}-{number:04}")).await })
-            .buffer_unordered(AT_ONCE)
-            .try_collect()
-            .await
+        for_each(0..self.each, async |number| act(&format!("{member}-{number:04}")).await).await
     }
 
     /// Ends all processes.

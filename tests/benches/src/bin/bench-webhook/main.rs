@@ -19,13 +19,10 @@ mod print;
 mod report;
 mod verdict;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
-use popcell_benches::write_json;
-use popcell_test_support::workspace;
+use popcell_benches::Run;
 
 use plan::Plan;
 use report::Report;
@@ -34,36 +31,24 @@ use report::Report;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench webhook")]
 struct Flags {
-    /// A few calls of everything, to see that it runs; the figures mean nothing
-    #[arg(long)]
-    short: bool,
+    #[command(flatten)]
+    run: Run,
     /// Rounds; a figure is their median
     #[arg(long)]
     rounds: Option<usize>,
     /// Calls per round, peer, operation and number of callers
     #[arg(long)]
     count: Option<usize>,
-    /// Where the figures go as JSON [default: target/bench/webhook.json]
-    #[arg(long)]
-    json: Option<PathBuf>,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    popcell_benches::ended(&run(Flags::parse()).await)
-}
-
-async fn run(flags: Flags) -> Result<()> {
-    let mut plan = if flags.short { Plan::short() } else { Plan::full() };
-    plan.rounds = flags.rounds.unwrap_or(plan.rounds).max(1);
-    plan.count = flags.count.unwrap_or(plan.count).max(1);
-    let json = flags
-        .json
-        .unwrap_or_else(|| workspace::target_dir().join("bench/webhook.json"));
-
-    let report = Report::measure(&plan).await?;
-    print::report(&report);
-    write_json(&report, &json)?;
-    println!("\nwritten to {}", json.display());
-    Ok(())
+    let Flags { run, rounds, count } = Flags::parse();
+    let measure = async move |short: bool| {
+        let mut plan = if short { Plan::short() } else { Plan::full() };
+        plan.rounds = rounds.unwrap_or(plan.rounds).max(1);
+        plan.count = count.unwrap_or(plan.count).max(1);
+        Report::measure(&plan).await
+    };
+    popcell_benches::ended(&run.of("webhook", measure, print::report).await)
 }

@@ -7,10 +7,10 @@ use crate::report::Report;
 
 /// Prints the whole report.
 pub(crate) fn report(report: &Report) {
-    let (machine, plan) = (&report.machine, &report.plan);
+    let plan = &report.plan;
     println!(
-        "\n{}: {} cores, {}, Linux {}; object of {} bytes; medians of {} rounds of {} calls; us unless said",
-        machine.date, machine.cores, machine.processor, machine.kernel, report.object_bytes, plan.rounds, plan.count
+        "object of {} bytes; medians of {} rounds of {} calls; us unless said",
+        report.object_bytes, plan.rounds, plan.count
     );
     for &callers in &plan.callers {
         println!("\n{callers} {}", if callers == 1 { "caller" } else { "callers" });

@@ -1,7 +1,6 @@
 //! A whole run.
 
 use anyhow::Result;
-use popcell_benches::Machine;
 use serde::Serialize;
 
 use crate::client::{self, Measurement, Turn};
@@ -17,7 +16,6 @@ use crate::verdict::{self, Verdict};
 /// Everything that was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) machine: Machine,
     pub(crate) plan: Plan,
     pub(crate) object_bytes: usize,
     pub(crate) figures: Vec<Figure>,
@@ -45,7 +43,6 @@ impl Report {
         let memory = memory::measure(plan).await?;
         let (figures, of_engine) = samples.figures();
         Ok(Self {
-            machine: Machine::this()?,
             plan: plan.clone(),
             object_bytes: engine.object_bytes(),
             verdicts: verdict::all(&figures, &of_engine, &large, &memory),
