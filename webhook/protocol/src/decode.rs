@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
 
 use crate::depth::{MAX_DEPTH, too_deep};
 use crate::uid::MAX_UID;
@@ -246,55 +247,27 @@ impl<'de> Deserialize<'de> for Spelled {
     }
 }
 
-/// Looks for the field that made decoding fail, one by one: serde names only a column.
+/// Reads the body once more to find the value that made decoding fail: `serde_json` names only a column.
 fn diagnose(body: &[u8], error: serde_json::Error) -> DecodeError {
-    #[derive(serde::Deserialize)]
-    struct Outer<'a> {
-        #[serde(borrow)]
-        request: Option<&'a RawValue>,
-    }
     if !error.is_data() {
         return DecodeError::Syntax(error);
     }
-    let Ok(Outer { request: Some(request) }) = serde_json::from_slice(body) else {
-        return DecodeError::Field {
-            path: String::new(),
-            message: without_position(&error),
-        };
-    };
-    field_of_request(request.get()).map_or_else(
-        || DecodeError::field("/request", without_position(&error)),
-        |(path, message)| DecodeError::Field { path, message },
-    )
+    let again = &mut serde_json::Deserializer::from_slice(body);
+    let path = serde_path_to_error::deserialize::<_, Envelope<'_>>(again)
+        .err()
+        .map(|traced| pointer(traced.path()));
+    DecodeError::Field {
+        path: path.unwrap_or_default(),
+        message: without_position(&error),
+    }
 }
 
-fn field_of_request(request: &str) -> Option<(String, String)> {
-    fn failure<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<String> {
-        serde_json::from_str::<T>(raw.get())
-            .err()
-            .map(|error| without_position(&error))
-    }
-    let fields: std::collections::BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(request).ok()?;
-    fields.iter().find_map(|(name, raw)| {
-        let message = match &**name {
-            "uid" | "name" | "namespace" => failure::<Option<Text<'_>>>(raw),
-            "kind" => failure::<RawKind<'_>>(raw),
-            "operation" => failure::<Spelled>(raw),
-            "replicas" => failure::<Option<i32>>(raw),
-            "aggregatedStatus" => {
-                let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-                    return failure::<Option<Vec<RawItem<'_>>>>(raw)
-                        .map(|message| ("/request/aggregatedStatus".to_owned(), message));
-                };
-                return items.iter().enumerate().find_map(|(index, item)| {
-                    let message = failure::<RawItem<'_>>(item)?;
-                    Some((format!("/request/aggregatedStatus/{index}"), message))
-                });
-            }
-            _ => None,
-        }?;
-        Some((format!("/request/{name}"), message))
-    })
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let step = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        named => format!("/{named}"),
+    };
+    path.iter().map(step).collect()
 }
 
 fn without_position(error: &serde_json::Error) -> String {
