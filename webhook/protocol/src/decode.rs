@@ -7,8 +7,7 @@ use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
-use crate::depth::{MAX_DEPTH, too_deep};
-use crate::uid::MAX_UID;
+use crate::scan::{MAX_DEPTH, MAX_UID, kind_name, too_deep};
 use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
 
 /// Why a body is no request.
@@ -125,15 +124,10 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
 }
 
 fn require_object(path: &str, value: &RawValue) -> Result<(), DecodeError> {
-    let found = match value.get().as_bytes().first() {
-        Some(b'{') => return Ok(()),
-        Some(b'[') => "an array",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    };
-    Err(DecodeError::field(path, format!("expected an object, found {found}")))
+    match kind_name(value.get()) {
+        "an object" => Ok(()),
+        found => Err(DecodeError::field(path, format!("expected an object, found {found}"))),
+    }
 }
 
 fn require_depth(path: &str, value: &RawValue) -> Result<(), DecodeError> {

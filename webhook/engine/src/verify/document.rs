@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use popcell_protocol::kind_name;
 use serde_json::value::RawValue;
 
-use super::json::kind_name;
 use super::work::{Exhausted, Work};
 
 /// A JSON value; what nobody looked into is still text.

@@ -1,6 +1,6 @@
 //! JSON values inside answers.
 
-use popcell_protocol::{MAX_DEPTH, within_depth};
+use popcell_protocol::{MAX_DEPTH, kind_name, within_depth};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,18 +33,6 @@ pub(super) fn object(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawVa
 /// A [`value`] that Karmada will decode into the Go type that `T` mirrors.
 pub(super) fn typed<'a, T: Deserialize<'a>>(path: &str, value: &'a RawValue) -> Result<T, Violation> {
     serde_json::from_str(value.get()).map_err(|error| Violation::new(path, error.to_string()))
-}
-
-/// What kind of value a JSON text without leading space is.
-pub(super) fn kind_name(json: &str) -> &'static str {
-    match json.as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "an array",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use popcell_protocol::{MAX_DEPTH, Operation, PatchOp, within_levels};
+use popcell_protocol::{MAX_DEPTH, Operation, PatchOp, kind_name, within_levels};
 
 use super::document::{Failure, Node, Step};
 use super::metadata::{self, Touch};
@@ -124,7 +124,7 @@ fn check_step<'a>(
 
 fn outside_status(path: &[String], action: &Step<'_>) -> Option<String> {
     match (path, action) {
-        ([first], Step::Add(value) | Step::Replace(value)) if first == "status" => match json::kind_name(value) {
+        ([first], Step::Add(value) | Step::Replace(value)) if first == "status" => match kind_name(value) {
             "an object" => None,
             found => Some(format!("a status must be a JSON object, is {found}")),
         },
