@@ -205,6 +205,11 @@ impl CallError {
         self.cause.label()
     }
 
+    /// Whether the call was stopped because its time was over.
+    pub(crate) const fn is_expired(&self) -> bool {
+        matches!(self.cause, Cause::Deadline { .. })
+    }
+
     /// What Karmada is told.
     pub fn refusal(&self) -> Refusal {
         Refusal {

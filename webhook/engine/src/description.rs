@@ -1,7 +1,5 @@
 //! What a module says about itself.
 
-use std::collections::HashMap;
-
 use popcell_protocol::{Gvk, Operation};
 
 /// Who a module is and what it can do.
@@ -47,22 +45,5 @@ impl Description {
                 .iter()
                 .any(|implemented| implemented.operation == operation)
         })
-    }
-
-    /// Kind to operations, for look-ups on every call.
-    pub(crate) fn index(&self) -> HashMap<Gvk, Vec<Operation>> {
-        self.targets
-            .iter()
-            .map(|target| {
-                (
-                    target.kind.clone(),
-                    target
-                        .operations
-                        .iter()
-                        .map(|implemented| implemented.operation)
-                        .collect(),
-                )
-            })
-            .collect()
     }
 }

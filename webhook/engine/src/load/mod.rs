@@ -16,7 +16,7 @@ use crate::module::{Stop, run};
 use crate::{Call, Cause, Description, Engine, Implemented, Module, Target, inspect};
 
 pub use directory::module_files;
-pub use error::{Conflict, LoadError};
+pub use error::{Conflict, Fault, LoadError};
 
 /// The largest file that is read, in bytes. A Rust module has some 100 KB.
 const MAX_FILE: usize = 32 << 20;
@@ -25,24 +25,26 @@ impl Engine {
     /// Loads one module: it returns only one that was described and passed its self-test. `origin` names the file in
     /// messages.
     pub fn load(self: &Arc<Self>, origin: &str, wasm: &[u8]) -> Result<Module, LoadError> {
-        let unfit = |message: String| LoadError::Unfit {
+        self.admit(origin, wasm).map_err(|fault| LoadError::Module {
             origin: origin.to_owned(),
-            message,
-        };
+            fault,
+        })
+    }
+
+    fn admit(self: &Arc<Self>, origin: &str, wasm: &[u8]) -> Result<Module, Fault> {
         if wasm.len() > MAX_FILE {
-            return Err(unfit(format!("it has more than {} MiB", MAX_FILE >> 20)));
+            return Err(Fault::Unfit(format!("it has more than {} MiB", MAX_FILE >> 20)));
         }
-        let inspection = inspect(wasm).map_err(unfit)?;
+        let inspection = inspect(wasm).map_err(Fault::Unfit)?;
         if let Some(objection) = inspection.objection(self.settings().max_memory) {
-            return Err(unfit(objection.to_string()));
+            return Err(Fault::Unfit(objection.to_string()));
         }
-        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| unfit(format!("{error:#}")))?;
-        let description = self.describe(origin, &code)?;
+        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| Fault::Unfit(format!("{error:#}")))?;
+        let description = self.describe(&code)?;
         let module = Module {
             engine: Arc::clone(self),
             code,
             label: description.label(),
-            kinds: description.index(),
             description,
             origin: origin.to_owned(),
             digest: hex(&Sha256::digest(wasm)),
@@ -52,29 +54,15 @@ impl Engine {
         Ok(module)
     }
 
-    fn describe(&self, origin: &str, code: &Code) -> Result<Description, LoadError> {
-        let budget = self.settings().call_timeout;
-        let stop = Stop::After(budget);
-        let origin_of = || origin.to_owned();
+    fn describe(&self, code: &Code) -> Result<Description, Fault> {
+        let stop = Stop::after(self.settings().call_timeout);
         // An instance of its own, so that a module which does not even start is not blamed for its answer.
-        run(self, code, &stop, budget, Code::start).map_err(|cause| LoadError::Start {
-            origin: origin_of(),
-            cause,
-        })?;
-        let described = run(self, code, &stop, budget, Code::describe).map_err(|cause| LoadError::Describe {
-            origin: origin_of(),
-            cause,
-        })?;
+        run(self, &stop, |store| code.start(store)).0.map_err(Fault::Start)?;
+        let described = run(self, &stop, |store| code.describe(store)).0.map_err(Fault::Describe)?;
         let description = Description::from(described);
-        target::check(&description).map_err(|message| LoadError::Description {
-            origin: origin.to_owned(),
-            message,
-        })?;
+        target::check(&description).map_err(Fault::Description)?;
         match description.targets.iter().find(|target| target::is_core(&target.kind)) {
-            Some(target) if !self.settings().allow_core_kinds => Err(LoadError::CoreKind {
-                origin: origin.to_owned(),
-                kind: target.kind.clone(),
-            }),
+            Some(target) if !self.settings().allow_core_kinds => Err(Fault::CoreKind(target.kind.clone())),
             _ => Ok(description),
         }
     }
@@ -82,7 +70,7 @@ impl Engine {
 
 /// Asks everything once about an object that has nothing but its kind and a name. Whatever the module returns is fine; a
 /// crash or a limit is not.
-fn self_test(module: &Module) -> Result<(), LoadError> {
+fn self_test(module: &Module) -> Result<(), Fault> {
     for target in &module.description.targets {
         let object = minimal(&target.kind);
         for Implemented { operation, .. } in &target.operations {
@@ -95,10 +83,7 @@ fn self_test(module: &Module) -> Result<(), LoadError> {
             let answer = module.call(&call, module.engine.settings().call_timeout);
             let Err(error) = answer else { continue };
             if error.cause.is_module_fault() && !matches!(error.cause, Cause::Refused { .. }) {
-                return Err(LoadError::SelfTest {
-                    origin: module.origin.clone(),
-                    error,
-                });
+                return Err(Fault::SelfTest(error));
             }
         }
     }
