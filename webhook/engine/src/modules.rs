@@ -75,7 +75,9 @@ impl Modules {
 
     pub(crate) fn index(&self, kind: &Gvk, operation: Operation) -> Option<usize> {
         let taken = self.by_kind.get(kind)?.iter();
-        taken.copied().find_map(|(of, index)| (of == operation).then_some(index))
+        taken
+            .copied()
+            .find_map(|(of, index)| (of == operation).then_some(index))
     }
 
     /// Whether some module serves the kind at all.

@@ -58,7 +58,9 @@ impl Engine {
         let stop = Stop::after(self.settings().call_timeout);
         // An instance of its own, so that a module which does not even start is not blamed for its answer.
         run(self, &stop, |store| code.start(store)).0.map_err(Fault::Start)?;
-        let described = run(self, &stop, |store| code.describe(store)).0.map_err(Fault::Describe)?;
+        let described = run(self, &stop, |store| code.describe(store))
+            .0
+            .map_err(Fault::Describe)?;
         let description = Description::from(described);
         target::check(&description).map_err(Fault::Description)?;
         match description.targets.iter().find(|target| target::is_core(&target.kind)) {
