@@ -4,15 +4,15 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::Request;
+use axum::http::header::{CONNECTION, CONTENT_ENCODING, RETRY_AFTER};
+use axum::http::{HeaderValue, Request, StatusCode};
+use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Charge, What};
 use crate::limits::Limits;
-use crate::phase::{Phase, reached};
-use crate::service::Peer;
+use crate::peer::Peer;
 use crate::tracked::{Part, Wait};
 
 /// When a body is refused for its size, so much more of it is taken in and dropped, so that the client, which reads only
@@ -69,6 +69,12 @@ pub enum BodyError {
         /// What had arrived.
         head: Bytes,
     },
+    /// It is compressed, which no client of a webhook does.
+    #[error("content-encoding {encoding:?} is not supported: send the body as it is")]
+    Encoded {
+        /// How.
+        encoding: HeaderValue,
+    },
     /// The client went away or broke the protocol.
     #[error("failed to read the request: {source}")]
     Broken {
@@ -81,29 +87,85 @@ pub enum BodyError {
 
 impl BodyError {
     /// What had arrived of the body, cut to 64 KiB.
-    pub fn head(&self) -> &Bytes {
+    pub fn head(&self) -> &[u8] {
         match self {
             Self::TooLarge { head, .. }
             | Self::TooSlow { head, .. }
             | Self::NoRoom { head }
             | Self::Stopping { head }
             | Self::Broken { head, .. } => head,
+            Self::Encoded { .. } => &[],
         }
     }
+
+    /// The label in metrics.
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too-large",
+            Self::TooSlow { .. } => "too-slow",
+            Self::NoRoom { .. } => "no-room",
+            Self::Stopping { .. } => "stopping",
+            Self::Encoded { .. } => "encoding",
+            Self::Broken { .. } => "broken",
+        }
+    }
+
+    /// The status of the answer.
+    pub const fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Encoded { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Broken { .. } => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Makes `answer` the answer to the request: with the status, with `Retry-After` where it helps to ask again, and as the
+    /// last one on a connection on which the rest of the body may still come.
+    pub fn respond(&self, answer: impl IntoResponse) -> Response {
+        let mut response = (self.status(), answer).into_response();
+        let headers = response.headers_mut();
+        if let Self::NoRoom { .. } | Self::Stopping { .. } = self {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if !matches!(self, Self::Encoded { .. }) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+/// As [`read`], for a call of a webhook: an encoded body is refused, and the upload has no more time than `asked`, which is
+/// what the client waits ([`crate::timeout::asked`]).
+pub async fn read_call(
+    request: Request<Body>,
+    limits: &Limits,
+    asked: Option<Duration>,
+) -> Result<Received, BodyError> {
+    let encoding = request.headers().get(CONTENT_ENCODING);
+    if let Some(encoding) = encoding.filter(|encoding| *encoding != "identity") {
+        return Err(BodyError::Encoded {
+            encoding: encoding.clone(),
+        });
+    }
+    let upload = asked.map_or(limits.upload, |asked| asked.min(limits.upload));
+    read(request, &Limits { upload, ..*limits }).await
 }
 
 /// Reads the whole body of `request`: at most `limits.body` bytes in at most `limits.upload`. A body that came in one
 /// piece is not copied. A request from a [`crate::Listener`] is given up when the grace after a stop ends; one that finds
 /// no memory waits for it, for at most a quarter of its time.
 pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, BodyError> {
-    let peer = request.extensions().get::<Peer>();
+    let peer = request.extensions().get::<Peer>().cloned();
     let hint = request.body().size_hint();
     let announced = usize::try_from(hint.lower()).unwrap_or(usize::MAX);
     // One that is not announced may become as large as any.
     let most = hint.exact().map_or(limits.body, |_| announced);
     let mut upload = Upload {
-        stopping: peer.map(|peer| peer.phase.clone()),
-        held: peer.map(|peer| Held::begin(peer, most)),
+        held: peer.as_ref().map(|peer| Held::begin(peer, most)),
+        peer,
         body: request.into_body(),
         limit: limits.upload,
         until: Instant::now() + limits.upload,
@@ -142,28 +204,27 @@ fn head(bytes: &[u8]) -> Bytes {
 struct Held {
     charge: Charge,
     wait: Wait,
-    peer: Peer,
 }
 
 impl Held {
     /// Of so many bytes at most.
     fn begin(peer: &Peer, most: usize) -> Self {
-        let mut charge = Charge::none(&peer.budget, What::Body);
+        let mut charge = Charge::none(&peer.shared.budget, What::Body);
         charge.expect(most);
         Self {
             wait: Wait::begin(&peer.tracked, Part::Upload, &charge),
             charge,
-            peer: peer.clone(),
         }
     }
 }
 
 struct Upload {
     body: Body,
+    /// None where the request came on no [`crate::Listener`].
+    peer: Option<Peer>,
     held: Option<Held>,
     limit: Duration,
     until: Instant,
-    stopping: Option<watch::Receiver<Phase>>,
 }
 
 impl Upload {
@@ -171,8 +232,8 @@ impl Upload {
     async fn next(&mut self, so_far: &[u8]) -> Result<Option<Bytes>, BodyError> {
         loop {
             let stopped = async {
-                match &mut self.stopping {
-                    Some(phase) => reached(phase, Phase::Stopping).await,
+                match &self.peer {
+                    Some(peer) => peer.shared.stop.ending.cancelled().await,
                     None => std::future::pending().await,
                 }
             };
@@ -241,8 +302,8 @@ impl Upload {
 
     /// The body is there. Its memory is the request's from now on.
     fn complete(&mut self) {
-        if let Some(Held { charge, peer, .. }) = self.held.take() {
-            peer.keep(charge);
+        if let (Some(peer), Some(held)) = (&self.peer, self.held.take()) {
+            peer.keep(held.charge);
         }
     }
 

@@ -18,7 +18,6 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
 pub mod body;
 mod budget;
 mod certificate;
@@ -27,7 +26,7 @@ pub mod health;
 mod limits;
 mod listener;
 pub mod log;
-mod phase;
+mod peer;
 mod registry;
 mod service;
 mod socket;
@@ -38,8 +37,6 @@ mod tls;
 mod tracked;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
-pub use connection::Protocol;
 pub use limits::{Limits, PER_HTTP2};
 pub use listener::{Drained, ListenError, Listener};
-pub use service::Peer;
 pub use status::{CertificateStatus, ListenerStatus};

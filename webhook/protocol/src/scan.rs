@@ -2,13 +2,15 @@
 //!
 //! Invariant: nothing here recurses or allocates with the text, whatever the bytes are.
 
+use crate::message::cut;
+
 /// Levels of objects and arrays that one Kubernetes object, or one JSON value of a module, may nest. The SDK of modules
 /// reads as many: the interface text (`wit/interpreter.wit`) names the number, and both sides are tested against it.
 /// Real Kubernetes objects stay below 50.
 pub const MAX_DEPTH: usize = 64;
 
 /// The longest place in a message, in bytes: the beginning says which field it is.
-const MAX_PLACE: usize = 100;
+const MAX_PLACE: usize = 103;
 
 /// The longest uid that is believed, in bytes: it goes into each answer. Karmada sends UUIDs of 36.
 pub(crate) const MAX_UID: usize = 256;
@@ -37,7 +39,7 @@ pub fn within_levels(json: &[u8], levels: usize) -> bool {
     openings <= levels || first_deeper(json, levels).is_none()
 }
 
-/// Where `json` first nests deeper than [`MAX_DEPTH`]: a JSON pointer, cut after 100 bytes. `None` where it does not.
+/// Where `json` first nests deeper than [`MAX_DEPTH`]: a JSON pointer, cut to 103 bytes. `None` where it does not.
 pub fn too_deep(json: &[u8]) -> Option<String> {
     if within_depth(json) {
         return None;
@@ -129,11 +131,10 @@ fn place(json: &[u8]) -> String {
             Level::Array { index } => place.push_str(&index.to_string()),
         }
         if place.len() > MAX_PLACE {
-            place.truncate(place.floor_char_boundary(MAX_PLACE));
-            place.push_str("...");
             break;
         }
     }
+    cut(&mut place, MAX_PLACE);
     place
 }
 
@@ -241,7 +242,7 @@ mod tests {
         );
         let place = too_deep(object.as_bytes()).unwrap();
         assert!(place.starts_with("/c~1d/2/x~0/0/0"), "{place}");
-        assert!(place.ends_with("...") && place.len() <= MAX_PLACE + 3, "{place}");
+        assert!(place.ends_with("...") && place.len() <= MAX_PLACE, "{place}");
         assert_eq!(too_deep(b"[[[[").map(drop), None);
         assert_eq!(too_deep(&nested(MAX_DEPTH)), None);
     }

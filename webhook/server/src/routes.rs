@@ -7,22 +7,20 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::CONTENT_ENCODING;
-use axum::http::{Request, Response, StatusCode};
+use axum::extract::State;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use axum::routing::post;
 use futures::FutureExt;
 use popcell_engine::{CallError, Cause, Outcome, Verdict};
 use popcell_https::log::shown;
 use popcell_https::{Limits, body};
-use popcell_protocol::{DecodeError, Refusal, decode, extract_uid};
+use popcell_protocol::{DecodeError, Refusal, decode, extract_uid, one_line};
 
 use crate::deadline::Deadline;
 use crate::interpret::Interpret;
 use crate::metrics::Calls;
 use crate::reply;
-
-/// The longest message for Karmada, in bytes: it ends in an event.
-const MAX_MESSAGE: usize = 256;
 
 /// What the routes need.
 #[derive(Debug)]
@@ -41,39 +39,26 @@ pub struct Webhook<I> {
 
 /// The routes of the webhook's TLS port.
 pub fn router<I: Interpret>(webhook: Webhook<I>) -> Router {
-    let webhook = Arc::new(webhook);
-    let handler = move |request: Request<Body>| {
-        let webhook = Arc::clone(&webhook);
-        async move { webhook.answer(request).await }
-    };
     Router::new()
-        .route("/interpret", post(handler).fallback(async || reply::wrong_method()))
-        .fallback(async || reply::not_found())
+        .route("/interpret", post(answer::<I>).fallback(reply::wrong_method))
+        .fallback(reply::not_found)
+        .with_state(Arc::new(webhook))
+}
+
+async fn answer<I: Interpret>(State(webhook): State<Arc<Webhook<I>>>, request: Request<Body>) -> Response {
+    webhook.answer(request).await
 }
 
 impl<I: Interpret> Webhook<I> {
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>) -> Response {
         let received = Instant::now();
-        if let Some(encoding) = request
-            .headers()
-            .get(CONTENT_ENCODING)
-            .filter(|encoding| *encoding != "identity")
-        {
-            let message = format!("content-encoding {encoding:?} is not supported: send the body as it is");
-            return self.rejected(
-                "encoding",
-                reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "", message),
-            );
-        }
         let deadline = Deadline::new(received, request.uri().query(), self.call_timeout);
-        let upload = deadline
-            .asked()
-            .map_or(self.limits.upload, |asked| asked.min(self.limits.upload));
-        let bytes = match body::read(request, &Limits { upload, ..self.limits }).await {
+        let bytes = match body::read_call(request, &self.limits, deadline.asked()).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::info!(%error, "request not read");
-                return self.rejected(reason(&error), reply::unread(&error));
+                self.calls.reject(error.label());
+                return reply::unread(&error);
             }
         };
         let request = match decode(&bytes) {
@@ -102,28 +87,23 @@ impl<I: Interpret> Webhook<I> {
         self.reply(answered)
     }
 
-    fn rejected(&self, reason: &'static str, response: Response<Body>) -> Response<Body> {
-        self.calls.reject(reason);
-        response
-    }
-
     /// A body without an understandable request. Where the uid is known and the JSON is whole, Karmada gets an answer of
     /// which its users see the text.
-    fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response<Body> {
+    fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response {
         let uid = extract_uid(bytes);
-        let message = short(error.to_string());
+        let message = one_line(error.to_string());
         tracing::info!(
             uid = %shown(uid.as_deref().unwrap_or_default()),
             error = %shown(&message),
             "request not understood"
         );
-        let response = match (uid, error) {
+        self.calls.reject("malformed");
+        match (uid, error) {
             (Some(uid), DecodeError::Field { .. } | DecodeError::Depth { .. }) => {
                 reply::context(&uid, &Err(Refusal { code: 400, message }))
             }
             (uid, _) => reply::refusal(StatusCode::BAD_REQUEST, &uid.unwrap_or_default(), message),
-        };
-        self.rejected("malformed", response)
+        }
     }
 
     fn record(&self, answered: &Answered<'_>) {
@@ -164,23 +144,15 @@ impl<I: Interpret> Webhook<I> {
         }
     }
 
-    fn reply(&self, answered: Answered<'_>) -> Response<Body> {
+    fn reply(&self, answered: Answered<'_>) -> Response {
         let uid = &answered.request.uid;
         if answered.is_late() {
-            return reply::again(
-                StatusCode::TOO_MANY_REQUESTS,
-                uid,
-                answered.why_late("its time was used up before"),
-            );
+            return reply::again(uid, answered.why_late("its time was used up before"));
         }
         match answered.outcome.verdict {
             Verdict::Answer(answer) => reply::context(uid, &Ok(answer)),
             Verdict::Error(error) => reply::context(uid, &Err(self.refusal(&error))),
-            Verdict::Overloaded => reply::again(
-                StatusCode::TOO_MANY_REQUESTS,
-                uid,
-                answered.why_late("too many long calls are running"),
-            ),
+            Verdict::Overloaded => reply::again(uid, answered.why_late("too many long calls are running")),
         }
     }
 
@@ -188,7 +160,7 @@ impl<I: Interpret> Webhook<I> {
     fn refusal(&self, error: &CallError) -> Refusal {
         let mut refusal = error.refusal();
         if matches!(error.cause, Cause::NoModule { .. }) {
-            refusal.message = short(format!("{} (loaded: {})", refusal.message, self.loaded));
+            refusal.message = one_line(format!("{} (loaded: {})", refusal.message, self.loaded));
         }
         refusal
     }
@@ -230,7 +202,7 @@ impl Answered<'_> {
             upload,
             ..
         } = self;
-        short(format!(
+        one_line(format!(
             "{} {}: no answer in time, {reason}: {upload:.1?} receiving the request, {:.1?} waiting, {:.1?} running; ask \
              again",
             request.operation, request.kind.kind, outcome.queued, outcome.ran
@@ -241,36 +213,11 @@ impl Answered<'_> {
 fn panicked(request: &popcell_protocol::Request<'_>) -> Refusal {
     Refusal {
         code: 500,
-        message: short(format!(
+        message: one_line(format!(
             "{} {}: the webhook failed to run the call (a bug in popcell; its log has more)",
             request.operation, request.kind.kind
         )),
     }
-}
-
-fn reason(error: &body::BodyError) -> &'static str {
-    match error {
-        body::BodyError::TooLarge { .. } => "too-large",
-        body::BodyError::TooSlow { .. } => "too-slow",
-        body::BodyError::NoRoom { .. } => "no-room",
-        body::BodyError::Stopping { .. } => "stopping",
-        body::BodyError::Broken { .. } => "broken",
-    }
-}
-
-/// One line, cut between characters.
-fn short(text: String) -> String {
-    let mut line = if text.contains(char::is_control) {
-        text.replace(char::is_control, " ")
-    } else {
-        text
-    };
-    if line.len() > MAX_MESSAGE {
-        const MARK: &str = "...";
-        line.truncate(line.floor_char_boundary(MAX_MESSAGE - MARK.len()));
-        line.push_str(MARK);
-    }
-    line
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -129,14 +129,7 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
 /// A body that was not read to its end.
 fn unread(error: &BodyError) -> Response<Body> {
     info!(%error, "request not read");
-    let status = match error {
-        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-        BodyError::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
-        BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
-    };
-    let response = text(status, error.to_string());
+    let response = text(error.status(), error.to_string());
     let response = match error {
         BodyError::NoRoom { .. } | BodyError::Stopping { .. } => with(response, RETRY_AFTER, "1"),
         _ => response,

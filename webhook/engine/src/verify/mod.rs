@@ -18,10 +18,9 @@ mod work;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, Operation, PatchOp};
+use popcell_protocol::{Answer, Operation, PatchOp, cut};
 
 use crate::bindings::wit;
-use crate::call_error::cut;
 use crate::code::Raw;
 use crate::{Call, Cause};
 

@@ -201,16 +201,7 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
     let length = move |request: Request| async move {
         match body::read(request, &limits).await {
             Ok(body) => (StatusCode::OK, body.len().to_string()),
-            Err(error) => {
-                let status = match error {
-                    body::BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-                    body::BodyError::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
-                    body::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-                    body::BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-                    body::BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
-                };
-                (status, format!("{error}; head {}", error.head().len()))
-            }
+            Err(error) => (error.status(), format!("{error}; head {}", error.head().len())),
         }
     };
     let keeping = Arc::clone(&gate);
