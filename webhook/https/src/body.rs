@@ -38,88 +38,48 @@ impl Deref for Received {
     }
 }
 
-/// Why a body was not read to its end. `head` is what had arrived, cut to 64 KiB.
+/// Why a body was not read to its end, and what had arrived of it.
 #[derive(Debug, thiserror::Error)]
-pub enum BodyError {
-    /// Larger than the limit.
-    #[error("the request is larger than {limit} bytes")]
-    TooLarge {
-        /// The limit in bytes.
-        limit: usize,
-        /// What had arrived.
-        head: Bytes,
-    },
-    /// Not complete in time.
-    #[error("the request was not complete after {limit:?}")]
-    TooSlow {
-        /// The limit.
-        limit: Duration,
-        /// What had arrived.
-        head: Bytes,
-    },
+#[error("{reason}")]
+pub struct BodyError {
+    /// Why.
+    pub reason: Unread,
+    /// What had arrived, cut to 64 KiB.
+    pub head: Bytes,
+}
+
+/// Why a body is not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// Larger than this limit, in bytes.
+    #[error("the request is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Not complete in this time.
+    #[error("the request was not complete after {0:?}")]
+    TooSlow(Duration),
     /// Other requests hold the memory.
     #[error("too many large requests at once")]
-    NoRoom {
-        /// What had arrived.
-        head: Bytes,
-    },
+    NoRoom,
     /// The server stops and does not wait for the rest.
     #[error("the server is stopping and the request is not complete")]
-    Stopping {
-        /// What had arrived.
-        head: Bytes,
-    },
+    Stopping,
     /// It is compressed, which no client of a webhook does.
-    #[error("content-encoding {encoding:?} is not supported: send the body as it is")]
-    Encoded {
-        /// How.
-        encoding: HeaderValue,
-    },
-    /// The client went away or broke the protocol.
-    #[error("failed to read the request: {source}")]
-    Broken {
-        /// What hyper says.
-        source: axum::Error,
-        /// What had arrived.
-        head: Bytes,
-    },
+    #[error("content-encoding {0:?} is not supported: send the body as it is")]
+    Encoded(HeaderValue),
+    /// The client went away or broke the protocol: what hyper says.
+    #[error("failed to read the request: {0}")]
+    Broken(axum::Error),
 }
 
 impl BodyError {
-    /// What had arrived of the body, cut to 64 KiB.
-    pub fn head(&self) -> &[u8] {
-        match self {
-            Self::TooLarge { head, .. }
-            | Self::TooSlow { head, .. }
-            | Self::NoRoom { head }
-            | Self::Stopping { head }
-            | Self::Broken { head, .. } => head,
-            Self::Encoded { .. } => &[],
-        }
-    }
-
     /// The label in metrics.
     pub const fn label(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "too-large",
-            Self::TooSlow { .. } => "too-slow",
-            Self::NoRoom { .. } => "no-room",
-            Self::Stopping { .. } => "stopping",
-            Self::Encoded { .. } => "encoding",
-            Self::Broken { .. } => "broken",
-        }
+        self.reason.answer().0
     }
 
     /// The status of the answer.
     pub const fn status(&self) -> StatusCode {
-        match self {
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Encoded { .. } => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Broken { .. } => StatusCode::BAD_REQUEST,
-        }
+        self.reason.answer().1
     }
 
     /// Makes `answer` the answer to the request: with the status, with `Retry-After` where it helps to ask again, and as the
@@ -127,13 +87,27 @@ impl BodyError {
     pub fn respond(&self, answer: impl IntoResponse) -> Response {
         let mut response = (self.status(), answer).into_response();
         let headers = response.headers_mut();
-        if let Self::NoRoom { .. } | Self::Stopping { .. } = self {
+        if let Unread::NoRoom | Unread::Stopping = self.reason {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if !matches!(self, Self::Encoded { .. }) {
+        if !matches!(self.reason, Unread::Encoded(_)) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+}
+
+impl Unread {
+    /// With the label in metrics.
+    const fn answer(&self) -> (&'static str, StatusCode) {
+        match self {
+            Self::TooLarge(_) => ("too-large", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::TooSlow(_) => ("too-slow", StatusCode::REQUEST_TIMEOUT),
+            Self::NoRoom => ("no-room", StatusCode::TOO_MANY_REQUESTS),
+            Self::Stopping => ("stopping", StatusCode::SERVICE_UNAVAILABLE),
+            Self::Encoded(_) => ("encoding", StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            Self::Broken(_) => ("broken", StatusCode::BAD_REQUEST),
+        }
     }
 }
 
@@ -146,8 +120,9 @@ pub async fn read_call(
 ) -> Result<Received, BodyError> {
     let encoding = request.headers().get(CONTENT_ENCODING);
     if let Some(encoding) = encoding.filter(|encoding| *encoding != "identity") {
-        return Err(BodyError::Encoded {
-            encoding: encoding.clone(),
+        return Err(BodyError {
+            reason: Unread::Encoded(encoding.clone()),
+            head: Bytes::new(),
         });
     }
     let upload = asked.map_or(limits.upload, |asked| asked.min(limits.upload));
@@ -169,35 +144,29 @@ pub async fn read(request: Request<Body>, limits: &Limits) -> Result<Received, B
         body: request.into_body(),
         limit: limits.upload,
         until: Instant::now() + limits.upload,
+        announced,
+        first: Bytes::new(),
+        whole: Vec::new(),
     };
-    let first = upload.next(&[]).await?.unwrap_or_default();
-    if first.len().max(announced) > limits.body {
-        return Err(upload.refuse(first, limits.body).await);
+    upload.first = upload.next().await?.unwrap_or_default();
+    if upload.first.len().max(announced) > limits.body {
+        return Err(upload.refuse(Unread::TooLarge(limits.body)).await);
     }
     if upload.body.is_end_stream() {
-        upload.enter(first.len(), &first).await?;
-        upload.complete();
-        return Ok(Received(first));
+        upload.enter(upload.first.len()).await?;
+        return Ok(upload.complete());
     }
-    let mut whole = Vec::new();
-    upload.grow(&mut whole, first.len(), announced, &first).await?;
-    whole.extend_from_slice(&first);
-    drop(first);
-    while let Some(piece) = upload.next(&whole).await? {
-        let size = whole.len() + piece.len();
+    upload.grow(upload.first.len()).await?;
+    upload.whole.extend_from_slice(&std::mem::take(&mut upload.first));
+    while let Some(piece) = upload.next().await? {
+        let size = upload.whole.len() + piece.len();
         if size > limits.body {
-            return Err(upload.refuse(whole.into(), limits.body).await);
+            return Err(upload.refuse(Unread::TooLarge(limits.body)).await);
         }
-        upload.grow(&mut whole, size, announced, &[]).await?;
-        whole.extend_from_slice(&piece);
+        upload.grow(size).await?;
+        upload.whole.extend_from_slice(&piece);
     }
-    upload.complete();
-    Ok(Received(whole.into()))
-}
-
-/// What is kept of a body for an error.
-fn head(bytes: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(bytes.get(..HEAD).unwrap_or(bytes))
+    Ok(upload.complete())
 }
 
 /// What an upload holds of its listener's memory.
@@ -225,11 +194,16 @@ struct Upload {
     held: Option<Held>,
     limit: Duration,
     until: Instant,
+    /// Bytes that the client says will come.
+    announced: usize,
+    /// What has arrived: the first piece, for as long as there is no second one, else all of them.
+    first: Bytes,
+    whole: Vec<u8>,
 }
 
 impl Upload {
-    /// The next piece with bytes in it; `None` at the end. `so_far` goes into the error.
-    async fn next(&mut self, so_far: &[u8]) -> Result<Option<Bytes>, BodyError> {
+    /// The next piece with bytes in it; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             let stopped = async {
                 match &self.peer {
@@ -240,22 +214,12 @@ impl Upload {
             let frame = tokio::select! {
                 biased;
                 frame = timeout_at(self.until, self.body.frame()) => frame,
-                () = stopped => return Err(BodyError::Stopping { head: head(so_far) }),
+                () = stopped => return Err(self.error(Unread::Stopping)),
             };
             match frame {
-                Err(_) => {
-                    return Err(BodyError::TooSlow {
-                        limit: self.limit,
-                        head: head(so_far),
-                    });
-                }
+                Err(_) => return Err(self.error(Unread::TooSlow(self.limit))),
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(source))) => {
-                    return Err(BodyError::Broken {
-                        source,
-                        head: head(so_far),
-                    });
-                }
+                Ok(Some(Err(source))) => return Err(self.error(Unread::Broken(source))),
                 Ok(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => return Ok(Some(data)),
                     // Trailers and empty pieces say nothing.
@@ -265,29 +229,27 @@ impl Upload {
         }
     }
 
-    /// Makes `whole` large enough for `size` bytes, of which so many were announced.
-    async fn grow(
-        &mut self,
-        whole: &mut Vec<u8>,
-        size: usize,
-        announced: usize,
-        so_far: &[u8],
-    ) -> Result<(), BodyError> {
-        if size <= whole.capacity() {
+    /// Makes room for `size` bytes in one piece of memory.
+    async fn grow(&mut self, size: usize) -> Result<(), BodyError> {
+        let has = self.whole.capacity();
+        if size <= has {
             return Ok(());
         }
-        let step = whole.capacity().saturating_mul(2).max(FIRST);
-        let capacity = if announced > size { step.min(announced) } else { step };
+        let step = has.saturating_mul(2).max(FIRST);
+        let capacity = if self.announced > size {
+            step.min(self.announced)
+        } else {
+            step
+        };
         let capacity = capacity.max(size);
-        let seen = if whole.is_empty() { so_far } else { whole.as_slice() };
-        self.enter(capacity, seen).await?;
-        whole.reserve_exact(capacity - whole.len());
+        self.enter(capacity).await?;
+        self.whole.reserve_exact(capacity - self.whole.len());
         Ok(())
     }
 
     /// Waits for memory for so many bytes in all. Nothing more is read meanwhile, so a client that sends on is held up by
     /// TCP.
-    async fn enter(&mut self, bytes: usize, so_far: &[u8]) -> Result<(), BodyError> {
+    async fn enter(&mut self, bytes: usize) -> Result<(), BodyError> {
         let Some(held) = &mut self.held else { return Ok(()) };
         let paused = held.wait.pause();
         let entered = held.charge.resize(bytes, self.limit / 4).await;
@@ -296,34 +258,44 @@ impl Upload {
             held.wait.hold(&held.charge);
             return Ok(());
         }
-        self.discard().await;
-        Err(BodyError::NoRoom { head: head(so_far) })
+        Err(self.refuse(Unread::NoRoom).await)
     }
 
     /// The body is there. Its memory is the request's from now on.
-    fn complete(&mut self) {
-        if let (Some(peer), Some(held)) = (&self.peer, self.held.take()) {
+    fn complete(self) -> Received {
+        if let (Some(peer), Some(held)) = (&self.peer, self.held) {
             peer.keep(held.charge);
         }
+        Received(if self.whole.is_empty() {
+            self.first
+        } else {
+            self.whole.into()
+        })
     }
 
-    /// Takes in a part of what is still coming, then says that it is too much.
-    async fn refuse(mut self, arrived: Bytes, limit: usize) -> BodyError {
-        self.discard().await;
-        BodyError::TooLarge {
-            limit,
-            head: head(&arrived),
-        }
-    }
-
-    /// Takes in what is still coming and drops it, up to a limit.
-    async fn discard(&mut self) {
+    /// Takes in what is still coming and drops it, up to a limit, and then says why.
+    async fn refuse(&mut self, reason: Unread) -> BodyError {
         let until = Instant::now() + SURPLUS_TIME;
         let mut left = SURPLUS;
         while let Ok(Some(Ok(frame))) = timeout_at(until, self.body.frame()).await {
             let size = frame.data_ref().map_or(0, Bytes::len);
-            let Some(rest) = left.checked_sub(size) else { return };
-            left = rest;
+            match left.checked_sub(size) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+        self.error(reason)
+    }
+
+    fn error(&self, reason: Unread) -> BodyError {
+        let arrived = if self.whole.is_empty() {
+            &*self.first
+        } else {
+            &self.whole
+        };
+        BodyError {
+            reason,
+            head: Bytes::copy_from_slice(arrived.get(..HEAD).unwrap_or(arrived)),
         }
     }
 }

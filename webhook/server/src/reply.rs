@@ -30,7 +30,7 @@ pub(crate) fn again(uid: &str, message: impl Into<String>) -> Response {
 
 /// Answers a body that could not be read to its end. What has arrived of it may still show the uid.
 pub(crate) fn unread(error: &BodyError) -> Response {
-    let uid = extract_uid(error.head()).unwrap_or_default();
+    let uid = extract_uid(&error.head).unwrap_or_default();
     error.respond(refusal(error.status(), &uid, error.to_string()))
 }
 

@@ -201,7 +201,7 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
     let length = move |request: Request| async move {
         match body::read(request, &limits).await {
             Ok(body) => (StatusCode::OK, body.len().to_string()),
-            Err(error) => (error.status(), format!("{error}; head {}", error.head().len())),
+            Err(error) => (error.status(), format!("{error}; head {}", error.head.len())),
         }
     };
     let keeping = Arc::clone(&gate);
