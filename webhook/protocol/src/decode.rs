@@ -63,6 +63,7 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
     check(&request)?;
     let aggregated_status = request.aggregated_status.unwrap_or_default();
     Ok(Request {
+        body,
         uid: request.uid.0,
         kind: Gvk::new(request.kind.group, request.kind.version, request.kind.kind),
         name: request.name.map(|name| name.0).unwrap_or_default(),

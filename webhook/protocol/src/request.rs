@@ -77,6 +77,8 @@ pub struct StatusItem<'a> {
 /// One question about one object. Everything but the kind borrows from the body.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
+    /// The text that all of this was read from.
+    pub body: &'a [u8],
     /// Names the question; the answer must carry the same.
     pub uid: Cow<'a, str>,
     /// Kind of the object.

@@ -4,19 +4,17 @@
 //! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there
 //! are others. A call that waits too long for a slot is sent away, and Karmada asks again.
 
-mod owned;
 mod slots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, Request};
+use popcell_protocol::{Answer, Request, decode};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::module::Stop;
 use crate::{Call, CallError, Cause, EngineError, Module, Modules, Settings};
-use owned::OwnedCall;
 use slots::Slots;
 
 /// A module that was given less than this is not blamed for not finishing.
@@ -147,7 +145,7 @@ impl Dispatcher {
         let (answer, _) = module.call_until(&call, &Stop::after(self.fast_budget.min(total)));
         let ran = started.elapsed();
         if answer.as_ref().is_err_and(CallError::is_expired) {
-            let (verdict, queued, more) = self.on_a_slot(module, share, &call, deadline).await;
+            let (verdict, queued, more) = self.on_a_slot(module, share, request, deadline).await;
             return Outcome {
                 path: Path::Slow,
                 queued,
@@ -175,7 +173,7 @@ impl Dispatcher {
         &self,
         module: &Arc<Module>,
         share: &Arc<Semaphore>,
-        call: &Call<'_>,
+        request: &Request<'_>,
         deadline: Instant,
     ) -> (Verdict, Duration, Duration) {
         let asked = Instant::now();
@@ -191,13 +189,15 @@ impl Dispatcher {
         let (sender, receiver) = oneshot::channel();
         let abandoned = Abandoned::default();
         let stop = Stop::after(budget).or_when(Arc::clone(&abandoned.0));
-        let (owned, module) = (OwnedCall::from(call), Arc::clone(module));
+        // The call outlives this request's buffer where the request is given up, and is read again from its own.
+        let (body, module) = (request.body.to_owned(), Arc::clone(module));
         self.slots.run(Box::new(move || {
-            let (answer, _) = owned.with(|call| module.call_until(call, &stop));
+            let request = decode(&body);
+            let answer = request.map(|request| module.call_until(&Call::of(&request), &stop).0);
             // First the slot is free, then somebody hears of it.
             drop(room);
             // Nobody listens any more when the request was given up.
-            let _ = sender.send(answer);
+            let _ = answer.map(|answer| sender.send(answer));
         }));
         let verdict = match receiver.await {
             Ok(Ok(answer)) => Verdict::Answer(answer),
@@ -205,7 +205,7 @@ impl Dispatcher {
             Ok(Err(error)) => Verdict::Error(error),
             Err(_) => {
                 let cause = Cause::Failed("the host failed to run the call".into());
-                Verdict::Error(CallError::new(None, call, cause))
+                Verdict::Error(CallError::new(None, &Call::of(request), cause))
             }
         };
         (verdict, queued, started.elapsed())
