@@ -196,8 +196,10 @@ impl Dispatcher {
             let answer = request.map(|request| module.call_until(&Call::of(&request), &stop).0);
             // First the slot is free, then somebody hears of it.
             drop(room);
-            // Nobody listens any more when the request was given up.
-            let _ = answer.map(|answer| sender.send(answer));
+            if let Ok(answer) = answer {
+                // Nobody listens any more when the request was given up.
+                drop(sender.send(answer));
+            }
         }));
         let verdict = match receiver.await {
             Ok(Ok(answer)) => Verdict::Answer(answer),
