@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
 
+mod dial;
 pub(crate) mod http2;
 
 use std::fs;
@@ -22,19 +23,16 @@ use hyper::client::conn::{http1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use popcell_https::{Certificates, Drained, FilePair, Limits, Listener, ListenerStatus, Source, body};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const HOST: &str = "webhook.popcell.test";
+pub(crate) use dial::{Client, HOST};
+
 const DAY: Duration = Duration::from_hours(24);
 
 /// A certificate authority and what it signs.
@@ -235,65 +233,7 @@ async fn panics() -> &'static str {
     panic!("a bug of the application")
 }
 
-/// Dials [`HOST`] at an address, trusting some authorities.
-#[derive(Clone)]
-pub(crate) struct Client {
-    address: SocketAddr,
-    roots: RootCertStore,
-    versions: Vec<&'static rustls::SupportedProtocolVersion>,
-    receives: Option<u32>,
-}
-
 impl Client {
-    pub(crate) fn new(address: SocketAddr, authorities: &[String]) -> Self {
-        let mut roots = RootCertStore::empty();
-        for pem in authorities {
-            roots
-                .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
-                .unwrap();
-        }
-        Self {
-            address,
-            roots,
-            versions: rustls::ALL_VERSIONS.to_vec(),
-            receives: None,
-        }
-    }
-
-    /// The same, of whose answers the kernel keeps little on this side.
-    pub(crate) fn taking_little(mut self) -> Self {
-        self.receives = Some(4096);
-        self
-    }
-
-    pub(crate) fn only(mut self, version: &'static rustls::SupportedProtocolVersion) -> Self {
-        self.versions = vec![version];
-        self
-    }
-
-    /// A handshake that offers application protocols, with commas between them; none when it is empty.
-    pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        self.dial_name(alpn, HOST).await
-    }
-
-    pub(crate) async fn dial_name(&self, alpn: &str, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_protocol_versions(&self.versions)
-            .unwrap()
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
-        if !alpn.is_empty() {
-            config.alpn_protocols = alpn.split(',').map(|name| name.as_bytes().to_vec()).collect();
-        }
-        let socket = TcpSocket::new_v4()?;
-        if let Some(bytes) = self.receives {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        let stream = socket.connect(self.address).await?;
-        let name = ServerName::try_from(name.to_owned()).unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
-    }
-
     /// The head and the first bytes of an upload over HTTP/1.
     pub(crate) async fn begin_upload(&self, announced: usize, sent: usize) -> TlsStream<TcpStream> {
         let mut stream = self.dial("http/1.1").await.unwrap();
