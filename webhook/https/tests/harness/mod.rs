@@ -10,6 +10,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
@@ -261,6 +262,25 @@ impl Client {
         let stream = self.dial("http/1.1").await.ok()?;
         Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
     }
+}
+
+/// Of this each size gets a quarter of 4,000,000 bytes; the rest is for the one body or answer of each that is completed
+/// whatever others hold.
+pub(crate) const A_MILLION_EACH: usize = 4_000_000 + 1_000_000 + 1024 * 1024 + 64 * 1024 + 8 * 1024;
+
+/// Two calls that hold a million bytes each, which is all that [`A_MILLION_EACH`] has for large bodies.
+pub(crate) async fn hold_all(running: &Running, client: &Client) -> Vec<JoinHandle<Response<Incoming>>> {
+    let mut kept = Vec::new();
+    for held in 1..=2 {
+        let mut sender = client.http1().await;
+        let call = async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await };
+        kept.push(tokio::spawn(call));
+        eventually("it is held", async || {
+            running.status.held.load(Relaxed) >= held * 1_000_000
+        })
+        .await;
+    }
+    kept
 }
 
 /// Sends on a connection once it is ready for the next request.
