@@ -1,4 +1,7 @@
-//! Reading a request's body inside the listener's limits.
+//! Reading a request's body inside the listener's limits, and what is answered where that fails.
+//!
+//! Why not axum's `to_bytes` (0.8): it takes what comes without asking anybody for memory, and leaves what is too much
+//! unread, so that a client that still writes finds a reset connection in place of the 413.
 
 use std::ops::Deref;
 use std::time::Duration;
