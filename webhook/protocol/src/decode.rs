@@ -1,14 +1,15 @@
 //! Bytes to [`Request`].
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
+use crate::request::{Text, text};
 use crate::scan::{MAX_DEPTH, MAX_UID, kind_name, too_deep};
-use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
+use crate::{API_VERSION, Gvk, KIND, Operation, Request, StatusItem};
 
 /// Why a body is no request.
 #[derive(Debug, thiserror::Error)]
@@ -61,26 +62,22 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
         .request
         .ok_or_else(|| DecodeError::field("/request", "missing"))?;
     check(&request)?;
-    let aggregated_status = request.aggregated_status.unwrap_or_default();
     Ok(Request {
         body,
-        uid: request.uid.0,
+        uid: request.uid,
         kind: Gvk::new(request.kind.group, request.kind.version, request.kind.kind),
-        name: request.name.map(|name| name.0).unwrap_or_default(),
-        namespace: request
-            .namespace
-            .map(|namespace| namespace.0)
-            .filter(|namespace| !namespace.is_empty()),
-        operation: request.operation.0,
+        name: request.name,
+        namespace: Some(request.namespace).filter(|namespace| !namespace.is_empty()),
+        operation: request.operation,
         object: request.object,
         observed_object: request.observed_object,
         replicas: request.replicas,
-        aggregated_status: aggregated_status.into_iter().map(StatusItem::from).collect(),
+        aggregated_status: request.aggregated_status.unwrap_or_default(),
     })
 }
 
 fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
-    let uid = request.uid.0.len();
+    let uid = request.uid.len();
     if uid > MAX_UID {
         let message = format!("has {uid} bytes, the limit is {MAX_UID}");
         return Err(DecodeError::field("/request/uid", message));
@@ -93,7 +90,7 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
     }
     require_object("/request/object", request.object)?;
     require_depth("/request/object", request.object)?;
-    match (request.observed_object, request.operation.0) {
+    match (request.observed_object, request.operation) {
         (Some(observed), _) => {
             require_object("/request/observedObject", observed)?;
             require_depth("/request/observedObject", observed)?;
@@ -111,7 +108,7 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
             require_depth(&format!("/request/aggregatedStatus/{index}/status"), status)?;
         }
     }
-    match (request.replicas, request.operation.0) {
+    match (request.replicas, request.operation) {
         (None, Operation::ReviseReplica) => Err(DecodeError::field(
             "/request/replicas",
             "missing: ReviseReplica needs it",
@@ -140,7 +137,7 @@ fn require_depth(path: &str, value: &RawValue) -> Result<(), DecodeError> {
     })
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, rename = "apiVersion")]
     api_version: Option<Text<'a>>,
@@ -150,28 +147,29 @@ struct Envelope<'a> {
     request: Option<RawRequest<'a>>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRequest<'a> {
     #[serde(borrow)]
-    uid: Text<'a>,
+    uid: Cow<'a, str>,
     #[serde(borrow)]
     kind: RawKind<'a>,
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    namespace: Option<Text<'a>>,
-    operation: Spelled,
+    #[serde(borrow, default, deserialize_with = "text")]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    namespace: Cow<'a, str>,
+    #[serde(deserialize_with = "operation")]
+    operation: Operation,
     #[serde(borrow)]
     object: &'a RawValue,
     #[serde(borrow)]
     observed_object: Option<&'a RawValue>,
     replicas: Option<i32>,
     #[serde(borrow)]
-    aggregated_status: Option<Vec<RawItem<'a>>>,
+    aggregated_status: Option<Vec<StatusItem<'a>>>,
 }
 
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawKind<'a> {
     #[serde(borrow)]
@@ -182,64 +180,12 @@ struct RawKind<'a> {
     kind: Cow<'a, str>,
 }
 
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawItem<'a> {
-    #[serde(borrow)]
-    cluster_name: Text<'a>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-    #[serde(default)]
-    applied: bool,
-    #[serde(borrow)]
-    applied_message: Option<Text<'a>>,
-    #[serde(borrow)]
-    health: Option<Text<'a>>,
-}
-
-impl<'a> From<RawItem<'a>> for StatusItem<'a> {
-    fn from(item: RawItem<'a>) -> Self {
-        Self {
-            cluster_name: item.cluster_name.0,
-            status: item.status,
-            applied: item.applied,
-            applied_message: item.applied_message.map(|message| message.0).unwrap_or_default(),
-            health: item.health.and_then(|health| match &*health.0 {
-                "" => None,
-                "Healthy" => Some(Health::Healthy),
-                "Unhealthy" => Some(Health::Unhealthy),
-                // A word that a newer Karmada invented says no more than this.
-                _ => Some(Health::Unknown),
-            }),
-        }
-    }
-}
-
-/// A string that borrows when it has no escapes. serde borrows a plain `Cow` only outside of `Option`.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct Spelled(Operation);
-
-impl<'de> Deserialize<'de> for Spelled {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Spelled;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of an operation")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Spelled, E> {
-                Operation::from_wire(name)
-                    .map(Spelled)
-                    .ok_or_else(|| E::custom(crate::UnknownOperation(name.chars().take(64).collect())))
-            }
-        }
-        deserializer.deserialize_str(Name)
-    }
+fn operation<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Operation, D::Error> {
+    let Text(name) = Text::deserialize(deserializer)?;
+    Operation::from_wire(&name).ok_or_else(|| {
+        let unknown = crate::UnknownOperation(name.chars().take(64).collect());
+        de::Error::custom(unknown)
+    })
 }
 
 /// Reads the body once more to find the value that made decoding fail: `serde_json` names only a column.
