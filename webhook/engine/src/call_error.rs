@@ -3,12 +3,9 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use popcell_protocol::{Gvk, Operation, Refusal};
+use popcell_protocol::{Gvk, MAX_MESSAGE, Operation, Refusal, one_line};
 
 use crate::Call;
-
-/// The longest message for Karmada, in bytes: it ends in an event.
-const MAX_MESSAGE: usize = 256;
 
 /// A call without an answer: which module, which question, and why.
 ///
@@ -205,6 +202,11 @@ impl CallError {
         self.cause.label()
     }
 
+    /// Whether the call was stopped because its time was over.
+    pub(crate) const fn is_expired(&self) -> bool {
+        matches!(self.cause, Cause::Deadline { .. })
+    }
+
     /// What Karmada is told.
     pub fn refusal(&self) -> Refusal {
         Refusal {
@@ -236,23 +238,6 @@ impl fmt::Display for CallError {
 }
 
 impl std::error::Error for CallError {}
-
-fn one_line(mut line: String) -> String {
-    if line.contains(char::is_control) {
-        line = line.replace(char::is_control, " ");
-    }
-    cut(&mut line, MAX_MESSAGE);
-    line
-}
-
-/// Cuts a text to at most `bytes` bytes, between characters.
-pub(crate) fn cut(text: &mut String, bytes: usize) {
-    const MARK: &str = "...";
-    if text.len() > bytes {
-        text.truncate(text.floor_char_boundary(bytes.saturating_sub(MARK.len())));
-        text.push_str(MARK);
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -33,7 +33,7 @@ pub use description::{Description, Implemented, Target};
 pub use dispatch::{Dispatcher, Outcome, Path, Verdict};
 pub use engine::{Allocator, Engine, EngineError};
 pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
-pub use load::{Conflict, LoadError, module_files};
+pub use load::{Conflict, Fault, LoadError, module_files};
 pub use module::Module;
 pub use modules::Modules;
 pub use settings::Settings;

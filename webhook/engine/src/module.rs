@@ -1,6 +1,5 @@
 //! A loaded module, and a call to it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +19,6 @@ pub struct Module {
     pub(crate) code: Code,
     pub(crate) description: Description,
     pub(crate) label: String,
-    pub(crate) kinds: HashMap<Gvk, Vec<Operation>>,
     pub(crate) origin: String,
     pub(crate) digest: String,
     pub(crate) size: usize,
@@ -54,34 +52,26 @@ impl Module {
 
     /// Whether the module implements the operation for the kind.
     pub fn implements(&self, kind: &Gvk, operation: Operation) -> bool {
-        self.kinds
-            .get(kind)
-            .is_some_and(|operations| operations.contains(&operation))
+        self.description.implements(kind, operation)
     }
 
     /// Asks in a fresh instance, on this thread, and checks the answer. `budget` is cut to the engine's call timeout
     /// and counts from here; it is exact to about ten milliseconds. Waits while too many calls run.
     pub fn call(&self, call: &Call<'_>, budget: Duration) -> Result<Answer, CallError> {
-        let budget = budget.min(self.engine.settings().call_timeout);
-        self.call_until(call, budget, &Stop::After(budget))
+        self.measure(call, budget).0
     }
 
     /// As [`Module::call`], and says beside it how much linear memory the call had at most, in bytes.
     pub fn measure(&self, call: &Call<'_>, budget: Duration) -> (Result<Answer, CallError>, usize) {
-        let budget = budget.min(self.engine.settings().call_timeout);
-        self.call_measured(call, budget, &Stop::After(budget))
+        let stop = Stop::after(budget.min(self.engine.settings().call_timeout));
+        self.call_until(call, &stop)
     }
 
-    pub(crate) fn call_until(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> Result<Answer, CallError> {
-        self.call_measured(call, budget, stop).0
-    }
-
-    fn call_measured(&self, call: &Call<'_>, budget: Duration, stop: &Stop) -> (Result<Answer, CallError>, usize) {
-        let bounds = Bounds::starting_now(self.engine.settings().max_answer, budget);
+    /// As [`Module::measure`], until `stop`.
+    pub(crate) fn call_until(&self, call: &Call<'_>, stop: &Stop) -> (Result<Answer, CallError>, usize) {
+        let bounds = Bounds::starting_now(self.engine.settings().max_answer, stop.after);
         let (answer, memory) = if self.implements(call.kind, call.operation) {
-            run_measured(&self.engine, &self.code, stop, budget, |code, store| {
-                code.ask(store, call)
-            })
+            run(&self.engine, stop, |store| self.code.ask(store, call))
         } else {
             (Err(Cause::Unsupported), 0)
         };
@@ -102,56 +92,53 @@ impl fmt::Debug for Module {
 }
 
 /// When a guest is interrupted.
-#[derive(Clone, Debug)]
-pub(crate) enum Stop {
+#[derive(Debug)]
+pub(crate) struct Stop {
     /// When it has run so long.
-    After(Duration),
-    /// When it has run so long, or when nobody waits for it any more.
-    AfterOr(Duration, Arc<AtomicBool>),
+    after: Duration,
+    /// Or when nobody waits for it any more.
+    abandoned: Option<Arc<AtomicBool>>,
 }
 
-/// How often a guest on a slot looks whether somebody still waits for it, in ticks.
-const LOOK: u64 = 1;
-
-fn arm(store: &mut Store<Limits>, stop: &Stop) {
-    match stop {
-        Stop::After(time) => store.set_epoch_deadline(ticker::ticks(*time)),
-        Stop::AfterOr(time, abandoned) => {
-            let mut left = ticker::ticks(*time);
-            let abandoned = Arc::clone(abandoned);
-            let first = left.min(LOOK);
-            left -= first;
-            store.set_epoch_deadline(first);
-            store.epoch_deadline_callback(move |_| {
-                if left == 0 || abandoned.load(Ordering::Relaxed) {
-                    return Err(Trap::Interrupt.into());
-                }
-                let next = left.min(LOOK);
-                left -= next;
-                Ok(UpdateDeadline::Continue(next))
-            });
+impl Stop {
+    pub(crate) fn after(time: Duration) -> Self {
+        Self {
+            after: time,
+            abandoned: None,
         }
+    }
+
+    /// Also once the flag says that nobody waits.
+    pub(crate) fn or_when(self, abandoned: Arc<AtomicBool>) -> Self {
+        Self {
+            abandoned: Some(abandoned),
+            ..self
+        }
+    }
+
+    fn arm(&self, store: &mut Store<Limits>) {
+        let ticks = ticker::ticks(self.after);
+        let Some(abandoned) = self.abandoned.clone() else {
+            return store.set_epoch_deadline(ticks);
+        };
+        // Each tick looks whether somebody still waits.
+        let mut left = ticks.saturating_sub(1);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(move |_| {
+            if left == 0 || abandoned.load(Ordering::Relaxed) {
+                return Err(Trap::Interrupt.into());
+            }
+            left -= 1;
+            Ok(UpdateDeadline::Continue(1))
+        });
     }
 }
 
-/// Asks `question`, which makes the instance, under all limits.
+/// Asks `question`, which makes the instance, under all limits; with the peak of linear memory.
 pub(crate) fn run<T>(
     engine: &Engine,
-    code: &Code,
     stop: &Stop,
-    budget: Duration,
-    question: impl FnOnce(&Code, &mut Store<Limits>) -> wasmtime::Result<T>,
-) -> Result<T, Cause> {
-    run_measured(engine, code, stop, budget, question).0
-}
-
-/// As [`run`], with the peak of linear memory.
-fn run_measured<T>(
-    engine: &Engine,
-    code: &Code,
-    stop: &Stop,
-    budget: Duration,
-    question: impl FnOnce(&Code, &mut Store<Limits>) -> wasmtime::Result<T>,
+    question: impl FnOnce(&mut Store<Limits>) -> wasmtime::Result<T>,
 ) -> (Result<T, Cause>, usize) {
     let settings = engine.settings();
     // Before the store, so that its memory is back in the pool when the room is given back.
@@ -160,12 +147,11 @@ fn run_measured<T>(
     store.limiter(|limits| limits);
     // The cap on what the answer makes the host allocate. A record takes more room here than in the guest.
     store.set_hostcall_fuel(settings.max_answer.saturating_mul(4));
-    arm(&mut store, stop);
+    stop.arm(&mut store);
     let started = Instant::now();
-    let answer = question(code, &mut store);
-    let answer = answer.map_err(|error| {
+    let answer = question(&mut store).map_err(|error| {
         let deadline = Cause::Deadline {
-            limit: budget,
+            limit: stop.after,
             ran: started.elapsed(),
         };
         cause_of(&error, store.data(), settings.max_memory, deadline)

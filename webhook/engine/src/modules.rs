@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use popcell_protocol::{Gvk, Operation};
 
-use crate::{Conflict, LoadError, Module};
+use crate::{Conflict, Implemented, LoadError, Module, Target};
 
 /// All modules of a process: for each kind and operation at most one.
 #[derive(Debug, Default)]
 pub struct Modules {
     all: Vec<Arc<Module>>,
-    by_kind: HashMap<Gvk, HashMap<Operation, usize>>,
+    by_kind: HashMap<Gvk, Vec<(Operation, usize)>>,
 }
 
 impl Modules {
@@ -38,17 +38,14 @@ impl Modules {
     /// Of each module that is there and conflicts, the first operation that both implement.
     fn conflicts(&self, module: &Module) -> Vec<Conflict> {
         let named = |module: &Module| (module.label.clone(), module.origin.clone());
-        let mut kinds: Vec<_> = module.kinds.iter().collect();
-        // A map has no order, and a message needs one.
-        kinds.sort_by_key(|(kind, _)| kind.to_string());
+        let mut targets: Vec<_> = module.description.targets.iter().collect();
+        targets.sort_by_key(|target| target.kind.to_string());
         let mut seen = BTreeSet::new();
         let mut conflicts = Vec::new();
-        for (kind, operations) in kinds {
-            for operation in operations {
-                let Some(index) = self.index(kind, *operation) else {
-                    continue;
-                };
-                let Some(other) = self.all.get(index).filter(|_| seen.insert(index)) else {
+        for Target { kind, operations } in targets {
+            for Implemented { operation, .. } in operations {
+                let taken = self.index(kind, *operation).filter(|index| seen.insert(*index));
+                let Some(other) = taken.and_then(|index| self.all.get(index)) else {
                     continue;
                 };
                 conflicts.push(Conflict {
@@ -64,9 +61,9 @@ impl Modules {
 
     fn add(&mut self, module: Module) {
         let index = self.all.len();
-        for (kind, operations) in &module.kinds {
+        for Target { kind, operations } in &module.description.targets {
             let taken = self.by_kind.entry(kind.clone()).or_default();
-            taken.extend(operations.iter().map(|operation| (*operation, index)));
+            taken.extend(operations.iter().map(|implemented| (implemented.operation, index)));
         }
         self.all.push(Arc::new(module));
     }
@@ -77,7 +74,10 @@ impl Modules {
     }
 
     pub(crate) fn index(&self, kind: &Gvk, operation: Operation) -> Option<usize> {
-        self.by_kind.get(kind)?.get(&operation).copied()
+        let taken = self.by_kind.get(kind)?.iter();
+        taken
+            .copied()
+            .find_map(|(of, index)| (of == operation).then_some(index))
     }
 
     /// Whether some module serves the kind at all.

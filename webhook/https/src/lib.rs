@@ -10,15 +10,16 @@
 //! - After the stop signal every answered call tells its client to leave; a request of which only a part has arrived is
 //!   cut when the grace ends, a request that is being answered is not.
 //!
-//! The loop over hyper is our own rather than `axum-server`'s. That server treats every connection alike at a graceful
-//! stop: one that has sent half a request holds the exit as long as one that is being answered, it does not say how far a
-//! connection is, and it does not bound the number of connections. Here the three are told apart.
+//! Why not a library: `axum-server` 0.8 treats every connection alike at a graceful stop (one that has sent half a request
+//! holds the exit as long as one that is being answered), does not say how far a connection is, bounds neither their
+//! number nor what they hold, and has no thread for each core, which was measured (docs/benchmarks.md). The limits of
+//! `tower` 0.5 and `tower-http` 0.7 count requests, or bytes of one request; here bytes of all of them have one bound.
+//! What is served is an axum `Router`, so layers fit around it.
 //!
 //! The crypto provider is aws-lc-rs, given explicitly, so that no process-wide default is needed.
 
 #![forbid(unsafe_code)]
 
-mod answer;
 pub mod body;
 mod budget;
 mod certificate;
@@ -27,7 +28,7 @@ pub mod health;
 mod limits;
 mod listener;
 pub mod log;
-mod phase;
+mod peer;
 mod registry;
 mod service;
 mod socket;
@@ -38,8 +39,6 @@ mod tls;
 mod tracked;
 
 pub use certificate::{CertificateError, Certificates, FilePair, SelfSigned, Source};
-pub use connection::Protocol;
 pub use limits::{Limits, PER_HTTP2};
 pub use listener::{Drained, ListenError, Listener};
-pub use service::Peer;
 pub use status::{CertificateStatus, ListenerStatus};

@@ -10,22 +10,19 @@ use axum::Router;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::budget::Budget;
 use crate::certificate::Certificates;
-use crate::connection::{self, Shared};
+use crate::connection;
 use crate::limits::{Limits, SEGMENT, SOCKET};
-use crate::phase::Phase;
+use crate::peer::{Peer, Shared, Stop};
 use crate::registry::{Full, Registry};
-use crate::service::Peer;
 use crate::status::ListenerStatus;
 use crate::threads::Threads;
 use crate::tls::Handshakes;
-use crate::tracked::Tracked;
 
 /// Pause after accept failed, most often for want of file descriptors; trying at once would only burn time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -161,23 +158,27 @@ impl Listener {
             status,
             threads,
         } = self;
-        let (grace, drain) = (limits.grace, limits.drain);
-        let (phase, watched) = watch::channel(Phase::Open);
         let registry = Arc::new(Registry::new(&limits, Arc::clone(&status)));
-
         let budget = Arc::new(Budget::new(&limits, Arc::clone(&registry), Arc::clone(&status)));
+        let (ending, over) = (CancellationToken::new(), CancellationToken::new());
         let shared = Arc::new(Shared {
             router,
             tls,
             limits,
-            status: Arc::clone(&status),
-        });
-        let accepting = Accepting {
-            shared,
-            phase: watched,
+            status,
             registry,
             budget,
-            tasks: TaskTracker::new(),
+            stop: Stop {
+                leaving: stop,
+                ending,
+                over,
+            },
+        });
+        let stop = &shared.stop;
+        let tasks = TaskTracker::new();
+        let accepting = Accepting {
+            shared: Arc::clone(&shared),
+            tasks: tasks.clone(),
             threads,
         };
 
@@ -188,26 +189,23 @@ impl Listener {
             }
         };
         tokio::select! {
-            () = accepting.until(&socket, stop.cancelled()) => {}
+            () = accepting.until(&socket, stop.leaving.cancelled()) => {}
             () = lost => return Err(ListenError::Ended { address }),
         }
-        phase.send_replace(Phase::Leaving);
-        accepting.until(&socket, tokio::time::sleep(grace)).await;
+        shared.registry.signal();
+        accepting.until(&socket, tokio::time::sleep(limits.grace)).await;
         // From here on new connections are refused rather than left to wait.
         drop(socket);
-        phase.send_replace(Phase::Stopping);
+        stop.ending.cancel();
+        shared.registry.signal();
 
-        let Accepting {
-            tasks,
-            threads: _threads,
-            ..
-        } = accepting;
         tasks.close();
-        if timeout(drain, tasks.wait()).await.is_ok() {
+        if timeout(limits.drain, tasks.wait()).await.is_ok() {
             return Ok(Drained::Complete);
         }
         let left = tasks.len();
-        phase.send_replace(Phase::Aborted);
+        stop.over.cancel();
+        shared.registry.signal();
         tasks.wait().await;
         Ok(Drained::Cut(left))
     }
@@ -215,9 +213,6 @@ impl Listener {
 
 struct Accepting {
     shared: Arc<Shared>,
-    phase: watch::Receiver<Phase>,
-    registry: Arc<Registry>,
-    budget: Arc<Budget>,
     tasks: TaskTracker,
     threads: Option<Threads>,
 }
@@ -228,13 +223,13 @@ impl Accepting {
         let mut failing = false;
         let mut sweeps = tokio::time::interval(SWEEP);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let limits = &self.shared.limits;
+        let (limits, registry) = (&self.shared.limits, &self.shared.registry);
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = &mut end => return,
                 _ = sweeps.tick() => {
-                    self.registry.sweep(limits.write, limits.idle);
+                    registry.sweep(limits.write, limits.idle);
                     continue;
                 }
                 accepted = self.accept(socket) => accepted,
@@ -257,32 +252,29 @@ impl Accepting {
 
     /// The next connection, once it may begin.
     async fn accept(&self, socket: &TcpListener) -> std::io::Result<(TcpStream, SocketAddr)> {
-        while !self.registry.may_begin() {
+        while !self.shared.registry.may_begin() {
             tokio::time::sleep(LOOK).await;
         }
         socket.accept().await
     }
 
     fn spawn(&self, stream: TcpStream, address: SocketAddr) {
-        let status = &self.shared.status;
-        status.accepted.fetch_add(1, Relaxed);
-        let tracked = match self.registry.admit(address.ip()) {
+        self.shared.status.accepted.fetch_add(1, Relaxed);
+        let tracked = match self.shared.registry.admit(address.ip()) {
             Ok(tracked) => tracked,
             Err(full) => return self.refuse(address, full),
         };
-        let (phase, budget) = (self.phase.clone(), Arc::clone(&self.budget));
-        let peer = Peer::new(address, phase, budget, Arc::clone(&tracked));
-        let shared = Arc::clone(&self.shared);
-        let open = Open::enter(status, Arc::clone(&self.registry), tracked);
+        let peer = Peer::new(address, Arc::clone(&self.shared), tracked);
+        let open = Open::enter(peer.clone());
         let seat = self.threads.as_ref().and_then(Threads::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
-            if !connection::speaks(&shared, &stream, &peer).await {
+            if !connection::speaks(&stream, &peer).await {
                 return drop((open, seat));
             }
             let serving = async move {
-                connection::serve(shared, stream, peer).await;
+                connection::serve(stream, peer).await;
                 drop((open, seat));
             };
             tasks.spawn_on(serving, &runtime);
@@ -321,26 +313,18 @@ fn bind(address: SocketAddr, limits: &Limits) -> std::io::Result<TcpListener> {
 }
 
 /// One connection counts, and has its place, for as long as this lives: a panic ends it as well.
-struct Open {
-    status: Arc<ListenerStatus>,
-    registry: Arc<Registry>,
-    tracked: Arc<Tracked>,
-}
+struct Open(Peer);
 
 impl Open {
-    fn enter(status: &Arc<ListenerStatus>, registry: Arc<Registry>, tracked: Arc<Tracked>) -> Self {
-        status.open.fetch_add(1, Relaxed);
-        Self {
-            status: Arc::clone(status),
-            registry,
-            tracked,
-        }
+    fn enter(peer: Peer) -> Self {
+        peer.shared.status.open.fetch_add(1, Relaxed);
+        Self(peer)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.registry.leave(&self.tracked);
-        self.status.open.fetch_sub(1, Relaxed);
+        self.0.shared.registry.leave(&self.0.tracked);
+        self.0.shared.status.open.fetch_sub(1, Relaxed);
     }
 }

@@ -1,109 +1,50 @@
-//! What is done around each request: counting, telling the application whom it serves, asking clients to leave.
+//! What is done around each request: counting, telling the application whom it serves, asking clients to leave; and the
+//! body of an answer, which holds its share of the listener's memory until the last byte of it is written.
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use axum::http::{Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use tokio::sync::watch;
+use axum::response::IntoResponse;
+use hyper::body::{Frame, Incoming, SizeHint};
 
-use crate::answer::Answer;
-use crate::budget::{Budget, Charge, What};
-use crate::connection::Protocol;
-use crate::phase::Phase;
-use crate::status::ListenerStatus;
-use crate::tracked::{Part, Tracked};
+use crate::budget::{Charge, What};
+use crate::peer::Peer;
+use crate::tracked::{Part, Tracked, Wait};
 
 /// An answer waits so long for memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The connection that a request came on; in the request's extensions.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// The other end.
-    pub address: SocketAddr,
-    /// What was agreed with it.
-    pub protocol: Protocol,
-    pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) tracked: Arc<Tracked>,
-    /// What the request of this copy holds.
-    held: Arc<Mutex<Option<Charge>>>,
-}
-
-impl Peer {
-    pub(crate) fn new(
-        address: SocketAddr,
-        phase: watch::Receiver<Phase>,
-        budget: Arc<Budget>,
-        tracked: Arc<Tracked>,
-    ) -> Self {
-        Self {
-            address,
-            protocol: Protocol::Http1,
-            phase,
-            budget,
-            tracked,
-            held: Arc::default(),
-        }
-    }
-
-    /// The same connection for another request.
-    fn for_request(&self) -> Self {
-        Self {
-            held: Arc::default(),
-            ..self.clone()
-        }
-    }
-
-    /// Keeps what the request's body holds until its answer is made.
-    pub(crate) fn keep(&self, charge: Charge) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(charge);
-    }
-
-    /// Gives back what the request's body held.
-    fn release(&self) {
-        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
 /// Counts one request for as long as it lives, also when its future is dropped with the connection.
-struct Active {
-    tracked: Arc<Tracked>,
-    status: Arc<ListenerStatus>,
-}
+struct Active(Peer);
 
 impl Active {
-    fn enter(tracked: &Arc<Tracked>, status: &Arc<ListenerStatus>) -> Self {
-        status.in_flight.fetch_add(1, Relaxed);
-        tracked.asked();
-        Self {
-            tracked: Arc::clone(tracked),
-            status: Arc::clone(status),
-        }
+    fn enter(peer: Peer) -> Self {
+        peer.shared.status.in_flight.fetch_add(1, Relaxed);
+        peer.tracked.asked();
+        Self(peer)
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.tracked.answered();
-        self.status.in_flight.fetch_sub(1, Relaxed);
+        self.0.tracked.answered();
+        self.0.shared.status.in_flight.fetch_sub(1, Relaxed);
     }
 }
 
 /// The application, as hyper calls it for one connection.
 pub(crate) struct Application {
-    pub(crate) router: Router,
     pub(crate) peer: Peer,
-    pub(crate) status: Arc<ListenerStatus>,
+    /// What its clients are waited for once an answer is made.
+    pub(crate) part: Part,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Application {
@@ -113,32 +54,26 @@ impl hyper::service::Service<Request<Incoming>> for Application {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         use tower_service::Service;
-        let active = Active::enter(&self.peer.tracked, &self.status);
-        let peer = self.peer.for_request();
-        let version = request.version();
-        let part = match peer.protocol {
-            Protocol::Http1 => Part::Answer,
-            Protocol::Http2 => Part::Stream,
-        };
-        request.extensions_mut().insert(peer.clone());
-        let mut router = self.router.clone();
+        let active = Active::enter(self.peer.for_request());
+        let (part, version) = (self.part, request.version());
+        request.extensions_mut().insert(active.0.clone());
+        let mut router = self.peer.shared.router.clone();
         Box::pin(async move {
             let mut response = router.call(request).await?;
+            let peer = &active.0;
             // Now the body is gone, and an answer that waits for memory keeps none from other bodies.
             peer.release();
-            let mut charge = Charge::none(&peer.budget, What::Answer);
+            let mut charge = Charge::none(&peer.shared.budget, What::Answer);
             if !charge.resize(size(&response), PATIENCE).await {
                 response = no_room();
             }
             // In HTTP/2 this header is forbidden; there the connection sends GOAWAY.
-            if version <= Version::HTTP_11 && *peer.phase.borrow() >= Phase::Leaving {
+            if version <= Version::HTTP_11 && peer.shared.stop.leaving.is_cancelled() {
                 response
                     .headers_mut()
                     .insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            let response = response.map(|body| Answer::new(body, charge, part, &peer.tracked));
-            drop(active);
-            Ok(response)
+            Ok(response.map(|body| Answer::new(body, charge, part, &peer.tracked)))
         })
     }
 }
@@ -151,10 +86,69 @@ fn size(response: &Response<Body>) -> usize {
 
 /// Asks the client to come back.
 fn no_room() -> Response<Body> {
-    let mut response = Response::new(Body::from("too many large requests at once\n"));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    response
+    let text = Body::from("too many large requests at once\n");
+    (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "1")], text).into_response()
+}
+
+/// Whoever writes an answer lets go of its bytes when they are written.
+pub(crate) struct Answer {
+    body: Body,
+    held: Option<Arc<Held>>,
+}
+
+/// Lives as long as any byte of the answer.
+struct Held {
+    _charge: Charge,
+    _wait: Wait,
+}
+
+/// Bytes of an answer.
+struct Piece {
+    bytes: Bytes,
+    _held: Arc<Held>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(body: Body, charge: Charge, part: Part, tracked: &Arc<Tracked>) -> Self {
+        let held = (!body.is_end_stream()).then(|| {
+            Arc::new(Held {
+                _wait: Wait::begin(tracked, part, &charge),
+                _charge: charge,
+            })
+        });
+        Self { body, held }
+    }
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let next = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let held = self.held.clone();
+        if next.is_none() || self.body.is_end_stream() {
+            // Only the bytes that are on their way keep it from here.
+            self.held = None;
+        }
+        let counted = |frame: Frame<Bytes>| match held {
+            Some(held) => frame.map_data(|bytes| Bytes::from_owner(Piece { bytes, _held: held })),
+            None => frame,
+        };
+        Poll::Ready(next.map(|frame| frame.map(counted)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -1,6 +1,7 @@
 //! How long the client of a webhook waits.
 //!
-//! API servers and Karmada send `?timeout=` with every call, in Go's duration syntax.
+//! API servers and Karmada send `?timeout=` with every call, in Go's duration syntax. Crates for durations of people, such as
+//! `humantime` 2, read other spellings (`1min`) and say nothing of Go's; this reads what Go reads.
 
 use std::time::Duration;
 

@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -28,10 +30,11 @@ pub(crate) struct Tracked {
     pub(crate) address: IpAddr,
     /// Cancelled when the connection has to end at once.
     pub(crate) cut: CancellationToken,
-    /// Told when the connection has been idle for long and should say goodbye.
-    pub(crate) dismissed: Notify,
-    /// Told once, at the first request.
-    pub(crate) first: Notify,
+    /// The connection has been idle for long and should say goodbye.
+    pub(crate) dismissed: AtomicBool,
+    /// Told when there is something to look at: the first request, [`Tracked::cut`], [`Tracked::dismissed`] or a step of the
+    /// listener's stop.
+    pub(crate) signal: Notify,
     /// Asked whether something has arrived that the server has not read yet.
     socket: OnceLock<Weak<TcpStream>>,
     work: Mutex<Work>,
@@ -108,8 +111,8 @@ impl Tracked {
             number,
             address,
             cut: CancellationToken::new(),
-            dismissed: Notify::new(),
-            first: Notify::new(),
+            dismissed: AtomicBool::new(false),
+            signal: Notify::new(),
             socket: OnceLock::new(),
             work: Mutex::new(Work {
                 active: 0,
@@ -140,6 +143,13 @@ impl Tracked {
             drop(SockRef::from(&*socket).set_linger(Some(Duration::ZERO)));
         }
         self.cut.cancel();
+        self.signal.notify_one();
+    }
+
+    /// Asks the connection to leave, once it is idle.
+    pub(crate) fn dismiss(&self) {
+        self.dismissed.store(true, Relaxed);
+        self.signal.notify_one();
     }
 
     /// Whether the last attempt to read found nothing.
@@ -171,7 +181,7 @@ impl Tracked {
             work.requests == 1
         };
         if first {
-            self.first.notify_one();
+            self.signal.notify_one();
         }
     }
 

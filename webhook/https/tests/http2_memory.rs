@@ -9,11 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use harness::http2::{Frames, field, get_kept, post};
-use harness::{Client, Running, eventually, post_request, send};
+use harness::{A_MILLION_EACH, Client, Running, eventually, hold_all};
 use popcell_https::{Limits, PER_HTTP2};
 
-/// Of this each size gets a quarter of 4,000,000 bytes; the rest is in reserve.
-const A_MILLION_EACH: usize = 4_000_000 + 1_000_000 + 1024 * 1024 + 64 * 1024 + 8 * 1024;
 const CONNECTIONS: usize = 16;
 const STREAMS: u32 = 32;
 
@@ -27,16 +25,7 @@ async fn a_connection_over_http2_takes_no_more_than_is_counted_for_it() {
     };
     let (running, authority, _volume) = Running::simple(limits).await;
     let client = Client::new(running.address, &[authority.pem()]);
-    let mut kept = Vec::new();
-    for held in 1..=2 {
-        let mut sender = client.http1().await;
-        let call = async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await };
-        kept.push(tokio::spawn(call));
-        eventually("other bodies wait", async || {
-            running.status.held.load(Relaxed) >= held * 1_000_000
-        })
-        .await;
-    }
+    let kept = hold_all(&running, &client).await;
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
         connections.push(Frames::open(&client).await);

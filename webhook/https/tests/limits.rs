@@ -6,15 +6,11 @@ use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use harness::{Client, Running, eventually, get_request, post_request, send, text};
+use harness::{A_MILLION_EACH, Client, Running, eventually, get_request, hold_all, post_request, send, text};
 use http_body_util::BodyExt;
 use popcell_https::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
-/// Of this each size gets a quarter of 4,000,000 bytes; the rest is for the one body or answer of each that is completed
-/// whatever others hold.
-const A_MILLION_EACH: usize = 4_000_000 + 1_000_000 + 1024 * 1024 + 64 * 1024 + 8 * 1024;
 
 /// Limits short enough to be met in a test; the others stay far away.
 fn short() -> Limits {
@@ -288,16 +284,7 @@ async fn calls_that_are_being_answered_hold_their_room_and_others_are_turned_awa
     };
     let (running, authority, _volume) = Running::simple(limits).await;
     let client = Client::new(running.address, &[authority.pem()]);
-    let mut kept = Vec::new();
-    for held in 1..=2 {
-        let mut sender = client.http1().await;
-        let call = async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await };
-        kept.push(tokio::spawn(call));
-        eventually("it is held", async || {
-            running.status.held.load(Relaxed) >= held * 1_000_000
-        })
-        .await;
-    }
+    let kept = hold_all(&running, &client).await;
     tokio::time::sleep(Duration::from_millis(600)).await;
     let large = async || send(&mut client.http1().await, post_request("/length", vec![b'x'; 900_000])).await;
     assert_eq!(large().await.status(), 429);

@@ -2,11 +2,10 @@
 
 mod harness;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use harness::{Client, Running, eventually, get_request, post_request, send, text};
+use harness::{Client, Running, eventually, get_request, send, text};
 use popcell_https::{Drained, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -157,40 +156,4 @@ async fn a_call_without_end_is_cut_when_the_drain_time_is_over() {
     running.stop.cancel();
     assert_eq!(running.task.await.unwrap(), Drained::Cut(1));
     assert!(endless.await.unwrap());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn no_call_fails_while_clients_move_to_the_other_replica() {
-    let (leaving, authority, volume) = Running::simple(limits(GRACE)).await;
-    let staying = Running::start(popcell_https::Source::Files(volume.pair()), Limits::default()).await;
-    let clients = [leaving.address, staying.address].map(|address| Client::new(address, &[authority.pem()]));
-    let stopped = leaving.stop.clone();
-    // Like a load balancer that has not heard yet: new connections go to the leaving replica for half of the grace.
-    let moved = tokio::time::Instant::now() + GRACE / 2 + Duration::from_millis(200);
-    let callers = (0..8).map(|_| {
-        let (clients, stopped) = (clients.clone(), stopped.clone());
-        tokio::spawn(async move {
-            let mut sender = clients[0].http1().await;
-            let mut answered = 0;
-            while !stopped.is_cancelled() || tokio::time::Instant::now() < moved + GRACE {
-                if sender.is_closed() || sender.ready().await.is_err() {
-                    let target = usize::from(tokio::time::Instant::now() > moved);
-                    sender = clients[target].http1().await;
-                }
-                let response = send(&mut sender, post_request("/length", vec![b'x'; 3000])).await;
-                assert_eq!(text(response).await, "3000");
-                answered += 1;
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            answered
-        })
-    });
-    let callers: Vec<_> = callers.collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    leaving.stop.cancel();
-    for caller in callers {
-        assert!(caller.await.unwrap() > 0);
-    }
-    assert_eq!(leaving.task.await.unwrap(), Drained::Complete);
-    drop(Arc::clone(&staying.status));
 }

@@ -1,14 +1,15 @@
 //! Bytes to [`Request`].
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::de;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use serde_path_to_error::Segment;
 
-use crate::depth::{MAX_DEPTH, too_deep};
-use crate::uid::MAX_UID;
-use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
+use crate::request::{Text, text};
+use crate::scan::{MAX_DEPTH, MAX_UID, kind_name, too_deep};
+use crate::{API_VERSION, Gvk, KIND, Operation, Request, StatusItem};
 
 /// Why a body is no request.
 #[derive(Debug, thiserror::Error)]
@@ -61,25 +62,22 @@ pub fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
         .request
         .ok_or_else(|| DecodeError::field("/request", "missing"))?;
     check(&request)?;
-    let aggregated_status = request.aggregated_status.unwrap_or_default();
     Ok(Request {
-        uid: request.uid.0,
+        body,
+        uid: request.uid,
         kind: Gvk::new(request.kind.group, request.kind.version, request.kind.kind),
-        name: request.name.map(|name| name.0).unwrap_or_default(),
-        namespace: request
-            .namespace
-            .map(|namespace| namespace.0)
-            .filter(|namespace| !namespace.is_empty()),
-        operation: request.operation.0,
+        name: request.name,
+        namespace: Some(request.namespace).filter(|namespace| !namespace.is_empty()),
+        operation: request.operation,
         object: request.object,
         observed_object: request.observed_object,
         replicas: request.replicas,
-        aggregated_status: aggregated_status.into_iter().map(StatusItem::from).collect(),
+        aggregated_status: request.aggregated_status.unwrap_or_default(),
     })
 }
 
 fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
-    let uid = request.uid.0.len();
+    let uid = request.uid.len();
     if uid > MAX_UID {
         let message = format!("has {uid} bytes, the limit is {MAX_UID}");
         return Err(DecodeError::field("/request/uid", message));
@@ -92,7 +90,7 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
     }
     require_object("/request/object", request.object)?;
     require_depth("/request/object", request.object)?;
-    match (request.observed_object, request.operation.0) {
+    match (request.observed_object, request.operation) {
         (Some(observed), _) => {
             require_object("/request/observedObject", observed)?;
             require_depth("/request/observedObject", observed)?;
@@ -110,7 +108,7 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
             require_depth(&format!("/request/aggregatedStatus/{index}/status"), status)?;
         }
     }
-    match (request.replicas, request.operation.0) {
+    match (request.replicas, request.operation) {
         (None, Operation::ReviseReplica) => Err(DecodeError::field(
             "/request/replicas",
             "missing: ReviseReplica needs it",
@@ -124,15 +122,10 @@ fn check(request: &RawRequest<'_>) -> Result<(), DecodeError> {
 }
 
 fn require_object(path: &str, value: &RawValue) -> Result<(), DecodeError> {
-    let found = match value.get().as_bytes().first() {
-        Some(b'{') => return Ok(()),
-        Some(b'[') => "an array",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    };
-    Err(DecodeError::field(path, format!("expected an object, found {found}")))
+    match kind_name(value.get()) {
+        "an object" => Ok(()),
+        found => Err(DecodeError::field(path, format!("expected an object, found {found}"))),
+    }
 }
 
 fn require_depth(path: &str, value: &RawValue) -> Result<(), DecodeError> {
@@ -144,7 +137,7 @@ fn require_depth(path: &str, value: &RawValue) -> Result<(), DecodeError> {
     })
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, rename = "apiVersion")]
     api_version: Option<Text<'a>>,
@@ -154,28 +147,29 @@ struct Envelope<'a> {
     request: Option<RawRequest<'a>>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RawRequest<'a> {
     #[serde(borrow)]
-    uid: Text<'a>,
+    uid: Cow<'a, str>,
     #[serde(borrow)]
     kind: RawKind<'a>,
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    #[serde(borrow)]
-    namespace: Option<Text<'a>>,
-    operation: Spelled,
+    #[serde(borrow, default, deserialize_with = "text")]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    namespace: Cow<'a, str>,
+    #[serde(deserialize_with = "operation")]
+    operation: Operation,
     #[serde(borrow)]
     object: &'a RawValue,
     #[serde(borrow)]
     observed_object: Option<&'a RawValue>,
     replicas: Option<i32>,
     #[serde(borrow)]
-    aggregated_status: Option<Vec<RawItem<'a>>>,
+    aggregated_status: Option<Vec<StatusItem<'a>>>,
 }
 
-#[derive(Default, serde::Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct RawKind<'a> {
     #[serde(borrow)]
@@ -186,115 +180,35 @@ struct RawKind<'a> {
     kind: Cow<'a, str>,
 }
 
-#[derive(serde::Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawItem<'a> {
-    #[serde(borrow)]
-    cluster_name: Text<'a>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-    #[serde(default)]
-    applied: bool,
-    #[serde(borrow)]
-    applied_message: Option<Text<'a>>,
-    #[serde(borrow)]
-    health: Option<Text<'a>>,
+fn operation<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Operation, D::Error> {
+    let Text(name) = Text::deserialize(deserializer)?;
+    Operation::from_wire(&name).ok_or_else(|| {
+        let unknown = crate::UnknownOperation(name.chars().take(64).collect());
+        de::Error::custom(unknown)
+    })
 }
 
-impl<'a> From<RawItem<'a>> for StatusItem<'a> {
-    fn from(item: RawItem<'a>) -> Self {
-        Self {
-            cluster_name: item.cluster_name.0,
-            status: item.status,
-            applied: item.applied,
-            applied_message: item.applied_message.map(|message| message.0).unwrap_or_default(),
-            health: item.health.and_then(|health| match &*health.0 {
-                "" => None,
-                "Healthy" => Some(Health::Healthy),
-                "Unhealthy" => Some(Health::Unhealthy),
-                // A word that a newer Karmada invented says no more than this.
-                _ => Some(Health::Unknown),
-            }),
-        }
-    }
-}
-
-/// A string that borrows when it has no escapes. serde borrows a plain `Cow` only outside of `Option`.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct Spelled(Operation);
-
-impl<'de> Deserialize<'de> for Spelled {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Spelled;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of an operation")
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Spelled, E> {
-                Operation::from_wire(name)
-                    .map(Spelled)
-                    .ok_or_else(|| E::custom(crate::UnknownOperation(name.chars().take(64).collect())))
-            }
-        }
-        deserializer.deserialize_str(Name)
-    }
-}
-
-/// Looks for the field that made decoding fail, one by one: serde names only a column.
+/// Reads the body once more to find the value that made decoding fail: `serde_json` names only a column.
 fn diagnose(body: &[u8], error: serde_json::Error) -> DecodeError {
-    #[derive(serde::Deserialize)]
-    struct Outer<'a> {
-        #[serde(borrow)]
-        request: Option<&'a RawValue>,
-    }
     if !error.is_data() {
         return DecodeError::Syntax(error);
     }
-    let Ok(Outer { request: Some(request) }) = serde_json::from_slice(body) else {
-        return DecodeError::Field {
-            path: String::new(),
-            message: without_position(&error),
-        };
-    };
-    field_of_request(request.get()).map_or_else(
-        || DecodeError::field("/request", without_position(&error)),
-        |(path, message)| DecodeError::Field { path, message },
-    )
+    let again = &mut serde_json::Deserializer::from_slice(body);
+    let path = serde_path_to_error::deserialize::<_, Envelope<'_>>(again)
+        .err()
+        .map(|traced| pointer(traced.path()));
+    DecodeError::Field {
+        path: path.unwrap_or_default(),
+        message: without_position(&error),
+    }
 }
 
-fn field_of_request(request: &str) -> Option<(String, String)> {
-    fn failure<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<String> {
-        serde_json::from_str::<T>(raw.get())
-            .err()
-            .map(|error| without_position(&error))
-    }
-    let fields: std::collections::BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(request).ok()?;
-    fields.iter().find_map(|(name, raw)| {
-        let message = match &**name {
-            "uid" | "name" | "namespace" => failure::<Option<Text<'_>>>(raw),
-            "kind" => failure::<RawKind<'_>>(raw),
-            "operation" => failure::<Spelled>(raw),
-            "replicas" => failure::<Option<i32>>(raw),
-            "aggregatedStatus" => {
-                let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-                    return failure::<Option<Vec<RawItem<'_>>>>(raw)
-                        .map(|message| ("/request/aggregatedStatus".to_owned(), message));
-                };
-                return items.iter().enumerate().find_map(|(index, item)| {
-                    let message = failure::<RawItem<'_>>(item)?;
-                    Some((format!("/request/aggregatedStatus/{index}"), message))
-                });
-            }
-            _ => None,
-        }?;
-        Some((format!("/request/{name}"), message))
-    })
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    let step = |segment: &Segment| match segment {
+        Segment::Seq { index } => format!("/{index}"),
+        named => format!("/{named}"),
+    };
+    path.iter().map(step).collect()
 }
 
 fn without_position(error: &serde_json::Error) -> String {

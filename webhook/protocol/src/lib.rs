@@ -9,19 +9,19 @@
 
 mod answer;
 mod decode;
-mod depth;
 mod encode;
+mod message;
 mod operation;
 mod request;
-mod uid;
+mod scan;
 
 pub use answer::{Answer, Component, Dependency, NodeClaim, PatchOp, Refusal, Requirements};
 pub use decode::{DecodeError, decode};
-pub use depth::{MAX_DEPTH, too_deep, within_depth, within_levels};
 pub use encode::encode;
+pub use message::{MAX_MESSAGE, cut, one_line};
 pub use operation::{Operation, UnknownOperation};
 pub use request::{Gvk, Health, Request, StatusItem};
-pub use uid::extract_uid;
+pub use scan::{MAX_DEPTH, extract_uid, kind_name, too_deep, within_depth, within_levels};
 
 /// The `apiVersion` of requests and answers.
 pub const API_VERSION: &str = "config.karmada.io/v1alpha1";

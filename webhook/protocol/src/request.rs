@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::Operation;
@@ -60,23 +61,31 @@ pub enum Health {
 }
 
 /// What one member cluster reported (work/v1alpha2 `AggregatedStatusItem`).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StatusItem<'a> {
     /// Name of the member's `Cluster`.
+    #[serde(borrow)]
     pub cluster_name: Cow<'a, str>,
     /// What InterpretStatus returned there; `None` while nothing was collected.
+    #[serde(borrow)]
     pub status: Option<&'a RawValue>,
     /// Whether the object was applied in the member.
+    #[serde(default)]
     pub applied: bool,
     /// Why it was not.
+    #[serde(borrow, default, deserialize_with = "text")]
     pub applied_message: Cow<'a, str>,
     /// Health in the member; data of old Karmada versions may have none.
+    #[serde(default, deserialize_with = "health")]
     pub health: Option<Health>,
 }
 
 /// One question about one object. Everything but the kind borrows from the body.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
+    /// The text that all of this was read from.
+    pub body: &'a [u8],
     /// Names the question; the answer must carry the same.
     pub uid: Cow<'a, str>,
     /// Kind of the object.
@@ -95,4 +104,25 @@ pub struct Request<'a> {
     pub replicas: Option<i32>,
     /// One item per member cluster, for AggregateStatus.
     pub aggregated_status: Vec<StatusItem<'a>>,
+}
+
+/// A string that borrows when it has no escapes. serde borrows a plain `Cow` only outside of `Option`.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+/// A text that may be null, which says the same as none.
+pub(crate) fn text<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Cow<'a, str>, D::Error> {
+    let text: Option<Text<'a>> = Option::deserialize(deserializer)?;
+    Ok(text.unwrap_or_default().0)
+}
+
+fn health<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Health>, D::Error> {
+    Ok(match &*text(deserializer)? {
+        "" => None,
+        "Healthy" => Some(Health::Healthy),
+        "Unhealthy" => Some(Health::Unhealthy),
+        // A word that a newer Karmada invented says no more than this.
+        _ => Some(Health::Unknown),
+    })
 }

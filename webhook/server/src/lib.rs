@@ -10,13 +10,10 @@
 
 pub mod deadline;
 pub mod flags;
-mod interpret;
 mod metrics;
-mod reply;
 mod routes;
 mod run;
 
-pub use interpret::Interpret;
 pub use metrics::{Calls, Metrics};
-pub use routes::{Webhook, router};
+pub use routes::{Interpret, Webhook, router};
 pub use run::{Config, Running, StartError, run, start};

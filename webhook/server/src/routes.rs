@@ -1,4 +1,6 @@
 //! `POST /interpret`: from a request to the answer that Karmada's client accepts.
+//!
+//! Each body is a `ResourceInterpreterContext`, so that whoever reads one finds the reason in the same place.
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
@@ -7,22 +9,32 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::CONTENT_ENCODING;
-use axum::http::{Request, Response, StatusCode};
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::StatusCode;
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::FutureExt;
-use popcell_engine::{CallError, Cause, Outcome, Verdict};
+use popcell_engine::{CallError, Cause, Dispatcher, Outcome, Verdict};
+use popcell_https::Limits;
+use popcell_https::body::{self, BodyError};
 use popcell_https::log::shown;
-use popcell_https::{Limits, body};
-use popcell_protocol::{DecodeError, Refusal, decode, extract_uid};
+use popcell_protocol::{Answer, DecodeError, Refusal, Request, decode, encode, extract_uid, one_line};
 
 use crate::deadline::Deadline;
-use crate::interpret::Interpret;
 use crate::metrics::Calls;
-use crate::reply;
 
-/// The longest message for Karmada, in bytes: it ends in an event.
-const MAX_MESSAGE: usize = 256;
+/// What answers requests: the engine, or in tests something simpler.
+pub trait Interpret: Send + Sync + 'static {
+    /// Answers by `deadline`, whatever happens. Dropping the future gives the call up.
+    fn interpret(&self, request: &Request<'_>, deadline: Instant) -> impl Future<Output = Outcome> + Send;
+}
+
+impl Interpret for Dispatcher {
+    fn interpret(&self, request: &Request<'_>, deadline: Instant) -> impl Future<Output = Outcome> + Send {
+        Dispatcher::interpret(self, request, deadline)
+    }
+}
 
 /// What the routes need.
 #[derive(Debug)]
@@ -41,39 +53,26 @@ pub struct Webhook<I> {
 
 /// The routes of the webhook's TLS port.
 pub fn router<I: Interpret>(webhook: Webhook<I>) -> Router {
-    let webhook = Arc::new(webhook);
-    let handler = move |request: Request<Body>| {
-        let webhook = Arc::clone(&webhook);
-        async move { webhook.answer(request).await }
-    };
     Router::new()
-        .route("/interpret", post(handler).fallback(async || reply::wrong_method()))
-        .fallback(async || reply::not_found())
+        .route("/interpret", post(answer::<I>).fallback(wrong_method))
+        .fallback(not_found)
+        .with_state(Arc::new(webhook))
+}
+
+async fn answer<I: Interpret>(State(webhook): State<Arc<Webhook<I>>>, request: HttpRequest) -> Response {
+    webhook.answer(request).await
 }
 
 impl<I: Interpret> Webhook<I> {
-    async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: HttpRequest) -> Response {
         let received = Instant::now();
-        if let Some(encoding) = request
-            .headers()
-            .get(CONTENT_ENCODING)
-            .filter(|encoding| *encoding != "identity")
-        {
-            let message = format!("content-encoding {encoding:?} is not supported: send the body as it is");
-            return self.rejected(
-                "encoding",
-                reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "", message),
-            );
-        }
         let deadline = Deadline::new(received, request.uri().query(), self.call_timeout);
-        let upload = deadline
-            .asked()
-            .map_or(self.limits.upload, |asked| asked.min(self.limits.upload));
-        let bytes = match body::read(request, &Limits { upload, ..self.limits }).await {
+        let bytes = match body::read_call(request, &self.limits, deadline.asked()).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 tracing::info!(%error, "request not read");
-                return self.rejected(reason(&error), reply::unread(&error));
+                self.calls.reject(error.label());
+                return unread(&error);
             }
         };
         let request = match decode(&bytes) {
@@ -90,7 +89,7 @@ impl<I: Interpret> Webhook<I> {
                 kind = %shown(&request.kind.to_string()),
                 "panic in the host"
             );
-            return reply::context(&request.uid, &Err(panicked(&request)));
+            return context(&request.uid, &Err(panicked(&request)));
         };
         let answered = Answered {
             request: &request,
@@ -102,28 +101,23 @@ impl<I: Interpret> Webhook<I> {
         self.reply(answered)
     }
 
-    fn rejected(&self, reason: &'static str, response: Response<Body>) -> Response<Body> {
-        self.calls.reject(reason);
-        response
-    }
-
     /// A body without an understandable request. Where the uid is known and the JSON is whole, Karmada gets an answer of
     /// which its users see the text.
-    fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response<Body> {
+    fn undecoded(&self, bytes: &[u8], error: &DecodeError) -> Response {
         let uid = extract_uid(bytes);
-        let message = short(error.to_string());
+        let message = one_line(error.to_string());
         tracing::info!(
             uid = %shown(uid.as_deref().unwrap_or_default()),
             error = %shown(&message),
             "request not understood"
         );
-        let response = match (uid, error) {
+        self.calls.reject("malformed");
+        match (uid, error) {
             (Some(uid), DecodeError::Field { .. } | DecodeError::Depth { .. }) => {
-                reply::context(&uid, &Err(Refusal { code: 400, message }))
+                context(&uid, &Err(Refusal { code: 400, message }))
             }
-            (uid, _) => reply::refusal(StatusCode::BAD_REQUEST, &uid.unwrap_or_default(), message),
-        };
-        self.rejected("malformed", response)
+            (uid, _) => refused(StatusCode::BAD_REQUEST, &uid.unwrap_or_default(), message),
+        }
     }
 
     fn record(&self, answered: &Answered<'_>) {
@@ -164,23 +158,15 @@ impl<I: Interpret> Webhook<I> {
         }
     }
 
-    fn reply(&self, answered: Answered<'_>) -> Response<Body> {
+    fn reply(&self, answered: Answered<'_>) -> Response {
         let uid = &answered.request.uid;
         if answered.is_late() {
-            return reply::again(
-                StatusCode::TOO_MANY_REQUESTS,
-                uid,
-                answered.why_late("its time was used up before"),
-            );
+            return again(uid, answered.why_late("its time was used up before"));
         }
         match answered.outcome.verdict {
-            Verdict::Answer(answer) => reply::context(uid, &Ok(answer)),
-            Verdict::Error(error) => reply::context(uid, &Err(self.refusal(&error))),
-            Verdict::Overloaded => reply::again(
-                StatusCode::TOO_MANY_REQUESTS,
-                uid,
-                answered.why_late("too many long calls are running"),
-            ),
+            Verdict::Answer(answer) => context(uid, &Ok(answer)),
+            Verdict::Error(error) => context(uid, &Err(self.refusal(&error))),
+            Verdict::Overloaded => again(uid, answered.why_late("too many long calls are running")),
         }
     }
 
@@ -188,7 +174,7 @@ impl<I: Interpret> Webhook<I> {
     fn refusal(&self, error: &CallError) -> Refusal {
         let mut refusal = error.refusal();
         if matches!(error.cause, Cause::NoModule { .. }) {
-            refusal.message = short(format!("{} (loaded: {})", refusal.message, self.loaded));
+            refusal.message = one_line(format!("{} (loaded: {})", refusal.message, self.loaded));
         }
         refusal
     }
@@ -196,7 +182,7 @@ impl<I: Interpret> Webhook<I> {
 
 /// A call and how it went.
 struct Answered<'a> {
-    request: &'a popcell_protocol::Request<'a>,
+    request: &'a Request<'a>,
     deadline: Deadline,
     /// From the head to the end of the body.
     upload: Duration,
@@ -230,7 +216,7 @@ impl Answered<'_> {
             upload,
             ..
         } = self;
-        short(format!(
+        one_line(format!(
             "{} {}: no answer in time, {reason}: {upload:.1?} receiving the request, {:.1?} waiting, {:.1?} running; ask \
              again",
             request.operation, request.kind.kind, outcome.queued, outcome.ran
@@ -238,39 +224,51 @@ impl Answered<'_> {
     }
 }
 
-fn panicked(request: &popcell_protocol::Request<'_>) -> Refusal {
+/// An answer that Karmada reads: HTTP 200, whether it is good news or not.
+fn context(uid: &str, answer: &Result<Answer, Refusal>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], Body::from(encode(uid, answer))).into_response()
+}
+
+/// An answer about the request itself. Karmada loses its text; people with other clients do not.
+fn refused(status: StatusCode, uid: &str, message: impl Into<String>) -> Response {
+    let refusal = Refusal {
+        code: status.as_u16(),
+        message: message.into(),
+    };
+    (status, context(uid, &Err(refusal))).into_response()
+}
+
+/// Asks the client to come back in a second. Karmada's client does so up to ten times, inside its own deadline.
+fn again(uid: &str, message: impl Into<String>) -> Response {
+    let refused = refused(StatusCode::TOO_MANY_REQUESTS, uid, message);
+    ([(RETRY_AFTER, "1")], refused).into_response()
+}
+
+/// Answers a body that could not be read to its end. What has arrived of it may still show the uid.
+fn unread(error: &BodyError) -> Response {
+    let uid = extract_uid(&error.head).unwrap_or_default();
+    error.respond(refused(error.status(), &uid, error.to_string()))
+}
+
+/// A path that is not served.
+async fn not_found() -> Response {
+    refused(StatusCode::NOT_FOUND, "", "not found: requests go to /interpret")
+}
+
+/// A method that is not served.
+async fn wrong_method() -> Response {
+    let refused = refused(StatusCode::METHOD_NOT_ALLOWED, "", "requests to /interpret are POST");
+    ([(ALLOW, "POST")], refused).into_response()
+}
+
+fn panicked(request: &Request<'_>) -> Refusal {
     Refusal {
         code: 500,
-        message: short(format!(
+        message: one_line(format!(
             "{} {}: the webhook failed to run the call (a bug in popcell; its log has more)",
             request.operation, request.kind.kind
         )),
     }
-}
-
-fn reason(error: &body::BodyError) -> &'static str {
-    match error {
-        body::BodyError::TooLarge { .. } => "too-large",
-        body::BodyError::TooSlow { .. } => "too-slow",
-        body::BodyError::NoRoom { .. } => "no-room",
-        body::BodyError::Stopping { .. } => "stopping",
-        body::BodyError::Broken { .. } => "broken",
-    }
-}
-
-/// One line, cut between characters.
-fn short(text: String) -> String {
-    let mut line = if text.contains(char::is_control) {
-        text.replace(char::is_control, " ")
-    } else {
-        text
-    };
-    if line.len() > MAX_MESSAGE {
-        const MARK: &str = "...";
-        line.truncate(line.floor_char_boundary(MAX_MESSAGE - MARK.len()));
-        line.push_str(MARK);
-    }
-    line
 }
 
 fn micros(duration: Duration) -> u64 {

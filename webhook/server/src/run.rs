@@ -1,10 +1,8 @@
 //! The program from its flags to its exit: load, bind, serve, stop.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -133,26 +131,14 @@ pub struct Running {
     stop: CancellationToken,
     serving: JoinHandle<Result<Drained, ListenError>>,
     health: Health,
-    threads: Required,
+    threads: JoinHandle<&'static str>,
 }
 
-/// Resolves when a thread of the engine has ended that must not, with its name.
-struct Required(Pin<Box<dyn Future<Output = &'static str> + Send>>);
-
-impl fmt::Debug for Required {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Required")
-    }
-}
-
-impl Required {
-    fn new(clock: impl Future<Output = ()> + Send + 'static, slots: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(Box::pin(async {
-            tokio::select! {
-                () = clock => "the clock of deadlines",
-                () = slots => "a thread for long calls",
-            }
-        }))
+/// Resolves with the name of a thread of the engine that has ended, which none must.
+async fn ended(clock: impl Future<Output = ()>, slots: impl Future<Output = ()>) -> &'static str {
+    tokio::select! {
+        () = clock => "the clock of deadlines",
+        () = slots => "a thread for long calls",
     }
 }
 
@@ -161,7 +147,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let engine = Engine::new(&config.settings)?;
     let modules = Arc::new(load(&engine, &config)?);
     let dispatcher = Dispatcher::new(Arc::clone(&modules), &config.settings)?;
-    let threads = Required::new(engine.ended(), dispatcher.ended());
+    let threads = tokio::spawn(ended(engine.ended(), dispatcher.ended()));
     let certificates = Arc::new(Certificates::open(config.source.clone())?);
     let listener = Listener::bind(config.listen, config.limits)
         .await?
@@ -231,7 +217,7 @@ impl Running {
         let ended = tokio::select! {
             ended = &mut self.serving => ended,
             () = self.health.ended() => return StartError::Ended("the health port"),
-            thread = &mut self.threads.0 => return StartError::Ended(thread),
+            Ok(thread) = &mut self.threads => return StartError::Ended(thread),
         };
         match ended {
             Ok(Err(error)) => error.into(),
@@ -333,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_thread_that_ended_is_named() {
-        assert_eq!(Required::new(ready(()), pending()).0.await, "the clock of deadlines");
-        assert_eq!(Required::new(pending(), ready(())).0.await, "a thread for long calls");
+        assert_eq!(ended(ready(()), pending()).await, "the clock of deadlines");
+        assert_eq!(ended(pending(), ready(())).await, "a thread for long calls");
     }
 }

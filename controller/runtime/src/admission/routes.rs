@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{Request as HttpRequest, Response, StatusCode};
 use axum::routing::post;
 use futures::FutureExt;
@@ -129,20 +129,7 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
 /// A body that was not read to its end.
 fn unread(error: &BodyError) -> Response<Body> {
     info!(%error, "request not read");
-    let status = match error {
-        BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-        BodyError::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
-        BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
-    };
-    let response = text(status, error.to_string());
-    let response = match error {
-        BodyError::NoRoom { .. } | BodyError::Stopping { .. } => with(response, RETRY_AFTER, "1"),
-        _ => response,
-    };
-    // The rest of the body may still come; it must not be taken for the next request.
-    with(response, CONNECTION, "close")
+    error.respond(text(error.status(), error.to_string()))
 }
 
 fn undecoded(error: &DecodeError) -> Response<Body> {

@@ -4,19 +4,17 @@
 //! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there
 //! are others. A call that waits too long for a slot is sent away, and Karmada asks again.
 
-mod owned;
 mod slots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, Request};
+use popcell_protocol::{Answer, Request, decode};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::module::Stop;
 use crate::{Call, CallError, Cause, EngineError, Module, Modules, Settings};
-use owned::OwnedCall;
 use slots::Slots;
 
 /// A module that was given less than this is not blamed for not finishing.
@@ -134,29 +132,27 @@ impl Dispatcher {
         };
         let started = Instant::now();
         let total = deadline.saturating_duration_since(started);
-        let outcome = |verdict, path, queued, ran| Outcome {
+        let outcome = |verdict, ran| Outcome {
             verdict,
             module: Some(Arc::clone(module)),
-            path,
-            queued,
+            path: Path::Fast,
+            queued: Duration::ZERO,
             ran,
         };
         if total.is_zero() {
-            return outcome(Verdict::Overloaded, Path::Fast, Duration::ZERO, Duration::ZERO);
+            return outcome(Verdict::Overloaded, Duration::ZERO);
         }
-        let budget = self.fast_budget.min(total);
-        let answer = module.call_until(&call, budget, &Stop::After(budget));
+        let (answer, _) = module.call_until(&call, &Stop::after(self.fast_budget.min(total)));
         let ran = started.elapsed();
-        let Some(answer) = unless_expired(answer) else {
-            let slow = self.on_a_slot(module, share, &call, deadline).await;
-            return outcome(slow.verdict, Path::Slow, slow.queued, ran + slow.ran);
-        };
-        outcome(
-            answer.map_or_else(Verdict::Error, Verdict::Answer),
-            Path::Fast,
-            Duration::ZERO,
-            ran,
-        )
+        if answer.as_ref().is_err_and(CallError::is_expired) {
+            let (verdict, queued, more) = self.on_a_slot(module, share, request, deadline).await;
+            return Outcome {
+                path: Path::Slow,
+                queued,
+                ..outcome(verdict, ran + more)
+            };
+        }
+        outcome(answer.map_or_else(Verdict::Error, Verdict::Answer), ran)
     }
 
     fn no_module(&self, call: &Call<'_>) -> Outcome {
@@ -172,66 +168,50 @@ impl Dispatcher {
         }
     }
 
+    /// With how long it waited for the slot, and how long it ran there.
     async fn on_a_slot(
         &self,
         module: &Arc<Module>,
         share: &Arc<Semaphore>,
-        call: &Call<'_>,
+        request: &Request<'_>,
         deadline: Instant,
-    ) -> Slow {
+    ) -> (Verdict, Duration, Duration) {
         let asked = Instant::now();
         let patience = deadline.saturating_duration_since(asked) / 4;
         let room = tokio::time::timeout(patience, self.slots.enter(share)).await;
         let started = Instant::now();
         let queued = started - asked;
-        let overloaded = Slow {
-            verdict: Verdict::Overloaded,
-            queued,
-            ran: Duration::ZERO,
-        };
         let budget = deadline.saturating_duration_since(started).min(self.call_timeout);
-        let Ok(Some(room)) = room else { return overloaded };
-        if budget.is_zero() {
-            return overloaded;
-        }
+        let (Ok(Some(room)), false) = (room, budget.is_zero()) else {
+            return (Verdict::Overloaded, queued, Duration::ZERO);
+        };
 
         let (sender, receiver) = oneshot::channel();
         let abandoned = Abandoned::default();
-        let stop = Stop::AfterOr(budget, Arc::clone(&abandoned.0));
-        let (owned, module) = (OwnedCall::from(call), Arc::clone(module));
+        let stop = Stop::after(budget).or_when(Arc::clone(&abandoned.0));
+        // The call outlives this request's buffer where the request is given up, and is read again from its own.
+        let (body, module) = (request.body.to_owned(), Arc::clone(module));
         self.slots.run(Box::new(move || {
-            let answer = owned.with(|call| module.call_until(call, budget, &stop));
+            let request = decode(&body);
+            let answer = request.map(|request| module.call_until(&Call::of(&request), &stop).0);
             // First the slot is free, then somebody hears of it.
             drop(room);
-            // Nobody listens any more when the request was given up.
-            let _ = sender.send(answer);
+            if let Ok(answer) = answer {
+                // Nobody listens any more when the request was given up.
+                drop(sender.send(answer));
+            }
         }));
-        let answer = receiver.await;
-        let verdict = match answer {
+        let verdict = match receiver.await {
             Ok(Ok(answer)) => Verdict::Answer(answer),
-            Ok(Err(CallError {
-                cause: Cause::Deadline { .. },
-                ..
-            })) if budget < FAIR => Verdict::Overloaded,
+            Ok(Err(error)) if error.is_expired() && budget < FAIR => Verdict::Overloaded,
             Ok(Err(error)) => Verdict::Error(error),
-            Err(_) => Verdict::Error(CallError::new(
-                None,
-                call,
-                Cause::Failed("the host failed to run the call".into()),
-            )),
+            Err(_) => {
+                let cause = Cause::Failed("the host failed to run the call".into());
+                Verdict::Error(CallError::new(None, &Call::of(request), cause))
+            }
         };
-        Slow {
-            verdict,
-            queued,
-            ran: started.elapsed(),
-        }
+        (verdict, queued, started.elapsed())
     }
-}
-
-struct Slow {
-    verdict: Verdict,
-    queued: Duration,
-    ran: Duration,
 }
 
 /// Tells the guest to stop when the request that waits for it is dropped.
@@ -241,15 +221,5 @@ struct Abandoned(Arc<AtomicBool>);
 impl Drop for Abandoned {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn unless_expired(answer: Result<Answer, CallError>) -> Option<Result<Answer, CallError>> {
-    match answer {
-        Err(CallError {
-            cause: Cause::Deadline { .. },
-            ..
-        }) => None,
-        answer => Some(answer),
     }
 }

@@ -33,56 +33,13 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
-    /// The file is no module of this host: damaged, not a component, with imports, of another interface version, or too
-    /// large.
-    #[error("failed to load {origin}: {message}")]
-    Unfit {
-        /// Where it was read from.
-        origin: String,
-        /// What is wrong, and the remedy.
-        message: String,
-    },
-    /// The module's description breaks a rule.
-    #[error("failed to load {origin}: its description is wrong: {message}")]
-    Description {
+    /// A file was read and is refused.
+    #[error("failed to load {origin}: {fault}")]
+    Module {
         /// Where it was read from.
         origin: String,
         /// What is wrong.
-        message: String,
-    },
-    /// The module claims a kind that needs the operator's consent.
-    #[error(
-        "failed to load {origin}: it serves {kind}, a kind that control planes depend on: allow it with --allow-core-kinds"
-    )]
-    CoreKind {
-        /// Where it was read from.
-        origin: String,
-        /// The kind.
-        kind: Gvk,
-    },
-    /// The module crashed or met a limit while it was instantiated, before any function of the interface was called.
-    #[error("failed to load {origin}: its start function, which runs when it is instantiated: {cause}")]
-    Start {
-        /// Where it was read from.
-        origin: String,
-        /// What happened.
-        cause: Cause,
-    },
-    /// The module crashed or met a limit while it was asked who it is.
-    #[error("failed to load {origin}: describe: {cause}")]
-    Describe {
-        /// Where it was read from.
-        origin: String,
-        /// What happened.
-        cause: Cause,
-    },
-    /// The module crashed or met a limit on a minimal object.
-    #[error("failed to load {origin}: its self-test with a minimal object failed: {error}")]
-    SelfTest {
-        /// Where it was read from.
-        origin: String,
-        /// What was asked, and what happened.
-        error: CallError,
+        fault: Fault,
     },
     /// Two modules implement one operation for one kind.
     #[error(transparent)]
@@ -90,6 +47,30 @@ pub enum LoadError {
     /// More than one thing is wrong. Never fewer than two, and none of them is this variant.
     #[error("{}", listed(.0))]
     Several(Vec<LoadError>),
+}
+
+/// Why one file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is no module of this host: damaged, not a component, with imports, of another interface version, or too large.
+    /// The text says what is wrong, and the remedy.
+    #[error("{0}")]
+    Unfit(String),
+    /// Its description breaks this rule.
+    #[error("its description is wrong: {0}")]
+    Description(String),
+    /// It claims a kind that needs the operator's consent.
+    #[error("it serves {0}, a kind that control planes depend on: allow it with --allow-core-kinds")]
+    CoreKind(Gvk),
+    /// It crashed or met a limit while it was instantiated, before any function of the interface was called.
+    #[error("its start function, which runs when it is instantiated: {0}")]
+    Start(Cause),
+    /// It crashed or met a limit while it was asked who it is.
+    #[error("describe: {0}")]
+    Describe(Cause),
+    /// It crashed or met a limit on a minimal object.
+    #[error("its self-test with a minimal object failed: {0}")]
+    SelfTest(CallError),
 }
 
 impl LoadError {

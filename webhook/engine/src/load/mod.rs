@@ -1,48 +1,79 @@
-//! From a file to a [`Module`]: look into it, compile, describe, check, self-test.
+//! From a file to a [`Module`]: look into it, compile, describe, check, self-test; and a directory of them, such as a mounted
+//! ConfigMap or image volume.
 
-mod directory;
 mod error;
-mod target;
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
-use popcell_protocol::{Gvk, Operation};
+use popcell_protocol::Gvk;
 use sha2::{Digest as _, Sha256};
 
-use crate::bindings::wit;
 use crate::code::Code;
+use crate::description::{check, is_core};
 use crate::module::{Stop, run};
-use crate::{Call, Cause, Description, Engine, Implemented, Module, Target, inspect};
+use crate::{Call, Cause, Description, Engine, Implemented, Module, Modules, inspect};
 
-pub use directory::module_files;
-pub use error::{Conflict, LoadError};
+pub use error::{Conflict, Fault, LoadError};
 
 /// The largest file that is read, in bytes. A Rust module has some 100 KB.
 const MAX_FILE: usize = 32 << 20;
 
 impl Engine {
+    /// Loads every `*.wasm` in a directory, in the order of their names. Hidden entries are passed over and links
+    /// followed: in a ConfigMap volume every file is a link into `..data`. The error names every file that is refused and
+    /// every two modules that conflict.
+    pub fn load_dir(self: &Arc<Self>, directory: &Path) -> Result<Modules, LoadError> {
+        let files = module_files(directory)?;
+        let (mut modules, mut errors) = (Vec::new(), Vec::new());
+        for loaded in side_by_side(&files, |file| self.load_file(file)) {
+            match loaded {
+                Ok(module) => modules.push(module),
+                Err(error) => errors.push(error),
+            }
+        }
+        let (modules, conflicts) = Modules::of(modules);
+        errors.extend(conflicts);
+        LoadError::all(errors).map_or(Ok(modules), Err)
+    }
+
+    /// Loads one file.
+    pub fn load_file(self: &Arc<Self>, path: &Path) -> Result<Module, LoadError> {
+        let wasm = fs::read(path).map_err(|source| LoadError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        self.load(&path.display().to_string(), &wasm)
+    }
+
     /// Loads one module: it returns only one that was described and passed its self-test. `origin` names the file in
     /// messages.
     pub fn load(self: &Arc<Self>, origin: &str, wasm: &[u8]) -> Result<Module, LoadError> {
-        let unfit = |message: String| LoadError::Unfit {
+        self.admit(origin, wasm).map_err(|fault| LoadError::Module {
             origin: origin.to_owned(),
-            message,
-        };
+            fault,
+        })
+    }
+
+    fn admit(self: &Arc<Self>, origin: &str, wasm: &[u8]) -> Result<Module, Fault> {
         if wasm.len() > MAX_FILE {
-            return Err(unfit(format!("it has more than {} MiB", MAX_FILE >> 20)));
+            return Err(Fault::Unfit(format!("it has more than {} MiB", MAX_FILE >> 20)));
         }
-        let inspection = inspect(wasm).map_err(unfit)?;
+        let inspection = inspect(wasm).map_err(Fault::Unfit)?;
         if let Some(objection) = inspection.objection(self.settings().max_memory) {
-            return Err(unfit(objection.to_string()));
+            return Err(Fault::Unfit(objection.to_string()));
         }
-        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| unfit(format!("{error:#}")))?;
-        let description = self.describe(origin, &code)?;
+        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| Fault::Unfit(format!("{error:#}")))?;
+        let description = self.describe(&code)?;
         let module = Module {
             engine: Arc::clone(self),
             code,
             label: description.label(),
-            kinds: description.index(),
             description,
             origin: origin.to_owned(),
             digest: hex(&Sha256::digest(wasm)),
@@ -52,29 +83,17 @@ impl Engine {
         Ok(module)
     }
 
-    fn describe(&self, origin: &str, code: &Code) -> Result<Description, LoadError> {
-        let budget = self.settings().call_timeout;
-        let stop = Stop::After(budget);
-        let origin_of = || origin.to_owned();
+    fn describe(&self, code: &Code) -> Result<Description, Fault> {
+        let stop = Stop::after(self.settings().call_timeout);
         // An instance of its own, so that a module which does not even start is not blamed for its answer.
-        run(self, code, &stop, budget, Code::start).map_err(|cause| LoadError::Start {
-            origin: origin_of(),
-            cause,
-        })?;
-        let described = run(self, code, &stop, budget, Code::describe).map_err(|cause| LoadError::Describe {
-            origin: origin_of(),
-            cause,
-        })?;
+        run(self, &stop, |store| code.start(store)).0.map_err(Fault::Start)?;
+        let described = run(self, &stop, |store| code.describe(store))
+            .0
+            .map_err(Fault::Describe)?;
         let description = Description::from(described);
-        target::check(&description).map_err(|message| LoadError::Description {
-            origin: origin.to_owned(),
-            message,
-        })?;
-        match description.targets.iter().find(|target| target::is_core(&target.kind)) {
-            Some(target) if !self.settings().allow_core_kinds => Err(LoadError::CoreKind {
-                origin: origin.to_owned(),
-                kind: target.kind.clone(),
-            }),
+        check(&description).map_err(Fault::Description)?;
+        match description.targets.iter().find(|target| is_core(&target.kind)) {
+            Some(target) if !self.settings().allow_core_kinds => Err(Fault::CoreKind(target.kind.clone())),
             _ => Ok(description),
         }
     }
@@ -82,7 +101,7 @@ impl Engine {
 
 /// Asks everything once about an object that has nothing but its kind and a name. Whatever the module returns is fine; a
 /// crash or a limit is not.
-fn self_test(module: &Module) -> Result<(), LoadError> {
+fn self_test(module: &Module) -> Result<(), Fault> {
     for target in &module.description.targets {
         let object = minimal(&target.kind);
         for Implemented { operation, .. } in &target.operations {
@@ -95,10 +114,7 @@ fn self_test(module: &Module) -> Result<(), LoadError> {
             let answer = module.call(&call, module.engine.settings().call_timeout);
             let Err(error) = answer else { continue };
             if error.cause.is_module_fault() && !matches!(error.cause, Cause::Refused { .. }) {
-                return Err(LoadError::SelfTest {
-                    origin: module.origin.clone(),
-                    error,
-                });
+                return Err(Fault::SelfTest(error));
             }
         }
     }
@@ -124,33 +140,60 @@ fn hex(bytes: &[u8]) -> String {
         })
 }
 
-impl From<wit::Description> for Description {
-    fn from(description: wit::Description) -> Self {
-        let target = |target: wit::Target| Target {
-            kind: Gvk::new(target.kind.group, target.kind.version, target.kind.kind),
-            operations: target.operations.into_iter().map(implemented).collect(),
-        };
-        Self {
-            name: description.name,
-            version: description.version,
-            targets: description.targets.into_iter().map(target).collect(),
-        }
+/// The files that [`Engine::load_dir`] loads; none is an error.
+pub fn module_files(directory: &Path) -> Result<Vec<PathBuf>, LoadError> {
+    let files = files(directory).map_err(|source| LoadError::Directory {
+        path: directory.to_owned(),
+        source,
+    })?;
+    if files.is_empty() {
+        return Err(LoadError::Empty {
+            path: directory.to_owned(),
+        });
     }
+    Ok(files)
 }
 
-fn implemented(implemented: wit::Implemented) -> Implemented {
-    let operation = match implemented.operation {
-        wit::Operation::InterpretReplica => Operation::InterpretReplica,
-        wit::Operation::InterpretComponent => Operation::InterpretComponent,
-        wit::Operation::ReviseReplica => Operation::ReviseReplica,
-        wit::Operation::Retain => Operation::Retain,
-        wit::Operation::AggregateStatus => Operation::AggregateStatus,
-        wit::Operation::InterpretStatus => Operation::InterpretStatus,
-        wit::Operation::InterpretHealth => Operation::InterpretHealth,
-        wit::Operation::InterpretDependency => Operation::InterpretDependency,
-    };
-    Implemented {
-        operation,
-        register: implemented.register,
+fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_hidden = path
+            .file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && path.extension().is_some_and(|extension| extension == "wasm") {
+            files.push(path);
+        }
     }
+    files.sort();
+    Ok(files)
+}
+
+/// Applies `work` to every item on as many threads as there are cores; results in the order of the items.
+fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let (index, Some(item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            (index, items.get(index))
+        } {
+            done.push((index, work(item)));
+        }
+        done
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(worker)).collect();
+        let mut done = worker();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }

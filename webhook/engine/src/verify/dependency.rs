@@ -1,6 +1,7 @@
 //! Dependencies, by the rules of Karmada's pkg/util/interpreter/validation/validation.go.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use popcell_protocol::{Answer, Dependency};
 use serde::Deserialize;
@@ -19,14 +20,15 @@ pub(super) fn check(answer: Vec<wit::Dependency>) -> Result<Answer, Violation> {
     let each = answer
         .into_iter()
         .enumerate()
-        .map(|(index, found)| one(&format!("/dependencies/{index}"), found));
+        .map(|(index, found)| one(format_args!("/dependencies/{index}"), found));
     each.collect::<Result<_, _>>().map(Answer::Dependencies)
 }
 
-fn one(path: &str, found: wit::Dependency) -> Result<Dependency, Violation> {
+fn one(path: fmt::Arguments<'_>, found: wit::Dependency) -> Result<Dependency, Violation> {
+    let wrong = |field: &str, message: String| Err(Violation::new(format_args!("{path}/{field}"), message));
     for (field, value) in [("apiVersion", &found.api_version), ("kind", &found.kind)] {
         if value.is_empty() {
-            return Err(Violation::new(format!("{path}/{field}"), "is empty"));
+            return wrong(field, "is empty".to_owned());
         }
     }
     let is_version = match found.api_version.split_once('/') {
@@ -34,46 +36,33 @@ fn one(path: &str, found: wit::Dependency) -> Result<Dependency, Violation> {
         None => names::is_dns_label(&found.api_version),
     };
     if !is_version {
-        return Err(Violation::new(
-            format!("{path}/apiVersion"),
-            format!("{:?} is no group/version", found.api_version),
-        ));
+        return wrong("apiVersion", format!("{:?} is no group/version", found.api_version));
     }
     if !names::is_dns_label(&found.kind.to_ascii_lowercase()) {
-        return Err(Violation::new(
-            format!("{path}/kind"),
-            format!("{:?} is no kind", found.kind),
-        ));
+        return wrong("kind", format!("{:?} is no kind", found.kind));
     }
     let name = found.name.filter(|name| !name.is_empty());
-    if name
-        .as_ref()
-        .is_some_and(|name| name.len() > MAX_NAME || name.contains(['/', '%']))
-    {
-        return Err(Violation::new(format!("{path}/name"), "is no name of an object"));
+    let is_name = |name: &String| name.len() <= MAX_NAME && !name.contains(['/', '%']);
+    if !name.as_ref().is_none_or(is_name) {
+        return wrong("name", "is no name of an object".to_owned());
     }
     if name.is_none() && found.label_selector.is_none() {
         return Err(Violation::new(path, "has neither name nor labelSelector"));
     }
     let namespace = found.namespace.filter(|namespace| !namespace.is_empty());
-    if namespace
-        .as_deref()
-        .is_some_and(|namespace| !names::is_dns_label(namespace))
-    {
-        return Err(Violation::new(format!("{path}/namespace"), "is no name of a namespace"));
+    if !namespace.as_deref().is_none_or(names::is_dns_label) {
+        return wrong("namespace", "is no name of a namespace".to_owned());
     }
-    let label_selector = found
-        .label_selector
-        .map(|bytes| {
-            let path = format!("{path}/labelSelector");
-            let value = json::object(&path, bytes, MAX_SELECTOR)?;
-            let selector: LabelSelector = json::typed(&path, &value)?;
-            match selector.objection() {
-                Some(message) => Err(Violation::new(path, message)),
-                None => Ok(value),
-            }
-        })
-        .transpose()?;
+    let selector = |bytes| {
+        let path = format_args!("{path}/labelSelector");
+        let value = json::object(path, bytes, MAX_SELECTOR)?;
+        let selector: LabelSelector = json::typed(path, &value)?;
+        match selector.objection() {
+            Some(message) => Err(Violation::new(path, message)),
+            None => Ok(value),
+        }
+    };
+    let label_selector = found.label_selector.map(selector).transpose()?;
     Ok(Dependency {
         api_version: found.api_version,
         kind: found.kind,

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use popcell_protocol::kind_name;
 use serde_json::value::RawValue;
 
-use super::json::kind_name;
-use super::work::{Exhausted, Work};
+use super::work::{Failure, Work};
 
 /// A JSON value; what nobody looked into is still text.
 pub(super) enum Node<'a> {
@@ -19,27 +19,6 @@ pub(super) enum Step<'a> {
     Add(&'a str),
     Replace(&'a str),
     Remove,
-}
-
-/// Why a step cannot be applied.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// Karmada's patch library would refuse it, for this reason.
-    Refused(String),
-    /// Finding that out takes too long.
-    Exhausted(Exhausted),
-}
-
-impl From<String> for Failure {
-    fn from(reason: String) -> Self {
-        Self::Refused(reason)
-    }
-}
-
-impl From<Exhausted> for Failure {
-    fn from(exhausted: Exhausted) -> Self {
-        Self::Exhausted(exhausted)
-    }
 }
 
 impl<'a> Node<'a> {
@@ -63,13 +42,12 @@ impl<'a> Node<'a> {
     }
 
     /// The text of what is at a path, if it is there and nobody has looked into it; `Some("")` if somebody has.
-    pub(super) fn find(&mut self, path: &[String], work: &mut Work) -> Result<Option<&'a str>, Exhausted> {
+    pub(super) fn find(&mut self, path: &[String], work: &mut Work) -> Result<Option<&'a str>, Failure> {
         let mut node = self;
         for name in path {
-            match node.child(name, work) {
-                Ok(Some(child)) => node = child,
-                Err(Failure::Exhausted(exhausted)) => return Err(exhausted),
-                Ok(None) | Err(Failure::Refused(_)) => return Ok(None),
+            match node.child(name, work)? {
+                Some(child) => node = child,
+                None => return Ok(None),
             }
         }
         Ok(Some(match node {
@@ -81,13 +59,13 @@ impl<'a> Node<'a> {
     /// `None` where there is none, or where this cannot be read.
     fn child(&mut self, name: &str, work: &mut Work) -> Result<Option<&mut Self>, Failure> {
         match self.open(work) {
-            Ok(()) => {}
-            Err(Failure::Refused(_)) => return Ok(None),
-            Err(exhausted) => return Err(exhausted),
+            Ok(()) | Err(Failure::Refused(_)) => {}
+            Err(failure) => return Err(failure),
         }
         Ok(match self {
             Self::Object(fields) => fields.get_mut(name),
             Self::Array(items) => index(name).and_then(|index| items.get_mut(index)),
+            // Also where it could not be read.
             Self::Raw(_) => None,
         })
     }

@@ -1,13 +1,15 @@
 //! JSON values inside answers.
 
-use popcell_protocol::{MAX_DEPTH, within_depth};
+use std::fmt;
+
+use popcell_protocol::{MAX_DEPTH, kind_name, within_depth};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Violation;
 
 /// A value of at most `max` bytes, kept as the text that the module wrote.
-pub(super) fn value(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
+pub(super) fn value(path: impl fmt::Display + Copy, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
     if bytes.len() > max {
         return Err(Violation::new(
             path,
@@ -22,7 +24,7 @@ pub(super) fn value(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawVal
 }
 
 /// A [`value`] that is an object: Karmada's own types have no room for anything else.
-pub(super) fn object(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
+pub(super) fn object(path: impl fmt::Display + Copy, bytes: Vec<u8>, max: usize) -> Result<Box<RawValue>, Violation> {
     let value = value(path, bytes, max)?;
     match kind_name(value.get()) {
         "an object" => Ok(value),
@@ -31,20 +33,8 @@ pub(super) fn object(path: &str, bytes: Vec<u8>, max: usize) -> Result<Box<RawVa
 }
 
 /// A [`value`] that Karmada will decode into the Go type that `T` mirrors.
-pub(super) fn typed<'a, T: Deserialize<'a>>(path: &str, value: &'a RawValue) -> Result<T, Violation> {
+pub(super) fn typed<'a, T: Deserialize<'a>>(path: impl fmt::Display, value: &'a RawValue) -> Result<T, Violation> {
     serde_json::from_str(value.get()).map_err(|error| Violation::new(path, error.to_string()))
-}
-
-/// What kind of value a JSON text without leading space is.
-pub(super) fn kind_name(json: &str) -> &'static str {
-    match json.as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "an array",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ mod quantity;
 mod replicas;
 mod work;
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, Operation, PatchOp};
+use popcell_protocol::{Answer, Operation, PatchOp, cut};
 
 use crate::bindings::wit;
-use crate::call_error::cut;
 use crate::code::Raw;
 use crate::{Call, Cause};
 
@@ -37,8 +37,8 @@ pub(crate) struct Violation {
 }
 
 impl Violation {
-    fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        let (mut path, mut message) = (path.into(), message.into());
+    fn new(path: impl fmt::Display, message: impl Into<String>) -> Self {
+        let (mut path, mut message) = (path.to_string(), message.into());
         cut(&mut path, MAX_TEXT);
         cut(&mut message, MAX_TEXT);
         Self { path, message }

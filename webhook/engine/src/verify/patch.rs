@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use popcell_protocol::{MAX_DEPTH, Operation, PatchOp, within_levels};
+use popcell_protocol::{MAX_DEPTH, Operation, PatchOp, kind_name, within_levels};
 
-use super::document::{Failure, Node, Step};
+use super::document::{Node, Step};
 use super::metadata::{self, Touch};
-use super::work::{Exhausted, Work};
+use super::work::{Failure, Work};
 use super::{Objection, Violation, json, pointer};
 use crate::bindings::wit;
 
@@ -88,13 +88,14 @@ fn check_step<'a>(
     step: &'a PatchOp,
     work: &mut Work,
 ) -> Result<(), Objection> {
-    let too_much = |exhausted| match exhausted {
-        Exhausted::Deadline => Objection::Deadline,
-        Exhausted::Limit => Violation::new(
+    let failed = |failure| match failure {
+        Failure::Refused(reason) => Violation::new(step.path(), format!("the patch does not apply: {reason}")).into(),
+        Failure::TooMuchWork => Violation::new(
             step.path(),
             "the patch takes too much work to apply: its steps read too much text or move too many items of arrays",
         )
         .into(),
+        Failure::Deadline => Objection::Deadline,
     };
     let path = pointer::steps(step.path())?;
     let action = match step {
@@ -104,7 +105,7 @@ fn check_step<'a>(
     };
     let objection = match operation {
         Operation::AggregateStatus => outside_status(&path, &action),
-        _ => outside_template(document, &path, &action, work).map_err(too_much)?,
+        _ => outside_template(document, &path, &action, work).map_err(failed)?,
     };
     if let Some(message) = objection {
         let message = format!("{operation} may not touch it: {message}");
@@ -116,15 +117,12 @@ fn check_step<'a>(
         let message = format!("with this value the object nests deeper than {MAX_DEPTH} levels");
         return Err(Violation::new(step.path(), message).into());
     }
-    document.apply(&path, &action, work).map_err(|failure| match failure {
-        Failure::Refused(message) => Violation::new(step.path(), format!("the patch does not apply: {message}")).into(),
-        Failure::Exhausted(exhausted) => too_much(exhausted),
-    })
+    document.apply(&path, &action, work).map_err(failed)
 }
 
 fn outside_status(path: &[String], action: &Step<'_>) -> Option<String> {
     match (path, action) {
-        ([first], Step::Add(value) | Step::Replace(value)) if first == "status" => match json::kind_name(value) {
+        ([first], Step::Add(value) | Step::Replace(value)) if first == "status" => match kind_name(value) {
             "an object" => None,
             found => Some(format!("a status must be a JSON object, is {found}")),
         },
@@ -138,7 +136,7 @@ fn outside_template<'a>(
     path: &[String],
     action: &Step<'a>,
     work: &mut Work,
-) -> Result<Option<String>, Exhausted> {
+) -> Result<Option<String>, Failure> {
     let value = match action {
         Step::Add(value) | Step::Replace(value) => Some(*value),
         Step::Remove => None,

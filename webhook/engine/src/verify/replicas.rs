@@ -1,9 +1,13 @@
 //! Replicas, what one of them needs, and components.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 
 use popcell_protocol::{Answer, Component, NodeClaim, Requirements};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::{Violation, json, names, quantity};
 use crate::bindings::wit;
@@ -16,10 +20,7 @@ const MAX_PART: usize = 64 << 10;
 pub(super) fn check(answer: wit::Replicas) -> Result<Answer, Violation> {
     Ok(Answer::Replicas {
         replicas: in_range("/replicas", answer.replicas)?,
-        requirements: answer
-            .requirements
-            .map(|all| requirements("/replicaRequirements", all))
-            .transpose()?,
+        requirements: requirements("", answer.requirements)?,
     })
 }
 
@@ -27,124 +28,119 @@ pub(super) fn check_components(answer: Vec<wit::Component>) -> Result<Answer, Vi
     bounded("/components", answer.len())?;
     let mut names = HashSet::new();
     let components = answer.into_iter().enumerate().map(|(index, component)| {
-        let path = format!("/components/{index}");
+        let path = format_args!("/components/{index}");
         if component.name.is_empty() || component.name.chars().count() > 32 {
-            return Err(Violation::new(format!("{path}/name"), "must have 1 to 32 characters"));
-        }
-        if !names.insert(component.name.clone()) {
             return Err(Violation::new(
-                format!("{path}/name"),
-                format!("{:?} is there twice", component.name),
+                format_args!("{path}/name"),
+                "must have 1 to 32 characters",
             ));
         }
+        if !names.insert(component.name.clone()) {
+            let message = format!("{:?} is there twice", component.name);
+            return Err(Violation::new(format_args!("{path}/name"), message));
+        }
         Ok(Component {
-            replicas: in_range(&format!("{path}/replicas"), component.replicas)?,
-            requirements: component
-                .requirements
-                .map(|all| requirements(&format!("{path}/replicaRequirements"), all))
-                .transpose()?,
+            replicas: in_range(format_args!("{path}/replicas"), component.replicas)?,
+            requirements: requirements(path, component.requirements)?,
             name: component.name,
         })
     });
     components.collect::<Result<_, _>>().map(Answer::Components)
 }
 
-pub(super) fn bounded(path: &str, length: usize) -> Result<(), Violation> {
+pub(super) fn bounded(path: impl fmt::Display, length: usize) -> Result<(), Violation> {
     if length > MAX_LIST {
-        return Err(Violation::new(
-            path,
-            format!("has {length} entries, more than the limit of {MAX_LIST}"),
-        ));
+        let message = format!("has {length} entries, more than the limit of {MAX_LIST}");
+        return Err(Violation::new(path, message));
     }
     Ok(())
 }
 
-fn in_range(path: &str, replicas: i64) -> Result<i32, Violation> {
+fn in_range(path: impl fmt::Display, replicas: i64) -> Result<i32, Violation> {
     i32::try_from(replicas)
         .ok()
         .filter(|replicas| *replicas >= 0)
         .ok_or_else(|| Violation::new(path, format!("must be 0 to {}, is {replicas}", i32::MAX)))
 }
 
-fn requirements(path: &str, found: wit::Requirements) -> Result<Requirements, Violation> {
-    let at = format!("{path}/resourceRequest");
-    let resource_request = map(&at, found.resource_request)?;
+/// The `replicaRequirements` of what is at `parent`.
+fn requirements(
+    parent: impl fmt::Display + Copy,
+    found: Option<wit::Requirements>,
+) -> Result<Option<Requirements>, Violation> {
+    let Some(found) = found else { return Ok(None) };
+    let path = format_args!("{parent}/replicaRequirements");
+    let at = format_args!("{path}/resourceRequest");
+    let resource_request = map(at, found.resource_request)?;
     for (name, amount) in &resource_request {
         if !names::is_qualified_name(name) {
-            return Err(Violation::new(&at, format!("{name:?} is no name of a resource")));
+            return Err(Violation::new(at, format!("{name:?} is no name of a resource")));
         }
         if let Some(objection) = quantity::objection(amount) {
+            let name = name.replace('/', "~1");
             return Err(Violation::new(
-                format!("{at}/{}", name.replace('/', "~1")),
+                format_args!("{at}/{name}"),
                 format!("{amount:?} {objection}"),
             ));
         }
     }
-    for (field, value) in [
-        ("namespace", &found.namespace),
-        ("priorityClassName", &found.priority_class_name),
-    ] {
-        if value
-            .as_deref()
-            .is_some_and(|value| !value.is_empty() && !names::is_subdomain(value))
-        {
-            return Err(Violation::new(format!("{path}/{field}"), "is no name of an object"));
+    let name = |field: &str, value: Option<String>| {
+        let value = value.filter(|value| !value.is_empty());
+        if value.as_deref().is_none_or(names::is_subdomain) {
+            Ok(value)
+        } else {
+            Err(Violation::new(
+                format_args!("{path}/{field}"),
+                "is no name of an object",
+            ))
         }
-    }
-    Ok(Requirements {
+    };
+    Ok(Some(Requirements {
+        namespace: name("namespace", found.namespace)?,
+        priority_class_name: name("priorityClassName", found.priority_class_name)?,
         node_claim: found
             .node_claim
-            .map(|claim| node_claim(&format!("{path}/nodeClaim"), claim))
+            .map(|claim| node_claim(format_args!("{path}/nodeClaim"), claim))
             .transpose()?,
         resource_request,
-        namespace: found.namespace.filter(|value| !value.is_empty()),
-        priority_class_name: found.priority_class_name.filter(|value| !value.is_empty()),
-    })
+    }))
 }
 
-fn node_claim(path: &str, found: wit::NodeClaim) -> Result<NodeClaim, Violation> {
-    let affinity = |bytes| {
-        let path = format!("{path}/hardNodeAffinity");
-        let value = json::object(&path, bytes, MAX_PART)?;
-        json::typed::<NodeSelector>(&path, &value)?;
-        Ok(value)
-    };
-    let toleration = |(index, bytes)| {
-        let path = format!("{path}/tolerations/{index}");
-        let value = json::object(&path, bytes, MAX_PART)?;
-        json::typed::<Toleration>(&path, &value)?;
-        Ok(value)
-    };
-    bounded(&format!("{path}/tolerations"), found.tolerations.len())?;
-    let node_selector = map(&format!("{path}/nodeSelector"), found.node_selector)?;
-    if let Some((key, _)) = node_selector
-        .iter()
-        .find(|(key, value)| !names::is_qualified_name(key) || !names::is_label_value(value))
+fn node_claim(path: fmt::Arguments<'_>, found: wit::NodeClaim) -> Result<NodeClaim, Violation> {
+    let affinity = |bytes| part::<NodeSelector>(format_args!("{path}/hardNodeAffinity"), bytes);
+    let toleration = |(index, bytes)| part::<Toleration>(format_args!("{path}/tolerations/{index}"), bytes);
+    bounded(format_args!("{path}/tolerations"), found.tolerations.len())?;
+    let at = format_args!("{path}/nodeSelector");
+    let node_selector = map(at, found.node_selector)?;
+    let mut labels = node_selector.iter();
+    if let Some((key, _)) = labels.find(|(key, value)| !names::is_qualified_name(key) || !names::is_label_value(value))
     {
-        return Err(Violation::new(
-            format!("{path}/nodeSelector"),
-            format!("{key:?} or its value is no valid label"),
-        ));
+        return Err(Violation::new(at, format!("{key:?} or its value is no valid label")));
     }
+    let tolerations = found.tolerations.into_iter().enumerate().map(toleration);
     Ok(NodeClaim {
         hard_node_affinity: found.hard_node_affinity.map(affinity).transpose()?,
         node_selector,
-        tolerations: found
-            .tolerations
-            .into_iter()
-            .enumerate()
-            .map(toleration)
-            .collect::<Result<_, _>>()?,
+        tolerations: tolerations.collect::<Result<_, _>>()?,
     })
 }
 
-fn map(path: &str, pairs: Vec<(String, String)>) -> Result<BTreeMap<String, String>, Violation> {
+/// A JSON object that Karmada will decode into the Go type that `T` mirrors.
+fn part<T: DeserializeOwned>(path: fmt::Arguments<'_>, bytes: Vec<u8>) -> Result<Box<RawValue>, Violation> {
+    let value = json::object(path, bytes, MAX_PART)?;
+    json::typed::<T>(path, &value)?;
+    Ok(value)
+}
+
+fn map(path: fmt::Arguments<'_>, pairs: Vec<(String, String)>) -> Result<BTreeMap<String, String>, Violation> {
     bounded(path, pairs.len())?;
     let mut map = BTreeMap::new();
     for (key, value) in pairs {
-        let shown = key.clone();
-        if map.insert(key, value).is_some() {
-            return Err(Violation::new(path, format!("{shown:?} is there twice")));
+        match map.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(value);
+            }
+            Entry::Occupied(taken) => return Err(Violation::new(path, format!("{:?} is there twice", taken.key()))),
         }
     }
     Ok(map)

@@ -10,13 +10,21 @@ const PER_BYTE: usize = 16;
 /// How much is done between two looks at the clock. Ordinary patches never look.
 const LOOK: usize = 256 << 10;
 
-/// Why a check ends early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Exhausted {
-    /// More work than any patch of this size needs.
-    Limit,
+/// Why a step of a patch is not applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Karmada's patch library would refuse it, for this reason.
+    Refused(String),
+    /// It takes more work than any patch of this size needs.
+    TooMuchWork,
     /// The time of the call is over.
     Deadline,
+}
+
+impl From<String> for Failure {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
 }
 
 /// What is left to one check.
@@ -38,15 +46,15 @@ impl Work {
     }
 
     /// Pays for bytes that are read or items that are moved, before that is done.
-    pub(super) fn pay(&mut self, units: usize) -> Result<(), Exhausted> {
-        self.left = self.left.checked_sub(units).ok_or(Exhausted::Limit)?;
+    pub(super) fn pay(&mut self, units: usize) -> Result<(), Failure> {
+        self.left = self.left.checked_sub(units).ok_or(Failure::TooMuchWork)?;
         if let Some(until_look) = self.until_look.checked_sub(units) {
             self.until_look = until_look;
             return Ok(());
         }
         self.until_look = LOOK;
         match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Exhausted::Deadline),
+            Some(deadline) if Instant::now() >= deadline => Err(Failure::Deadline),
             _ => Ok(()),
         }
     }
@@ -63,7 +71,7 @@ mod tests {
         let mut work = Work::new(10, None);
         assert_eq!(work.pay(BASE), Ok(()));
         assert_eq!(work.pay(10 * PER_BYTE), Ok(()));
-        assert_eq!(work.pay(1), Err(Exhausted::Limit));
+        assert_eq!(work.pay(1), Err(Failure::TooMuchWork));
     }
 
     #[test]
@@ -71,7 +79,7 @@ mod tests {
         let over = Instant::now().checked_sub(Duration::from_secs(1));
         let mut work = Work::new(0, over);
         assert_eq!(work.pay(LOOK), Ok(()));
-        assert_eq!(work.pay(1), Err(Exhausted::Deadline));
+        assert_eq!(work.pay(1), Err(Failure::Deadline));
         let later = Instant::now().checked_add(Duration::from_mins(1));
         let mut work = Work::new(0, later);
         assert_eq!(work.pay(LOOK), Ok(()));

@@ -1,5 +1,5 @@
-//! Deadlines, and hosts that are stopped or short of address space. What changes a whole process runs in one of its own:
-//! this test binary again, with one test that is otherwise ignored.
+//! Deadlines, and hosts that are stopped. What changes a whole process runs in one of its own: this test binary again, with
+//! one test that is otherwise ignored.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,22 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-use popcell_engine::{Allocator, EngineError, Settings};
+use popcell_engine::{EngineError, Settings};
 use popcell_protocol::{Answer, Operation};
 
-use crate::fixture::{FILE, ask, engine, file, module, settings, wasm};
+use crate::fixture::{FILE, ask, file, module, settings, wasm};
 
 /// Runs about five milliseconds.
 const SHORT: &str = "spin-5000000";
 
-fn child(shell: &str, test: &str) -> Command {
+fn child(test: &str) -> Command {
     wasm("misbehaving");
-    let mut command = Command::new("sh");
+    let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .arg("-c")
-        .arg(format!("{shell}; exec \"$0\" --exact {test} --ignored --nocapture"));
-    command
-        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
         .env(FILE, file())
         .stdout(Stdio::piped());
     command
@@ -105,7 +102,7 @@ fn a_deadline_cannot_be_switched_off() {
 
 #[test]
 fn a_stopped_process_finds_its_calls_alive() {
-    let mut command = child(":", "clock::in_a_stopped_process");
+    let mut command = child("clock::in_a_stopped_process");
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let _output = wait_for(&mut child, "calling");
     for stopped in [Duration::from_secs(5), Duration::from_millis(1500)] {
@@ -145,32 +142,4 @@ fn in_a_stopped_process() {
             return;
         }
     }
-}
-
-#[test]
-fn a_host_short_of_address_space_is_served() {
-    let mut child = child("ulimit -v 2097152", "clock::under_ulimit").spawn().unwrap();
-    let _output = wait_for(&mut child, "allocator is");
-    assert!(child.wait().unwrap().success());
-}
-
-#[test]
-#[ignore = "run by a_host_short_of_address_space_is_served"]
-fn under_ulimit() {
-    let engine = engine(&settings());
-    assert_ne!(engine.allocator(), Allocator::Pooling);
-    println!("allocator is {}", engine.allocator());
-    let module = engine.load("misbehaving.wasm", &wasm("misbehaving")).unwrap();
-    for _ in 0..100 {
-        assert!(matches!(
-            ask(&module, Operation::InterpretHealth, ""),
-            Ok(Answer::Health(true))
-        ));
-    }
-    assert_eq!(
-        ask(&module, Operation::InterpretHealth, "allocate")
-            .unwrap_err()
-            .label(),
-        "memory"
-    );
 }

@@ -1,5 +1,6 @@
 //! A pair in two files that somebody else renews: cert-manager, a Secret volume, a person.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -29,7 +30,7 @@ impl FilePair {
     /// Another pair than `present`, if there is one and nothing speaks against it.
     pub(super) fn reload(&self, present: &Pair, now: SystemTime) -> Result<Option<Pair>, CertificateError> {
         let texts = self.read()?;
-        if texts.fingerprint() == *present.fingerprint() {
+        if texts.fingerprint() == present.fingerprint {
             return Ok(None);
         }
         let pair = self.parse(&texts)?;
@@ -42,7 +43,7 @@ impl FilePair {
         // Nobody can use an expired certificate, so its names bind nobody.
         let present_is_good = present.validity(now).is_ok();
         let wanted = if self.names.is_empty() && present_is_good {
-            present.alternatives()
+            &present.facts.alternatives
         } else {
             &self.names
         };
@@ -55,19 +56,16 @@ impl FilePair {
         if missing.is_empty() {
             return Ok(());
         }
-        let found = if pair.names().is_empty() {
-            "no name at all"
-        } else {
-            pair.names()
-        };
+        let found = Some(pair.names()).filter(|names| !names.is_empty());
         Err(CertificateError::Names {
             path: self.certificate.clone(),
-            found: found.to_owned(),
+            found: found.unwrap_or_else(|| "no name at all".to_owned()),
             missing: missing.join(", "),
         })
     }
 
     fn read(&self) -> Result<Texts, CertificateError> {
+        let read = |path: &Path| fs::read(path).map_err(CertificateError::read(path));
         Ok(Texts {
             certificate: read(&self.certificate)?,
             key: read(&self.key)?,
@@ -94,11 +92,4 @@ impl Texts {
     fn fingerprint(&self) -> [u8; 32] {
         fingerprint(&[&self.certificate, &self.key])
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    std::fs::read(path).map_err(|source| CertificateError::Read {
-        path: path.to_owned(),
-        source,
-    })
 }

@@ -5,13 +5,13 @@
 //! the first one, and a failed look changes nothing but the status.
 
 mod files;
-mod names;
 mod objection;
 mod pair;
 mod self_signed;
 
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file cannot be written.
     #[error("failed to write {path}: {source}")]
@@ -44,7 +44,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file has not the content that is expected there.
     #[error("failed to understand {path}: {reason}")]
@@ -99,6 +99,29 @@ pub enum CertificateError {
     },
 }
 
+impl CertificateError {
+    fn read(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    fn write(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    fn content(path: &Path, reason: String) -> Self {
+        Self::Content {
+            path: path.to_owned(),
+            reason,
+        }
+    }
+}
+
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
@@ -144,10 +167,10 @@ impl Certificates {
             );
         }
         let status = Arc::new(CertificateStatus::default());
-        status.not_after.store(pair.not_after(), Relaxed);
+        status.not_after.store(pair.facts.not_after, Relaxed);
         Ok(Self {
             source,
-            served: Arc::new(Served(ArcSwap::new(pair.certified()))),
+            served: Arc::new(Served(ArcSwap::new(Arc::clone(&pair.certified)))),
             present: Mutex::new(pair),
             status,
         })
@@ -160,7 +183,7 @@ impl Certificates {
 
     /// The names in the served certificate, for a person to read.
     pub fn names(&self) -> String {
-        self.present().names().to_owned()
+        self.present().names()
     }
 
     /// Looks once for another certificate and serves it when it is better than the present one. True when it was taken.
@@ -184,8 +207,8 @@ impl Certificates {
             Source::SelfSigned(own) => own.reload(&present, now)?,
         };
         let Some(pair) = candidate else { return Ok(false) };
-        self.served.0.store(pair.certified());
-        self.status.not_after.store(pair.not_after(), Relaxed);
+        self.served.0.store(Arc::clone(&pair.certified));
+        self.status.not_after.store(pair.facts.not_after, Relaxed);
         *present = pair;
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! A certificate chain with its key, parsed, and what has to be known of it.
+//! A certificate chain with its key, parsed, what has to be known of it, and which names it covers.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,34 +14,31 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::CertificateError;
-use super::names::covers;
 use super::objection;
 use crate::tls;
 
 /// Hash over what a pair was made from; equal content needs no second look.
-pub(crate) type Fingerprint = [u8; 32];
+pub(super) type Fingerprint = [u8; 32];
 
 /// A chain and the key that belongs to its first certificate.
-pub(crate) struct Pair {
-    certified: Arc<CertifiedKey>,
-    fingerprint: Fingerprint,
-    alternatives: Vec<String>,
-    shown: String,
-    not_before: i64,
-    not_after: i64,
+pub(super) struct Pair {
+    pub(super) certified: Arc<CertifiedKey>,
+    /// Of what it was made from.
+    pub(super) fingerprint: Fingerprint,
+    pub(super) facts: Facts,
 }
 
 impl fmt::Debug for Pair {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Pair")
-            .field("names", &self.shown)
-            .field("not_after", &self.not_after)
+            .field("names", &self.names())
+            .field("not_after", &self.facts.not_after)
             .finish_non_exhaustive()
     }
 }
 
 /// Hash over several texts, each with its length, so that bytes cannot move between them unseen.
-pub(crate) fn fingerprint(parts: &[&[u8]]) -> Fingerprint {
+pub(super) fn fingerprint(parts: &[&[u8]]) -> Fingerprint {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(part.len().to_be_bytes());
@@ -52,120 +49,92 @@ pub(crate) fn fingerprint(parts: &[&[u8]]) -> Fingerprint {
 
 impl Pair {
     /// Parses PEM texts; the paths are for messages. The key must be the first certificate's.
-    pub(crate) fn from_pem(
-        certificate: (&Path, &[u8]),
-        key: (&Path, &[u8]),
+    pub(super) fn from_pem(
+        (certificate, chain): (&Path, &[u8]),
+        (key, key_text): (&Path, &[u8]),
         fingerprint: Fingerprint,
     ) -> Result<Self, CertificateError> {
-        let unclear = |path: &Path, reason: String| CertificateError::Content {
-            path: path.to_owned(),
-            reason,
-        };
-        if let Some(reason) = objection::to_certificates(certificate.1) {
-            return Err(unclear(certificate.0, reason));
-        }
-        if let Some(reason) = objection::to_key(key.1) {
-            return Err(unclear(key.0, reason));
-        }
-        let chain = CertificateDer::pem_slice_iter(certificate.1)
+        let wrong_chain = |reason| CertificateError::content(certificate, reason);
+        let wrong_key = |reason| CertificateError::content(key, reason);
+        objection::to_certificates(chain).map_or(Ok(()), |reason| Err(wrong_chain(reason)))?;
+        objection::to_key(key_text).map_or(Ok(()), |reason| Err(wrong_key(reason)))?;
+        let chain = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| unclear(certificate.0, error.to_string()))?;
-        let Some(leaf) = chain.first() else {
-            return Err(unclear(certificate.0, "no CERTIFICATE block in it".to_owned()));
+            .map_err(|error| wrong_chain(error.to_string()))?;
+        let facts = match chain.first() {
+            Some(leaf) => Facts::read(leaf).map_err(wrong_chain)?,
+            None => return Err(wrong_chain("no CERTIFICATE block in it".to_owned())),
         };
-        let facts = Facts::read(leaf).map_err(|reason| unclear(certificate.0, reason))?;
         // One alone may be its own authority, as `openssl req -x509` makes it.
-        if let (true, [_, rest @ ..]) = (facts.is_authority, chain.as_slice())
-            && rest
-                .iter()
-                .any(|other| Facts::read(other).is_ok_and(|other| !other.is_authority))
-        {
-            let reason = format!(
+        let mut others = chain.iter().skip(1);
+        if facts.is_authority && others.any(|other| Facts::read(other).is_ok_and(|other| !other.is_authority)) {
+            return Err(wrong_chain(format!(
                 "its first certificate is a certificate authority ({}): the server's own certificate must come first",
                 facts.subject
-            );
-            return Err(unclear(certificate.0, reason));
+            )));
         }
-        let only_authority = facts.is_authority.then(|| facts.subject.clone());
-        let key_der = PrivateKeyDer::from_pem_slice(key.1)
-            .map_err(|error| unclear(key.0, format!("no private key in it ({error})")))?;
+        let key_der = PrivateKeyDer::from_pem_slice(key_text)
+            .map_err(|error| wrong_key(format!("no private key in it ({error})")))?;
         let certified = CertifiedKey::from_der(chain, key_der, &tls::provider()).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => match only_authority {
-                Some(subject) => unclear(
-                    certificate.0,
-                    format!(
-                        "it has the certificate of an authority ({subject}) only: the server's own certificate must come first"
-                    ),
-                ),
-                None => CertificateError::KeyMismatch {
-                    certificate: certificate.0.to_owned(),
-                    key: key.0.to_owned(),
-                },
+            rustls::Error::InconsistentKeys(_) if facts.is_authority => wrong_chain(format!(
+                "it has the certificate of an authority ({}) only: the server's own certificate must come first",
+                facts.subject
+            )),
+            rustls::Error::InconsistentKeys(_) => CertificateError::KeyMismatch {
+                certificate: certificate.to_owned(),
+                key: key.to_owned(),
             },
-            other => unclear(key.0, other.to_string()),
+            other => wrong_key(other.to_string()),
         })?;
         Ok(Self {
             certified: Arc::new(certified),
             fingerprint,
-            shown: facts.alternatives.join(", "),
-            alternatives: facts.alternatives,
-            not_before: facts.not_before,
-            not_after: facts.not_after,
+            facts,
         })
     }
 
-    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.certified)
-    }
-
-    pub(crate) fn fingerprint(&self) -> &Fingerprint {
-        &self.fingerprint
-    }
-
-    /// Subject alternative names.
-    pub(crate) fn alternatives(&self) -> &[String] {
-        &self.alternatives
-    }
-
-    /// The same, for a person to read.
-    pub(crate) fn names(&self) -> &str {
-        &self.shown
-    }
-
-    /// Seconds since 1970.
-    pub(crate) fn not_after(&self) -> i64 {
-        self.not_after
+    /// Subject alternative names, for a person to read.
+    pub(super) fn names(&self) -> String {
+        self.facts.alternatives.join(", ")
     }
 
     /// Those of `wanted` that the certificate does not cover.
-    pub(crate) fn lacks(&self, wanted: &[String]) -> Vec<String> {
+    pub(super) fn lacks(&self, wanted: &[String]) -> Vec<String> {
         wanted
             .iter()
-            .filter(|name| !covers(&self.alternatives, name))
+            .filter(|name| !covers(&self.facts.alternatives, name))
             .cloned()
             .collect()
     }
 
     /// Whether `now` is inside the validity; else what is wrong, to be read after "it is".
-    pub(crate) fn validity(&self, now: SystemTime) -> Result<(), String> {
-        let now = unix_seconds(now);
-        if now > self.not_after {
-            return Err(format!("expired since {}", rfc3339(self.not_after)));
+    pub(super) fn validity(&self, now: SystemTime) -> Result<(), String> {
+        let (
+            now,
+            Facts {
+                not_before, not_after, ..
+            },
+        ) = (unix_seconds(now), &self.facts);
+        if now > *not_after {
+            return Err(format!("expired since {}", rfc3339(*not_after)));
         }
-        if now < self.not_before {
-            return Err(format!("not valid before {}", rfc3339(self.not_before)));
+        if now < *not_before {
+            return Err(format!("not valid before {}", rfc3339(*not_before)));
         }
         Ok(())
     }
 
     /// When a third of the validity is left, in seconds since 1970: time to make another one.
-    pub(crate) fn renewal(&self) -> i64 {
-        self.not_after - (self.not_after - self.not_before) / 3
+    pub(super) fn renewal(&self) -> i64 {
+        let Facts {
+            not_before, not_after, ..
+        } = self.facts;
+        not_after - (not_after - not_before) / 3
     }
 }
 
 /// Seconds since 1970; a clock before that counts as 0.
-pub(crate) fn unix_seconds(at: SystemTime) -> i64 {
+pub(super) fn unix_seconds(at: SystemTime) -> i64 {
     at.duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
@@ -175,17 +144,19 @@ fn rfc3339(seconds: i64) -> String {
 }
 
 /// The point of time `seconds` after 1970.
-pub(crate) fn at(seconds: i64) -> SystemTime {
+pub(super) fn at(seconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 /// What a certificate says about itself.
-struct Facts {
+pub(super) struct Facts {
     subject: String,
     is_authority: bool,
-    alternatives: Vec<String>,
+    /// Subject alternative names.
+    pub(super) alternatives: Vec<String>,
+    /// The validity, in seconds since 1970.
     not_before: i64,
-    not_after: i64,
+    pub(super) not_after: i64,
 }
 
 impl Facts {
@@ -221,11 +192,63 @@ fn name_of(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// End of validity of a certificate in PEM, in seconds since 1970.
-pub(crate) fn not_after_of(path: &Path, pem: &[u8]) -> Result<i64, CertificateError> {
-    let unclear = |reason: String| CertificateError::Content {
-        path: path.to_owned(),
-        reason,
+pub(super) fn not_after_of(path: &Path, pem: &[u8]) -> Result<i64, CertificateError> {
+    let facts = CertificateDer::from_pem_slice(pem)
+        .map_err(|error| error.to_string())
+        .and_then(|der| Facts::read(&der));
+    facts
+        .map(|facts| facts.not_after)
+        .map_err(|reason| CertificateError::content(path, reason))
+}
+
+/// Whether one of `certified` (subject alternative names; a DNS name may start with `*.`) covers `wanted`.
+fn covers(certified: &[String], wanted: &str) -> bool {
+    certified.iter().any(|name| matches(name, wanted))
+}
+
+fn matches(certified: &str, wanted: &str) -> bool {
+    if let (Ok(one), Ok(other)) = (certified.parse::<IpAddr>(), wanted.parse::<IpAddr>()) {
+        return one == other;
+    }
+    if certified.eq_ignore_ascii_case(wanted) {
+        return true;
+    }
+    // RFC 6125 section 6.4.3: a wildcard stands for exactly one label, the leftmost.
+    let Some(parent) = certified.strip_prefix("*.") else {
+        return false;
     };
-    let der = CertificateDer::from_pem_slice(pem).map_err(|error| unclear(error.to_string()))?;
-    Facts::read(&der).map(|facts| facts.not_after).map_err(unclear)
+    wanted
+        .split_once('.')
+        .is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covers;
+
+    fn names(of: &[&str]) -> Vec<String> {
+        of.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn dns_names_ignore_case() {
+        assert!(covers(&names(&["Webhook.popcell.svc"]), "webhook.popcell.svc"));
+        assert!(!covers(&names(&["webhook.popcell.svc"]), "webhook.popcell"));
+    }
+
+    #[test]
+    fn a_wildcard_is_one_label() {
+        let wild = names(&["*.example.com"]);
+        assert!(covers(&wild, "a.example.com"));
+        assert!(covers(&wild, "*.example.com"));
+        assert!(!covers(&wild, "a.b.example.com"));
+        assert!(!covers(&wild, "example.com"));
+        assert!(!covers(&wild, ".example.com"));
+    }
+
+    #[test]
+    fn addresses_compare_by_value() {
+        assert!(covers(&names(&["::1"]), "0:0:0:0:0:0:0:1"));
+        assert!(!covers(&names(&["127.0.0.1"]), "127.0.0.2"));
+    }
 }

@@ -54,7 +54,7 @@ impl SelfSigned {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => self.create(&path)?,
-            Err(source) => return Err(CertificateError::Read { path, source }),
+            Err(error) => return Err(CertificateError::read(&path)(error)),
         };
         let issued = self.issue(&path, &text, SystemTime::now())?;
         self.publish(&path, &text)?;
@@ -65,12 +65,9 @@ impl SelfSigned {
     /// replaced. An authority that is gone is an error, not a reason for a new one that no client trusts.
     pub(super) fn reload(&self, present: &Pair, now: SystemTime) -> Result<Option<Pair>, CertificateError> {
         let path = self.ca_dir.join(AUTHORITY);
-        let text = fs::read_to_string(&path).map_err(|source| CertificateError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let text = fs::read_to_string(&path).map_err(CertificateError::read(&path))?;
         let due = unix_seconds(now) >= present.renewal();
-        if !due && fingerprint(&[text.as_bytes()]) == *present.fingerprint() {
+        if !due && fingerprint(&[text.as_bytes()]) == present.fingerprint {
             return Ok(None);
         }
         self.issue(&path, &text, now).map(Some)
@@ -78,23 +75,17 @@ impl SelfSigned {
 
     /// Makes the authority, or takes the one of the replica that was faster.
     fn create(&self, path: &Path) -> Result<String, CertificateError> {
-        let failed = |source| CertificateError::Write {
-            path: path.to_owned(),
-            source,
-        };
-        fs::create_dir_all(&self.ca_dir).map_err(failed)?;
+        let failed = CertificateError::write(path);
+        fs::create_dir_all(&self.ca_dir).map_err(&failed)?;
         let text = self.make_authority(SystemTime::now())?;
-        let file = self.write(&text, 0o600).map_err(failed)?;
+        let file = self.write(&text, 0o600).map_err(&failed)?;
         match file.persist_noclobber(path) {
             Ok(_) => {
                 tracing::info!(path = %path.display(), "made a certificate authority");
                 Ok(text)
             }
             Err(lost) if lost.error.kind() == ErrorKind::AlreadyExists => {
-                fs::read_to_string(path).map_err(|source| CertificateError::Read {
-                    path: path.to_owned(),
-                    source,
-                })
+                fs::read_to_string(path).map_err(CertificateError::read(path))
             }
             Err(error) => Err(failed(error.error)),
         }
@@ -107,11 +98,8 @@ impl SelfSigned {
         if fs::read_to_string(&public).is_ok_and(|present| present == certificate) {
             return Ok(());
         }
-        let failed = |source| CertificateError::Write {
-            path: public.clone(),
-            source,
-        };
-        let file = self.write(&certificate, 0o644).map_err(failed)?;
+        let failed = CertificateError::write(&public);
+        let file = self.write(&certificate, 0o644).map_err(&failed)?;
         file.persist(&public).map_err(|error| failed(error.error))?;
         Ok(())
     }
@@ -139,10 +127,8 @@ impl SelfSigned {
 
     /// A serving certificate, signed by the authority in `text`.
     fn issue(&self, path: &Path, text: &str, now: SystemTime) -> Result<Pair, CertificateError> {
-        let unclear = |error: rcgen::Error| CertificateError::Content {
-            path: path.to_owned(),
-            reason: format!("not an authority with its key ({error})"),
-        };
+        let unclear =
+            |error: rcgen::Error| CertificateError::content(path, format!("not an authority with its key ({error})"));
         let ends = pair::not_after_of(path, text.as_bytes())?;
         if ends <= unix_seconds(now) {
             return Err(CertificateError::ExpiredAuthority { path: path.to_owned() });
@@ -196,8 +182,5 @@ fn certificate_block(path: &Path, text: &str) -> Result<String, CertificateError
     });
     block
         .map(|block| format!("{}\n", block.replace('\r', "")))
-        .ok_or_else(|| CertificateError::Content {
-            path: path.to_owned(),
-            reason: "no CERTIFICATE block in it".to_owned(),
-        })
+        .ok_or_else(|| CertificateError::content(path, "no CERTIFICATE block in it".to_owned()))
 }

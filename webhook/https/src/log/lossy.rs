@@ -1,4 +1,7 @@
 //! A writer of lines that never makes anybody wait: a thread writes, and what it cannot keep up with is counted.
+//!
+//! Why not `tracing-appender` 0.2: it bounds lines and not bytes, and counts only lines that found no room, not those that
+//! could not be written.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};

@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its world ends")]
 
+mod dial;
 pub(crate) mod http2;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
 use axum::Router;
@@ -22,19 +24,16 @@ use hyper::client::conn::{http1, http2 as h2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use popcell_https::{Certificates, Drained, FilePair, Limits, Listener, ListenerStatus, Source, body};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const HOST: &str = "webhook.popcell.test";
+pub(crate) use dial::{Client, HOST};
+
 const DAY: Duration = Duration::from_hours(24);
 
 /// A certificate authority and what it signs.
@@ -201,16 +200,7 @@ fn router(limits: &Limits, gate: &Arc<Semaphore>) -> Router {
     let length = move |request: Request| async move {
         match body::read(request, &limits).await {
             Ok(body) => (StatusCode::OK, body.len().to_string()),
-            Err(error) => {
-                let status = match error {
-                    body::BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-                    body::BodyError::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
-                    body::BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
-                    body::BodyError::Stopping { .. } => StatusCode::SERVICE_UNAVAILABLE,
-                    body::BodyError::Broken { .. } => StatusCode::BAD_REQUEST,
-                };
-                (status, format!("{error}; head {}", error.head().len()))
-            }
+            Err(error) => (error.status(), format!("{error}; head {}", error.head.len())),
         }
     };
     let keeping = Arc::clone(&gate);
@@ -244,65 +234,7 @@ async fn panics() -> &'static str {
     panic!("a bug of the application")
 }
 
-/// Dials [`HOST`] at an address, trusting some authorities.
-#[derive(Clone)]
-pub(crate) struct Client {
-    address: SocketAddr,
-    roots: RootCertStore,
-    versions: Vec<&'static rustls::SupportedProtocolVersion>,
-    receives: Option<u32>,
-}
-
 impl Client {
-    pub(crate) fn new(address: SocketAddr, authorities: &[String]) -> Self {
-        let mut roots = RootCertStore::empty();
-        for pem in authorities {
-            roots
-                .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
-                .unwrap();
-        }
-        Self {
-            address,
-            roots,
-            versions: rustls::ALL_VERSIONS.to_vec(),
-            receives: None,
-        }
-    }
-
-    /// The same, of whose answers the kernel keeps little on this side.
-    pub(crate) fn taking_little(mut self) -> Self {
-        self.receives = Some(4096);
-        self
-    }
-
-    pub(crate) fn only(mut self, version: &'static rustls::SupportedProtocolVersion) -> Self {
-        self.versions = vec![version];
-        self
-    }
-
-    /// A handshake that offers application protocols, with commas between them; none when it is empty.
-    pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        self.dial_name(alpn, HOST).await
-    }
-
-    pub(crate) async fn dial_name(&self, alpn: &str, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_protocol_versions(&self.versions)
-            .unwrap()
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
-        if !alpn.is_empty() {
-            config.alpn_protocols = alpn.split(',').map(|name| name.as_bytes().to_vec()).collect();
-        }
-        let socket = TcpSocket::new_v4()?;
-        if let Some(bytes) = self.receives {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        let stream = socket.connect(self.address).await?;
-        let name = ServerName::try_from(name.to_owned()).unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
-    }
-
     /// The head and the first bytes of an upload over HTTP/1.
     pub(crate) async fn begin_upload(&self, announced: usize, sent: usize) -> TlsStream<TcpStream> {
         let mut stream = self.dial("http/1.1").await.unwrap();
@@ -330,6 +262,25 @@ impl Client {
         let stream = self.dial("http/1.1").await.ok()?;
         Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
     }
+}
+
+/// Of this each size gets a quarter of 4,000,000 bytes; the rest is for the one body or answer of each that is completed
+/// whatever others hold.
+pub(crate) const A_MILLION_EACH: usize = 4_000_000 + 1_000_000 + 1024 * 1024 + 64 * 1024 + 8 * 1024;
+
+/// Two calls that hold a million bytes each, which is all that [`A_MILLION_EACH`] has for large bodies.
+pub(crate) async fn hold_all(running: &Running, client: &Client) -> Vec<JoinHandle<Response<Incoming>>> {
+    let mut kept = Vec::new();
+    for held in 1..=2 {
+        let mut sender = client.http1().await;
+        let call = async move { send(&mut sender, post_request("/kept", vec![b'x'; 1_000_000])).await };
+        kept.push(tokio::spawn(call));
+        eventually("it is held", async || {
+            running.status.held.load(Relaxed) >= held * 1_000_000
+        })
+        .await;
+    }
+    kept
 }
 
 /// Sends on a connection once it is ready for the next request.

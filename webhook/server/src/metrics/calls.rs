@@ -15,24 +15,23 @@ use prometheus_client::registry::{Registry, Unit};
 const OTHER: &str = "other";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Question {
+struct Source {
     module: Arc<str>,
     kind: Arc<str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Question {
+    #[prometheus(flatten)]
+    source: Source,
     operation: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Call {
-    module: Arc<str>,
-    kind: Arc<str>,
-    operation: &'static str,
+    #[prometheus(flatten)]
+    question: Question,
     outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Source {
-    module: Arc<str>,
-    kind: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,17 +74,19 @@ impl Calls {
         for module in modules.iter() {
             let label: Arc<str> = module.label().into();
             for target in &module.description().targets {
-                let kind: Arc<str> = target.kind.to_string().into();
+                let source = Source {
+                    module: Arc::clone(&label),
+                    kind: target.kind.to_string().into(),
+                };
                 for implemented in &target.operations {
                     let operation = implemented.operation;
                     let question = Question {
-                        module: Arc::clone(&label),
-                        kind: Arc::clone(&kind),
+                        source: source.clone(),
                         operation: operation.as_str(),
                     };
                     if operation == Operation::AggregateStatus {
                         // So that the series is there, at 0, before anything was left out.
-                        drop(calls.left_out.get_or_create(&question.source()));
+                        drop(calls.left_out.get_or_create(&source));
                     }
                     let series = calls.series(question);
                     calls
@@ -151,7 +152,7 @@ impl Calls {
         if let Verdict::Answer(Answer::Aggregation { left_out, .. }) = &outcome.verdict
             && *left_out > 0
         {
-            let parts = self.left_out.get_or_create(&series.question.source());
+            let parts = self.left_out.get_or_create(&series.question.source);
             parts.inc_by(u64::from(*left_out));
         }
         series.duration.observe(outcome.ran.as_secs_f64());
@@ -171,27 +172,21 @@ impl Calls {
             .known
             .get(&request.kind)
             .and_then(|operations| operations.values().next());
+        let kind = kind.map_or_else(|| OTHER.into(), |series| Arc::clone(&series.question.source.kind));
         Question {
-            module: OTHER.into(),
-            kind: kind.map_or_else(|| OTHER.into(), |series| Arc::clone(&series.question.kind)),
+            source: Source {
+                module: OTHER.into(),
+                kind,
+            },
             operation: request.operation.as_str(),
         }
     }
 }
 
 impl Question {
-    fn source(&self) -> Source {
-        Source {
-            module: Arc::clone(&self.module),
-            kind: Arc::clone(&self.kind),
-        }
-    }
-
     fn with(&self, outcome: &'static str) -> Call {
         Call {
-            module: Arc::clone(&self.module),
-            kind: Arc::clone(&self.kind),
-            operation: self.operation,
+            question: self.clone(),
             outcome,
         }
     }

@@ -20,24 +20,31 @@ impl Collector for Listening {
         let out = &mut encoder;
         let Self { listener, certificate } = self;
         let signed = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        gauge(
-            out,
-            "connections",
-            "Open connections",
-            signed(listener.open.load(Relaxed)),
-        )?;
-        gauge(
-            out,
-            "requests_in_flight",
-            "Requests being answered",
-            signed(listener.in_flight.load(Relaxed)),
-        )?;
-        gauge(
-            out,
-            "request_memory_bytes",
-            "Memory that requests and answers hold, until they are written",
-            signed(listener.held.load(Relaxed)),
-        )?;
+        for (name, help, value) in [
+            ("connections", "Open connections", signed(listener.open.load(Relaxed))),
+            (
+                "requests_in_flight",
+                "Requests being answered",
+                signed(listener.in_flight.load(Relaxed)),
+            ),
+            (
+                "request_memory_bytes",
+                "Memory that requests and answers hold, until they are written",
+                signed(listener.held.load(Relaxed)),
+            ),
+            (
+                "certificate_not_after_seconds",
+                "End of validity of the served certificate, in seconds since 1970",
+                certificate.not_after.load(Relaxed),
+            ),
+            (
+                "certificate_reload_failing",
+                "1 when the last look for a new certificate failed",
+                i64::from(certificate.failing.load(Relaxed)),
+            ),
+        ] {
+            gauge(out, name, help, value)?;
+        }
         counter(
             out,
             "log_lines_lost",
@@ -91,17 +98,6 @@ impl Collector for Listening {
         ] {
             counter(out, name, help, value.load(Relaxed))?;
         }
-        gauge(
-            out,
-            "certificate_not_after_seconds",
-            "End of validity of the served certificate, in seconds since 1970",
-            certificate.not_after.load(Relaxed),
-        )?;
-        gauge(
-            out,
-            "certificate_reload_failing",
-            "1 when the last look for a new certificate failed",
-            i64::from(certificate.failing.load(Relaxed)),
-        )
+        Ok(())
     }
 }

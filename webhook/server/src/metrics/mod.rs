@@ -87,13 +87,19 @@ impl Metrics {
 }
 
 /// Writes one counter whose value is known at the moment of the scrape. `_total` is added to the name.
-fn counter(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64) -> std::fmt::Result {
+fn counter<N>(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: N) -> std::fmt::Result
+where
+    ConstCounter<N>: EncodeMetric,
+{
     let metric = ConstCounter::new(value);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 /// Writes one gauge whose value is known at the moment of the scrape.
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: i64) -> std::fmt::Result {
+fn gauge<N>(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: N) -> std::fmt::Result
+where
+    ConstGauge<N>: EncodeMetric,
+{
     let metric = ConstGauge::new(value);
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }

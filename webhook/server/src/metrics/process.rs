@@ -4,9 +4,9 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use super::{counter, gauge};
 
 /// `USER_HZ`: fixed at 100 in Linux's interface to user space (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -31,13 +31,8 @@ impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let out = &mut encoder;
         if let Some([user, system, virtual_bytes]) = stat() {
-            let cpu = ConstCounter::new((user + system) / TICKS_PER_SECOND);
-            cpu.encode(out.encode_descriptor(
-                "process_cpu_seconds",
-                "CPU time of the process",
-                None,
-                cpu.metric_type(),
-            )?)?;
+            let cpu = (user + system) / TICKS_PER_SECOND;
+            counter(out, "process_cpu_seconds", "CPU time of the process", cpu)?;
             gauge(
                 out,
                 "process_virtual_memory_bytes",
@@ -61,11 +56,6 @@ impl Collector for Process {
             self.started,
         )
     }
-}
-
-fn gauge(out: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
-    let metric = ConstGauge::new(value);
-    metric.encode(out.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
 fn stat() -> Option<[f64; 3]> {

@@ -1,33 +1,21 @@
 //! HTTPS as Karmada's client speaks it, and plain HTTP for the health port.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
-use tokio::net::{TcpSocket, TcpStream};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use tokio::net::TcpStream;
 
 use crate::fixture::UID;
 
-pub(crate) const HOST: &str = "webhook.popcell.test";
-
-/// Where a webhook is and whom to trust.
-#[derive(Clone)]
-pub(crate) struct Client {
-    address: SocketAddr,
-    from: IpAddr,
-    roots: RootCertStore,
-    receives: Option<u32>,
-}
+#[path = "../../../https/tests/harness/dial.rs"]
+#[allow(dead_code, reason = "the tests of the listener use the rest")]
+mod dial;
+pub(crate) use dial::{Client, HOST};
 
 /// One answer, read to its end.
 #[derive(Debug)]
@@ -64,51 +52,6 @@ impl Reply {
 }
 
 impl Client {
-    pub(crate) fn new(address: SocketAddr, ca: &str) -> Self {
-        let mut roots = RootCertStore::empty();
-        roots
-            .add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap())
-            .unwrap();
-        let from = Ipv4Addr::LOCALHOST.into();
-        Self {
-            address,
-            from,
-            roots,
-            receives: None,
-        }
-    }
-
-    /// The same from another address of this machine.
-    pub(crate) fn calling_from(self, from: IpAddr) -> Self {
-        Self { from, ..self }
-    }
-
-    /// The same, of whose answers the kernel keeps little on this side.
-    pub(crate) fn taking_little(self) -> Self {
-        Self {
-            receives: Some(4096),
-            ..self
-        }
-    }
-
-    pub(crate) async fn dial(&self, alpn: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
-        config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
-        let socket = TcpSocket::new_v4()?;
-        socket.bind((self.from, 0).into())?;
-        if let Some(bytes) = self.receives {
-            socket.set_recv_buffer_size(bytes)?;
-        }
-        let stream = socket.connect(self.address).await?;
-        TlsConnector::from(Arc::new(config))
-            .connect(ServerName::try_from(HOST).unwrap(), stream)
-            .await
-    }
-
     pub(crate) async fn http1(&self) -> Connection {
         let (sender, connection) = http1::handshake(TokioIo::new(self.dial("http/1.1").await.unwrap()))
             .await

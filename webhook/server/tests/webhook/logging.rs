@@ -32,7 +32,7 @@ impl Authority {
     }
 
     fn client(&self, address: SocketAddr) -> Client {
-        Client::new(address, &self.0.pem())
+        Client::new(address, &[self.0.pem()])
     }
 }
 

@@ -70,10 +70,7 @@ impl World {
 
     /// A client that trusts the authority that the program has made.
     pub(crate) fn client(&self, webhook: &Webhook) -> Client {
-        Client::new(
-            webhook.address,
-            &fs::read_to_string(self.path().join("ca/ca.crt")).unwrap(),
-        )
+        Client::new(webhook.address, &[fs::read(self.path().join("ca/ca.crt")).unwrap()])
     }
 }
 

@@ -34,8 +34,7 @@ async fn three_rotations_of_the_files_of_a_running_process() {
     let world = World::new(&["misbehaving"]);
     let served = world.path().join("tls");
     make_pair(&served);
-    let client =
-        |webhook: &Webhook, dir: &Path| Client::new(webhook.address, &fs::read_to_string(dir.join("ca.crt")).unwrap());
+    let client = |webhook: &Webhook, dir: &Path| Client::new(webhook.address, &[fs::read(dir.join("ca.crt")).unwrap()]);
     let mut command = world.bare_command();
     command.args(["--tls-reload-period", "20ms", "--call-timeout", "30s"]);
     command
