@@ -2,7 +2,8 @@
 //! so that a module behaves the same in WebAssembly and in `cargo test`.
 
 use crate::diff::diff;
-use crate::types::{Description, Gvk, Implemented, PatchOp, Target};
+pub use crate::types::{Aggregation, Change, Output};
+use crate::types::{Description, Gvk, Implemented, Target};
 use crate::{Component, Dependency, Error, Interpreter, Json, Object, Operation, Replicas, Result, StatusItem};
 
 /// Where the paths of errors in the observed object of Retain begin, so that they name one of the two objects.
@@ -99,24 +100,6 @@ impl Functions {
     }
 }
 
-/// What to do with the object that was given.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// Nothing.
-    Unchanged,
-    /// These steps, in this order. Never empty.
-    Patch(Vec<PatchOp>),
-}
-
-/// What AggregateStatus makes of the object.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Aggregation {
-    /// What to do with the object.
-    pub change: Change,
-    /// How many parts of the reported statuses were left out ([`Object::leave_out`]).
-    pub left_out: u32,
-}
-
 /// One question to a module.
 #[derive(Debug, Clone)]
 pub struct Input {
@@ -130,36 +113,6 @@ pub struct Input {
     pub replicas: i32,
     /// Only for AggregateStatus.
     pub items: Vec<StatusItem>,
-}
-
-/// One answer of a module.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Output {
-    /// InterpretReplica.
-    Replicas(Replicas),
-    /// InterpretComponent.
-    Components(Vec<Component>),
-    /// ReviseReplica and Retain. Also AggregateStatus, from somebody who cannot say what was left out: Karmada's protocol
-    /// has no place for it.
-    Change(Change),
-    /// AggregateStatus.
-    Aggregation(Aggregation),
-    /// InterpretStatus.
-    Status(Json),
-    /// InterpretHealth.
-    Health(bool),
-    /// InterpretDependency.
-    Dependencies(Vec<Dependency>),
-}
-
-impl Output {
-    /// What to do with the object, where the operation may change it.
-    pub fn change(&self) -> Option<&Change> {
-        match self {
-            Self::Change(change) | Self::Aggregation(Aggregation { change, .. }) => Some(change),
-            _ => None,
-        }
-    }
 }
 
 /// A module that can be asked: the native one here, the WebAssembly one in the command line.
@@ -189,11 +142,7 @@ impl Run for ModuleDef {
                 .targets
                 .iter()
                 .map(|target| Target {
-                    kind: Gvk {
-                        group: target.group.to_owned(),
-                        version: target.version.to_owned(),
-                        kind: target.kind.to_owned(),
-                    },
+                    kind: Gvk::new(target.group, target.version, target.kind),
                     operations: target.operations.to_vec(),
                 })
                 .collect(),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::depth::{MAX_DEPTH, too_deep};
 use crate::uid::MAX_UID;
-use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem};
+use crate::{API_VERSION, Gvk, Health, KIND, Operation, Request, StatusItem, UnknownOperation};
 
 /// Why a body is no request.
 #[derive(Debug, thiserror::Error)]
@@ -208,13 +208,11 @@ impl<'a> From<RawItem<'a>> for StatusItem<'a> {
             status: item.status,
             applied: item.applied,
             applied_message: item.applied_message.map(|message| message.0).unwrap_or_default(),
-            health: item.health.and_then(|health| match &*health.0 {
-                "" => None,
-                "Healthy" => Some(Health::Healthy),
-                "Unhealthy" => Some(Health::Unhealthy),
-                // A word that a newer Karmada invented says no more than this.
-                _ => Some(Health::Unknown),
-            }),
+            // A word that a newer Karmada invented says no more than "unknown".
+            health: item
+                .health
+                .filter(|health| !health.0.is_empty())
+                .map(|health| Health::from_wire(&health.0).unwrap_or(Health::Unknown)),
         }
     }
 }
@@ -239,7 +237,7 @@ impl<'de> Deserialize<'de> for Spelled {
             fn visit_str<E: de::Error>(self, name: &str) -> Result<Spelled, E> {
                 Operation::from_wire(name)
                     .map(Spelled)
-                    .ok_or_else(|| E::custom(crate::UnknownOperation(name.chars().take(64).collect())))
+                    .ok_or_else(|| E::custom(UnknownOperation::new(name)))
             }
         }
         deserializer.deserialize_str(Name)

@@ -11,16 +11,17 @@ mod answer;
 mod decode;
 mod depth;
 mod encode;
-mod operation;
 mod request;
 mod uid;
 
-pub use answer::{Answer, Component, Dependency, NodeClaim, PatchOp, Refusal, Requirements};
+pub use answer::{
+    Aggregation, Answer, Change, Component, Dependency, NodeClaim, PatchOp, Refusal, Replicas, Requirements,
+};
 pub use decode::{DecodeError, decode};
 pub use depth::{MAX_DEPTH, too_deep, within_depth, within_levels};
 pub use encode::encode;
-pub use operation::{Operation, UnknownOperation};
-pub use request::{Gvk, Health, Request, StatusItem};
+pub use popcell_contract::{Gvk, Health, Operation, UnknownOperation};
+pub use request::{Request, StatusItem};
 pub use uid::extract_uid;
 
 /// The `apiVersion` of requests and answers.

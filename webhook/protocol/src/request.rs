@@ -1,78 +1,13 @@
 //! The request as Karmada sends it (pkg/apis/config/v1alpha1/interpretercontext_types.go).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde_json::value::RawValue;
 
-use crate::Operation;
-
-/// Group, version and kind of an object. The core group is the empty string.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Gvk {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// API version, such as `v1alpha1`.
-    pub version: String,
-    /// Kind, such as `Deployment`.
-    pub kind: String,
-}
-
-impl Gvk {
-    /// A kind from its three parts.
-    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-        }
-    }
-
-    /// `group/version`, or `version` in the core group: what an object carries as `apiVersion`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-}
-
-impl fmt::Display for Gvk {
-    /// `group/version Kind`, or `version Kind` in the core group.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.group.is_empty() {
-            write!(f, "{}/", self.group)?;
-        }
-        write!(f, "{} {}", self.version, self.kind)
-    }
-}
-
-/// What Karmada knows of the health of an object in one member cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// The interpreter called it healthy.
-    Healthy,
-    /// The interpreter called it unhealthy.
-    Unhealthy,
-    /// Nobody could tell.
-    Unknown,
-}
+use crate::{Gvk, Operation};
 
 /// What one member cluster reported (work/v1alpha2 `AggregatedStatusItem`).
-#[derive(Clone, Debug)]
-pub struct StatusItem<'a> {
-    /// Name of the member's `Cluster`.
-    pub cluster_name: Cow<'a, str>,
-    /// What InterpretStatus returned there; `None` while nothing was collected.
-    pub status: Option<&'a RawValue>,
-    /// Whether the object was applied in the member.
-    pub applied: bool,
-    /// Why it was not.
-    pub applied_message: Cow<'a, str>,
-    /// Health in the member; data of old Karmada versions may have none.
-    pub health: Option<Health>,
-}
+pub type StatusItem<'a> = popcell_contract::StatusItem<&'a RawValue, Cow<'a, str>>;
 
 /// One question about one object. Everything but the kind borrows from the body.
 #[derive(Clone, Debug)]

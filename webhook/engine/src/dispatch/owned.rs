@@ -1,6 +1,6 @@
 //! A call that outlives the request's buffer.
 
-use popcell_protocol::{Gvk, Health, Operation, StatusItem};
+use popcell_protocol::{Gvk, Operation, StatusItem};
 use serde_json::value::RawValue;
 
 use crate::Call;
@@ -16,23 +16,10 @@ pub(super) struct OwnedCall {
     items: Vec<OwnedItem>,
 }
 
-struct OwnedItem {
-    cluster_name: String,
-    status: Option<Box<RawValue>>,
-    applied: bool,
-    applied_message: String,
-    health: Option<Health>,
-}
+type OwnedItem = popcell_contract::StatusItem<Box<RawValue>>;
 
 impl From<&Call<'_>> for OwnedCall {
     fn from(call: &Call<'_>) -> Self {
-        let item = |item: &StatusItem<'_>| OwnedItem {
-            cluster_name: item.cluster_name.clone().into_owned(),
-            status: item.status.map(ToOwned::to_owned),
-            applied: item.applied,
-            applied_message: item.applied_message.clone().into_owned(),
-            health: item.health,
-        };
         Self {
             operation: call.operation,
             kind: call.kind.clone(),
@@ -41,14 +28,14 @@ impl From<&Call<'_>> for OwnedCall {
             object: call.object.to_owned(),
             observed: call.observed.map(<[u8]>::to_owned),
             replicas: call.replicas,
-            items: call.items.iter().map(item).collect(),
+            items: call.items.iter().map(owned).collect(),
         }
     }
 }
 
 impl OwnedCall {
     pub(super) fn with<R>(&self, ask: impl FnOnce(&Call<'_>) -> R) -> R {
-        let items: Vec<StatusItem<'_>> = self.items.iter().map(OwnedItem::borrowed).collect();
+        let items: Vec<StatusItem<'_>> = self.items.iter().map(borrowed).collect();
         ask(&Call {
             operation: self.operation,
             kind: &self.kind,
@@ -62,14 +49,22 @@ impl OwnedCall {
     }
 }
 
-impl OwnedItem {
-    fn borrowed(&self) -> StatusItem<'_> {
-        StatusItem {
-            cluster_name: self.cluster_name.as_str().into(),
-            status: self.status.as_deref(),
-            applied: self.applied,
-            applied_message: self.applied_message.as_str().into(),
-            health: self.health,
-        }
+fn owned(item: &StatusItem<'_>) -> OwnedItem {
+    OwnedItem {
+        cluster_name: item.cluster_name.clone().into_owned(),
+        status: item.status.map(ToOwned::to_owned),
+        applied: item.applied,
+        applied_message: item.applied_message.clone().into_owned(),
+        health: item.health,
+    }
+}
+
+fn borrowed(item: &OwnedItem) -> StatusItem<'_> {
+    StatusItem {
+        cluster_name: item.cluster_name.as_str().into(),
+        status: item.status.as_deref(),
+        applied: item.applied,
+        applied_message: item.applied_message.as_str().into(),
+        health: item.health,
     }
 }

@@ -4,6 +4,7 @@ mod directory;
 mod error;
 mod target;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl Engine {
             engine: Arc::clone(self),
             code,
             label: description.label(),
-            kinds: description.index(),
+            kinds: operations_by_kind(&description),
             description,
             origin: origin.to_owned(),
             digest: hex(&Sha256::digest(wasm)),
@@ -78,6 +79,15 @@ impl Engine {
             _ => Ok(description),
         }
     }
+}
+
+/// For look-ups on every call.
+fn operations_by_kind(description: &Description) -> HashMap<Gvk, Vec<Operation>> {
+    let operations = |target: &Target| target.operations.iter().map(|known| known.operation).collect();
+    let targets = description.targets.iter();
+    targets
+        .map(|target| (target.kind.clone(), operations(target)))
+        .collect()
 }
 
 /// Asks everything once about an object that has nothing but its kind and a name. Whatever the module returns is fine; a

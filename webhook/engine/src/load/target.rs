@@ -10,6 +10,7 @@ use crate::verify::names;
 /// Kinds that one module may serve.
 const MAX_TARGETS: usize = 64;
 
+/// Whether name and version fit a label, and there are one to [`MAX_TARGETS`] kinds with operations, each once.
 pub(super) fn check(description: &Description) -> Result<(), String> {
     for (what, value) in [("name", &description.name), ("version", &description.version)] {
         if value.is_empty() || !names::is_label_value(value) {

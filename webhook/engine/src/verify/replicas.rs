@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use popcell_protocol::{Answer, Component, NodeClaim, Requirements};
+use popcell_protocol::{Answer, Component, NodeClaim, Replicas, Requirements};
 use serde::Deserialize;
 
 use super::{Violation, json, names, quantity};
@@ -14,13 +14,13 @@ pub(super) const MAX_LIST: usize = 1000;
 const MAX_PART: usize = 64 << 10;
 
 pub(super) fn check(answer: wit::Replicas) -> Result<Answer, Violation> {
-    Ok(Answer::Replicas {
+    Ok(Answer::Replicas(Replicas {
         replicas: in_range("/replicas", answer.replicas)?,
         requirements: answer
             .requirements
             .map(|all| requirements("/replicaRequirements", all))
             .transpose()?,
-    })
+    }))
 }
 
 pub(super) fn check_components(answer: Vec<wit::Component>) -> Result<Answer, Violation> {
@@ -59,11 +59,15 @@ pub(super) fn bounded(path: &str, length: usize) -> Result<(), Violation> {
     Ok(())
 }
 
-fn in_range(path: &str, replicas: i64) -> Result<i32, Violation> {
-    i32::try_from(replicas)
-        .ok()
-        .filter(|replicas| *replicas >= 0)
-        .ok_or_else(|| Violation::new(path, format!("must be 0 to {}, is {replicas}", i32::MAX)))
+fn in_range(path: &str, replicas: i64) -> Result<i64, Violation> {
+    if (0..=i64::from(i32::MAX)).contains(&replicas) {
+        Ok(replicas)
+    } else {
+        Err(Violation::new(
+            path,
+            format!("must be 0 to {}, is {replicas}", i32::MAX),
+        ))
+    }
 }
 
 fn requirements(path: &str, found: wit::Requirements) -> Result<Requirements, Violation> {

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn what_was_left_out_is_shown_where_there_is_something() {
         let input = Input {
-            kind: Gvk::new("v1", "A"),
+            kind: Gvk::of("v1", "A"),
             object: Object::parse("{}").unwrap(),
             observed: None,
             replicas: 0,

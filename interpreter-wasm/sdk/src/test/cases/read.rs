@@ -116,7 +116,7 @@ fn input(source: &Node, operation: Operation) -> Result<Input, Wrong> {
     };
     let object = self::object(object)?;
     Ok(Input {
-        kind: Gvk::new(object.api_version(), object.kind()),
+        kind: Gvk::of(object.api_version(), object.kind()),
         object,
         observed,
         replicas: replicas(source)?,
@@ -179,10 +179,10 @@ fn item(node: &Node) -> Result<StatusItem, Wrong> {
     };
     let health = match text(node, "health")? {
         None => None,
-        Some("Healthy") => Some(Health::Healthy),
-        Some("Unhealthy") => Some(Health::Unhealthy),
-        Some("Unknown") => Some(Health::Unknown),
-        Some(_) => return wrong(place(node, "health"), "health: expected Healthy, Unhealthy or Unknown"),
+        Some(text) => match Health::from_wire(text) {
+            None => return wrong(place(node, "health"), "health: expected Healthy, Unhealthy or Unknown"),
+            known => known,
+        },
     };
     let status = match given(node, "status") {
         None => None,
