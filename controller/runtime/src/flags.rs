@@ -12,8 +12,8 @@ use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
-use popcell_core::limits::Limits;
 use popcell_contract::quantity;
+use popcell_core::limits::Limits;
 
 use crate::config::Listen;
 

@@ -36,7 +36,6 @@ pub mod test;
 pub mod types;
 
 mod error;
-mod export;
 mod interpreter;
 mod json;
 mod object;

@@ -21,10 +21,7 @@ pub fn encode(uid: &str, answer: &Result<Answer, Refusal>) -> Vec<u8> {
     match answer {
         Ok(Answer::Replicas(answer)) => {
             response.replicas = Some(answer.replicas);
-            response.replica_requirements = answer
-                .requirements
-                .as_ref()
-                .map(|all| RequirementsOut::new(all, true));
+            response.replica_requirements = answer.requirements.as_ref().map(|all| RequirementsOut::new(all, true));
         }
         Ok(Answer::Components(components)) => {
             response.components = Some(components.iter().map(ComponentOut::from).collect());

@@ -68,10 +68,7 @@ fn a_patch_is_base64_with_its_type() {
 
 #[test]
 fn values_of_zero_are_written() {
-    assert_eq!(
-        response(&Ok(Answer::Replicas(0.into()))),
-        json!({"replicas": 0})
-    );
+    assert_eq!(response(&Ok(Answer::Replicas(0.into()))), json!({"replicas": 0}));
     assert_eq!(response(&Ok(Answer::Health(false))), json!({"healthy": false}));
     assert_eq!(response(&Ok(Answer::Status(raw("{}")))), json!({"rawStatus": {}}));
     assert_eq!(response(&Ok(Answer::Components(Vec::new()))), json!({"components": []}));

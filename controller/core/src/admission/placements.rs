@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::LONGEST_LIST;
 use super::field::Faults;
+use crate::names;
 use crate::object::{Fields, Object};
 use crate::workload::cities;
-use crate::names;
 
 /// Most instances that a placement may ask for in one city.
 const MAX_REPLICAS: i32 = 1000;

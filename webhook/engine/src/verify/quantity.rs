@@ -37,7 +37,8 @@ mod tests {
     #[test]
     fn accepts_what_kubernetes_accepts() {
         for text in [
-            "0", "1", "100m", "1.5", ".5", "5.", "+1", "2Gi", "1E", "1Ei", "1e3", "1E3", "1e-3", "1e+3", "12.50Mi", "3n",
+            "0", "1", "100m", "1.5", ".5", "5.", "+1", "2Gi", "1E", "1Ei", "1e3", "1E3", "1e-3", "1e+3", "12.50Mi",
+            "3n",
         ] {
             assert_eq!(objection(text), None, "{text}");
         }
@@ -46,7 +47,24 @@ mod tests {
     #[test]
     fn refuses_the_rest() {
         for text in [
-            "", "abc", "Ki", ".", "1.2.3", "1 Gi", " 1", "1gi", "1KI", "1K", "1e", "1ee3", "1e99", "1e-31", "1e99999999999", "0x10", "1_0", "-1",
+            "",
+            "abc",
+            "Ki",
+            ".",
+            "1.2.3",
+            "1 Gi",
+            " 1",
+            "1gi",
+            "1KI",
+            "1K",
+            "1e",
+            "1ee3",
+            "1e99",
+            "1e-31",
+            "1e99999999999",
+            "0x10",
+            "1_0",
+            "-1",
             "--1",
         ] {
             assert!(objection(text).is_some(), "{text}");

@@ -25,7 +25,10 @@ fn every_operation_is_answered() {
     ));
     assert!(matches!(ask(&module, InterpretComponent, ""), Ok(Answer::Components(parts)) if parts.len() == 2));
     assert!(matches!(ask(&module, ReviseReplica, ""), Ok(Answer::Change(Change::Patch(steps))) if steps.len() == 1));
-    assert!(matches!(ask(&module, Retain, ""), Ok(Answer::Change(Change::Unchanged))));
+    assert!(matches!(
+        ask(&module, Retain, ""),
+        Ok(Answer::Change(Change::Unchanged))
+    ));
     assert!(matches!(ask(&module, InterpretHealth, ""), Ok(Answer::Health(true))));
     assert!(matches!(ask(&module, InterpretDependency, ""), Ok(Answer::Dependencies(all)) if all.len() == 1));
     let Ok(Answer::Status(status)) = ask(&module, InterpretStatus, "") else {
