@@ -1,40 +1,11 @@
 //! Karmada's operations on the command line, and what Karmada does without each of them.
 
 use popcell_protocol::Operation;
-use popcell_sdk as sdk;
 
 /// Reads an operation in any case, as Karmada's own tools do.
 pub fn parse(text: &str) -> Result<Operation, String> {
     text.parse()
         .map_err(|error: popcell_protocol::UnknownOperation| error.to_string())
-}
-
-/// The host's name of a module author's operation.
-pub fn of_sdk(operation: sdk::Operation) -> Operation {
-    match operation {
-        sdk::Operation::InterpretReplica => Operation::InterpretReplica,
-        sdk::Operation::InterpretComponent => Operation::InterpretComponent,
-        sdk::Operation::ReviseReplica => Operation::ReviseReplica,
-        sdk::Operation::Retain => Operation::Retain,
-        sdk::Operation::AggregateStatus => Operation::AggregateStatus,
-        sdk::Operation::InterpretStatus => Operation::InterpretStatus,
-        sdk::Operation::InterpretHealth => Operation::InterpretHealth,
-        sdk::Operation::InterpretDependency => Operation::InterpretDependency,
-    }
-}
-
-/// The module author's name of the host's operation.
-pub fn to_sdk(operation: Operation) -> sdk::Operation {
-    match operation {
-        Operation::InterpretReplica => sdk::Operation::InterpretReplica,
-        Operation::InterpretComponent => sdk::Operation::InterpretComponent,
-        Operation::ReviseReplica => sdk::Operation::ReviseReplica,
-        Operation::Retain => sdk::Operation::Retain,
-        Operation::AggregateStatus => sdk::Operation::AggregateStatus,
-        Operation::InterpretStatus => sdk::Operation::InterpretStatus,
-        Operation::InterpretHealth => sdk::Operation::InterpretHealth,
-        Operation::InterpretDependency => sdk::Operation::InterpretDependency,
-    }
 }
 
 /// What Karmada v1.18 does with a custom kind that lacks the operation.

@@ -76,7 +76,7 @@ pub(super) fn read(args: &Interpret, console: &mut Console) -> Result<Input, Fai
         .transpose()?
         .unwrap_or_default();
     Ok(Input {
-        kind: Gvk::new(object.api_version(), object.kind()),
+        kind: Gvk::of(object.api_version(), object.kind()),
         object,
         observed,
         replicas: desired_replica.unwrap_or(0),

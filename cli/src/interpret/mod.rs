@@ -30,7 +30,7 @@ pub fn run(args: &Interpret, console: &mut Console) -> Outcome {
         Unanswered::Broken { message, .. } => Failure::Module(failed(&message)),
         Unanswered::Unreached(message) => Failure::Environment(failed(&message)),
     })?;
-    let answer = popcell_sdk::test::cases::answer(operation::to_sdk(args.operation), &input, &output)
+    let answer = popcell_sdk::test::cases::answer(args.operation, &input, &output)
         .map_err(|message| Failure::Module(failed(&message)))?;
     print::answer(&answer, args.output, &mut console.out)?;
     Ok(Exit::Success)

@@ -9,8 +9,7 @@ mod webhook;
 
 use std::path::Path;
 
-use popcell_protocol::Gvk;
-use popcell_sdk::{Error, types};
+use popcell_sdk::Error;
 
 use crate::{
     args::source::{Source, Trust},
@@ -18,7 +17,7 @@ use crate::{
     exit::Failure,
 };
 
-pub use wasm::{Wasm, describe, engine};
+pub use wasm::{Wasm, engine};
 pub use webhook::Webhook;
 
 /// Why there is no answer.
@@ -99,17 +98,4 @@ pub fn reach(url: &str, trust: &Trust) -> Result<(Endpoint, dial::Trust), Failur
 pub fn read_bundle(file: &Path) -> Result<Bundle, Failure> {
     let pem = std::fs::read(file).map_err(|error| Failure::file("read", file, &error))?;
     Bundle::parse(&pem).map_err(|error| Failure::Usage(format!("failed to use --ca-file {}: {error}", file.display())))
-}
-
-/// The host's name of a kind.
-pub fn gvk(kind: &types::Gvk) -> Gvk {
-    Gvk::new(&kind.group, &kind.version, &kind.kind)
-}
-
-fn gvk_of_host(kind: &Gvk) -> types::Gvk {
-    types::Gvk {
-        group: kind.group.clone(),
-        version: kind.version.clone(),
-        kind: kind.kind.clone(),
-    }
 }

@@ -3,16 +3,16 @@
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use popcell_engine::{Call, CallError, Cause, Engine, Module, Settings};
-use popcell_protocol::{Health, Operation, StatusItem};
+use popcell_protocol::{Operation, StatusItem};
 use popcell_sdk::{
-    Error, Health as SdkHealth,
+    Error,
     module::{Aggregation, Input, Output, Run},
-    types,
+    types::Description,
 };
 use serde_json::value::RawValue;
 
-use super::{Unanswered, answer, gvk, gvk_of_host};
-use crate::{endpoint::wire, exit::Failure, operation};
+use super::{Unanswered, answer};
+use crate::{endpoint::wire, exit::Failure};
 
 /// A loaded module.
 pub struct Wasm {
@@ -28,23 +28,6 @@ pub fn engine(allow_core_kinds: bool) -> Result<Arc<Engine>, Failure> {
     };
     Engine::new(&settings)
         .map_err(|error| Failure::Environment(format!("failed to start the WebAssembly engine: {error}")))
-}
-
-/// The description in the words of the SDK.
-pub fn describe(described: &popcell_engine::Description) -> types::Description {
-    let implemented = |known: &popcell_engine::Implemented| types::Implemented {
-        operation: operation::to_sdk(known.operation),
-        register: known.register,
-    };
-    let target = |target: &popcell_engine::Target| types::Target {
-        kind: gvk_of_host(&target.kind),
-        operations: target.operations.iter().map(implemented).collect(),
-    };
-    types::Description {
-        name: described.name.clone(),
-        version: described.version.clone(),
-        targets: described.targets.iter().map(target).collect(),
-    }
 }
 
 impl Wasm {
@@ -63,7 +46,6 @@ impl Wasm {
 
     /// Asks one question.
     pub fn ask(&self, operation: Operation, input: &Input) -> Result<Output, Unanswered> {
-        let kind = gvk(&input.kind);
         let object = input.object.to_text();
         let observed = input.observed.as_ref().map(|observed| observed.to_text());
         let statuses = statuses(&input.items)?;
@@ -75,7 +57,7 @@ impl Wasm {
             .collect();
         let call = Call {
             operation,
-            kind: &kind,
+            kind: &input.kind,
             namespace: input.object.namespace(),
             name: input.object.name(),
             object: object.as_bytes(),
@@ -86,7 +68,7 @@ impl Wasm {
         match self.module.call(&call, self.timeout) {
             Ok(given) => {
                 let left_out = match &given {
-                    popcell_protocol::Answer::Aggregation { left_out, .. } => Some(*left_out),
+                    popcell_protocol::Answer::Aggregation(aggregation) => Some(aggregation.left_out),
                     _ => None,
                 };
                 // Through the wire, so that an answer means the same from a module as from a webhook. What was left out
@@ -124,12 +106,12 @@ fn unanswered(error: CallError) -> Unanswered {
 }
 
 impl Run for Wasm {
-    fn describe(&self) -> types::Description {
-        describe(self.module.description())
+    fn describe(&self) -> Description {
+        self.module.description().clone()
     }
 
-    fn run(&self, operation: popcell_sdk::Operation, input: &Input) -> Result<Output, Error> {
-        self.ask(operation::of_sdk(operation), input).map_err(Error::from)
+    fn run(&self, operation: Operation, input: &Input) -> Result<Output, Error> {
+        self.ask(operation, input).map_err(Error::from)
     }
 }
 
@@ -153,10 +135,6 @@ fn host_item<'a>(item: &'a popcell_sdk::StatusItem, status: Option<&'a RawValue>
         status,
         applied: item.applied,
         applied_message: Cow::Borrowed(&item.applied_message),
-        health: item.health.map(|health| match health {
-            SdkHealth::Healthy => Health::Healthy,
-            SdkHealth::Unhealthy => Health::Unhealthy,
-            SdkHealth::Unknown => Health::Unknown,
-        }),
+        health: item.health,
     }
 }

@@ -6,11 +6,11 @@ use popcell_protocol::Operation;
 use popcell_sdk::{
     Error, Json, StatusItem,
     module::{Input, Output, Run},
-    types,
+    types::Description,
 };
 use serde_json::value::RawValue;
 
-use super::{Unanswered, answer, gvk, reach};
+use super::{Unanswered, answer, reach};
 use crate::{
     args::source::Trust,
     endpoint::{
@@ -50,7 +50,6 @@ impl Webhook {
         let raw = |text: String| {
             RawValue::from_string(text).map_err(|error| Unanswered::Said(Error::failed(error.to_string())))
         };
-        let kind = gvk(&input.kind);
         let object = raw(input.object.to_text())?;
         let observed = input
             .observed
@@ -62,7 +61,7 @@ impl Webhook {
             .transpose()?;
         let question = Question {
             operation,
-            kind: &kind,
+            kind: &input.kind,
             name: input.object.name(),
             namespace: input.object.namespace(),
             object: &object,
@@ -104,23 +103,21 @@ impl Webhook {
 
 impl Run for Webhook {
     /// A webhook does not say which kinds it serves.
-    fn describe(&self) -> types::Description {
-        types::Description {
+    fn describe(&self) -> Description {
+        Description {
             name: self.endpoint.to_string(),
             version: String::new(),
             targets: Vec::new(),
         }
     }
 
-    fn run(&self, operation: popcell_sdk::Operation, input: &Input) -> Result<Output, Error> {
-        self.ask(crate::operation::of_sdk(operation), input)
-            .map_err(Error::from)
+    fn run(&self, operation: Operation, input: &Input) -> Result<Output, Error> {
+        self.ask(operation, input).map_err(Error::from)
     }
 }
 
 /// An AggregatedStatusItem as Karmada writes it: what is empty is left out.
 fn wire_item(item: &StatusItem) -> Json {
-    use popcell_sdk::Health;
     let StatusItem {
         cluster_name,
         status,
@@ -132,13 +129,6 @@ fn wire_item(item: &StatusItem) -> Json {
     fields.extend(status.clone().map(|status| ("status", status)));
     fields.extend(applied.then(|| ("applied", Json::from(true))));
     fields.extend((!applied_message.is_empty()).then(|| ("appliedMessage", Json::from(applied_message.as_str()))));
-    fields.extend(health.map(|health| {
-        let health = match health {
-            Health::Healthy => "Healthy",
-            Health::Unhealthy => "Unhealthy",
-            Health::Unknown => "Unknown",
-        };
-        ("health", Json::from(health))
-    }));
+    fields.extend(health.map(|health| ("health", Json::from(health.as_str()))));
     Json::object(fields)
 }

@@ -3,9 +3,9 @@
 //! A gate is a rule for growth: a Network that is missing, a city whose binding is lost. What runs is as it was agreed on
 //! before, so the user can make it smaller or correct it all the same.
 
+use popcell_contract::quantity;
 use serde_json::Value;
 
-use crate::quantity;
 use crate::sizing::{self, UNCOUNTED};
 use crate::workload::lowered;
 
@@ -105,8 +105,8 @@ fn name(entry: &Value) -> Option<&str> {
 /// What cannot be read is taken for the largest.
 fn is_larger(stored: &Value, desired: &Value) -> bool {
     let amount = |value: &Value| match value {
-        Value::String(text) => quantity::parse(text),
-        Value::Number(number) => quantity::parse(&number.to_string()),
+        Value::String(text) => quantity::nano(text),
+        Value::Number(number) => quantity::nano(&number.to_string()),
         _ => None,
     };
     amount(desired).unwrap_or(i128::MAX) > amount(stored).unwrap_or(i128::MAX)

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use popcell_api::labels;
 use popcell_api::names::HUB_QUOTA;
+use popcell_contract::quantity;
 use serde_json::{Value, json};
 
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Brake, Note, Plan, Plane, RESOURCE_QUOTA, Target};
-use crate::quantity;
 
 #[cfg(test)]
 mod tests;
@@ -109,7 +109,7 @@ fn heal(quota: &Object, instances: u32) -> Option<Action> {
 fn limits_to(quota: &Object, instances: u32) -> bool {
     let hard = quota.at("/spec/hard").and_then(Value::as_object);
     hard.is_some_and(|hard| {
-        let said = hard.get(COUNTED).and_then(Value::as_str).and_then(quantity::parse);
+        let said = hard.get(COUNTED).and_then(Value::as_str).and_then(quantity::nano);
         hard.len() == 1 && said == Some(i128::from(instances) * quantity::ONE)
     })
 }

@@ -41,7 +41,6 @@ pub mod plan;
 pub mod policy;
 pub mod priority;
 pub mod projection;
-pub mod quantity;
 pub mod rejection;
 pub mod remote;
 mod reserved;

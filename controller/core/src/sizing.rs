@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use popcell_api::{catalogue, quota};
+use popcell_contract::quantity;
 use serde_json::{Map, Value};
 
 use crate::object::{Fields, Object};
-use crate::quantity;
 
 /// One thousandth of a processor.
 const MILLICORE: i128 = quantity::ONE / 1000;
@@ -220,13 +220,14 @@ fn amounts(quantities: Part<'_>) -> Said {
     let amount = |name: &str| {
         let parsed = match quantities.get(name)? {
             Value::Null => return None,
-            Value::String(text) => quantity::parse(text),
-            Value::Number(number) => quantity::parse(&number.to_string()),
+            Value::String(text) => quantity::nano(text),
+            Value::Number(number) => quantity::nano(&number.to_string()),
             _ => None,
         };
         match parsed {
             Some(0) => None,
-            Some(amount) if amount > 0 => Some(amount),
+            // The largest amount stands for all that are beyond it.
+            Some(amount) if amount > 0 && amount < quantity::LARGEST => Some(amount),
             _ => Some(i128::MAX),
         }
     };

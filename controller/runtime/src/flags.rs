@@ -12,8 +12,8 @@ use clap::builder::BoolishValueParser;
 use clap::error::ErrorKind;
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
+use popcell_contract::quantity;
 use popcell_core::limits::Limits;
-use popcell_core::quantity;
 
 use crate::config::Listen;
 
@@ -214,7 +214,7 @@ fn is_empty_flag(command: &Command, argument: &OsStr) -> bool {
 
 /// A size of at least 4 KiB, below which no object fits, and at most 1 GiB.
 fn bytes(text: &str) -> Result<usize, String> {
-    let read = quantity::parse(text).and_then(|parsed| usize::try_from(parsed / quantity::ONE).ok());
+    let read = quantity::nano(text).and_then(|parsed| usize::try_from(parsed / quantity::ONE).ok());
     read.filter(|bytes| (4 << 10..=1 << 30).contains(bytes))
         .ok_or_else(|| "not a size between 4Ki and 1Gi, such as 256Ki".to_owned())
 }

@@ -12,10 +12,11 @@ use crate::{BuildError, BuildRequest, Toolchain, paths};
 /// Small, and fast where it matters: reading JSON is nearly all the work, and the size of the rest is paid at every start.
 /// `debuginfo` keeps the names of functions, so that a trap can say where it happened. Given on the command line, so that
 /// a crate outside this workspace is built the same way.
-const PROFILE: [&str; 8] = [
+const PROFILE: [&str; 9] = [
     "profile.guest.inherits=\"release\"",
     "profile.guest.opt-level=\"s\"",
     "profile.guest.package.popcell-sdk.opt-level=3",
+    "profile.guest.package.popcell-contract.opt-level=3",
     "profile.guest.debug=false",
     "profile.guest.lto=true",
     "profile.guest.codegen-units=1",

@@ -12,16 +12,15 @@
 
 use popcell_sdk::prelude::*;
 
-mod aggregate;
 mod condition_schema;
 mod conditions;
-mod fields;
 mod health;
 mod replicas;
-mod retain;
-mod revise;
 mod sizing;
 mod status;
+
+/// Fields that a controller in the cell writes. `spec.replicas` is an autoscaler's: Karmada would take it back otherwise.
+const MEMBER_OWNED: &[&str] = &["/spec/replicas"];
 
 /// The kind that this module interprets.
 #[derive(Debug)]
@@ -36,17 +35,24 @@ impl Interpreter for WorkloadDeployment {
     // Not registered: with one cell per city it would only write counts that are out of date.
     #[interpreter(register = false)]
     fn revise(object: &mut Object, replicas: i32) -> Result<()> {
-        revise::revise(object, replicas)
+        replicas::revise(object, replicas)
     }
 
-    // Not registered: no field of the spec is the cell's today, and a hook that fails blocks apply and status.
+    // Not registered: no field of the spec is the cell's today, and a hook that fails blocks apply and status. A field that
+    // the member does not have keeps the template's value as a start, so retaining twice is retaining once, and equal
+    // objects give no patch.
     #[interpreter(register = false)]
     fn retain(desired: &mut Object, observed: &Object) -> Result<()> {
-        retain::retain(desired, observed)
+        for pointer in MEMBER_OWNED {
+            if let Some(value) = observed.get(pointer).filter(|value| !value.is_null()) {
+                desired.set(pointer, value.clone())?;
+            }
+        }
+        Ok(())
     }
 
     fn aggregate(object: &mut Object, items: &[StatusItem]) -> Result<()> {
-        aggregate::aggregate(object, items)
+        status::aggregate(object, items)
     }
 
     fn status(object: &Object) -> Result<Json> {

@@ -1,16 +1,24 @@
-//! InterpretReplica: how many instances the object asks for, and what one of them needs.
+//! The number of instances: read from the template (InterpretReplica) and written into it (ReviseReplica).
 //!
 //! Requirements are answered only for one replica or more: with requirements and no replicas Karmada's scheduler clears
 //! the clusters of the binding, and the object is deleted from its cell instead of scaled to nothing.
 //! A missing `minReplicas` is refused by name; the CRD requires it, and every guess would start or stop instances.
+//!
+//! Revised, `minReplicas` becomes the number; `maxReplicas`, where there is one, keeps its proportion to it, rounded up, and is
+//! never under it. The function looks at its two arguments only, since Karmada may call with an out-of-date number first.
+//! InterpretReplica of the answer is the number that was asked for.
 
-use crate::{fields, sizing};
+use crate::sizing;
 use popcell_sdk::prelude::*;
 
+/// Instances that the object asks for (CRD: required int32).
+const MIN_REPLICAS: &str = "/spec/scaleSettings/minReplicas";
+/// Upper bound of an autoscaler (CRD: optional int32).
+const MAX_REPLICAS: &str = "/spec/scaleSettings/maxReplicas";
 /// Replicas and requirements of a resource template.
 pub(crate) fn interpret(object: &Object) -> Result<Replicas> {
-    let replicas = fields::count(object, fields::MIN_REPLICAS)?
-        .ok_or_else(|| Error::invalid(fields::MIN_REPLICAS, "expected a count of replicas, found nothing"))?;
+    let replicas = count(object, MIN_REPLICAS)?
+        .ok_or_else(|| Error::invalid(MIN_REPLICAS, "expected a count of replicas, found nothing"))?;
     let requirements = if replicas > 0 {
         sizing::requirements(object)?
     } else {
@@ -20,4 +28,87 @@ pub(crate) fn interpret(object: &Object) -> Result<Replicas> {
         replicas: i64::from(replicas),
         requirements,
     })
+}
+
+/// Sets the number of instances of `object`; absent parents are created, parents of another type are refused by name.
+pub(crate) fn revise(object: &mut Object, replicas: i32) -> Result<()> {
+    if replicas < 0 {
+        return Err(Error::failed(format!(
+            "failed to revise to {replicas} replicas: a count is 0 or more"
+        )));
+    }
+    let old_minimum = count(object, MIN_REPLICAS)?.unwrap_or(0);
+    let old_maximum = count(object, MAX_REPLICAS)?;
+    object.set(MIN_REPLICAS, i64::from(replicas))?;
+    if let Some(old_maximum) = old_maximum {
+        object.set(
+            MAX_REPLICAS,
+            i64::from(scaled_maximum(old_minimum, old_maximum, replicas)),
+        )?;
+    }
+    Ok(())
+}
+
+/// The maximum that stands to `minimum` as the old one stood to the old minimum, at least `minimum`, at most 2^31-1.
+/// An old minimum of 0 has no proportion: the old maximum stays as far as it can.
+fn scaled_maximum(old_minimum: i32, old_maximum: i32, minimum: i32) -> i32 {
+    if old_minimum <= 0 {
+        return old_maximum.max(minimum);
+    }
+    let (old_minimum, old_maximum) = (i64::from(old_minimum), i64::from(old_maximum));
+    let product = old_maximum.saturating_mul(i64::from(minimum));
+    let rounded_up = product.saturating_add(old_minimum - 1) / old_minimum;
+    i32::try_from(rounded_up).unwrap_or(i32::MAX).max(minimum)
+}
+
+/// A count of instances at `pointer`: absent, or 0..=2^31-1. Anything else is refused by name.
+fn count(object: &Json, pointer: &str) -> Result<Option<i32>> {
+    let Some(number) = object.int(pointer)? else {
+        return Ok(None);
+    };
+    i32::try_from(number)
+        .ok()
+        .filter(|count| *count >= 0)
+        .map(Some)
+        .ok_or_else(|| {
+            Error::invalid(
+                pointer,
+                format!("expected a count from 0 to {}, found {number}", i32::MAX),
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled_maximum;
+
+    #[test]
+    fn maximum_keeps_its_proportion() {
+        // (old minimum, old maximum, new minimum, new maximum)
+        let table = [
+            (2, 4, 3, 6),
+            (2, 5, 3, 8),
+            (3, 10, 1, 4),
+            (3, 3, 7, 7),
+            (2, 4, 2, 4),
+            (2, 4, 0, 0),
+            (0, 4, 3, 4),
+            (0, 4, 9, 9),
+            (0, 0, 0, 0),
+            // A maximum under its minimum is lifted.
+            (5, 2, 5, 5),
+            (4, 0, 2, 2),
+            // Saturates at what the field can hold.
+            (1, i32::MAX, i32::MAX, i32::MAX),
+            (1, 1000, i32::MAX, i32::MAX),
+            (i32::MAX, i32::MAX, 1, 1),
+        ];
+        for (old_minimum, old_maximum, minimum, maximum) in table {
+            assert_eq!(
+                scaled_maximum(old_minimum, old_maximum, minimum),
+                maximum,
+                "{old_minimum}..{old_maximum} revised to {minimum}"
+            );
+        }
+    }
 }

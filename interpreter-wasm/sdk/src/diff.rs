@@ -74,7 +74,7 @@ impl Walk {
     }
 
     fn is_same_text(&mut self, before: &Json, after: &Json) -> bool {
-        let (Some(one), Some(other)) = (before.unchanged_text(), after.unchanged_text()) else {
+        let (Some(one), Some(other)) = (before.raw(), after.raw()) else {
             return false;
         };
         if one.len() != other.len() || one.len() > self.comparable {

@@ -31,24 +31,21 @@ pub mod generation;
 pub mod guest;
 pub mod module;
 pub mod pod;
-pub mod quantity;
 #[cfg(feature = "test")]
 pub mod test;
 pub mod types;
 
 mod error;
-mod export;
 mod interpreter;
 mod json;
 mod object;
-mod operation;
 
 pub use error::{Error, Result};
 pub use interpreter::Interpreter;
 pub use json::{Fields, Json, MAX_DEPTH};
 pub use module::ModuleDef;
 pub use object::Object;
-pub use operation::{Operation, UnknownOperation};
+pub use popcell_contract::{Operation, UnknownOperation, quantity};
 pub use popcell_sdk_macros::interpreter;
 pub use quantity::Quantity;
 pub use types::{Component, Dependency, Health, NodeClaim, Replicas, Requirements, StatusItem};

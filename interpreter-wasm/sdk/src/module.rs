@@ -2,7 +2,8 @@
 //! so that a module behaves the same in WebAssembly and in `cargo test`.
 
 use crate::diff::diff;
-use crate::types::{Description, Gvk, Implemented, PatchOp, Target};
+pub use crate::types::{Aggregation, Change, Output};
+use crate::types::{Description, Gvk, Implemented, Target};
 use crate::{Component, Dependency, Error, Interpreter, Json, Object, Operation, Replicas, Result, StatusItem};
 
 /// Where the paths of errors in the observed object of Retain begin, so that they name one of the two objects.
@@ -22,6 +23,44 @@ pub struct ModuleDef {
     pub version: &'static str,
     /// Its kinds.
     pub targets: &'static [TargetDef],
+}
+
+/// Makes the crate a module of several kinds.
+///
+/// Each kind carries `#[interpreter(.., export = false)]`, because otherwise each of them would be a module of its own;
+/// then, once, at the root of the crate:
+///
+/// ```
+/// # use popcell_sdk::prelude::*;
+/// # struct Widget;
+/// # #[interpreter(api_version = "example.io/v1", kind = "Widget", export = false)]
+/// # impl Interpreter for Widget {}
+/// # struct Gadget;
+/// # #[interpreter(api_version = "example.io/v1", kind = "Gadget", export = false)]
+/// # impl Interpreter for Gadget {}
+/// export_interpreters!(Widget, Gadget);
+/// # fn main() { assert_eq!(module().targets.len(), 2); }
+/// ```
+///
+/// It defines `pub fn module() -> popcell_sdk::ModuleDef` for tests and, in WebAssembly, the exports of the component.
+#[macro_export]
+macro_rules! export_interpreters {
+    ($($kind:ty),+ $(,)?) => {
+        /// The module as data, for tests.
+        pub fn module() -> $crate::ModuleDef {
+            const TARGETS: &[$crate::module::TargetDef] = &[$(<$kind as $crate::module::Kind>::TARGET),+];
+            $crate::ModuleDef { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), targets: TARGETS }
+        }
+        $crate::export_component!(module);
+    };
+}
+
+/// Exports the module that the function returns; nothing outside WebAssembly.
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_component {
+    ($module:path) => {};
 }
 
 /// One kind of a module.
@@ -99,24 +138,6 @@ impl Functions {
     }
 }
 
-/// What to do with the object that was given.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// Nothing.
-    Unchanged,
-    /// These steps, in this order. Never empty.
-    Patch(Vec<PatchOp>),
-}
-
-/// What AggregateStatus makes of the object.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Aggregation {
-    /// What to do with the object.
-    pub change: Change,
-    /// How many parts of the reported statuses were left out ([`Object::leave_out`]).
-    pub left_out: u32,
-}
-
 /// One question to a module.
 #[derive(Debug, Clone)]
 pub struct Input {
@@ -130,36 +151,6 @@ pub struct Input {
     pub replicas: i32,
     /// Only for AggregateStatus.
     pub items: Vec<StatusItem>,
-}
-
-/// One answer of a module.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Output {
-    /// InterpretReplica.
-    Replicas(Replicas),
-    /// InterpretComponent.
-    Components(Vec<Component>),
-    /// ReviseReplica and Retain. Also AggregateStatus, from somebody who cannot say what was left out: Karmada's protocol
-    /// has no place for it.
-    Change(Change),
-    /// AggregateStatus.
-    Aggregation(Aggregation),
-    /// InterpretStatus.
-    Status(Json),
-    /// InterpretHealth.
-    Health(bool),
-    /// InterpretDependency.
-    Dependencies(Vec<Dependency>),
-}
-
-impl Output {
-    /// What to do with the object, where the operation may change it.
-    pub fn change(&self) -> Option<&Change> {
-        match self {
-            Self::Change(change) | Self::Aggregation(Aggregation { change, .. }) => Some(change),
-            _ => None,
-        }
-    }
 }
 
 /// A module that can be asked: the native one here, the WebAssembly one in the command line.
@@ -189,11 +180,7 @@ impl Run for ModuleDef {
                 .targets
                 .iter()
                 .map(|target| Target {
-                    kind: Gvk {
-                        group: target.group.to_owned(),
-                        version: target.version.to_owned(),
-                        kind: target.kind.to_owned(),
-                    },
+                    kind: Gvk::new(target.group, target.version, target.kind),
                     operations: target.operations.to_vec(),
                 })
                 .collect(),

@@ -1,60 +1,14 @@
-//! What a module says about itself, and the rules for that.
+//! From what a module says about itself to a [`Description`], and the rules for that.
 
 use std::collections::HashSet;
 
-use popcell_protocol::{Gvk, Operation};
+use popcell_contract::{Description, Gvk, Implemented, Operation, Target};
 
 use crate::bindings::wit;
 use crate::verify::names;
 
 /// Kinds that one module may serve.
 const MAX_TARGETS: usize = 64;
-
-/// Who a module is and what it can do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
-    /// Its name; valid as a label value.
-    pub name: String,
-    /// Its version; valid as a label value.
-    pub version: String,
-    /// Its kinds, in the module's order; at most 64.
-    pub targets: Vec<Target>,
-}
-
-/// One kind and what the module can do for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The kind.
-    pub kind: Gvk,
-    /// In the module's order, each operation once.
-    pub operations: Vec<Implemented>,
-}
-
-/// An operation that a module implements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Implemented {
-    /// The operation.
-    pub operation: Operation,
-    /// Whether it belongs into the webhook's rules unless the operator says otherwise.
-    pub register: bool,
-}
-
-impl Description {
-    /// `name@version`.
-    pub fn label(&self) -> String {
-        format!("{}@{}", self.name, self.version)
-    }
-
-    /// Whether the module implements the operation for the kind.
-    pub fn implements(&self, kind: &Gvk, operation: Operation) -> bool {
-        self.targets.iter().filter(|target| target.kind == *kind).any(|target| {
-            target
-                .operations
-                .iter()
-                .any(|implemented| implemented.operation == operation)
-        })
-    }
-}
 
 impl From<wit::Description> for Description {
     fn from(description: wit::Description) -> Self {

@@ -29,12 +29,12 @@ mod verify;
 
 pub use call::Call;
 pub use call_error::{CallError, Cause, Subject};
-pub use description::{Description, Implemented, Target};
 pub use dispatch::{Dispatcher, Outcome, Path, Verdict};
 pub use engine::{Allocator, Engine, EngineError};
 pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
 pub use load::{Conflict, Fault, LoadError, module_files};
 pub use module::Module;
 pub use modules::Modules;
+pub use popcell_contract::{Description, Implemented, Target};
 pub use settings::Settings;
 pub use verify::check_patch;

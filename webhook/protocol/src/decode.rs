@@ -183,8 +183,7 @@ struct RawKind<'a> {
 fn operation<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Operation, D::Error> {
     let Text(name) = Text::deserialize(deserializer)?;
     Operation::from_wire(&name).ok_or_else(|| {
-        let unknown = crate::UnknownOperation(name.chars().take(64).collect());
-        de::Error::custom(unknown)
+        de::Error::custom(crate::UnknownOperation::new(&name))
     })
 }
 

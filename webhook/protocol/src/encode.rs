@@ -7,7 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{API_VERSION, Answer, Component, Dependency, KIND, NodeClaim, PatchOp, Refusal, Requirements};
+use crate::{
+    API_VERSION, Aggregation, Answer, Change, Component, Dependency, KIND, NodeClaim, PatchOp, Refusal, Requirements,
+};
 
 /// One whole `ResourceInterpreterContext` that answers the request with this `uid`.
 pub fn encode(uid: &str, answer: &Result<Answer, Refusal>) -> Vec<u8> {
@@ -17,20 +19,21 @@ pub fn encode(uid: &str, answer: &Result<Answer, Refusal>) -> Vec<u8> {
         ..Response::default()
     };
     match answer {
-        Ok(Answer::Replicas { replicas, requirements }) => {
-            response.replicas = Some(*replicas);
-            response.replica_requirements = requirements.as_ref().map(|all| RequirementsOut::new(all, true));
+        Ok(Answer::Replicas(answer)) => {
+            response.replicas = Some(answer.replicas);
+            response.replica_requirements = answer.requirements.as_ref().map(|all| RequirementsOut::new(all, true));
         }
         Ok(Answer::Components(components)) => {
             response.components = Some(components.iter().map(ComponentOut::from).collect());
         }
         // No change is neither patch nor patchType: one without the other is an error.
-        Ok(Answer::Patch(operations) | Answer::Aggregation { patch: operations, .. }) => {
-            if let Some(operations) = operations.as_deref().filter(|operations| !operations.is_empty()) {
-                response.patch = Some(Base64Json(operations));
+        Ok(Answer::Change(change) | Answer::Aggregation(Aggregation { change, .. })) => match change {
+            Change::Patch(steps) if !steps.is_empty() => {
+                response.patch = Some(Base64Json(steps));
                 response.patch_type = Some("JSONPatch");
             }
-        }
+            Change::Patch(_) | Change::Unchanged => {}
+        },
         Ok(Answer::Status(status)) => response.raw_status = Some(status),
         Ok(Answer::Health(healthy)) => response.healthy = Some(*healthy),
         Ok(Answer::Dependencies(dependencies)) => {
@@ -72,7 +75,7 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     patch_type: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    replicas: Option<i32>,
+    replicas: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replica_requirements: Option<RequirementsOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -174,7 +177,7 @@ impl<'a> From<&'a NodeClaim> for NodeClaimOut<'a> {
 #[serde(rename_all = "camelCase")]
 struct ComponentOut<'a> {
     name: &'a str,
-    replicas: i32,
+    replicas: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     replica_requirements: Option<RequirementsOut<'a>>,
 }

@@ -11,16 +11,17 @@ mod answer;
 mod decode;
 mod encode;
 mod message;
-mod operation;
 mod request;
 mod scan;
 
-pub use answer::{Answer, Component, Dependency, NodeClaim, PatchOp, Refusal, Requirements};
+pub use answer::{
+    Aggregation, Answer, Change, Component, Dependency, NodeClaim, PatchOp, Refusal, Replicas, Requirements,
+};
 pub use decode::{DecodeError, decode};
 pub use encode::encode;
 pub use message::{MAX_MESSAGE, cut, one_line};
-pub use operation::{Operation, UnknownOperation};
-pub use request::{Gvk, Health, Request, StatusItem};
+pub use popcell_contract::{Gvk, Health, Operation, UnknownOperation};
+pub use request::{Request, StatusItem};
 pub use scan::{MAX_DEPTH, extract_uid, kind_name, too_deep, within_depth, within_levels};
 
 /// The `apiVersion` of requests and answers.

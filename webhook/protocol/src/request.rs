@@ -1,64 +1,11 @@
 //! The request as Karmada sends it (pkg/apis/config/v1alpha1/interpretercontext_types.go).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::Operation;
-
-/// Group, version and kind of an object. The core group is the empty string.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Gvk {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// API version, such as `v1alpha1`.
-    pub version: String,
-    /// Kind, such as `Deployment`.
-    pub kind: String,
-}
-
-impl Gvk {
-    /// A kind from its three parts.
-    pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-        }
-    }
-
-    /// `group/version`, or `version` in the core group: what an object carries as `apiVersion`.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
-    }
-}
-
-impl fmt::Display for Gvk {
-    /// `group/version Kind`, or `version Kind` in the core group.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.group.is_empty() {
-            write!(f, "{}/", self.group)?;
-        }
-        write!(f, "{} {}", self.version, self.kind)
-    }
-}
-
-/// What Karmada knows of the health of an object in one member cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// The interpreter called it healthy.
-    Healthy,
-    /// The interpreter called it unhealthy.
-    Unhealthy,
-    /// Nobody could tell.
-    Unknown,
-}
+use crate::{Gvk, Health, Operation};
 
 /// What one member cluster reported (work/v1alpha2 `AggregatedStatusItem`).
 #[derive(Clone, Debug, Deserialize)]
@@ -120,9 +67,7 @@ pub(crate) fn text<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Cow<'a, s
 fn health<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Health>, D::Error> {
     Ok(match &*text(deserializer)? {
         "" => None,
-        "Healthy" => Some(Health::Healthy),
-        "Unhealthy" => Some(Health::Unhealthy),
-        // A word that a newer Karmada invented says no more than this.
-        _ => Some(Health::Unknown),
+        // A word that a newer Karmada invented says no more than "unknown".
+        word => Some(Health::from_wire(word).unwrap_or(Health::Unknown)),
     })
 }

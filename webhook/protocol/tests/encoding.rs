@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends where it fails")]
 
 use base64::Engine as _;
-use popcell_protocol::{Answer, Component, Dependency, NodeClaim, PatchOp, Refusal, Requirements, encode};
+use popcell_protocol::{
+    Aggregation, Answer, Change, Component, Dependency, NodeClaim, PatchOp, Refusal, Replicas, Requirements, encode,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -30,12 +32,12 @@ fn response(answer: &Result<Answer, Refusal>) -> Value {
 
 #[test]
 fn no_change_has_neither_patch_nor_type() {
-    assert_eq!(response(&Ok(Answer::Patch(None))), json!({}));
-    assert_eq!(response(&Ok(Answer::Patch(Some(Vec::new())))), json!({}));
-    let unchanged = Answer::Aggregation {
-        patch: None,
+    assert_eq!(response(&Ok(Answer::Change(Change::Unchanged))), json!({}));
+    assert_eq!(response(&Ok(Answer::Change(Change::Patch(Vec::new())))), json!({}));
+    let unchanged = Answer::Aggregation(Aggregation {
+        change: Change::Unchanged,
         left_out: 3,
-    };
+    });
     assert_eq!(response(&Ok(unchanged)), json!({}), "Karmada has no place for it");
 }
 
@@ -52,7 +54,7 @@ fn a_patch_is_base64_with_its_type() {
         },
         PatchOp::Remove { path: "/spec/c".into() },
     ];
-    let response = response(&Ok(Answer::Patch(Some(steps))));
+    let response = response(&Ok(Answer::Change(Change::Patch(steps))));
     assert_eq!(response["patchType"], "JSONPatch");
     let patch = base64::engine::general_purpose::STANDARD
         .decode(response["patch"].as_str().unwrap())
@@ -66,13 +68,7 @@ fn a_patch_is_base64_with_its_type() {
 
 #[test]
 fn values_of_zero_are_written() {
-    assert_eq!(
-        response(&Ok(Answer::Replicas {
-            replicas: 0,
-            requirements: None
-        })),
-        json!({"replicas": 0})
-    );
+    assert_eq!(response(&Ok(Answer::Replicas(0.into()))), json!({"replicas": 0}));
     assert_eq!(response(&Ok(Answer::Health(false))), json!({"healthy": false}));
     assert_eq!(response(&Ok(Answer::Status(raw("{}")))), json!({"rawStatus": {}}));
     assert_eq!(response(&Ok(Answer::Components(Vec::new()))), json!({"components": []}));
@@ -122,10 +118,10 @@ fn requirements_have_karmadas_names() {
         "tolerations": [{"operator": "Exists"}],
     });
     assert_eq!(
-        response(&Ok(Answer::Replicas {
+        response(&Ok(Answer::Replicas(Replicas {
             replicas: 2,
             requirements: Some(requirements())
-        })),
+        }))),
         json!({
             "replicas": 2,
             "replicaRequirements": {

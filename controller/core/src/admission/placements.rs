@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{HorizontalScaleSettings, MetricTarget, WorkloadPlacement};
 
+use popcell_contract::quantity;
 use serde_json::Value;
 
 use super::LONGEST_LIST;
 use super::field::Faults;
+use crate::names;
 use crate::object::{Fields, Object};
 use crate::workload::cities;
-use crate::{names, quantity};
 
 /// Most instances that a placement may ask for in one city.
 const MAX_REPLICAS: i32 = 1000;
@@ -133,7 +134,7 @@ fn target(path: &str, target: &MetricTarget, faults: &mut Faults) {
     }
     for (name, value) in [("value", &target.value), ("averageValue", &target.average_value)] {
         if let Some(value) = value
-            && quantity::parse(&value.0).is_none_or(|number| number <= 0)
+            && quantity::nano(&value.0).is_none_or(|number| number <= 0)
         {
             faults.invalid(format!("{path}.{name}"), value.0.as_str(), "must be greater than 0");
         }

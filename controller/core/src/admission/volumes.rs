@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use popcell_api::{DiskPopulator, DiskSpec, DiskVolumeSource, InstanceSpec, Volume, catalogue};
+use popcell_contract::quantity::{self, GIB};
 
 use super::field::Faults;
 use super::{INSTANCE, LONGEST_LIST, NOT_IMPLEMENTED};
-use crate::quantity::{self, GIB};
 
 const SMALLEST: i128 = 10 * GIB;
 const LARGEST: i128 = 100 * GIB;
@@ -122,7 +122,7 @@ fn check_disk(path: &str, disk: &DiskSpec, faults: &mut Faults) {
         }
         return;
     };
-    let size = quantity::parse(&storage.0);
+    let size = quantity::nano(&storage.0);
     let rule = match size {
         None => "must be a quantity",
         Some(size) if size < SMALLEST => "must be greater than or equal to 10Gi",

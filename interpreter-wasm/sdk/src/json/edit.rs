@@ -12,13 +12,7 @@ impl Json {
     /// # Errors
     /// [`Error::InvalidObject`] where a parent is neither object nor array, or an array has no such index.
     pub fn set(&mut self, pointer: &str, value: impl Into<Self>) -> Result<()> {
-        // Walked up to for a message only: that takes as long as the object is large.
-        let root = self.origin.clone();
-        let mut here = self;
-        for (parent, token) in pointer::tokens(pointer)? {
-            here = here.child_or_new(root.as_ref(), parent, &token)?;
-        }
-        *here = value.into();
+        *self.at_or_new(pointer)? = value.into();
         Ok(())
     }
 
@@ -60,19 +54,25 @@ impl Json {
         let (parent, last) = pointer
             .rsplit_once('/')
             .ok_or_else(|| Error::failed("the whole value cannot be removed from itself"))?;
-        let root = self.origin.clone();
-        let mut here = self;
-        for (above, token) in pointer::tokens(parent)? {
-            here = here.child_or_new(root.as_ref(), above, &token)?;
-        }
         let token = pointer::unescape(last);
-        Ok(match here.edit() {
+        Ok(match self.at_or_new(parent)?.edit() {
             Some(View::Fields(map)) => map.remove(&token),
             Some(View::Items(items)) => pointer::index(&token)
                 .filter(|&index| index < items.len())
                 .map(|index| items.remove(index)),
             _ => None,
         })
+    }
+
+    /// The value at the pointer, made `null` where there was none.
+    fn at_or_new(&mut self, pointer: &str) -> Result<&mut Self> {
+        // Walked up to for a message only: that takes as long as the object is large.
+        let root = self.origin.clone();
+        let mut here = self;
+        for (parent, token) in pointer::tokens(pointer)? {
+            here = here.child_or_new(root.as_ref(), parent, &token)?;
+        }
+        Ok(here)
     }
 
     fn child_or_new(&mut self, root: Option<&Place>, pointer: &str, token: &str) -> Result<&mut Self> {

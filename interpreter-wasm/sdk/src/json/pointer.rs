@@ -20,7 +20,7 @@ pub(super) fn tokens(pointer: &str) -> Result<impl Iterator<Item = (&str, Cow<'_
 }
 
 /// A token as text: `~1` is a slash, `~0` a tilde.
-pub(super) fn unescape(token: &str) -> Cow<'_, str> {
+pub(crate) fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') {
         Cow::Owned(token.replace("~1", "/").replace("~0", "~"))
     } else {

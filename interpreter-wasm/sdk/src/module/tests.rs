@@ -1,4 +1,5 @@
 use super::*;
+use crate::types::PatchOp;
 
 struct Widget;
 
@@ -40,7 +41,7 @@ const MODULE: ModuleDef = ModuleDef {
 
 fn input(object: &str) -> Input {
     Input {
-        kind: Gvk::new("example.io/v1", "Widget"),
+        kind: Gvk::of("example.io/v1", "Widget"),
         object: Object::parse(object).unwrap(),
         observed: None,
         replicas: 3,
@@ -109,7 +110,7 @@ fn an_operation_that_is_not_written_is_unsupported() {
         assert_eq!(MODULE.run(operation, &input("{}")), Err(Error::Unsupported));
     }
     let other = Input {
-        kind: Gvk::new("example.io/v2", "Widget"),
+        kind: Gvk::of("example.io/v2", "Widget"),
         ..input("{}")
     };
     assert_eq!(MODULE.run(Operation::ReviseReplica, &other), Err(Error::Unsupported));

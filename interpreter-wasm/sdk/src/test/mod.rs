@@ -17,7 +17,6 @@ pub mod laws;
 pub mod runner;
 pub mod yaml;
 
-mod guard;
 pub mod jsonl;
 pub mod report;
 

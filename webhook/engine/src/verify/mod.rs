@@ -18,7 +18,7 @@ mod work;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use popcell_protocol::{Answer, Operation, PatchOp, cut};
+use popcell_protocol::{Aggregation, Answer, Change, Operation, PatchOp, cut};
 
 use crate::bindings::wit;
 use crate::code::Raw;
@@ -109,12 +109,10 @@ pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, bounds: &Bou
     let answer = match raw.map_err(error)? {
         Raw::Replicas(answer) => replicas::check(answer),
         Raw::Components(answer) => replicas::check_components(answer),
-        Raw::Change(change) => return checked(change, call, bounds).map(Answer::Patch),
-        Raw::Aggregation(aggregation) => {
-            return checked(aggregation.change, call, bounds).map(|patch| Answer::Aggregation {
-                patch,
-                left_out: aggregation.left_out,
-            });
+        Raw::Change(change) => return checked(change, call, bounds).map(Answer::Change),
+        Raw::Aggregation(wit::Aggregation { change, left_out }) => {
+            let change = checked(change, call, bounds)?;
+            return Ok(Answer::Aggregation(Aggregation { change, left_out }));
         }
         Raw::Status(answer) => json::object("/rawStatus", answer, max_answer).map(Answer::Status),
         Raw::Health(answer) => Ok(Answer::Health(answer)),
@@ -123,12 +121,12 @@ pub(crate) fn answer(raw: Result<Raw, wit::Error>, call: &Call<'_>, bounds: &Bou
     Ok(answer?)
 }
 
-fn checked(change: wit::Change, call: &Call<'_>, bounds: &Bounds) -> Result<Option<Vec<PatchOp>>, Cause> {
+fn checked(change: wit::Change, call: &Call<'_>, bounds: &Bounds) -> Result<Change, Cause> {
     let wit::Change::Patch(steps) = change else {
-        return Ok(None);
+        return Ok(Change::Unchanged);
     };
     let checked = patch::check(call.operation, call.object, steps, bounds.max_answer, bounds.deadline);
-    checked.map(Some).map_err(|objection| match objection {
+    checked.map(Change::Patch).map_err(|objection| match objection {
         Objection::Violation(violation) => violation.into(),
         Objection::Deadline => Cause::Deadline {
             limit: bounds.budget,

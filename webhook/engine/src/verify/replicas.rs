@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use popcell_protocol::{Answer, Component, NodeClaim, Requirements};
+use popcell_protocol::{Answer, Component, NodeClaim, Replicas, Requirements};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -18,10 +18,10 @@ pub(super) const MAX_LIST: usize = 1000;
 const MAX_PART: usize = 64 << 10;
 
 pub(super) fn check(answer: wit::Replicas) -> Result<Answer, Violation> {
-    Ok(Answer::Replicas {
+    Ok(Answer::Replicas(Replicas {
         replicas: in_range("/replicas", answer.replicas)?,
         requirements: requirements("", answer.requirements)?,
-    })
+    }))
 }
 
 pub(super) fn check_components(answer: Vec<wit::Component>) -> Result<Answer, Violation> {
@@ -56,11 +56,12 @@ pub(super) fn bounded(path: impl fmt::Display, length: usize) -> Result<(), Viol
     Ok(())
 }
 
-fn in_range(path: impl fmt::Display, replicas: i64) -> Result<i32, Violation> {
-    i32::try_from(replicas)
-        .ok()
-        .filter(|replicas| *replicas >= 0)
-        .ok_or_else(|| Violation::new(path, format!("must be 0 to {}, is {replicas}", i32::MAX)))
+fn in_range(path: impl fmt::Display, replicas: i64) -> Result<i64, Violation> {
+    if (0..=i64::from(i32::MAX)).contains(&replicas) {
+        Ok(replicas)
+    } else {
+        Err(Violation::new(path, format!("must be 0 to {}, is {replicas}", i32::MAX)))
+    }
 }
 
 /// The `replicaRequirements` of what is at `parent`.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use popcell_engine::{Call, Cause, Settings};
-use popcell_protocol::{Answer, Operation, PatchOp, StatusItem};
+use popcell_protocol::{Aggregation, Answer, Change, Operation, PatchOp, Replicas, StatusItem};
 use serde_json::value::RawValue;
 
 use crate::fixture::{KIND, ask, kind, load, module, object, settings};
@@ -18,14 +18,17 @@ fn every_operation_is_answered() {
     let module = module(&settings());
     assert!(matches!(
         ask(&module, InterpretReplica, ""),
-        Ok(Answer::Replicas {
+        Ok(Answer::Replicas(Replicas {
             replicas: 3,
             requirements: Some(_)
-        })
+        }))
     ));
     assert!(matches!(ask(&module, InterpretComponent, ""), Ok(Answer::Components(parts)) if parts.len() == 2));
-    assert!(matches!(ask(&module, ReviseReplica, ""), Ok(Answer::Patch(Some(steps))) if steps.len() == 1));
-    assert!(matches!(ask(&module, Retain, ""), Ok(Answer::Patch(None))));
+    assert!(matches!(ask(&module, ReviseReplica, ""), Ok(Answer::Change(Change::Patch(steps))) if steps.len() == 1));
+    assert!(matches!(
+        ask(&module, Retain, ""),
+        Ok(Answer::Change(Change::Unchanged))
+    ));
     assert!(matches!(ask(&module, InterpretHealth, ""), Ok(Answer::Health(true))));
     assert!(matches!(ask(&module, InterpretDependency, ""), Ok(Answer::Dependencies(all)) if all.len() == 1));
     let Ok(Answer::Status(status)) = ask(&module, InterpretStatus, "") else {
@@ -51,10 +54,10 @@ fn status_items_arrive() {
         items: &items,
         ..Call::new(AggregateStatus, &kind, &object)
     };
-    let Ok(Answer::Aggregation {
-        patch: Some(steps),
+    let Ok(Answer::Aggregation(Aggregation {
+        change: Change::Patch(steps),
         left_out: 0,
-    }) = module.call(&call, Duration::from_secs(5))
+    })) = module.call(&call, Duration::from_secs(5))
     else {
         panic!("no patch")
     };
@@ -72,7 +75,7 @@ fn what_an_aggregation_left_out_is_told() {
     let module = module(&settings());
     assert!(matches!(
         ask(&module, AggregateStatus, "leave-out"),
-        Ok(Answer::Aggregation { left_out: 3, .. })
+        Ok(Answer::Aggregation(Aggregation { left_out: 3, .. }))
     ));
 }
 

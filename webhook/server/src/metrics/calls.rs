@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use popcell_engine::{Modules, Outcome, Path, Verdict};
-use popcell_protocol::{Answer, Gvk, Operation, Request};
+use popcell_protocol::{Aggregation, Answer, Gvk, Operation, Request};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -149,7 +149,7 @@ impl Calls {
             self.outcomes.get_or_create(&series.question.with(label)).inc();
         }
         let Some(outcome) = outcome else { return };
-        if let Verdict::Answer(Answer::Aggregation { left_out, .. }) = &outcome.verdict
+        if let Verdict::Answer(Answer::Aggregation(Aggregation { left_out, .. })) = &outcome.verdict
             && *left_out > 0
         {
             let parts = self.left_out.get_or_create(&series.question.source);

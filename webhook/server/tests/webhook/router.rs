@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{Request as HttpRequest, StatusCode};
 use popcell_engine::{Cause, Verdict};
-use popcell_protocol::{Answer, Gvk, Operation};
+use popcell_protocol::{Answer, Change, Gvk, Operation};
 use serde_json::json;
 
 use crate::stub::{CAP, assert_refused, context, error, healthy, post, send, serve, serve_queued, split, wire};
@@ -270,7 +270,7 @@ async fn every_operation_reaches_the_interpreter_as_itself() {
     let noted = Arc::clone(&seen);
     let served = serve(move |request| {
         noted.lock().unwrap().push((request.operation, request.kind.clone()));
-        Verdict::Answer(Answer::Patch(None))
+        Verdict::Answer(Answer::Change(Change::Unchanged))
     });
     for operation in Operation::ALL {
         let mut body = context(operation.as_str());

@@ -3,7 +3,7 @@
 use super::patch::apply;
 use crate::module::{Aggregation, Change, Input, Output};
 use crate::test::yaml::{Node, Value};
-use crate::{Component, Dependency, NodeClaim, Operation, Requirements};
+use crate::{Component, Dependency, NodeClaim, Operation, Quantity, Requirements};
 
 /// An answer as the parts that `output` knows it by.
 #[derive(Debug, Clone)]
@@ -44,12 +44,7 @@ pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<An
     let parts = match (operation, output) {
         (Operation::InterpretReplica, Output::Replicas(found)) => {
             let mut parts = vec![("replica", number(found.replicas))];
-            parts.extend(
-                found
-                    .requirements
-                    .as_ref()
-                    .map(|found| ("requires", requirements(found))),
-            );
+            parts.extend(optional("requires", found.requirements.as_ref(), requirements));
             parts
         }
         (Operation::InterpretComponent, Output::Components(found)) => {
@@ -93,85 +88,62 @@ fn list(items: impl Iterator<Item = Node>) -> Node {
     Node::made(Value::Items(items.collect()))
 }
 
+/// A field for what is there.
+fn optional<T>(key: &'static str, found: Option<&T>, node: impl FnOnce(&T) -> Node) -> Option<(&'static str, Node)> {
+    found.map(|found| (key, node(found)))
+}
+
+fn text(text: &String) -> Node {
+    Node::made_text(text)
+}
+
 fn requirements(found: &Requirements) -> Node {
-    let mut fields = Vec::new();
-    fields.extend(found.node_claim.as_ref().map(|claim| ("nodeClaim", node_claim(claim))));
-    if !found.resource_request.is_empty() {
-        let amounts = found
-            .resource_request
-            .iter()
-            .map(|(name, amount)| (name, Node::made_text(amount.to_string())));
-        fields.push(("resourceRequest", Node::made_fields(amounts)));
-    }
-    fields.extend(
-        found
-            .namespace
-            .as_ref()
-            .map(|namespace| ("namespace", Node::made_text(namespace))),
-    );
-    fields.extend(
-        found
-            .priority_class_name
-            .as_ref()
-            .map(|class| ("priorityClassName", Node::made_text(class))),
-    );
-    Node::made_fields(fields)
+    let amount = |(name, amount): (&String, &Quantity)| (name.clone(), Node::made_text(amount.to_string()));
+    let amounts = Some(&found.resource_request).filter(|amounts| !amounts.is_empty());
+    let fields = [
+        optional("nodeClaim", found.node_claim.as_ref(), node_claim),
+        optional("resourceRequest", amounts, |amounts| {
+            Node::made_fields(amounts.iter().map(amount))
+        }),
+        optional("namespace", found.namespace.as_ref(), text),
+        optional("priorityClassName", found.priority_class_name.as_ref(), text),
+    ];
+    Node::made_fields(fields.into_iter().flatten())
 }
 
 fn node_claim(claim: &NodeClaim) -> Node {
-    let mut fields = Vec::new();
-    fields.extend(
-        claim
-            .hard_node_affinity
-            .as_ref()
-            .map(|affinity| ("hardNodeAffinity", Node::of(affinity))),
-    );
-    if !claim.node_selector.is_empty() {
-        let labels = claim
-            .node_selector
-            .iter()
-            .map(|(key, value)| (key, Node::made_text(value)));
-        fields.push(("nodeSelector", Node::made_fields(labels)));
-    }
-    if !claim.tolerations.is_empty() {
-        fields.push(("tolerations", list(claim.tolerations.iter().map(Node::of))));
-    }
-    Node::made_fields(fields)
+    let labels = Some(&claim.node_selector).filter(|labels| !labels.is_empty());
+    let tolerations = Some(&claim.tolerations).filter(|tolerations| !tolerations.is_empty());
+    let fields = [
+        optional("hardNodeAffinity", claim.hard_node_affinity.as_ref(), Node::of),
+        optional("nodeSelector", labels, |labels| {
+            Node::made_fields(labels.iter().map(|(key, value)| (key, text(value))))
+        }),
+        optional("tolerations", tolerations, |tolerations| {
+            list(tolerations.iter().map(Node::of))
+        }),
+    ];
+    Node::made_fields(fields.into_iter().flatten())
 }
 
 fn component(found: &Component) -> Node {
-    let mut fields = vec![
-        ("name", Node::made_text(&found.name)),
-        ("replicas", number(found.replicas)),
+    let fields = [
+        Some(("name", text(&found.name))),
+        Some(("replicas", number(found.replicas))),
+        optional("replicaRequirements", found.requirements.as_ref(), requirements),
     ];
-    fields.extend(
-        found
-            .requirements
-            .as_ref()
-            .map(|found| ("replicaRequirements", requirements(found))),
-    );
-    Node::made_fields(fields)
+    Node::made_fields(fields.into_iter().flatten())
 }
 
 fn dependency(found: &Dependency) -> Node {
-    let mut fields = vec![
-        ("apiVersion", Node::made_text(&found.api_version)),
-        ("kind", Node::made_text(&found.kind)),
+    let fields = [
+        Some(("apiVersion", text(&found.api_version))),
+        Some(("kind", text(&found.kind))),
+        optional("namespace", found.namespace.as_ref(), text),
+        optional("name", found.name.as_ref(), text),
+        optional("labelSelector", found.label_selector.as_ref(), Node::of),
     ];
-    fields.extend(
-        found
-            .namespace
-            .as_ref()
-            .map(|namespace| ("namespace", Node::made_text(namespace))),
-    );
-    fields.extend(found.name.as_ref().map(|name| ("name", Node::made_text(name))));
-    fields.extend(
-        found
-            .label_selector
-            .as_ref()
-            .map(|selector| ("labelSelector", Node::of(selector))),
-    );
-    Node::made_fields(fields)
+    Node::made_fields(fields.into_iter().flatten())
 }
 
 #[cfg(test)]
@@ -183,7 +155,7 @@ mod tests {
     #[test]
     fn what_was_left_out_is_shown_where_there_is_something() {
         let input = Input {
-            kind: Gvk::new("v1", "A"),
+            kind: Gvk::of("v1", "A"),
             object: Object::parse("{}").unwrap(),
             observed: None,
             replicas: 0,

@@ -86,57 +86,34 @@ fn leave_out_excluded(expected: &mut Node, got: &mut Node) {
 }
 
 fn align_component(expected: &mut Node, got: &mut Node) {
-    let requirements = |side: &mut Node| match &mut side.value {
-        Value::Fields(fields) => {
-            let place = fields.iter().position(|field| field.key == "replicaRequirements");
-            place.map(|place| fields.remove(place))
-        }
-        _ => None,
-    };
-    match (requirements(expected), requirements(got)) {
-        (Some(mut one), Some(mut other)) => {
-            align_requirements(&mut one.value, &mut other.value);
-            put_back(expected, one);
-            put_back(got, other);
-        }
-        (one, other) => {
-            if let Some(one) = one {
-                put_back(expected, one);
-            }
-            if let Some(other) = other {
-                put_back(got, other);
-            }
-        }
+    let requirements = |side| field_mut(side, "replicaRequirements");
+    if let (Some(expected), Some(got)) = (requirements(expected), requirements(got)) {
+        align_requirements(expected, got);
     }
     without_empty(expected);
     without_empty(got);
 }
 
-fn put_back(side: &mut Node, field: Field) {
-    if let Value::Fields(fields) = &mut side.value {
-        fields.push(field);
-    }
+fn field_mut<'a>(node: &'a mut Node, key: &str) -> Option<&'a mut Node> {
+    let Value::Fields(fields) = &mut node.value else {
+        return None;
+    };
+    let field = fields.iter_mut().find(|field| field.key == key)?;
+    Some(&mut field.value)
 }
 
 /// Leaves out what is empty, and writes equal amounts in the words of the expectation.
 fn align_requirements(expected: &mut Node, got: &mut Node) {
     without_empty(expected);
     without_empty(got);
-    let (Value::Fields(expected), Value::Fields(got)) = (&expected.value, &mut got.value) else {
+    let (Some(expected), Some(got)) = (expected.field("resourceRequest"), field_mut(got, "resourceRequest")) else {
         return;
     };
-    let request = |field: &&Field| field.key == "resourceRequest";
-    let (Some(expected), Some(got)) = (
-        expected.iter().find(request),
-        got.iter_mut().find(|field| request(&&**field)),
-    ) else {
-        return;
-    };
-    let Value::Fields(amounts) = &mut got.value.value else {
+    let Value::Fields(amounts) = &mut got.value else {
         return;
     };
     for amount in amounts {
-        if let Some(expected) = expected.value.field(&amount.key)
+        if let Some(expected) = expected.field(&amount.key)
             && quantity(expected).is_some_and(|expected| Some(expected) == quantity(&amount.value))
         {
             amount.value = expected.clone();

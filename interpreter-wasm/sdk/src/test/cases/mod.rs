@@ -37,6 +37,7 @@ use crate::Operation;
 use crate::module::Input;
 
 pub use answer::{Answer, answer};
+pub(super) use check::guarded;
 pub use check::{Failure, check, place_of};
 pub use files::{CaseFile, FolderError, read_folder};
 pub(super) use read::input_of;

@@ -1,5 +1,6 @@
 //! Applies an answer's patch as strictly as Karmada does (RFC 6902): parents exist, what is replaced or removed is there.
 
+use crate::json::unescape;
 use crate::test::yaml::{Field, Node, Value};
 use crate::types::PatchOp;
 
@@ -90,9 +91,5 @@ fn parent<'a>(root: &'a mut Node, path: &str) -> Result<(&'a mut Node, String), 
         }
         .ok_or("has no parent")?;
     }
-    Ok((node, unescape(last)))
-}
-
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
+    Ok((node, unescape(last).into_owned()))
 }

@@ -1,6 +1,7 @@
 //! From the text of a test file to its cases. Every error names the line and the document.
 
 use std::path::Path;
+use std::str::FromStr;
 
 use super::{Case, CaseError, Expected, keys};
 use crate::module::Input;
@@ -116,7 +117,7 @@ fn input(source: &Node, operation: Operation) -> Result<Input, Wrong> {
     };
     let object = self::object(object)?;
     Ok(Input {
-        kind: Gvk::new(object.api_version(), object.kind()),
+        kind: Gvk::of(object.api_version(), object.kind()),
         object,
         observed,
         replicas: replicas(source)?,
@@ -139,22 +140,17 @@ fn object(node: &Node) -> Result<Object, Wrong> {
 }
 
 fn replicas(source: &Node) -> Result<i32, Wrong> {
-    let Some(node) = given(source, "inputReplicas") else {
-        return Ok(0);
-    };
+    given(source, "inputReplicas").map_or(Ok(0), |node| {
+        integer(node, "inputReplicas: expected an integer of 32 bits")
+    })
+}
+
+fn integer<T: FromStr>(node: &Node, expected: &str) -> Result<T, Wrong> {
     let number = match &node.value {
         Value::Number(digits) => digits.parse().ok(),
         _ => None,
     };
-    number.map_or_else(
-        || {
-            wrong(
-                node.at,
-                format!("inputReplicas: expected an integer of 32 bits, found {node}"),
-            )
-        },
-        Ok,
-    )
+    number.map_or_else(|| wrong(node.at, format!("{expected}, found {node}")), Ok)
 }
 
 fn items(source: &Node) -> Result<Vec<StatusItem>, Wrong> {
@@ -179,10 +175,10 @@ fn item(node: &Node) -> Result<StatusItem, Wrong> {
     };
     let health = match text(node, "health")? {
         None => None,
-        Some("Healthy") => Some(Health::Healthy),
-        Some("Unhealthy") => Some(Health::Unhealthy),
-        Some("Unknown") => Some(Health::Unknown),
-        Some(_) => return wrong(place(node, "health"), "health: expected Healthy, Unhealthy or Unknown"),
+        Some(text) => match Health::from_wire(text) {
+            None => return wrong(place(node, "health"), "health: expected Healthy, Unhealthy or Unknown"),
+            known => known,
+        },
     };
     let status = match given(node, "status") {
         None => None,
@@ -219,7 +215,9 @@ fn expected(source: &Node, operation: Operation) -> Result<Expected, Wrong> {
             "error" => return fragment(field).map(Expected::Error),
             "undecided" => return fragment(field).map(Expected::Undecided),
             "unchanged" if patches(operation) => unchanged = Some(flag(field)?),
-            "leftOut" if operation == Operation::AggregateStatus => left_out = Some(count(field)?),
+            "leftOut" if operation == Operation::AggregateStatus => {
+                left_out = Some(integer(&field.value, "leftOut: expected a number of parts")?);
+            }
             key if keys(operation).contains(&key) => parts.push(field.clone()),
             key => {
                 let known = keys(operation).join(", ");
@@ -269,22 +267,6 @@ fn flag(field: &Field) -> Result<bool, Wrong> {
             format!("{}: expected true or false, found {}", field.key, field.value),
         ),
     }
-}
-
-fn count(field: &Field) -> Result<u32, Wrong> {
-    let number = match &field.value.value {
-        Value::Number(digits) => digits.parse().ok(),
-        _ => None,
-    };
-    number.map_or_else(
-        || {
-            wrong(
-                field.value.at,
-                format!("{}: expected a number of parts, found {}", field.key, field.value),
-            )
-        },
-        Ok,
-    )
 }
 
 /// A value that is written and not null.

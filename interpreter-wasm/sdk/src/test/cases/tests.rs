@@ -52,7 +52,7 @@ fn reads_every_part_of_a_document() {
         (case.operation, case.input.replicas, case.document),
         (Operation::AggregateStatus, 3, 1)
     );
-    assert_eq!(case.input.kind.to_string(), "example.io/v1/Widget");
+    assert_eq!(case.input.kind.to_string(), "example.io/v1 Widget");
     assert_eq!(case.input.object.int("/serial"), Ok(Some(9_007_199_254_740_993)));
     let [first, second] = case.input.items.as_slice() else {
         panic!("{:?}", case.input.items)

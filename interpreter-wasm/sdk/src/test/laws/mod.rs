@@ -16,15 +16,13 @@
 mod mutate;
 mod rules;
 mod seen;
-mod shrink;
 mod valid;
 
 use std::fmt;
 
 use crate::Operation;
 use crate::module::Run;
-use crate::test::cases::input_of;
-use crate::test::guard::guarded;
+use crate::test::cases::{guarded, input_of};
 use crate::test::yaml::{Node, to_yaml};
 use crate::types::{Description, Gvk};
 
@@ -125,7 +123,7 @@ impl Law {
         if self.breaks(module, document).is_none() {
             return Ok(());
         }
-        let smallest = shrink::smallest(document, |smaller| self.breaks(module, smaller).is_some());
+        let smallest = mutate::smallest(document, |smaller| self.breaks(module, smaller).is_some());
         let message = self.breaks(module, &smallest).unwrap_or_default();
         Err(Broken {
             says: self.says,

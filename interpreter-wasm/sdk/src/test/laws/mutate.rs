@@ -1,6 +1,10 @@
-//! Odd documents, such as other people's modules have met: a field that is missing, null or of another type.
+//! Odd documents, such as other people's modules have met: a field that is missing, null or of another type. And the way
+//! back: a document that breaks a law made as small as possible, so that a person sees what matters.
 
 use crate::test::yaml::{Node, Value};
+
+/// So often a smaller document is tried; each try asks the module.
+const MAX_TRIES: usize = 2_000;
 
 /// What a field can become. The first is "missing".
 fn oddities() -> [Option<Value>; 7] {
@@ -16,7 +20,7 @@ fn oddities() -> [Option<Value>; 7] {
 }
 
 /// Where a value stands: the position of the entry at each level.
-pub(super) type Path = Vec<usize>;
+type Path = Vec<usize>;
 
 /// The odd documents of some seeds with the index of their seed, at most `limit`, evenly spread.
 pub(super) fn spread(seeds: &[(String, Node)], limit: usize) -> Vec<(usize, Node)> {
@@ -42,6 +46,28 @@ pub(super) fn spread(seeds: &[(String, Node)], limit: usize) -> Vec<(usize, Node
         .collect()
 }
 
+/// The smallest document found for which `breaks` is still true, by leaving out one value after the other. Places
+/// above others are tried first, so that large parts go early.
+pub(super) fn smallest(document: &Node, breaks: impl Fn(&Node) -> bool) -> Node {
+    let mut best = document.clone();
+    let mut tries = 0;
+    loop {
+        let mut places = Vec::new();
+        collect(&best, &mut Vec::new(), &mut places);
+        let smaller = places.into_iter().find_map(|path| {
+            tries += 1;
+            if tries > MAX_TRIES {
+                return None;
+            }
+            changed(&best, &path, None).filter(|smaller| breaks(smaller))
+        });
+        match smaller {
+            Some(smaller) => best = smaller,
+            None => return best,
+        }
+    }
+}
+
 /// The places below the objects and below the status of the items. The parts of the question itself stay.
 fn paths(document: &Node) -> Vec<Path> {
     let mut found = Vec::new();
@@ -52,7 +78,7 @@ fn paths(document: &Node) -> Vec<Path> {
 }
 
 /// Every place below `node`, parents before children.
-pub(super) fn collect(node: &Node, path: &mut Path, found: &mut Vec<Path>) {
+fn collect(node: &Node, path: &mut Path, found: &mut Vec<Path>) {
     let children: Vec<&Node> = match &node.value {
         Value::Fields(fields) => fields.iter().map(|field| &field.value).collect(),
         Value::Items(items) => items.iter().collect(),
@@ -67,7 +93,7 @@ pub(super) fn collect(node: &Node, path: &mut Path, found: &mut Vec<Path>) {
 }
 
 /// The document with another value at a place, or without it.
-pub(super) fn changed(document: &Node, path: &[usize], value: Option<Value>) -> Option<Node> {
+fn changed(document: &Node, path: &[usize], value: Option<Value>) -> Option<Node> {
     let mut document = document.clone();
     let (last, above) = path.split_last()?;
     let mut node = &mut document;

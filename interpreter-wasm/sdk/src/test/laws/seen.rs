@@ -59,7 +59,7 @@ impl Seen {
 
     fn add_object(&mut self, origin: String, node: &Node) {
         let text = |key| node.field(key).and_then(Node::text).unwrap_or_default();
-        let kind = Gvk::new(text("apiVersion"), text("kind"));
+        let kind = Gvk::of(text("apiVersion"), text("kind"));
         let json = node.to_json();
         if self.objects.iter().all(|known| known.node.to_json() != json) {
             self.objects.push(Object {

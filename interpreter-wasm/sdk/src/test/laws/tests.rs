@@ -22,7 +22,7 @@ impl Run for Module {
             name: "module".to_owned(),
             version: "0.1.0".to_owned(),
             targets: vec![Target {
-                kind: Gvk::new("example.io/v1", "Widget"),
+                kind: Gvk::of("example.io/v1", "Widget"),
                 operations,
             }],
         }
@@ -273,7 +273,7 @@ fn answers_that_karmada_refuses_are_found() {
 fn laws_follow_the_operations() {
     let description = Description {
         targets: vec![Target {
-            kind: Gvk::new("example.io/v1", "Widget"),
+            kind: Gvk::of("example.io/v1", "Widget"),
             operations: vec![Implemented {
                 operation: Operation::InterpretHealth,
                 register: true,

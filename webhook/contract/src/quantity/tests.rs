@@ -57,9 +57,29 @@ fn canonical_form_is_kubernetes() {
 }
 
 #[test]
+fn amounts_are_exact_and_cut_to_what_kubernetes_reads() {
+    for (text, amount) in [
+        ("0e99", 0),
+        ("500m", ONE / 2),
+        ("+1.5Gi", GIB * 3 / 2),
+        ("-1", -ONE),
+        ("0.1n", 1),
+        ("1e-99", 1),
+        ("123456789012345678901n", 123_456_789_012_345_678_901),
+        ("1e99", LARGEST),
+        ("-1e99", -LARGEST),
+        ("9999999999999999999Ei", LARGEST),
+    ] {
+        assert_eq!(nano(text), Some(amount), "{text}");
+    }
+    assert_eq!(nano("lots"), None);
+}
+
+#[test]
 fn what_is_no_quantity_is_refused() {
     for text in [
-        "", "-", "+", ".", "m", "1.2.3", "1mm", "1 ", " 1", "1ki", "1K", "1e", "1e+", "e3", "1e3m", "--1", "1Kie3", "٣",
+        "", "-", "+", ".", "m", "1.2.3", "1mm", "1 ", " 1", "1ki", "1K", "1e", "1e1.5", "Gi", "lots", "1e+", "e3",
+        "1e3m", "--1", "1Kie3", "٣",
     ] {
         assert!(text.parse::<Quantity>().is_err(), "{text:?}");
     }

@@ -50,21 +50,33 @@ impl Operation {
             Self::InterpretDependency => "InterpretDependency",
         }
     }
+
+    /// The operation that Karmada spells exactly like this.
+    pub fn from_wire(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.as_str() == name)
+    }
 }
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.pad(self.as_str())
     }
 }
 
-/// The text names no operation.
+/// A name that is none of Karmada's operations.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown operation {0:?}: expected one of InterpretReplica, InterpretComponent, ReviseReplica, Retain, \
-         AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency"
+     AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency"
 )]
-pub struct UnknownOperation(pub String);
+pub struct UnknownOperation(String);
+
+impl UnknownOperation {
+    /// Keeps the first 64 characters of the name.
+    pub fn new(name: &str) -> Self {
+        Self(name.chars().take(64).collect())
+    }
+}
 
 impl FromStr for Operation {
     type Err = UnknownOperation;
@@ -74,7 +86,7 @@ impl FromStr for Operation {
         Self::ALL
             .into_iter()
             .find(|operation| operation.as_str().eq_ignore_ascii_case(text))
-            .ok_or_else(|| UnknownOperation(text.to_owned()))
+            .ok_or_else(|| UnknownOperation::new(text))
     }
 }
 
@@ -83,16 +95,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_in_any_case() {
+    fn people_may_type_any_case() {
         for operation in Operation::ALL {
             assert_eq!(operation.to_string().to_lowercase().parse(), Ok(operation));
         }
+        let unknown = "Prune".parse::<Operation>().unwrap_err().to_string();
         assert!(
-            "Prune"
-                .parse::<Operation>()
-                .unwrap_err()
-                .to_string()
-                .contains("InterpretHealth")
+            unknown.contains("\"Prune\"") && unknown.contains("InterpretHealth"),
+            "{unknown}"
         );
+    }
+
+    #[test]
+    fn the_wire_is_exact() {
+        assert_eq!(Operation::from_wire("Retain"), Some(Operation::Retain));
+        assert_eq!(Operation::from_wire("retain"), None);
     }
 }

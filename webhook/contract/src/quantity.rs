@@ -9,11 +9,15 @@ use std::iter::Sum;
 use std::ops::{Add, Mul};
 use std::str::FromStr;
 
-const NANO: i128 = NANO_64 as i128;
-const NANO_64: i64 = 1_000_000_000;
+/// One, in nano units.
+pub const ONE: i128 = ONE_64 as i128;
+/// One GiB of bytes, in nano units.
+pub const GIB: i128 = (1 << 30) * ONE;
 
-/// Largest amount that Kubernetes reads; what is larger is cut to it.
-const MAX: i128 = i64::MAX as i128 * NANO;
+const ONE_64: i64 = 1_000_000_000;
+
+/// The largest amount that Kubernetes reads, in nano units; what is larger is cut to it.
+pub const LARGEST: i128 = i64::MAX as i128 * ONE;
 
 /// Exponents beyond this all mean "cut to the largest" or "rounded up to one nano" for any text that is written by hand.
 const MAX_POWER: i64 = 9_999;
@@ -59,11 +63,16 @@ enum Style {
 #[error("{0:?} is not a quantity: expected a number with a suffix such as m, k, Mi or e3, or none")]
 pub struct NotAQuantity(pub String);
 
+/// The amount that a text says, in nano units; `None` where it is no quantity.
+pub fn nano(text: &str) -> Option<i128> {
+    parse(text).map(Quantity::nano)
+}
+
 impl Quantity {
     /// A whole number.
     pub fn whole(number: i64) -> Self {
         Self {
-            nano: i128::from(number) * NANO,
+            nano: i128::from(number) * ONE,
             style: Style::Decimal,
         }
     }
@@ -71,9 +80,14 @@ impl Quantity {
     /// A number of thousandths.
     pub fn milli(number: i64) -> Self {
         Self {
-            nano: i128::from(number) * (NANO / 1000),
+            nano: i128::from(number) * (ONE / 1000),
             style: Style::Decimal,
         }
+    }
+
+    /// The amount in nano units.
+    pub const fn nano(self) -> i128 {
+        self.nano
     }
 
     /// Whether the amount is zero.
@@ -115,8 +129,8 @@ impl Quantity {
     /// Whole units, without what is below one.
     fn units(self) -> i128 {
         match i64::try_from(self.nano) {
-            Ok(nano) => (nano / NANO_64).into(),
-            Err(_) => self.nano / NANO,
+            Ok(nano) => (nano / ONE_64).into(),
+            Err(_) => self.nano / ONE,
         }
     }
 
@@ -217,7 +231,7 @@ impl Unit {
         let scale = 10_i128.checked_pow(u32::try_from(self.power + 9).ok()?)?;
         let units: i64 = whole.parse().ok()?;
         let nano = i128::from(units).checked_mul(self.factor)?.checked_mul(scale)?;
-        Some(nano.min(MAX))
+        Some(nano.min(LARGEST))
     }
 
     /// The amount of these digits, rounded away from zero to whole nanos and cut to the largest that Kubernetes reads.
@@ -246,8 +260,8 @@ impl Unit {
         let padding = usize::try_from(point).unwrap_or(0).saturating_sub(digits.len());
         for digit in before.iter().copied().chain(std::iter::repeat_n(0, padding)) {
             units = units * 10 + digit;
-            if units > MAX / NANO {
-                return MAX;
+            if units > LARGEST / ONE {
+                return LARGEST;
             }
         }
 
@@ -255,24 +269,24 @@ impl Unit {
         let (mut below, mut left_over) = (0, false);
         let zeros = usize::try_from(point.saturating_neg()).unwrap_or(0);
         for digit in after.iter().rev().copied().chain(std::iter::repeat_n(0, zeros)) {
-            let tenfold = below + digit * self.factor * NANO;
+            let tenfold = below + digit * self.factor * ONE;
             left_over |= tenfold % 10 != 0;
             below = tenfold / 10;
         }
 
         let exact = units
-            .checked_mul(self.factor * NANO)
+            .checked_mul(self.factor * ONE)
             .and_then(|nano| nano.checked_add(below));
-        exact.map_or(MAX, |nano| nano.saturating_add(i128::from(left_over)).min(MAX))
+        exact.map_or(LARGEST, |nano| nano.saturating_add(i128::from(left_over)).min(LARGEST))
     }
 }
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_whole = self.units() * NANO == self.nano;
+        let is_whole = self.units() * ONE == self.nano;
         match self.style {
             _ if self.is_zero() => f.write_str("0"),
-            Style::Binary if is_whole && self.nano.abs() >= 1024 * NANO => self.write_binary(f),
+            Style::Binary if is_whole && self.nano.abs() >= 1024 * ONE => self.write_binary(f),
             Style::Binary => self.write_decimal(f, Style::Decimal),
             style => self.write_decimal(f, style),
         }
