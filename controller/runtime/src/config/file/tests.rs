@@ -14,9 +14,13 @@ fn an_empty_file_of_the_right_kind_equals_no_file() {
         "discovery:\n",
         "discovery: {}\nmetricsServer: null\n",
         "discovery: {mode: single, clusterName: \"\"}\n",
-        "metricsServer: {bindAddress: \"0\", secureServing: true, tls: {secretRef: {}, certDir: \"\"}}\n",
+        "metricsServer: {bindAddress: \"0\", tls: {secretRef: {}, certDir: \"\"}}\n",
     ] {
         assert_eq!(parse(rest).unwrap(), ServerConfig::default(), "{rest}");
+    }
+    for switch in ["true", "null"] {
+        let config = parse(&format!("metricsServer: {{secureServing: {switch}}}\n")).unwrap();
+        assert!(config.metrics.is_secure(), "{switch}");
     }
 }
 
@@ -39,17 +43,23 @@ discovery:
     .unwrap();
     let files = |directory: &str, certificate: &str, key: &str| TlsFiles {
         directory: Some(directory.to_owned()),
-        certificate: certificate.to_owned(),
-        key: key.to_owned(),
+        certificate: Some(certificate.to_owned()),
+        key: Some(key.to_owned()),
+        secret_ref: (),
     };
     let metrics = MetricsServer {
         listen: ":8443".parse().unwrap(),
-        secure: false,
+        secure_serving: Some(false),
         tls: files("/m", "m.crt", "m.key"),
     };
     let webhook = WebhookServer {
-        address: "127.0.0.1:9444".parse().unwrap(),
-        tls: files("/w", "tls.crt", "tls.key"),
+        host: "127.0.0.1".parse().unwrap(),
+        port: NonZeroU16::new(9444),
+        tls: TlsFiles {
+            directory: Some("/w".to_owned()),
+            ..TlsFiles::default()
+        },
+        client_ca: (),
     };
     let discovery = DiscoveryConfig {
         mode: Mode::Milo,
@@ -63,7 +73,7 @@ discovery:
     assert_eq!((config.metrics, config.discovery), (metrics, discovery));
     assert_eq!(config.webhook, Some(webhook));
     let default = parse("webhookServer: {}\n").unwrap().webhook.unwrap();
-    assert_eq!(default.address, ":9443".parse().unwrap());
+    assert_eq!(default.address(), ":9443".parse().unwrap());
 }
 
 #[test]
@@ -72,13 +82,13 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
         (
             "discovry: {}\n",
             "discovry",
-            "unknown key: remove it; known here: apiVersion, kind, metricsServer",
+            "unknown key: remove it; known here: metricsServer, webhookServer, discovery",
         ),
         ("discovery: {Mode: milo}\n", "discovery.Mode", "unknown key"),
         (
             "webhookServer: {tls: {cert: a}}\n",
             "webhookServer.tls.cert",
-            "known here: secretRef, certDir",
+            "known here: certDir, certName, keyName, secretRef",
         ),
         ("featureFlags: {}\n", "featureFlags", "unknown key"),
         ("discovery: {mode: kind}\n", "discovery.mode", "use single or milo"),
@@ -88,7 +98,13 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
             "discovery.mode",
             "must be text; put it in quotes; it is 3",
         ),
-        ("discovery: [milo]\n", "discovery", "must be a mapping; it is a list"),
+        ("discovery: [milo]\n", "discovery", "no key takes a list"),
+        (
+            "webhookServer: {tls: {certDir: [secret]}}\n",
+            "webhookServer.tls.certDir",
+            "give one value",
+        ),
+        ("discovery: secret\n", "discovery", "must be a mapping; it is text"),
         (
             "discovery: {internalServiceDiscovery: \"true\"}\n",
             "discovery.internalServiceDiscovery",
