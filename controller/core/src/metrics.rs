@@ -4,8 +4,6 @@
 //! bounded cardinality only, no project on a histogram, and names of controller-runtime beside ours, so that existing
 //! dashboards work. A series ends with its subject: labels in [`PER_SUBJECT`] name one.
 
-use popcell_api::metrics as upstream;
-
 use crate::plan::Plane;
 
 #[cfg(test)]
@@ -88,6 +86,22 @@ pub mod result {
     pub const REQUEUE: &str = "requeue";
     /// Looks again after a time.
     pub const REQUEUE_AFTER: &str = "requeue_after";
+}
+
+/// Values of the label `reason` of [`QUOTA_FAILURES`].
+pub mod quota_failures {
+    /// The project's API server did not answer.
+    pub const BACKEND_UNAVAILABLE: &str = "backend_unavailable";
+    /// There is no such project.
+    pub const PROJECT_NOT_FOUND: &str = "project_not_found";
+    /// The project has no such namespace.
+    pub const NAMESPACE_NOT_FOUND: &str = "namespace_not_found";
+    /// The claim was refused.
+    pub const MISCONFIGURED: &str = "misconfigured";
+    /// The cell namespace does not say which project it belongs to.
+    pub const PROJECT_ID_UNRESOLVABLE: &str = "project_id_unresolvable";
+    /// Nobody has granted the project anything.
+    pub const NO_BUDGET: &str = "no_budget";
 }
 
 /// The value of the label `plane_kind`; of the label `plane` it is `plane.to_string()`.
@@ -186,10 +200,10 @@ table! {
     MASTER: Gauge("leader_election_master_status", ["name"], "1 while this process leads.");
 
     // As upstream names them.
-    QUOTA_ENFORCED: Gauge(upstream::QUOTA_ENFORCEMENT_ENABLED, [], "1 while quota is enforced.");
-    /// The values are in [`upstream::quota_failures`].
-    QUOTA_FAILURES: Counter(upstream::QUOTA_EVAL_FAILURES, ["reason"], "Evaluations of quota that failed.");
+    QUOTA_ENFORCED: Gauge("compute_quota_enforcement_enabled", [], "1 while quota is enforced.");
+    /// The values are in [`quota_failures`].
+    QUOTA_FAILURES: Counter("compute_quota_eval_failures_total", ["reason"], "Evaluations of quota that failed.");
     /// Counts the event [`popcell_api::events::QUOTA_CLAIM_ORPHANED`].
-    QUOTA_ORPHANED_CLAIMS: Counter(upstream::QUOTA_CLAIM_ORPHANED, [],
+    QUOTA_ORPHANED_CLAIMS: Counter("compute_quota_claim_orphaned_total", [],
         "Claims that were deleted in a project which their Namespace in the cell does not name.");
 }
