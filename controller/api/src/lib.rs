@@ -9,7 +9,6 @@ pub mod admission;
 pub mod annotations;
 pub mod conditions;
 mod crds;
-pub mod events;
 pub mod finalizers;
 mod instance;
 pub mod karmada;
@@ -25,6 +24,7 @@ mod schema;
 mod workload;
 mod workload_deployment;
 
+pub use conditions::events;
 pub use crds::crds;
 pub use instance::{
     Container, ContainerResources, DiskPopulator, DiskResources, DiskSpec, DiskTemplate, DiskVolumeSource,

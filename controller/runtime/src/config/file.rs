@@ -9,9 +9,10 @@ use std::num::NonZeroU16;
 use std::path::Path;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use serde_path_to_error::Segment;
 
 use super::address::{Address, Host, Listen};
@@ -23,8 +24,9 @@ const KIND: &str = "WorkloadOperator";
 const WEBHOOK_PORT: u16 = 9443;
 
 /// What the file says. The default is what holds without a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
+#[schemars(title = "The configuration file of popcell-controller", transform = head)]
 pub struct ServerConfig {
     /// `metricsServer`.
     #[serde(rename = "metricsServer", deserialize_with = "or_default")]
@@ -38,11 +40,12 @@ pub struct ServerConfig {
 }
 
 /// `metricsServer`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct MetricsServer {
     /// `bindAddress`; `"0"`, the default, is off.
     #[serde(rename = "bindAddress", deserialize_with = "parsed")]
+    #[schemars(with = "Option<String>")]
     pub listen: Listen,
     /// `secureServing`; see [`Self::is_secure`].
     pub secure_serving: Option<bool>,
@@ -52,11 +55,12 @@ pub struct MetricsServer {
 }
 
 /// `webhookServer`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct WebhookServer {
     /// `host`; every address by default.
     #[serde(deserialize_with = "parsed")]
+    #[schemars(with = "Option<String>")]
     pub host: Host,
     /// `port`, default 9443.
     pub port: Option<NonZeroU16>,
@@ -64,11 +68,12 @@ pub struct WebhookServer {
     #[serde(deserialize_with = "or_default")]
     pub tls: TlsFiles,
     #[serde(rename = "clientCAName", deserialize_with = "no_client_ca")]
+    #[schemars(skip)]
     client_ca: (),
 }
 
 /// `tls`: where certificate and key are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct TlsFiles {
     /// `certDir`; the default is below the directory for temporary files.
@@ -81,11 +86,12 @@ pub struct TlsFiles {
     #[serde(rename = "keyName", deserialize_with = "text")]
     pub key: Option<String>,
     #[serde(deserialize_with = "no_secret_ref")]
+    #[schemars(skip)]
     secret_ref: (),
 }
 
 /// `discovery`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct DiscoveryConfig {
     /// `mode`.
@@ -112,7 +118,8 @@ pub struct DiscoveryConfig {
 }
 
 /// `discovery.mode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum Mode {
     /// The API server that the process runs on is the one project.
     #[default]
@@ -212,6 +219,15 @@ impl ServerConfig {
             )
         })
     }
+}
+
+/// What comes before the keys, for the JSON schema (docs/reference/config.schema.json).
+fn head(schema: &mut Schema) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("apiVersion".to_owned(), json!({ "const": API_VERSION }));
+        properties.insert("kind".to_owned(), json!({ "const": KIND }));
+    }
+    schema.insert("required".to_owned(), json!(["apiVersion", "kind"]));
 }
 
 /// A value, or its default for `null`.

@@ -191,3 +191,16 @@ fn another_version_or_kind_and_what_is_no_yaml_are_refused() {
         "failed to read /no/such/file, which --server-config names"
     );
 }
+
+#[test]
+fn the_schema_in_docs_is_that_of_the_file() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/config.schema.json");
+    let schema = format!("{:#}\n", schemars::schema_for!(ServerConfig).to_value());
+    if std::env::var_os("WRITE_SCHEMA").is_some() {
+        std::fs::write(&file, &schema).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(file).unwrap_or_default() == schema,
+        "run `WRITE_SCHEMA=1 cargo test -p popcell-controller-runtime the_schema_in_docs`"
+    );
+}
