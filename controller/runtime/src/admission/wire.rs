@@ -159,7 +159,7 @@ pub(super) enum Reason {
 pub(super) struct Refusal {
     pub(super) reason: Reason,
     pub(super) message: String,
-    details: Option<StatusDetails>,
+    details: Option<Box<StatusDetails>>,
 }
 
 impl Reason {
@@ -195,10 +195,10 @@ impl Refusal {
         Self {
             reason: if unsure { Reason::InternalError } else { Reason::Invalid },
             message: refusal(kind, name, errors),
-            details: Some(StatusDetails {
+            details: Some(Box::new(StatusDetails {
                 causes: Some(errors.iter().map(cause).collect()),
                 ..details(kind.kind, kind, name)
-            }),
+            })),
         }
     }
 
@@ -220,7 +220,7 @@ impl Refusal {
         Self {
             reason: Reason::Forbidden,
             message: format!("{plural}.{group} \"{name}\" is forbidden: {why}"),
-            details: Some(details(plural, kind, name)),
+            details: Some(Box::new(details(plural, kind, name))),
         }
     }
 
@@ -247,7 +247,7 @@ impl Refusal {
     fn status(&self) -> Status {
         Status {
             code: Some(self.reason.code().as_u16().into()),
-            details: self.details.clone(),
+            details: self.details.as_deref().cloned(),
             message: Some(self.message.clone()),
             reason: Some(self.reason.name().to_owned()),
             status: Some("Failure".to_owned()),

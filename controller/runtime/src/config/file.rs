@@ -28,96 +28,96 @@ const WEBHOOK_PORT: u16 = 9443;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 #[schemars(title = "The configuration file of popcell-controller", transform = head)]
 pub struct ServerConfig {
-    /// `metricsServer`.
+    /// A port for metrics alone; they are on the health port in any case.
     #[serde(rename = "metricsServer", deserialize_with = "or_default")]
     pub metrics: MetricsServer,
-    /// `webhookServer`; absent: no webhook.
+    /// The admission webhook; absent: none.
     #[serde(rename = "webhookServer")]
     pub webhook: Option<WebhookServer>,
-    /// `discovery`.
+    /// Where projects are, and what a cell is called.
     #[serde(deserialize_with = "or_default")]
     pub discovery: DiscoveryConfig,
 }
 
-/// `metricsServer`.
+/// `metricsServer`: a port for metrics alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct MetricsServer {
-    /// `bindAddress`; `"0"`, the default, is off.
+    /// An address with a port, such as `:8443`; `"0"`, the default, is off.
     #[serde(rename = "bindAddress", deserialize_with = "parsed")]
     #[schemars(with = "Option<String>")]
     pub listen: Listen,
-    /// `secureServing`; see [`Self::is_secure`].
+    /// Whether TLS is served, which is the default.
     pub secure_serving: Option<bool>,
-    /// `tls`.
+    /// Where its certificate is.
     #[serde(deserialize_with = "or_default")]
     pub tls: TlsFiles,
 }
 
-/// `webhookServer`.
+/// `webhookServer`: the admission webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct WebhookServer {
-    /// `host`; every address by default.
+    /// An IP address, or `localhost`; every address by default.
     #[serde(deserialize_with = "parsed")]
     #[schemars(with = "Option<String>")]
     pub host: Host,
-    /// `port`, default 9443.
+    /// 9443 by default.
     pub port: Option<NonZeroU16>,
-    /// `tls`.
+    /// Where its certificate is.
     #[serde(deserialize_with = "or_default")]
     pub tls: TlsFiles,
     #[serde(rename = "clientCAName", deserialize_with = "no_client_ca")]
     #[schemars(skip)]
-    client_ca: (),
+    client_ca: Unsupported,
 }
 
-/// `tls`: where certificate and key are.
+/// `tls`: the files of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct TlsFiles {
-    /// `certDir`; the default is below the directory for temporary files.
+    /// Their directory; the default is below the directory for temporary files.
     #[serde(rename = "certDir", deserialize_with = "text")]
     pub directory: Option<String>,
-    /// `certName`, default `tls.crt`.
+    /// The chain, in PEM; `tls.crt` by default.
     #[serde(rename = "certName", deserialize_with = "text")]
     pub certificate: Option<String>,
-    /// `keyName`, default `tls.key`.
+    /// Its key, in PEM; `tls.key` by default.
     #[serde(rename = "keyName", deserialize_with = "text")]
     pub key: Option<String>,
     #[serde(deserialize_with = "no_secret_ref")]
     #[schemars(skip)]
-    secret_ref: (),
+    secret_ref: Unsupported,
 }
 
-/// `discovery`.
+/// `discovery`: where projects are, and what a cell is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct DiscoveryConfig {
-    /// `mode`.
+    /// `single`, the default, or `milo`.
     #[serde(deserialize_with = "parsed")]
     pub mode: Mode,
-    /// `internalServiceDiscovery`.
+    /// Lists ProjectControlPlanes, and reaches each project by the name of its Service.
     #[serde(rename = "internalServiceDiscovery", deserialize_with = "or_default")]
     pub internal: bool,
-    /// `discoveryKubeconfigPath`: the API server that has the Projects.
+    /// Kubeconfig of the API server that has the Projects; the program's own by default.
     #[serde(rename = "discoveryKubeconfigPath", deserialize_with = "text")]
     pub discovery_kubeconfig: Option<String>,
-    /// `projectKubeconfigPath`: credentials for the API servers of projects.
+    /// Kubeconfig with credentials for the API servers of projects; that of the list by default.
     #[serde(rename = "projectKubeconfigPath", deserialize_with = "text")]
     pub project_kubeconfig: Option<String>,
-    /// `clusterName`: name of the cell's Karmada Cluster.
+    /// Name of the cell's Karmada Cluster.
     #[serde(deserialize_with = "text")]
     pub cluster_name: Option<String>,
-    /// `quotaKubeconfigPath`: credentials for claims in the API servers of projects.
+    /// Kubeconfig with credentials for claims in the API servers of projects; that of projects by default.
     #[serde(rename = "quotaKubeconfigPath", deserialize_with = "text")]
     pub quota_kubeconfig: Option<String>,
-    /// `projectID`, a key of ours: the project that a single cluster stands for. See [`super::Settings::quota`].
+    /// The project whose quota a single cluster uses. Upstream has no such key.
     #[serde(rename = "projectID", deserialize_with = "text")]
     pub project: Option<String>,
 }
 
-/// `discovery.mode`.
+/// Where projects come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "lowercase")]
 pub enum Mode {
@@ -127,6 +127,10 @@ pub enum Mode {
     /// Projects are listed, and each has an API server of its own.
     Milo,
 }
+
+/// A key that upstream's operator knows and popcell does not serve: it may be there and must be empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Unsupported;
 
 impl FromStr for Mode {
     type Err = &'static str;
@@ -143,7 +147,7 @@ impl FromStr for Mode {
 }
 
 impl MetricsServer {
-    /// Whether TLS is served, which is the default.
+    /// Whether TLS is served.
     pub fn is_secure(&self) -> bool {
         self.secure_serving.unwrap_or(true)
     }
@@ -253,20 +257,20 @@ where
     }
 }
 
-fn no_client_ca<'de, D: Deserializer<'de>>(from: D) -> Result<(), D::Error> {
+fn no_client_ca<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
     unsupported(from, "remove it, and restrict by a NetworkPolicy who reaches the port")
 }
 
-fn no_secret_ref<'de, D: Deserializer<'de>>(from: D) -> Result<(), D::Error> {
+fn no_secret_ref<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
     unsupported(from, "mount the Secret, and name the directory in certDir")
 }
 
 /// Refuses a key that upstream's operator knows and popcell does not serve, when it is set.
-fn unsupported<'de, D: Deserializer<'de>>(from: D, remedy: &str) -> Result<(), D::Error> {
+fn unsupported<'de, D: Deserializer<'de>>(from: D, remedy: &str) -> Result<Unsupported, D::Error> {
     match Value::deserialize(from)? {
-        Value::Null => Ok(()),
-        Value::String(text) if text.is_empty() => Ok(()),
-        Value::Object(fields) if fields.is_empty() => Ok(()),
+        Value::Null => Ok(Unsupported),
+        Value::String(text) if text.is_empty() => Ok(Unsupported),
+        Value::Object(fields) if fields.is_empty() => Ok(Unsupported),
         _ => Err(D::Error::custom(format!("is not supported: {remedy}"))),
     }
 }
