@@ -1,6 +1,10 @@
-//! Instance: one running copy of what a template describes.
+//! Instance: one running copy of what a template describes; its template, and all that it is made of.
 #![allow(clippy::duplicated_attributes, reason = "each printcolumn(..) is a list of its own")]
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{ConfigMapVolumeSource, EnvVar, SecretVolumeSource};
+use k8s_openapi::api::networking::v1::{IPBlock, NetworkPolicyPort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -8,11 +12,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::conditions::{self as types, messages, reasons};
-use crate::location::LocationReference;
-use crate::network_interface::NetworkInterface;
-use crate::runtime::InstanceRuntime;
-use crate::schema::{conditions, keyed_by_name};
-use crate::volume::Volume;
+use crate::schema::{Quantities, conditions, keyed_by_name, quantities};
+
+/// Scheduling gates: `spec.controller.schedulingGates[].name` of an Instance.
+pub mod gates {
+    /// The networks of the instance are not ready yet.
+    pub const NETWORK: &str = "Network";
+    /// The quota of the instance is not granted yet.
+    pub const QUOTA: &str = "Quota";
+}
+
+/// What instances can be made from: the names that admission takes and their sizes.
+pub mod catalogue {
+    /// The only instance type.
+    pub const D1_STANDARD_2: &str = "datumcloud/d1-standard-2";
+    /// Processor time of [`D1_STANDARD_2`], in thousandths of a processor.
+    pub const D1_STANDARD_2_MILLICORES: i64 = 1000;
+    /// Memory of [`D1_STANDARD_2`], in MiB.
+    pub const D1_STANDARD_2_MEMORY_MIB: i64 = 2048;
+
+    /// The only class of disks, and the default.
+    pub const PD_STANDARD: &str = "pd-standard";
+    /// The only image that a disk can be filled from.
+    pub const UBUNTU_2204_LTS: &str = "datumcloud/ubuntu-2204-lts";
+}
+
+/// What each instance of a deployment is made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceTemplateSpec {
+    /// Labels and annotations of the instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+    /// The instance.
+    pub spec: InstanceSpec,
+}
+
+/// Labels and annotations of objects made from a template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateMetadata {
+    /// Labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
@@ -170,4 +216,308 @@ pub(crate) fn unobserved_status() -> Value {
             ),
         ],
     })
+}
+
+/// Name of a Location.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LocationReference {
+    /// Name of the Location.
+    pub name: String,
+    /// Namespace of the Location, on servers where Locations are namespaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkInterface {
+    /// The network it is attached to.
+    pub network: NetworkReference,
+    /// Traffic that may reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_policy: Option<NetworkPolicy>,
+}
+
+/// Name of a Network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkReference {
+    /// Name of the Network.
+    pub name: String,
+    /// Its namespace; the object's own when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// Traffic that may reach an interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkPolicy {
+    /// Traffic that one of these rules matches is let in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingress: Vec<NetworkIngressRule>,
+}
+
+/// Incoming traffic by port and origin; an absent part matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkIngressRule {
+    /// Ports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<NetworkPolicyPort>,
+    /// Origins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<NetworkPeer>,
+}
+
+/// Where traffic comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NetworkPeer {
+    /// A range of addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ip_block: Option<IPBlock>,
+}
+
+/// What runs; exactly one of `sandbox` and `virtualMachine` is set (checked at admission).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceRuntime {
+    /// Size of the instance.
+    pub resources: InstanceRuntimeResources,
+    /// Containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxRuntime>,
+    /// A virtual machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_machine: Option<VirtualMachineRuntime>,
+}
+
+/// Size of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceRuntimeResources {
+    /// Name in the catalogue of instance types.
+    pub instance_type: String,
+    /// Amounts in place of the instance type's.
+    #[serde(default, skip_serializing_if = "Quantities::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    pub requests: Quantities,
+}
+
+/// A virtual machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualMachineRuntime {
+    /// Volumes; the first is the boot disk.
+    #[schemars(length(min = 1))]
+    pub volume_attachments: Vec<VolumeAttachment>,
+    /// Ports that the machine listens on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = keyed_by_name)]
+    pub ports: Vec<NamedPort>,
+}
+
+/// Containers that run together in one sandbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxRuntime {
+    /// The containers.
+    #[schemars(length(min = 1))]
+    #[schemars(transform = keyed_by_name)]
+    pub containers: Vec<Container>,
+    /// Secrets with credentials for the images' registries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub image_pull_secrets: Vec<ImagePullSecret>,
+}
+
+/// One container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Container {
+    /// Name, unique in the sandbox.
+    pub name: String,
+    /// Image reference.
+    pub image: String,
+    /// Environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = keyed_by_name)]
+    pub env: Vec<EnvVar>,
+    /// What the container may use and asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ContainerResources>,
+    /// Volumes of the instance that the container sees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volume_attachments: Vec<VolumeAttachment>,
+    /// Ports that the container listens on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = keyed_by_name)]
+    pub ports: Vec<NamedPort>,
+}
+
+/// What a container may use and asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerResources {
+    /// Upper bounds.
+    #[serde(default, skip_serializing_if = "Quantities::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    pub limits: Quantities,
+    /// Amounts that must be free.
+    #[serde(default, skip_serializing_if = "Quantities::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    pub requests: Quantities,
+}
+
+/// Name of a Secret in the object's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImagePullSecret {
+    /// Name of the Secret.
+    pub name: String,
+}
+
+/// A volume of the instance, made visible.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeAttachment {
+    /// Name of the volume.
+    pub name: String,
+    /// Where it is mounted; absent leaves the device unmounted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_path: Option<String>,
+}
+
+/// A port with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedPort {
+    /// Name, unique among the ports.
+    pub name: String,
+    /// Port number.
+    #[schemars(range(min = 1, max = 65535))]
+    pub port: i32,
+    /// Transport protocol.
+    #[serde(default)]
+    pub protocol: PortProtocol,
+}
+
+/// Transport protocol of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum PortProtocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+}
+
+/// A volume; exactly one source is set (checked at admission).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Volume {
+    /// Name, unique in the instance.
+    pub name: String,
+    /// A disk that is made for the instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskVolumeSource>,
+    /// Keys of a ConfigMap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map: Option<ConfigMapVolumeSource>,
+    /// Keys of a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretVolumeSource>,
+}
+
+/// A disk that is made for the instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskVolumeSource {
+    /// Device name in the instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_name: Option<String>,
+    /// What the disk is made from.
+    pub template: DiskTemplate,
+}
+
+/// What a disk is made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskTemplate {
+    /// Labels and annotations of the disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+    /// The disk.
+    pub spec: DiskSpec,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskSpec {
+    /// Class of the disk.
+    #[serde(rename = "type", default = "default_disk_type")]
+    pub type_: String,
+    /// Size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<DiskResources>,
+    /// What the disk holds at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub populator: Option<DiskPopulator>,
+}
+
+fn default_disk_type() -> String {
+    catalogue::PD_STANDARD.to_owned()
+}
+
+/// Size of a disk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskResources {
+    /// `storage` is the size.
+    #[serde(default, skip_serializing_if = "Quantities::is_empty")]
+    #[schemars(schema_with = "quantities")]
+    pub requests: Quantities,
+}
+
+/// What a disk holds at first; exactly one field is set (checked at admission).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DiskPopulator {
+    /// A disk image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImagePopulator>,
+    /// An empty filesystem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filesystem: Option<FilesystemPopulator>,
+}
+
+/// A disk image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImagePopulator {
+    /// Name of the image.
+    pub name: String,
+}
+
+/// An empty filesystem.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FilesystemPopulator {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_: FilesystemType,
+}
+
+/// Types of filesystems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FilesystemType {
+    /// ext4.
+    Ext4,
 }

@@ -7,56 +7,40 @@
 
 pub mod admission;
 pub mod annotations;
-pub mod catalogue;
 pub mod conditions;
 mod crds;
-pub mod events;
 pub mod finalizers;
-pub mod gates;
 mod instance;
 pub mod karmada;
 pub mod kind;
 pub mod labels;
-mod location;
-pub mod metrics;
 pub mod names;
-mod network_interface;
 pub mod networking;
 mod observed;
-mod quantity;
 pub mod quota;
 pub mod resource_manager;
-mod runtime;
-mod sandbox;
 mod scale;
 mod schema;
-mod template;
-mod volume;
 mod workload;
 mod workload_deployment;
 
+pub use conditions::events;
 pub use crds::crds;
 pub use instance::{
-    Instance, InstanceController, InstanceControllerStatus, InstanceSpec, InstanceStatus, NetworkInterfaceAssignments,
-    NetworkInterfaceStatus, SchedulingGate,
+    Container, ContainerResources, DiskPopulator, DiskResources, DiskSpec, DiskTemplate, DiskVolumeSource,
+    FilesystemPopulator, FilesystemType, ImagePopulator, ImagePullSecret, Instance, InstanceController,
+    InstanceControllerStatus, InstanceRuntime, InstanceRuntimeResources, InstanceSpec, InstanceStatus,
+    InstanceTemplateSpec, LocationReference, NamedPort, NetworkIngressRule, NetworkInterface,
+    NetworkInterfaceAssignments, NetworkInterfaceStatus, NetworkPeer, NetworkPolicy, NetworkReference, PortProtocol,
+    SandboxRuntime, SchedulingGate, TemplateMetadata, VirtualMachineRuntime, Volume, VolumeAttachment, catalogue,
+    gates,
 };
-pub use location::LocationReference;
-pub use network_interface::{NetworkIngressRule, NetworkInterface, NetworkPeer, NetworkPolicy, NetworkReference};
 pub use observed::{ConditionsOnly, ObservedCondition};
-pub use quantity::Quantities;
-pub use runtime::{InstanceRuntime, InstanceRuntimeResources, VirtualMachineRuntime};
-pub use sandbox::{
-    Container, ContainerResources, ImagePullSecret, NamedPort, PortProtocol, SandboxRuntime, VolumeAttachment,
-};
 pub use scale::{
     HorizontalScaleSettings, InstanceManagementPolicy, MetricSpec, MetricTarget, ResourceMetricName,
     ResourceMetricSource,
 };
-pub use template::{InstanceTemplateSpec, TemplateMetadata};
-pub use volume::{
-    DiskPopulator, DiskResources, DiskSpec, DiskTemplate, DiskVolumeSource, FilesystemPopulator, FilesystemType,
-    ImagePopulator, Volume,
-};
+pub use schema::Quantities;
 pub use workload::{Workload, WorkloadPlacement, WorkloadPlacementStatus, WorkloadSpec, WorkloadStatus};
 pub use workload_deployment::{
     WorkloadDeployment, WorkloadDeploymentSpec, WorkloadDeploymentStatus, WorkloadReference,

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use kube::core::object::{NotUsed, Object};
 use serde::{Deserialize, Serialize};
 
-use crate::location::LocationReference;
-use crate::network_interface::NetworkReference;
+use crate::instance::{LocationReference, NetworkReference};
 use crate::observed::{ConditionsOnly, ObservedCondition, null_as_default};
 
 /// API group.

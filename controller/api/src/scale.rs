@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::quantity;
+use crate::schema::quantity;
 
 /// Bounds and rules for the number of instances in one city.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,8 @@
-//! What the derive cannot say about a schema: merge keys, immutable fields, conditions with their checks.
+//! What the derive cannot say about a schema: merge keys, immutable fields, conditions with their checks, quantities.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
@@ -73,4 +76,20 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     });
     keyed_by(&mut list, "type");
     list
+}
+
+/// Amounts by resource name, such as `cpu` or `memory`.
+pub type Quantities = BTreeMap<String, Quantity>;
+
+/// What Kubernetes accepts as a quantity written as a string (k8s.io/apimachinery, pkg/api/resource).
+const PATTERN: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// One quantity. The schema that comes with the Kubernetes types checks nothing: this one refuses `lots`.
+pub(crate) fn quantity(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "pattern": PATTERN, "x-kubernetes-int-or-string": true })
+}
+
+/// A map of quantities.
+pub(crate) fn quantities(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "additionalProperties": quantity(generator) })
 }

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::instance::InstanceTemplateSpec;
 use crate::scale::HorizontalScaleSettings;
 use crate::schema::{any_object, conditions};
-use crate::template::InstanceTemplateSpec;
 
 /// What runs, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]

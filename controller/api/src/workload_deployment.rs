@@ -6,10 +6,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::location::LocationReference;
+use crate::instance::{InstanceTemplateSpec, LocationReference};
 use crate::scale::HorizontalScaleSettings;
 use crate::schema::{conditions, immutable};
-use crate::template::InstanceTemplateSpec;
 
 /// One placement of a workload in one city.
 ///

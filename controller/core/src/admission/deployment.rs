@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use popcell_api::{WorkloadDeploymentSpec, annotations, labels};
+use popcell_api::{InstanceTemplateSpec, WorkloadDeploymentSpec, annotations, labels};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::field::{Faults, FieldError};
 use super::keys::{Exempt, adds_reserved};
-use super::{check_template, is_spec_reviewed, keys, placements, unknown};
+use super::{check_template, is_spec_reviewed, keys, placements};
 use crate::derived;
 use crate::names;
 use crate::object::{Fields, Object};
@@ -95,7 +95,7 @@ pub fn validate_deployment(
         check_template(&spec.template, &mut faults);
         if let Some(template) = template {
             // The schema of a Workload refuses these; that of a WorkloadDeployment keeps them for later releases.
-            unknown::check(template, &spec.template, &mut faults);
+            check_known(template, &spec.template, &mut faults);
         }
     }
     faults.into_errors()
@@ -105,4 +105,43 @@ pub fn validate_deployment(
 fn grows(old: &Object, new: &Object) -> bool {
     const COUNT: &str = "/spec/scaleSettings/minReplicas";
     new.int(COUNT) > old.int(COUNT)
+}
+
+/// Refuses every field of a template that is not in its type: a closed schema would have refused it.
+fn check_known(given: &Value, read: &InstanceTemplateSpec, faults: &mut Faults) {
+    let Ok(known) = serde_json::to_value(read) else {
+        return faults.invalid("spec.template", "...", "cannot be read");
+    };
+    walk("spec.template", given, Some(&known), faults);
+}
+
+/// `known` is what was read of a value. What is empty is written by nobody, so its absence says nothing.
+fn walk(path: &str, given: &Value, known: Option<&Value>, faults: &mut Faults) {
+    match (given, known) {
+        (Value::Object(fields), _) => {
+            for (field, value) in fields {
+                let path = format!("{path}.{field}");
+                match known.and_then(|known| known.get(field)) {
+                    None if says_nothing(value) => {}
+                    None => faults.forbidden(path, "unknown field"),
+                    read => walk(&path, value, read, faults),
+                }
+            }
+        }
+        (Value::Array(items), Some(Value::Array(known))) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(&format!("{path}[{index}]"), item, known.get(index), faults);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.values().all(says_nothing),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
 }

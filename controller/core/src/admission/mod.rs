@@ -7,14 +7,12 @@
 
 mod access;
 mod deployment;
-mod environment;
 mod field;
 mod keys;
 mod placements;
 mod runtime;
 #[cfg(test)]
 mod tests;
-mod unknown;
 mod volumes;
 
 use std::collections::BTreeSet;

@@ -1,16 +1,24 @@
-//! What runs: sandbox or virtual machine, ports, attachments, network interfaces.
+//! What runs: sandbox or virtual machine, environment, ports, attachments, network interfaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::{
-    InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime, Volume,
-    VolumeAttachment, catalogue,
+    Container, InstanceRuntime, NamedPort, NetworkIngressRule, NetworkInterface, SandboxRuntime, VirtualMachineRuntime,
+    Volume, VolumeAttachment, catalogue,
 };
 
 use super::field::Faults;
-use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED, environment};
+use super::{INSTANCE, LONGEST_LIST, MOST_NETWORKS, MOST_RULES, NOT_IMPLEMENTED};
 
 const CHOICE: &str = "exactly one of sandbox and virtualMachine";
+
+/// What all variables of a template may have together, names and values, in bytes: as its annotations may
+/// (k8s.io/apimachinery, pkg/api/validation `TotalAnnotationSizeLimitB`). Linux takes 2 MiB for a process, arguments
+/// included, and a ConfigMap may have 1 MiB; but the object has to be carried with all else that it has.
+const ALL_VARIABLES: usize = 256 * 1024;
+/// What one may have, its name included: `name=value` and its end are one string of 32 pages at most (Linux,
+/// `MAX_ARG_STRLEN`), or the container never starts.
+const ONE_VARIABLE: usize = 128 * 1024 - 2;
 
 /// Volumes by their names; of two of one name the first.
 type Volumes<'a> = BTreeMap<&'a str, &'a Volume>;
@@ -64,7 +72,7 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, fa
         attachments(&path, &container.volume_attachments, volumes, faults);
         ports(&path, &container.ports, faults);
     }
-    environment::check(&format!("{path}.containers"), containers, faults);
+    check_environment(&format!("{path}.containers"), containers, faults);
     let secrets = faults.at_most(
         &format!("{path}.imagePullSecrets"),
         &sandbox.image_pull_secrets,
@@ -72,6 +80,38 @@ fn check_sandbox(path: &str, sandbox: &SandboxRuntime, volumes: &Volumes<'_>, fa
     );
     for (index, secret) in secrets.iter().enumerate() {
         faults.object_name(format!("{path}.imagePullSecrets[{index}].name"), &secret.name);
+    }
+}
+
+/// The variables of all containers: as many and as large as a process can be started with. Kubernetes itself bounds them by
+/// the size of the object only. These are its bounds of what is comparable, and those of Linux, beyond which nothing starts.
+/// `path` is that of the list of containers.
+fn check_environment(path: &str, containers: &[Container], faults: &mut Faults) {
+    let mut together = 0_usize;
+    for (index, container) in containers.iter().enumerate() {
+        let path = format!("{path}[{index}].env");
+        let variables = faults.at_most(&path, &container.env, LONGEST_LIST);
+        for (number, variable) in variables.iter().enumerate() {
+            let value = variable.value.as_deref().unwrap_or_default();
+            let size = variable.name.len().saturating_add(value.len());
+            if size > ONE_VARIABLE {
+                let rule = format!(
+                    "bytes of name and value must be at most {ONE_VARIABLE}, or Linux starts no process with it: put it in a file, as \
+                     by a volume"
+                );
+                faults.invalid(format!("{path}[{number}].value"), size, &rule);
+            }
+            let from = variable.value_from.as_ref().map(serde_json::to_string);
+            let from = from.and_then(Result::ok).map_or(0, |text| text.len());
+            together = together.saturating_add(size).saturating_add(from);
+        }
+    }
+    if together > ALL_VARIABLES {
+        let rule = format!(
+            "bytes of the variables of all containers together, names included, must be at most {ALL_VARIABLES}: keep what is \
+             large in a ConfigMap or Secret, and refer to it by valueFrom or a volume"
+        );
+        faults.invalid(path, together, &rule);
     }
 }
 

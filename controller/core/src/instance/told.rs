@@ -1,11 +1,11 @@
 //! What is told at transitions of an Instance, and counted: an unchanged one tells nothing twice.
 
 use popcell_api::conditions::{self as types, reasons};
-use popcell_api::metrics::quota_failures;
 use popcell_api::{events, kind};
 
 use super::draft::Draft;
 use crate::conditions;
+use crate::metrics::quota_failures;
 use crate::object::{Fields, Object};
 use crate::plan::{Event, Note, Plan, Plane};
 

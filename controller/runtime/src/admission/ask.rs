@@ -1,7 +1,11 @@
-//! What a review asks a project's API server.
+//! What a review asks a project's API server, and the clients for it.
 //!
 //! Invariant: every question ends by the review's deadline, and whatever comes back instead of an answer becomes one
 //! short text for the user. Addresses and causes go to the log only, and bodies nowhere.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::join_all;
 use http::{Request, StatusCode};
@@ -19,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::error::{Error, chain};
+use crate::planes::Transport;
 
 /// Where reviews of access are sent.
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -30,6 +35,11 @@ const LIST: usize = 16 * 1024 * 1024;
 const OBJECT: usize = 4 * 1024 * 1024;
 /// The largest review of access in bytes.
 const REVIEW: usize = 64 * 1024;
+
+/// Clients of projects that are kept.
+pub(super) const MOST: usize = 256;
+/// One that has not been used for so long is dropped; a server closes an idle connection sooner.
+pub(super) const IDLE: Duration = Duration::from_mins(5);
 
 /// A SubjectAccessReview, as far as it is looked at.
 #[derive(Deserialize)]
@@ -178,5 +188,56 @@ impl<'a> Asker<'a> {
     fn unreadable(&self, error: &str) -> AskError {
         warn!(plane = %self.plane, error, "an answer for a review cannot be read");
         AskError::Unreadable
+    }
+}
+
+/// Clients of projects, made on demand: at most [`MOST`] are kept, and none that nobody has used for [`IDLE`] when another
+/// is asked for. One that is dropped here lives on in the reviews that use it.
+pub(super) struct Clients {
+    transport: Arc<dyn Transport>,
+    held: Mutex<BTreeMap<Plane, Held>>,
+}
+
+struct Held {
+    client: Client,
+    used: Instant,
+}
+
+impl Clients {
+    pub(super) fn new(transport: Arc<dyn Transport>) -> Self {
+        Self {
+            transport,
+            held: Mutex::default(),
+        }
+    }
+
+    /// The client of a plane; a new one where none is held. One that cannot be made is tried anew at the next review.
+    pub(super) fn get(&self, plane: &Plane) -> Result<Client, Error> {
+        let now = Instant::now();
+        // Held while a client is made, so that two reviews of one project share it. Each access is one step of a map.
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, one| now.duration_since(one.used) < IDLE);
+        if let Some(one) = held.get_mut(plane) {
+            one.used = now;
+            return Ok(one.client.clone());
+        }
+        let client = self.transport.client(plane)?;
+        if held.len() >= MOST
+            && let Some(oldest) = held.iter().min_by_key(|(_, one)| one.used)
+        {
+            let oldest = oldest.0.clone();
+            held.remove(&oldest);
+        }
+        let one = Held {
+            client: client.clone(),
+            used: now,
+        };
+        held.insert(plane.clone(), one);
+        Ok(client)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }

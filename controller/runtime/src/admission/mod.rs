@@ -12,11 +12,8 @@
 //! The rules themselves are popcell-core's.
 
 mod ask;
-mod clients;
-mod refusal;
 mod review;
 mod routes;
-mod serve;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -27,11 +24,10 @@ use std::time::Duration;
 
 use popcell_https::Limits;
 
-pub use routes::router;
-pub use serve::{Endpoint, ServeError};
+pub use routes::{Endpoint, ServeError, router};
 
 use crate::planes::Transport;
-use clients::Clients;
+use ask::Clients;
 
 /// The longest time of a review: API servers wait 10 s unless they are told otherwise.
 const LONGEST: Duration = Duration::from_secs(9);

@@ -19,8 +19,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::ask::{AskError, Asker};
-use super::refusal::Refusal;
-use super::wire::Request;
+use super::wire::{Refusal, Request};
 use super::{Admission, Mode, Outcome};
 use crate::error::Error;
 use crate::planes::SINGLE;

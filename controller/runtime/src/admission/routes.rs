@@ -1,10 +1,14 @@
-//! The webhooks over HTTP.
+//! The webhooks over HTTP, and their TLS port.
 
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::State;
 use axum::http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::http::{Request as HttpRequest, Response, StatusCode};
 use axum::routing::post;
@@ -12,48 +16,108 @@ use futures::FutureExt;
 use popcell_api::admission::{MUTATE_WORKLOAD_PATH, VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH};
 use popcell_https::body::{self, BodyError, Received};
 use popcell_https::log::shown;
-use popcell_https::{Limits, timeout};
+use popcell_https::{
+    CertificateError, CertificateStatus, Certificates, Drained, FilePair, Limits, ListenError, Listener,
+    ListenerStatus, Source, timeout,
+};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::refusal::{Reason, Refusal};
-use super::wire::{DecodeError, Request, decode, encode};
-use super::{Admission, LONGEST, Outcome};
+use super::wire::{DecodeError, Reason, Refusal, Request, decode, encode};
+use super::{Admission, LONGEST, Outcome, limits};
+
+/// Threads that serve reviews: to read a large object takes some tenths of a second, in which a thread does nothing else.
+/// The others renew the Lease and keep watches.
+const THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
+
+/// Why the webhooks cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no certificate to serve.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// The port cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+}
+
+/// A bound port. API servers that call wait until it is served.
+#[derive(Debug)]
+pub struct Endpoint {
+    listener: Listener,
+    certificates: Arc<Certificates>,
+}
+
+impl Endpoint {
+    /// Loads the certificate and binds; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// No certificate, or no port.
+    pub async fn bind(address: SocketAddr, files: FilePair) -> Result<Self, ServeError> {
+        Self::bind_within(address, files, limits()).await
+    }
+
+    /// With limits of one's own; those of bodies are [`Admission`]'s.
+    pub(super) async fn bind_within(address: SocketAddr, files: FilePair, limits: Limits) -> Result<Self, ServeError> {
+        let certificates = Arc::new(Certificates::open(Source::Files(files))?);
+        let listener = Listener::bind(address, limits).await?.on_threads(THREADS)?;
+        Ok(Self { listener, certificates })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Figures for metrics.
+    pub fn status(&self) -> (Arc<ListenerStatus>, Arc<CertificateStatus>) {
+        (self.listener.status(), self.certificates.status())
+    }
+
+    /// Serves until `stop`, then answers what was begun: at most 17 s more. Looks for another certificate every `reload`.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub async fn serve(self, router: Router, reload: Duration, stop: CancellationToken) -> Result<Drained, ServeError> {
+        info!(address = %self.address(), names = self.certificates.names(), "serving admission");
+        let Self { listener, certificates } = self;
+        Ok(listener.serve_renewing(certificates, reload, router, stop).await?)
+    }
+}
 
 /// The routes of the TLS port.
 pub fn router(admission: Admission) -> Router {
-    let validating = Arc::new(admission);
-    let mutating = Arc::clone(&validating);
-    let validate = move |request: HttpRequest<Body>| {
-        let admission = Arc::clone(&validating);
-        async move { admission.validate(request).await }
-    };
-    let mutate = move |request: HttpRequest<Body>| {
-        let admission = Arc::clone(&mutating);
-        async move { admission.mutate(request).await }
-    };
+    let reviewed = post(validate).fallback(wrong_method);
     Router::new()
-        .route(
-            VALIDATE_WORKLOAD_PATH,
-            post(validate.clone()).fallback(async || wrong_method()),
-        )
         // What is reviewed is said by the request.
-        .route(
-            VALIDATE_DEPLOYMENT_PATH,
-            post(validate).fallback(async || wrong_method()),
-        )
-        .route(MUTATE_WORKLOAD_PATH, post(mutate).fallback(async || wrong_method()))
+        .route(VALIDATE_WORKLOAD_PATH, reviewed.clone())
+        .route(VALIDATE_DEPLOYMENT_PATH, reviewed)
+        .route(MUTATE_WORKLOAD_PATH, post(mutate).fallback(wrong_method))
         .fallback(async || text(StatusCode::NOT_FOUND, "not found: no webhook has this path"))
+        .with_state(Arc::new(admission))
+}
+
+async fn validate(State(admission): State<Arc<Admission>>, request: HttpRequest<Body>) -> Response<Body> {
+    let received = Instant::now();
+    let (response, outcome) = admission.reviewed(received, request).await;
+    (admission.record)(outcome.as_str(), received.elapsed());
+    response
+}
+
+/// Defaults nothing: the CRD does.
+async fn mutate(State(admission): State<Arc<Admission>>, request: HttpRequest<Body>) -> Response<Body> {
+    let body = match admission.read(request).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    match decode(&body) {
+        Ok(request) => review(&request.uid, None),
+        Err(error) => undecoded(&error),
+    }
 }
 
 impl Admission {
-    async fn validate(&self, request: HttpRequest<Body>) -> Response<Body> {
-        let received = Instant::now();
-        let (response, outcome) = self.reviewed(received, request).await;
-        (self.record)(outcome.as_str(), received.elapsed());
-        response
-    }
-
     async fn reviewed(&self, received: Instant, request: HttpRequest<Body>) -> (Response<Body>, Outcome) {
         let asked = timeout::asked(request.uri().query()).unwrap_or(LONGEST);
         let by = received + asked.min(LONGEST);
@@ -76,18 +140,6 @@ impl Admission {
         };
         log(&request, outcome, reviewed.as_ref().err());
         (review(&request.uid, reviewed.as_ref().err()), outcome)
-    }
-
-    /// Defaults nothing: the CRD does.
-    async fn mutate(&self, request: HttpRequest<Body>) -> Response<Body> {
-        let body = match self.read(request).await {
-            Ok(body) => body,
-            Err(response) => return response,
-        };
-        match decode(&body) {
-            Ok(request) => review(&request.uid, None),
-            Err(error) => undecoded(&error),
-        }
     }
 
     async fn read(&self, request: HttpRequest<Body>) -> Result<Received, Response<Body>> {
@@ -148,7 +200,7 @@ fn review(uid: &str, refusal: Option<&Refusal>) -> Response<Body> {
     )
 }
 
-fn wrong_method() -> Response<Body> {
+async fn wrong_method() -> Response<Body> {
     with(
         text(StatusCode::METHOD_NOT_ALLOWED, "requests to webhooks are POST"),
         ALLOW,

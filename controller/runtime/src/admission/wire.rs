@@ -1,21 +1,24 @@
 //! `AdmissionReview` of admission.k8s.io/v1 on the wire.
 //!
 //! Objects stay the text that the API server sent until somebody looks at them: most reviews carry two, and the
-//! mutating webhook looks at none.
+//! mutating webhook looks at none. And a request that cannot be read is answered as long as it has a uid. The
+//! `AdmissionReview` of kube 5.0 (`kube::core::admission`) decodes whole objects, and fails without a uid to answer.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use http::StatusCode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusCause, StatusDetails};
+use popcell_api::kind::Kind;
+use popcell_core::admission::{Fault, FieldError, refusal};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::refusal::Refusal;
-
 /// What is spoken.
 const API_VERSION: &str = "admission.k8s.io/v1";
 /// Of requests and answers.
-const KIND: &str = "AdmissionReview";
+const REVIEW: &str = "AdmissionReview";
 
 /// Why a body is no request.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +27,7 @@ pub(super) enum DecodeError {
     #[error("failed to read the AdmissionReview: {0}")]
     Malformed(#[from] serde_json::Error),
     /// Something else, or another version.
-    #[error("failed to read the AdmissionReview: it is a {kind} of {api_version}, not {KIND} of {API_VERSION}")]
+    #[error("failed to read the AdmissionReview: it is a {kind} of {api_version}, not {REVIEW} of {API_VERSION}")]
     Other {
         /// Its apiVersion.
         api_version: String,
@@ -107,7 +110,7 @@ pub(super) struct Request<'a> {
 /// The request in a body.
 pub(super) fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
     let envelope: Envelope<'_> = serde_json::from_slice(body)?;
-    if envelope.api_version != API_VERSION || envelope.kind != KIND {
+    if envelope.api_version != API_VERSION || envelope.kind != REVIEW {
         return Err(DecodeError::Other {
             api_version: envelope.api_version.into_owned(),
             kind: envelope.kind.into_owned(),
@@ -131,9 +134,134 @@ pub(super) fn decode(body: &[u8]) -> Result<Request<'_>, DecodeError> {
 
 /// The answer to the request of this uid; allowed where there is no refusal.
 pub(super) fn encode(uid: &str, refusal: Option<&Refusal>) -> String {
-    let mut response = json!({ "uid": uid, "allowed": refusal.is_none() });
-    if let (Some(refusal), Some(fields)) = (refusal, response.as_object_mut()) {
-        fields.insert("status".to_owned(), refusal.status());
+    let response = match refusal {
+        None => json!({ "uid": uid, "allowed": true }),
+        Some(refusal) => json!({ "uid": uid, "allowed": false, "status": refusal.status() }),
+    };
+    json!({ "apiVersion": API_VERSION, "kind": REVIEW, "response": response }).to_string()
+}
+
+/// Why a request is refused, in the words of `k8s.io/apimachinery/pkg/api/errors`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Fields break rules.
+    Invalid,
+    /// The request is for nobody that it may be for.
+    Forbidden,
+    /// It cannot be read, or should not have come here.
+    BadRequest,
+    /// Nobody could tell.
+    InternalError,
+}
+
+/// A refusal, as the user of the API server finds it (metav1.Status).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    details: Option<Box<StatusDetails>>,
+}
+
+impl Reason {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "Invalid",
+            Self::Forbidden => "Forbidden",
+            Self::BadRequest => "BadRequest",
+            Self::InternalError => "InternalError",
+        }
     }
-    json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response }).to_string()
+
+    fn code(self) -> StatusCode {
+        match self {
+            Self::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl Refusal {
+    /// Fields are at fault. Invalid as soon as one of them certainly is, since then no repetition can help; where nobody
+    /// could tell about any of them it is an internal error, which clients may repeat.
+    pub(super) fn fields(kind: Kind, name: &str, errors: &[FieldError]) -> Self {
+        let cause = |error: &FieldError| StatusCause {
+            field: Some(error.path.clone()),
+            message: Some(error.fault.to_string()),
+            reason: Some(error.reason().to_owned()),
+        };
+        let unsure = errors.iter().all(|error| matches!(error.fault, Fault::Internal(_)));
+        Self {
+            reason: if unsure { Reason::InternalError } else { Reason::Invalid },
+            message: refusal(kind, name, errors),
+            details: Some(Box::new(StatusDetails {
+                causes: Some(errors.iter().map(cause).collect()),
+                ..details(kind.kind, kind, name)
+            })),
+        }
+    }
+
+    /// What a log has of it: fields and reasons, and no value of a spec.
+    pub(super) fn brief(&self) -> String {
+        let Some(causes) = self.details.as_ref().and_then(|details| details.causes.as_ref()) else {
+            return self.message.clone();
+        };
+        let told = causes.iter().map(|StatusCause { field, reason, .. }| {
+            let [field, reason] = [field, reason].map(|text| text.as_deref().unwrap_or_default());
+            format!("{field}: {reason}")
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The request may not be made.
+    pub(super) fn forbidden(kind: Kind, name: &str, why: &str) -> Self {
+        let (plural, group) = (kind.plural, kind.group);
+        Self {
+            reason: Reason::Forbidden,
+            message: format!("{plural}.{group} \"{name}\" is forbidden: {why}"),
+            details: Some(Box::new(details(plural, kind, name))),
+        }
+    }
+
+    /// The request cannot be read.
+    pub(super) fn bad(message: String) -> Self {
+        Self {
+            reason: Reason::BadRequest,
+            message,
+            details: None,
+        }
+    }
+
+    /// A bug of ours.
+    pub(super) fn panicked() -> Self {
+        Self {
+            reason: Reason::InternalError,
+            message: "Internal error occurred: failed to review the request (a bug in popcell; its log has more)"
+                .to_owned(),
+            details: None,
+        }
+    }
+
+    /// As the answer to a review carries it.
+    fn status(&self) -> Status {
+        Status {
+            code: Some(self.reason.code().as_u16().into()),
+            details: self.details.as_deref().cloned(),
+            message: Some(self.message.clone()),
+            reason: Some(self.reason.name().to_owned()),
+            status: Some("Failure".to_owned()),
+            ..Status::default()
+        }
+    }
+}
+
+/// `called`: errors name kinds of objects, and what is forbidden by its resource.
+fn details(called: &str, kind: Kind, name: &str) -> StatusDetails {
+    StatusDetails {
+        name: Some(name.to_owned()),
+        group: Some(kind.group.to_owned()),
+        kind: Some(called.to_owned()),
+        ..StatusDetails::default()
+    }
 }

@@ -3,31 +3,42 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// An address of this machine, or all of them, and a port.
+/// An address of this machine, or all of them, by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Host(Option<IpAddr>);
+
+/// A host and a port of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// `None`: every address of the machine.
-    host: Option<IpAddr>,
+    host: Host,
     port: u16,
 }
 
-impl Address {
-    /// From a host as it is written: empty for every address, `localhost`, or an IP address with or without brackets.
-    ///
-    /// # Errors
-    /// Other names are refused: which of its addresses a name stands for would be luck.
-    pub fn new(host: &str, port: u16) -> Result<Self, String> {
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = match bare.unwrap_or(host) {
+impl Host {
+    /// A port of it.
+    pub fn port(self, port: u16) -> Address {
+        Address { host: self, port }
+    }
+}
+
+impl FromStr for Host {
+    type Err = String;
+
+    /// Empty for every address, `localhost`, or an IP address with or without brackets. Other names are refused: which of
+    /// its addresses a name stands for would be luck.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        Ok(Self(match bare.unwrap_or(text) {
             "" => None,
             "localhost" => Some(Ipv4Addr::LOCALHOST.into()),
             address => Some(address.parse().map_err(|_| {
                 format!("\"{address}\" is no IP address: leave the host out to listen on every address, or give one")
             })?),
-        };
-        Ok(Self { host, port })
+        }))
     }
+}
 
+impl Address {
     /// What is bound. `ipv6`: whether the system speaks it; then "every address" includes those of IPv4.
     pub fn socket(self, ipv6: bool) -> SocketAddr {
         let every = if ipv6 {
@@ -35,7 +46,7 @@ impl Address {
         } else {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED)
         };
-        SocketAddr::new(self.host.unwrap_or(every), self.port)
+        SocketAddr::new(self.host.0.unwrap_or(every), self.port)
     }
 }
 
@@ -49,14 +60,16 @@ impl FromStr for Address {
         if host.contains(':') && !host.starts_with('[') {
             return Err(wrong());
         }
-        Self::new(host, port.parse().map_err(|_| wrong())?)
+        let port = port.parse().map_err(|_| wrong())?;
+        Ok(host.parse::<Host>()?.port(port))
     }
 }
 
 /// Whether a port is served, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listen {
     /// Written `0`.
+    #[default]
     Off,
     /// It is.
     At(Address),

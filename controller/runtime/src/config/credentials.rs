@@ -1,4 +1,4 @@
-//! Kubeconfigs: which there are, and what becomes of them.
+//! Files that settings name: kubeconfigs, and the certificates of ports.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,9 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
 use super::error::ConfigError;
-use super::settings::{Discovery, Settings};
-use crate::planes::{Tokens, tuned};
+use super::file::TlsFiles;
+use super::surroundings::Surroundings;
+use crate::planes::tuned;
 
 /// How an API server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,21 +31,46 @@ pub enum Credentials {
     InCluster,
 }
 
-/// Every server that settings name. Servers of projects are made from `template` (see [`crate::planes::Direct`]).
-#[derive(Clone, Debug)]
-pub struct Connections {
-    /// The one that the process runs on.
-    pub local: Config,
-    /// Karmada.
-    pub hub: Option<Config>,
-    /// Mode `milo`: the one that has the objects that stand for projects.
-    pub projects: Option<Config>,
-    /// Mode `milo`: credentials for the servers of projects.
-    pub template: Option<Config>,
-    /// Credentials for claims in the servers of projects.
-    pub quota: Option<Config>,
-    /// Files that tokens are read from.
-    pub tokens: Tokens,
+/// Files of a certificate; they were there at the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Certificate {
+    /// The chain, in PEM.
+    pub certificate: PathBuf,
+    /// Its key, in PEM.
+    pub key: PathBuf,
+}
+
+/// What the defaults of a port's `tls` are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TlsDefaults {
+    pub(super) setting: &'static str,
+    pub(super) directory: &'static str,
+}
+
+pub(super) const WEBHOOK: TlsDefaults = TlsDefaults {
+    setting: "webhookServer.tls",
+    directory: "k8s-webhook-server/serving-certs",
+};
+pub(super) const METRICS: TlsDefaults = TlsDefaults {
+    setting: "metricsServer.tls",
+    directory: "k8s-metrics-server/serving-certs",
+};
+
+impl Certificate {
+    /// The files of a port, with the defaults that the file of settings leaves open.
+    pub(super) fn of(tls: &TlsFiles, defaults: TlsDefaults, around: &dyn Surroundings) -> Self {
+        let directory = tls.directory.as_ref().map_or_else(
+            || {
+                let temporary = around.variable("TMPDIR");
+                Path::new(temporary.as_deref().unwrap_or("/tmp")).join(defaults.directory)
+            },
+            PathBuf::from,
+        );
+        Self {
+            certificate: directory.join(tls.certificate.as_deref().unwrap_or("tls.crt")),
+            key: directory.join(tls.key.as_deref().unwrap_or("tls.key")),
+        }
+    }
 }
 
 impl Credentials {
@@ -142,34 +168,6 @@ fn readable(auth: &AuthInfo) -> Result<(), (&'static str, PathBuf, String)> {
         return Err((key, Path::new(file).to_owned(), problem));
     }
     Ok(())
-}
-
-impl Settings {
-    /// Loads every kubeconfig that is named.
-    ///
-    /// # Errors
-    /// See [`Credentials::load`].
-    pub async fn connect(&self) -> Result<Connections, ConfigError> {
-        let (projects, template) = match &self.discovery {
-            Discovery::Single => (None, None),
-            Discovery::Milo(milo) => (Some(milo.projects.load().await?), Some(milo.template.load().await?)),
-        };
-        Ok(Connections {
-            tokens: Tokens::default(),
-            local: self.local.load().await?,
-            hub: optional(self.hub.as_ref()).await?,
-            projects,
-            template,
-            quota: optional(self.quota.as_ref().map(|quota| &quota.credentials)).await?,
-        })
-    }
-}
-
-async fn optional(credentials: Option<&Credentials>) -> Result<Option<Config>, ConfigError> {
-    match credentials {
-        Some(credentials) => credentials.load().await.map(Some),
-        None => Ok(None),
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,22 @@
 //! The configuration file of `--server-config`, as it is written: nothing is looked up here, and defaults that depend on
 //! the machine are left open.
+//!
+//! serde reads it strictly, and [`problem`] says what it found wrong in the words of the file. `null` and an empty text are
+//! as if the key were absent, as in Kubernetes.
 
+use std::fmt::Display;
+use std::num::NonZeroU16;
 use std::path::Path;
+use std::str::FromStr;
 
-use super::address::{Address, Listen};
+use schemars::{JsonSchema, Schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+use serde_path_to_error::Segment;
+
+use super::address::{Address, Host, Listen};
 use super::error::ConfigError;
-use super::section::Section;
 
 const API_VERSION: &str = "apiserver.config.datumapis.com/v1alpha1";
 const KIND: &str = "WorkloadOperator";
@@ -13,68 +24,102 @@ const KIND: &str = "WorkloadOperator";
 const WEBHOOK_PORT: u16 = 9443;
 
 /// What the file says. The default is what holds without a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
+#[schemars(title = "The configuration file of popcell-controller", transform = head)]
 pub struct ServerConfig {
-    /// `metricsServer`.
+    /// A port for metrics alone; they are on the health port in any case.
+    #[serde(rename = "metricsServer", deserialize_with = "or_default")]
     pub metrics: MetricsServer,
-    /// `webhookServer`; absent: no webhook.
+    /// The admission webhook; absent: none.
+    #[serde(rename = "webhookServer")]
     pub webhook: Option<WebhookServer>,
-    /// `discovery`.
+    /// Where projects are, and what a cell is called.
+    #[serde(deserialize_with = "or_default")]
     pub discovery: DiscoveryConfig,
 }
 
-/// `metricsServer`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `metricsServer`: a port for metrics alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct MetricsServer {
-    /// `bindAddress`; `"0"`, the default, is off.
+    /// An address with a port, such as `:8443`; `"0"`, the default, is off.
+    #[serde(rename = "bindAddress", deserialize_with = "parsed")]
+    #[schemars(with = "Option<String>")]
     pub listen: Listen,
-    /// `secureServing`, default true.
-    pub secure: bool,
-    /// `tls`.
+    /// Whether TLS is served, which is the default.
+    pub secure_serving: Option<bool>,
+    /// Where its certificate is.
+    #[serde(deserialize_with = "or_default")]
     pub tls: TlsFiles,
 }
 
-/// `webhookServer`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `webhookServer`: the admission webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct WebhookServer {
-    /// `host` and `port`.
-    pub address: Address,
-    /// `tls`.
+    /// An IP address, or `localhost`; every address by default.
+    #[serde(deserialize_with = "parsed")]
+    #[schemars(with = "Option<String>")]
+    pub host: Host,
+    /// 9443 by default.
+    pub port: Option<NonZeroU16>,
+    /// Where its certificate is.
+    #[serde(deserialize_with = "or_default")]
     pub tls: TlsFiles,
+    #[serde(rename = "clientCAName", deserialize_with = "no_client_ca")]
+    #[schemars(skip)]
+    client_ca: Unsupported,
 }
 
-/// `tls`: where certificate and key are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `tls`: the files of a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct TlsFiles {
-    /// `certDir`; the default is below the directory for temporary files.
+    /// Their directory; the default is below the directory for temporary files.
+    #[serde(rename = "certDir", deserialize_with = "text")]
     pub directory: Option<String>,
-    /// `certName`.
-    pub certificate: String,
-    /// `keyName`.
-    pub key: String,
+    /// The chain, in PEM; `tls.crt` by default.
+    #[serde(rename = "certName", deserialize_with = "text")]
+    pub certificate: Option<String>,
+    /// Its key, in PEM; `tls.key` by default.
+    #[serde(rename = "keyName", deserialize_with = "text")]
+    pub key: Option<String>,
+    #[serde(deserialize_with = "no_secret_ref")]
+    #[schemars(skip)]
+    secret_ref: Unsupported,
 }
 
-/// `discovery`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `discovery`: where projects are, and what a cell is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a mapping")]
 pub struct DiscoveryConfig {
-    /// `mode`.
+    /// `single`, the default, or `milo`.
+    #[serde(deserialize_with = "parsed")]
     pub mode: Mode,
-    /// `internalServiceDiscovery`.
+    /// Lists ProjectControlPlanes, and reaches each project by the name of its Service.
+    #[serde(rename = "internalServiceDiscovery", deserialize_with = "or_default")]
     pub internal: bool,
-    /// `discoveryKubeconfigPath`: the API server that has the Projects.
+    /// Kubeconfig of the API server that has the Projects; the program's own by default.
+    #[serde(rename = "discoveryKubeconfigPath", deserialize_with = "text")]
     pub discovery_kubeconfig: Option<String>,
-    /// `projectKubeconfigPath`: credentials for the API servers of projects.
+    /// Kubeconfig with credentials for the API servers of projects; that of the list by default.
+    #[serde(rename = "projectKubeconfigPath", deserialize_with = "text")]
     pub project_kubeconfig: Option<String>,
-    /// `clusterName`: name of the cell's Karmada Cluster.
+    /// Name of the cell's Karmada Cluster.
+    #[serde(deserialize_with = "text")]
     pub cluster_name: Option<String>,
-    /// `quotaKubeconfigPath`: credentials for claims in the API servers of projects.
+    /// Kubeconfig with credentials for claims in the API servers of projects; that of projects by default.
+    #[serde(rename = "quotaKubeconfigPath", deserialize_with = "text")]
     pub quota_kubeconfig: Option<String>,
-    /// `projectID`, a key of ours: the project that a single cluster stands for. See [`super::Settings::quota`].
+    /// The project whose quota a single cluster uses. Upstream has no such key.
+    #[serde(rename = "projectID", deserialize_with = "text")]
     pub project: Option<String>,
 }
 
-/// `discovery.mode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Where projects come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(rename_all = "lowercase")]
 pub enum Mode {
     /// The API server that the process runs on is the one project.
     #[default]
@@ -83,23 +128,46 @@ pub enum Mode {
     Milo,
 }
 
-impl Default for MetricsServer {
-    fn default() -> Self {
-        Self {
-            listen: Listen::Off,
-            secure: true,
-            tls: TlsFiles::default(),
+/// A key that upstream's operator knows and popcell does not serve: it may be there and must be empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Unsupported;
+
+impl FromStr for Mode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "single" => Ok(Self::Single),
+            "milo" => Ok(Self::Milo),
+            // Upstream declares it and never served it.
+            "kind" => Err("kind is not supported: use single or milo"),
+            _ => Err("must be single or milo"),
         }
     }
 }
 
-impl Default for TlsFiles {
-    fn default() -> Self {
-        Self {
-            directory: None,
-            certificate: "tls.crt".to_owned(),
-            key: "tls.key".to_owned(),
-        }
+impl MetricsServer {
+    /// Whether TLS is served.
+    pub fn is_secure(&self) -> bool {
+        self.secure_serving.unwrap_or(true)
+    }
+}
+
+impl DiscoveryConfig {
+    /// The file with credentials for quota, and the setting that names it. Never the local server's: without either setting
+    /// quota is off.
+    pub(super) fn quota_file(&self) -> Option<(&'static str, &str)> {
+        let own = self.quota_kubeconfig.as_deref();
+        let own = own.map(|path| ("discovery.quotaKubeconfigPath", path));
+        let fallback = self.project_kubeconfig.as_deref();
+        own.or_else(|| fallback.map(|path| ("discovery.projectKubeconfigPath", path)))
+    }
+}
+
+impl WebhookServer {
+    /// Where it listens.
+    pub fn address(&self) -> Address {
+        self.host.port(self.port.map_or(WEBHOOK_PORT, NonZeroU16::get))
     }
 }
 
@@ -121,94 +189,143 @@ impl ServerConfig {
     /// # Errors
     /// What is no YAML, of another version or kind, has keys that are not known, or values that cannot be.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
-        let mut root = Section::root(file, text)?;
+        let refused = |path: String, problem: String| ConfigError::Field {
+            file: file.to_owned(),
+            path,
+            problem,
+        };
+        let mut root: Value = serde_saphyr::from_str(text).map_err(|error| ConfigError::Syntax {
+            file: file.to_owned(),
+            reason: error.without_snippet().to_string(),
+        })?;
+        let Some(fields) = root.as_object_mut() else {
+            let problem = format!("must be a mapping, not {}", named(&root));
+            return Err(refused("the file".to_owned(), problem));
+        };
         for (key, expected) in [("apiVersion", API_VERSION), ("kind", KIND)] {
-            if root.text(key)?.as_deref() != Some(expected) {
-                return Err(root.refuse(key, format!("must be {expected}: no other is understood")));
+            if fields.remove(key).is_none_or(|value| value != expected) {
+                return Err(refused(
+                    key.to_owned(),
+                    format!("must be {expected}: no other is understood"),
+                ));
             }
         }
-        let config = Self {
-            metrics: root
-                .section("metricsServer")?
-                .map(metrics)
-                .transpose()?
-                .unwrap_or_default(),
-            webhook: root.section("webhookServer")?.map(webhook).transpose()?,
-            discovery: root
-                .section("discovery")?
-                .map(discovery)
-                .transpose()?
-                .unwrap_or_default(),
-        };
-        root.end()?;
-        Ok(config)
+        if let Some(path) = list_in(&root) {
+            return Err(refused(
+                path,
+                "no key takes a list: give one value, or a mapping".to_owned(),
+            ));
+        }
+        serde_path_to_error::deserialize(&root).map_err(|error| {
+            refused(
+                error.path().to_string(),
+                problem(error.inner(), found(&root, error.path())),
+            )
+        })
     }
 }
 
-fn metrics(mut section: Section<'_>) -> Result<MetricsServer, ConfigError> {
-    let default = MetricsServer::default();
-    let listen = match section.text("bindAddress")? {
-        None => default.listen,
-        Some(text) => text
-            .parse()
-            .map_err(|wrong: String| section.refuse("bindAddress", wrong))?,
-    };
-    let server = MetricsServer {
-        listen,
-        secure: section.switch("secureServing")?.unwrap_or(default.secure),
-        tls: section.section("tls")?.map(tls).transpose()?.unwrap_or_default(),
-    };
-    section.end()?;
-    Ok(server)
+/// What comes before the keys, for the JSON schema (docs/reference/config.schema.json).
+fn head(schema: &mut Schema) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert("apiVersion".to_owned(), json!({ "const": API_VERSION }));
+        properties.insert("kind".to_owned(), json!({ "const": KIND }));
+    }
+    schema.insert("required".to_owned(), json!(["apiVersion", "kind"]));
 }
 
-fn webhook(mut section: Section<'_>) -> Result<WebhookServer, ConfigError> {
-    let host = section.text("host")?.unwrap_or_default();
-    let port = section.port("port")?.unwrap_or(WEBHOOK_PORT);
-    let address = Address::new(&host, port).map_err(|wrong| section.refuse("host", wrong))?;
-    section.unsupported(
-        "clientCAName",
-        "remove it, and restrict by a NetworkPolicy who reaches the port",
-    )?;
-    let server = WebhookServer {
-        address,
-        tls: section.section("tls")?.map(tls).transpose()?.unwrap_or_default(),
-    };
-    section.end()?;
-    Ok(server)
+/// A value, or its default for `null`.
+fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-fn tls(mut section: Section<'_>) -> Result<TlsFiles, ConfigError> {
-    let default = TlsFiles::default();
-    section.unsupported("secretRef", "mount the Secret, and name the directory in certDir")?;
-    let files = TlsFiles {
-        directory: section.text("certDir")?,
-        certificate: section.text("certName")?.unwrap_or(default.certificate),
-        key: section.text("keyName")?.unwrap_or(default.key),
-    };
-    section.end()?;
-    Ok(files)
+/// A text, if there is one.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
-fn discovery(mut section: Section<'_>) -> Result<DiscoveryConfig, ConfigError> {
-    let mode = match section.text("mode")?.as_deref() {
-        None | Some("single") => Mode::Single,
-        Some("milo") => Mode::Milo,
-        // Upstream declares it and never served it.
-        Some("kind") => return Err(section.refuse("mode", "kind is not supported: use single or milo")),
-        Some(_) => return Err(section.refuse("mode", "must be single or milo")),
+/// What a text stands for, or its default without one.
+fn parsed<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display> + Default,
+{
+    match text(from)? {
+        Some(text) => text.parse().map_err(D::Error::custom),
+        None => Ok(T::default()),
+    }
+}
+
+fn no_client_ca<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
+    unsupported(from, "remove it, and restrict by a NetworkPolicy who reaches the port")
+}
+
+fn no_secret_ref<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
+    unsupported(from, "mount the Secret, and name the directory in certDir")
+}
+
+/// Refuses a key that upstream's operator knows and popcell does not serve, when it is set.
+fn unsupported<'de, D: Deserializer<'de>>(from: D, remedy: &str) -> Result<Unsupported, D::Error> {
+    match Value::deserialize(from)? {
+        Value::Null => Ok(Unsupported),
+        Value::String(text) if text.is_empty() => Ok(Unsupported),
+        Value::Object(fields) if fields.is_empty() => Ok(Unsupported),
+        _ => Err(D::Error::custom(format!("is not supported: {remedy}"))),
+    }
+}
+
+/// Where a list is, if there is one: serde would take it for the keys of a section in their order.
+fn list_in(value: &Value) -> Option<String> {
+    match value {
+        Value::Array(_) => Some(String::new()),
+        Value::Object(fields) => fields.iter().find_map(|(key, inner)| match list_in(inner)?.as_str() {
+            "" => Some(key.clone()),
+            below => Some(format!("{key}.{below}")),
+        }),
+        _ => None,
+    }
+}
+
+/// The value at a path.
+fn found<'v>(root: &'v Value, path: &serde_path_to_error::Path) -> Option<&'v Value> {
+    path.iter().try_fold(root, |value, segment| match segment {
+        Segment::Map { key } => value.get(key),
+        _ => None,
+    })
+}
+
+/// What is wrong with a value, and the remedy. Texts are not shown: one may be a secret in the wrong place.
+fn problem(error: &serde_json::Error, found: Option<&Value>) -> String {
+    let error = error.to_string();
+    let Some((wrong, expected)) = error.rsplit_once(", expected ") else {
+        return error;
     };
-    let config = DiscoveryConfig {
-        mode,
-        internal: section.switch("internalServiceDiscovery")?.unwrap_or(false),
-        discovery_kubeconfig: section.text("discoveryKubeconfigPath")?,
-        project_kubeconfig: section.text("projectKubeconfigPath")?,
-        cluster_name: section.text("clusterName")?,
-        quota_kubeconfig: section.text("quotaKubeconfigPath")?,
-        project: section.text("projectID")?,
+    if wrong.starts_with("unknown field") {
+        let known = expected.trim_start_matches("one of ").replace('`', "");
+        return format!("unknown key: remove it; known here: {known}");
+    }
+    let expected = match expected {
+        "a string" => "text; put it in quotes",
+        "a boolean" => "true or false, without quotes",
+        "a nonzero u16" => "a number from 1 to 65535, without quotes",
+        other => other,
     };
-    section.end()?;
-    Ok(config)
+    format!(
+        "must be {expected}; it is {}",
+        found.map_or("something else".to_owned(), named)
+    )
+}
+
+/// A value in a message.
+fn named(value: &Value) -> String {
+    match value {
+        Value::Null => "empty".to_owned(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(_) => "text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a mapping".to_owned(),
+    }
 }
 
 #[cfg(test)]

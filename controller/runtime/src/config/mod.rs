@@ -10,13 +10,12 @@ mod credentials;
 mod error;
 mod file;
 mod refusals;
-mod section;
 mod settings;
 mod surroundings;
 
-pub use address::{Address, Listen};
-pub use credentials::{Connections, Credentials};
+pub use address::{Address, Host, Listen};
+pub use credentials::{Certificate, Credentials};
 pub use error::ConfigError;
 pub use file::{DiscoveryConfig, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer};
-pub use settings::{Certificate, Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
+pub use settings::{Connections, Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
 pub use surroundings::{Surroundings, System};

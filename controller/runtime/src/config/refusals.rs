@@ -5,20 +5,11 @@ use std::path::{Path, PathBuf};
 
 use popcell_core::names::{check_project, is_dns_label};
 
+use super::credentials::{Certificate, METRICS, WEBHOOK};
 use super::error::ConfigError;
 use super::file::{DiscoveryConfig, Mode, ServerConfig};
-use super::settings::{Certificate, TlsDefaults, certificate, quota_file};
 use super::surroundings::Surroundings;
 use crate::flags::Flags;
-
-pub(super) const WEBHOOK: TlsDefaults = TlsDefaults {
-    setting: "webhookServer.tls",
-    directory: "k8s-webhook-server/serving-certs",
-};
-pub(super) const METRICS: TlsDefaults = TlsDefaults {
-    setting: "metricsServer.tls",
-    directory: "k8s-metrics-server/serving-certs",
-};
 
 const FEDERATION: &str = "--federation-kubeconfig";
 const CLUSTER_NAME: &str = "discovery.clusterName";
@@ -34,7 +25,7 @@ pub(super) fn check(flags: &Flags, file: &ServerConfig, around: &dyn Surrounding
 fn combinations(flags: &Flags, discovery: &DiscoveryConfig) -> Result<(), ConfigError> {
     let (management, cell) = (flags.enable_management_controllers, flags.enable_cell_controllers);
     let hub = flags.federation_kubeconfig.is_some();
-    let quota = quota_file(discovery).filter(|_| cell);
+    let quota = discovery.quota_file().filter(|_| cell);
     let single_cluster = management && cell;
     let refused = |first, relation, second, remedy| {
         Err(ConfigError::Refused {
@@ -145,10 +136,10 @@ fn missing(flags: &Flags, file: &ServerConfig, around: &dyn Surroundings) -> Res
         .webhook
         .as_ref()
         .map(|server| (WEBHOOK, &server.tls, "leave webhookServer out"));
-    let secure = file.metrics.secure && file.metrics.listen.socket(false).is_some();
+    let secure = file.metrics.is_secure() && file.metrics.listen.socket(false).is_some();
     let metrics = secure.then_some((METRICS, &file.metrics.tls, "set metricsServer.secureServing to false"));
     for (defaults, tls, remedy) in webhook.into_iter().chain(metrics) {
-        let Certificate { certificate, key } = certificate(tls, defaults, around);
+        let Certificate { certificate, key } = Certificate::of(tls, defaults, around);
         for path in [certificate, key] {
             if !around.has(&path) {
                 return absent(defaults.setting, &path, remedy);

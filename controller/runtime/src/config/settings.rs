@@ -1,20 +1,20 @@
 //! Settings: flags and file, checked against each other, with every default filled in.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::Config;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::{LEASE, SINGLE};
 use popcell_core::limits::Limits;
 
-use super::credentials::Credentials;
+use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
 use super::error::ConfigError;
-use super::file::{DiscoveryConfig, Mode, ServerConfig, TlsFiles};
-use super::refusals::{METRICS, WEBHOOK, check};
+use super::file::{DiscoveryConfig, Mode, ServerConfig};
+use super::refusals::check;
 use super::surroundings::{Surroundings, System};
 use crate::flags::Flags;
-use crate::planes::Addressing;
+use crate::planes::{Addressing, Tokens};
 use crate::queue::Workers;
 
 /// Namespace of the program where nothing else says one.
@@ -63,6 +63,23 @@ pub struct Settings {
     pub lease: Option<LeaseSettings>,
     /// What is odd, but no reason not to start. See [`Settings::tell`].
     pub warnings: Vec<&'static str>,
+}
+
+/// Every server that settings name. Servers of projects are made from `template` (see [`crate::planes::Direct`]).
+#[derive(Clone, Debug)]
+pub struct Connections {
+    /// The one that the process runs on.
+    pub local: Config,
+    /// Karmada.
+    pub hub: Option<Config>,
+    /// Mode `milo`: the one that has the objects that stand for projects.
+    pub projects: Option<Config>,
+    /// Mode `milo`: credentials for the servers of projects.
+    pub template: Option<Config>,
+    /// Credentials for claims in the servers of projects.
+    pub quota: Option<Config>,
+    /// Files that tokens are read from.
+    pub tokens: Tokens,
 }
 
 /// Groups of controllers.
@@ -128,15 +145,6 @@ pub struct Metrics {
     pub listen: SocketAddr,
     /// `None`: plain HTTP, by `secureServing: false`.
     pub certificate: Option<Certificate>,
-}
-
-/// Files of a certificate; they were there at the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The chain, in PEM.
-    pub certificate: PathBuf,
-    /// Its key, in PEM.
-    pub key: PathBuf,
 }
 
 /// The Lease, on the server that the process runs on.
@@ -208,7 +216,9 @@ impl Settings {
                 context: flags.federation_context.clone(),
             }),
             discovery: discovery(&file.discovery, &local),
-            quota: quota_file(&file.discovery)
+            quota: file
+                .discovery
+                .quota_file()
                 .filter(|_| controllers.cell)
                 .map(|(setting, path)| Quota {
                     credentials: Credentials::file(setting, path),
@@ -216,15 +226,15 @@ impl Settings {
                 }),
             local,
             webhook: file.webhook.as_ref().map(|server| Webhook {
-                listen: server.address.socket(around.ipv6()),
-                certificate: certificate(&server.tls, WEBHOOK, around),
+                listen: server.address().socket(around.ipv6()),
+                certificate: Certificate::of(&server.tls, WEBHOOK, around),
             }),
             metrics: file.metrics.listen.socket(around.ipv6()).map(|listen| Metrics {
                 listen,
                 certificate: file
                     .metrics
-                    .secure
-                    .then(|| certificate(&file.metrics.tls, METRICS, around)),
+                    .is_secure()
+                    .then(|| Certificate::of(&file.metrics.tls, METRICS, around)),
             }),
             health: flags.health_probe_bind_address.socket(around.ipv6()),
             warnings: Vec::new(),
@@ -265,6 +275,25 @@ impl Settings {
         .collect()
     }
 
+    /// Loads every kubeconfig that is named.
+    ///
+    /// # Errors
+    /// See [`Credentials::load`].
+    pub async fn connect(&self) -> Result<Connections, ConfigError> {
+        let (projects, template) = match &self.discovery {
+            Discovery::Single => (None, None),
+            Discovery::Milo(milo) => (Some(milo.projects.load().await?), Some(milo.template.load().await?)),
+        };
+        Ok(Connections {
+            tokens: Tokens::default(),
+            local: self.local.load().await?,
+            hub: optional(self.hub.as_ref()).await?,
+            projects,
+            template,
+            quota: optional(self.quota.as_ref().map(|quota| &quota.credentials)).await?,
+        })
+    }
+
     /// Whether a cell lets Instances start without asking anybody.
     pub fn quota_is_off(&self) -> bool {
         self.controllers.cell && self.quota.is_none()
@@ -297,6 +326,13 @@ impl Settings {
         for warning in &self.warnings {
             tracing::warn!("{warning}");
         }
+    }
+}
+
+async fn optional(credentials: Option<&Credentials>) -> Result<Option<Config>, ConfigError> {
+    match credentials {
+        Some(credentials) => credentials.load().await.map(Some),
+        None => Ok(None),
     }
 }
 
@@ -343,36 +379,6 @@ fn discovery(config: &DiscoveryConfig, local: &Credentials) -> Discovery {
         kind,
         condition,
     }))
-}
-
-/// The file with credentials for quota, and the setting that names it. Never the local server's: without either setting
-/// quota is off.
-pub(super) fn quota_file(config: &DiscoveryConfig) -> Option<(&'static str, &str)> {
-    let own = config.quota_kubeconfig.as_deref();
-    let own = own.map(|path| ("discovery.quotaKubeconfigPath", path));
-    let fallback = config.project_kubeconfig.as_deref();
-    own.or_else(|| fallback.map(|path| ("discovery.projectKubeconfigPath", path)))
-}
-
-/// What the defaults of a port's `tls` are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TlsDefaults {
-    pub(super) setting: &'static str,
-    pub(super) directory: &'static str,
-}
-
-pub(super) fn certificate(tls: &TlsFiles, defaults: TlsDefaults, around: &dyn Surroundings) -> Certificate {
-    let directory = tls.directory.as_ref().map_or_else(
-        || {
-            let temporary = around.variable("TMPDIR");
-            Path::new(temporary.as_deref().unwrap_or("/tmp")).join(defaults.directory)
-        },
-        PathBuf::from,
-    );
-    Certificate {
-        certificate: directory.join(&tls.certificate),
-        key: directory.join(&tls.key),
-    }
 }
 
 #[cfg(test)]

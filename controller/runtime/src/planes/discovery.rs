@@ -28,9 +28,6 @@ use super::store::Store;
 use crate::apply::Difference;
 use crate::error::{Error, chain};
 
-/// The id of the one project of mode `single`.
-pub const SINGLE: &str = "single";
-
 /// Why projects that are Ready are not engaged: values of the label `reason` of `popcell_projects_refused`.
 pub mod refusal {
     /// The id cannot be an address, or is too long for a label.

@@ -31,11 +31,12 @@ use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
 pub use change::Change;
-pub use discovery::{Discovery, Guard, Progress, SINGLE, refusal};
+pub use discovery::{Discovery, Guard, Progress, refusal};
 pub use ends::Ends;
 pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use list_watch::Broken;
+pub use popcell_api::names::SINGLE;
 pub use stats::Stats;
 pub use store::Store;
 pub use token::Tokens;

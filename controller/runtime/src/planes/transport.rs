@@ -9,8 +9,8 @@ use kube::{Client, Config};
 use popcell_core::plan::Plane;
 use tokio::sync::watch;
 
+use super::SINGLE;
 use super::address::{Addressing, project_url};
-use super::discovery::SINGLE;
 use super::token::Tokens;
 use crate::error::Error;
 

@@ -11,15 +11,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
-use super::gauges;
-use super::meters::Meters;
 use super::notices::{Notices, Teller};
+use super::observe::{Meters, observe_all, observe_discovery};
 use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
 use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
-use crate::metrics::{Metrics, observe_discovery};
+use crate::metrics::Metrics;
 use crate::pass::Runner;
 use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, client, of_source};
 use crate::reconcilers::{self, Dispatch, Lane};
@@ -80,7 +79,7 @@ impl Controllers {
         let projects = discovery.as_ref().map(|found| found.discovery.store());
         let world = Arc::new(World::new(planes.clone(), applier, meters, rules, projects));
         dispatch.listen(&world);
-        gauges::add(metrics, Arc::clone(&world), dispatch.lanes().to_vec(), may_write);
+        observe_all(metrics, Arc::clone(&world), dispatch.lanes().to_vec(), may_write);
 
         let release = release(settings, connections)?;
         let projects_again = discovery.as_ref().map(|found| found.discovery.again());
@@ -268,8 +267,7 @@ struct Found {
 impl Found {
     fn checks(&self, metrics: &Metrics, patience: Patience) -> [Check; 2] {
         let progress = self.discovery.progress();
-        let watched = Arc::clone(&progress);
-        metrics.before_scrape(Box::new(move |metrics| observe_discovery(metrics, &watched)));
+        observe_discovery(metrics, Arc::clone(&progress));
         [
             discovery_synced(self.discovery.store(), patience),
             projects_engaged(progress, patience),

@@ -5,10 +5,9 @@
 
 mod controllers;
 mod error;
-mod gauges;
 mod lead;
-mod meters;
 mod notices;
+mod observe;
 mod ports;
 mod release;
 

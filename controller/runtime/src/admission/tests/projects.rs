@@ -9,7 +9,7 @@ use popcell_core::plan::Plane;
 use tokio::time::{advance, pause};
 
 use super::*;
-use crate::admission::clients::{Clients, IDLE, MOST};
+use crate::admission::ask::{Clients, IDLE, MOST};
 use crate::planes::{Addressing, Direct, Projects, SINGLE, Tokens};
 
 fn project(id: &str) -> Plane {

@@ -156,7 +156,7 @@ async fn other_requests_are_told_what_is_served() {
 fn outcomes_are_those_that_the_metric_documents() {
     let outcomes = [Outcome::Allowed, Outcome::Unread, Outcome::Denied, Outcome::Error];
     let listed = outcomes.map(Outcome::as_str).join(", ");
-    assert_eq!(metrics::ADMISSION.help, format!("Reviews at admission: {listed}."));
+    assert_eq!(metrics::ADMISSION.0.help, format!("Reviews at admission: {listed}."));
 }
 
 /// As an API server sends an object whose spec nests 70 levels deep.

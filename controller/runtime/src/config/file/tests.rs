@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use super::*;
 
 const HEAD: &str = "apiVersion: apiserver.config.datumapis.com/v1alpha1\nkind: WorkloadOperator\n";
@@ -14,9 +16,13 @@ fn an_empty_file_of_the_right_kind_equals_no_file() {
         "discovery:\n",
         "discovery: {}\nmetricsServer: null\n",
         "discovery: {mode: single, clusterName: \"\"}\n",
-        "metricsServer: {bindAddress: \"0\", secureServing: true, tls: {secretRef: {}, certDir: \"\"}}\n",
+        "metricsServer: {bindAddress: \"0\", tls: {secretRef: {}, certDir: \"\"}}\n",
     ] {
         assert_eq!(parse(rest).unwrap(), ServerConfig::default(), "{rest}");
+    }
+    for switch in ["true", "null"] {
+        let config = parse(&format!("metricsServer: {{secureServing: {switch}}}\n")).unwrap();
+        assert!(config.metrics.is_secure(), "{switch}");
     }
 }
 
@@ -39,17 +45,23 @@ discovery:
     .unwrap();
     let files = |directory: &str, certificate: &str, key: &str| TlsFiles {
         directory: Some(directory.to_owned()),
-        certificate: certificate.to_owned(),
-        key: key.to_owned(),
+        certificate: Some(certificate.to_owned()),
+        key: Some(key.to_owned()),
+        secret_ref: Unsupported,
     };
     let metrics = MetricsServer {
         listen: ":8443".parse().unwrap(),
-        secure: false,
+        secure_serving: Some(false),
         tls: files("/m", "m.crt", "m.key"),
     };
     let webhook = WebhookServer {
-        address: "127.0.0.1:9444".parse().unwrap(),
-        tls: files("/w", "tls.crt", "tls.key"),
+        host: "127.0.0.1".parse().unwrap(),
+        port: NonZeroU16::new(9444),
+        tls: TlsFiles {
+            directory: Some("/w".to_owned()),
+            ..TlsFiles::default()
+        },
+        client_ca: Unsupported,
     };
     let discovery = DiscoveryConfig {
         mode: Mode::Milo,
@@ -63,7 +75,7 @@ discovery:
     assert_eq!((config.metrics, config.discovery), (metrics, discovery));
     assert_eq!(config.webhook, Some(webhook));
     let default = parse("webhookServer: {}\n").unwrap().webhook.unwrap();
-    assert_eq!(default.address, ":9443".parse().unwrap());
+    assert_eq!(default.address(), ":9443".parse().unwrap());
 }
 
 #[test]
@@ -72,13 +84,13 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
         (
             "discovry: {}\n",
             "discovry",
-            "unknown key: remove it; known here: apiVersion, kind, metricsServer",
+            "unknown key: remove it; known here: metricsServer, webhookServer, discovery",
         ),
         ("discovery: {Mode: milo}\n", "discovery.Mode", "unknown key"),
         (
             "webhookServer: {tls: {cert: a}}\n",
             "webhookServer.tls.cert",
-            "known here: secretRef, certDir",
+            "known here: certDir, certName, keyName, secretRef",
         ),
         ("featureFlags: {}\n", "featureFlags", "unknown key"),
         ("discovery: {mode: kind}\n", "discovery.mode", "use single or milo"),
@@ -88,7 +100,13 @@ fn an_unknown_key_or_a_value_of_another_type_is_refused_by_name() {
             "discovery.mode",
             "must be text; put it in quotes; it is 3",
         ),
-        ("discovery: [milo]\n", "discovery", "must be a mapping; it is a list"),
+        ("discovery: [milo]\n", "discovery", "no key takes a list"),
+        (
+            "webhookServer: {tls: {certDir: [secret]}}\n",
+            "webhookServer.tls.certDir",
+            "give one value",
+        ),
+        ("discovery: secret\n", "discovery", "must be a mapping; it is text"),
         (
             "discovery: {internalServiceDiscovery: \"true\"}\n",
             "discovery.internalServiceDiscovery",
@@ -174,4 +192,28 @@ fn another_version_or_kind_and_what_is_no_yaml_are_refused() {
         missing.to_string(),
         "failed to read /no/such/file, which --server-config names"
     );
+}
+
+fn schema_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/config.schema.json")
+}
+
+fn schema() -> String {
+    format!("{:#}\n", schemars::schema_for!(ServerConfig).to_value())
+}
+
+#[test]
+fn the_schema_in_docs_is_that_of_the_file() {
+    let found = std::fs::read_to_string(schema_file()).unwrap_or_default();
+    assert!(
+        found == schema(),
+        "docs/reference/config.schema.json is not what the types say: run \
+         `cargo test -p popcell-controller-runtime write_the_schema -- --ignored`"
+    );
+}
+
+#[test]
+#[ignore = "writes docs/reference/config.schema.json"]
+fn write_the_schema() {
+    std::fs::write(schema_file(), schema()).unwrap();
 }

@@ -1,10 +1,63 @@
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::*;
 
-mod world;
+/// A machine with files (by path, with their text) and variables (by name).
+#[derive(Clone, Default)]
+struct World {
+    files: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
+}
 
-use world::World;
+impl World {
+    /// Files `/h`, `/l`, `/d`, `/p`, `/q` for kubeconfigs, and certificates where they are by default.
+    fn whole() -> Self {
+        let ports = ["webhook", "metrics"];
+        let certificates = ports.map(|port| format!("/tmp/k8s-{port}-server/serving-certs/tls"));
+        let certificates = certificates
+            .iter()
+            .flat_map(|base| [format!("{base}.crt"), format!("{base}.key")]);
+        let kubeconfigs = ["/h", "/l", "/d", "/p", "/q"].map(str::to_owned);
+        Self {
+            files: kubeconfigs
+                .into_iter()
+                .chain(certificates)
+                .map(|path| (path, String::new()))
+                .collect(),
+            variables: [("KUBECONFIG".to_owned(), "/l".to_owned())].into(),
+        }
+    }
+
+    fn in_pod(mut self) -> Self {
+        let account = "/var/run/secrets/kubernetes.io/serviceaccount";
+        self.variables
+            .insert("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned());
+        self.files.insert(format!("{account}/token"), "t".to_owned());
+        self.files.insert(format!("{account}/namespace"), "own".to_owned());
+        self
+    }
+
+    fn without(mut self, file: &str) -> Self {
+        assert!(self.files.remove(file).is_some(), "{file}");
+        self
+    }
+}
+
+impl Surroundings for World {
+    fn has(&self, file: &Path) -> bool {
+        file.to_str().is_some_and(|path| self.files.contains_key(path))
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn text(&self, file: &Path) -> Option<String> {
+        self.files.get(file.to_str()?).cloned()
+    }
+}
 
 /// Settings from short forms: `management`, `cell` and `hub` in a line of flags; the file without its head.
 fn resolve_in(world: &World, line: &str, file: &str) -> Result<Settings, String> {
