@@ -11,7 +11,6 @@ use crate::{
     console::Console,
     exit::{Exit, Failure, Outcome},
     interpreters::{Interpreter, Unanswered},
-    operation,
 };
 
 /// Runs the command.

@@ -13,7 +13,7 @@ fn only_written_operations_are_described() {
     };
     assert_eq!(
         target.kind.to_string(),
-        "compute.datumapis.com/v1alpha/WorkloadDeployment"
+        "compute.datumapis.com/v1alpha WorkloadDeployment"
     );
     let mut operations: Vec<_> = target
         .operations

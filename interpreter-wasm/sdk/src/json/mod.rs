@@ -35,7 +35,9 @@ use self::place::{Document, Place};
 use crate::{Error, Result};
 
 pub(crate) use self::map::Map;
-pub(crate) use self::pointer::{push as push_token, unescape};
+pub(crate) use self::pointer::push as push_token;
+#[cfg(feature = "test")]
+pub(crate) use self::pointer::unescape;
 
 /// Deepest nesting that is read: as deep as the host of modules passes on (the interface text names the number).
 /// Kubernetes objects stay below 50.

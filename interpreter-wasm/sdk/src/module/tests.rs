@@ -66,7 +66,7 @@ fn describes_itself() {
         (description.name.as_str(), description.version.as_str()),
         ("widget-interpreter", "1.0.0")
     );
-    assert_eq!(description.targets[0].kind.to_string(), "example.io/v1/Widget");
+    assert_eq!(description.targets[0].kind.to_string(), "example.io/v1 Widget");
     assert_eq!(description.targets[0].operations, MODULE.targets[0].operations);
 }
 

@@ -118,10 +118,15 @@ fn changed(case: &Case, answer: &Answer, unchanged: bool) -> Result<(), Failure>
 
 fn told(case: &Case, error: &Error) -> String {
     match error {
-        Error::Unsupported => format!(
-            "the module does not implement {} for {}",
-            case.operation, case.input.kind
-        ),
+        Error::Unsupported => {
+            let kind = &case.input.kind;
+            format!(
+                "the module does not implement {} for {}/{}",
+                case.operation,
+                kind.api_version(),
+                kind.kind
+            )
+        }
         other => other.to_string(),
     }
 }
