@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use popcell_test_support::probe::{label, samples};
+
 /// Samples of `popcell_writes_total`, by their labels as words: plane, verb, kind, code.
 #[must_use]
 pub fn writes(page: &str) -> BTreeMap<String, f64> {
@@ -39,23 +41,6 @@ pub fn share(count: f64, objects: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "there are few")]
     let objects = objects as f64;
     count / objects
-}
-
-/// Labels and value of each sample of a metric.
-pub fn samples<'a>(page: &'a str, metric: &str) -> impl Iterator<Item = (&'a str, f64)> {
-    page.lines().filter_map(move |line| {
-        let (labels, value) = line.strip_prefix(metric)?.strip_prefix('{')?.split_once("} ")?;
-        Some((labels, value.parse().ok()?))
-    })
-}
-
-/// The value of a label; no value of these metrics has a quotation mark or a comma in it.
-#[must_use]
-pub fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
-    let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
-    pairs
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value.trim_matches('"'))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Cells whose controllers are killed, and cells in which nothing happens.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_suites::world::{DFW, SOON};
-use popcell_test_support::probe::sum_of;
+use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Plane, eventually};
 
 use crate::world::{CELLS, P1, WATCHED, World};
@@ -39,16 +40,13 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// Requests that change something, of the kinds that the cell writes and nobody else.
-async fn writes(plane: &Plane, resources: &[&str]) -> Result<f64> {
-    let page = plane.metrics().await?;
-    let mut sum = 0.0;
-    for verb in ["POST", "PUT", "PATCH", "DELETE", "APPLY"] {
-        for resource in resources {
-            let (verb, resource) = (format!("verb=\"{verb}\""), format!("resource=\"{resource}\""));
-            sum += sum_of(&page, "apiserver_request_total", &[verb.as_str(), resource.as_str()]);
-        }
-    }
-    Ok(sum)
+async fn writes(plane: &Plane, resources: &[&str]) -> Result<BTreeMap<String, f64>> {
+    let mut found = requests_by_kind(&plane.metrics().await?);
+    found.retain(|request, _| {
+        let (verb, resource) = request.split_once(' ').unwrap_or_default();
+        ["POST", "PUT", "PATCH", "DELETE", "APPLY"].contains(&verb) && resources.contains(&resource)
+    });
+    Ok(found)
 }
 
 pub(crate) async fn idle(world: &World, namespace: &str) -> Result<()> {
@@ -62,7 +60,7 @@ pub(crate) async fn idle(world: &World, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&world.lab, P1, namespace).await?;
     tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     tenant.ready("web", 4).await?;
-    let count = async || -> Result<Vec<f64>> {
+    let count = async || -> Result<Vec<BTreeMap<String, f64>>> {
         let mut counts = vec![
             writes(&tenant.hub, &["instances"]).await?,
             writes(&tenant.project, &["resourceclaims", "instances"]).await?,

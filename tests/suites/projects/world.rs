@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::kind::{self, Kind};
 use popcell_suites::definitions::{define, ready_project};
 use popcell_suites::suite::Shared;
+use popcell_test_support::probe::{label, samples};
 use popcell_test_support::{Gateway, Lab, LabSpec, Plane, objects};
 
 /// How many projects there are.
@@ -58,31 +59,17 @@ async fn project(server: &Plane, number: usize) -> Result<()> {
     ready_project(server, &id(number)).await
 }
 
-/// Watches that the server has established, by group, resource and scope.
+/// Watches that the server has established, by resource and scope.
 pub(crate) async fn watches(server: &Plane) -> Result<BTreeMap<String, usize>> {
-    let metrics = server.metrics().await?;
-    let lines = metrics
-        .lines()
-        .filter_map(|line| line.strip_prefix("apiserver_longrunning_requests{"));
+    let page = server.metrics().await?;
     let mut found = BTreeMap::new();
-    for line in lines.filter(|line| line.contains("verb=\"WATCH\"")) {
-        let (labels, count) = line.split_once("} ").context("a metric without value")?;
-        let label = |name: &str| {
-            let mut values = labels.split("\",").filter_map(|pair| pair.split_once("=\""));
-            values
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.trim_end_matches('"'))
-        };
-        let key = format!(
-            "{}/{}",
-            label("resource").unwrap_or_default(),
-            label("scope").unwrap_or_default()
-        );
-        let count: f64 = count.parse().context("a metric that is no number")?;
-        ensure!((0.0..1e9).contains(&count), "{line}");
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
-        let count = count as usize;
-        *found.entry(key).or_insert(0) += count;
+    for (labels, count) in samples(&page, "apiserver_longrunning_requests") {
+        if label(labels, "verb") == Some("WATCH") {
+            let [resource, scope] = ["resource", "scope"].map(|name| label(labels, name).unwrap_or_default());
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "there are few")]
+            let count = count as usize;
+            *found.entry(format!("{resource}/{scope}")).or_insert(0) += count;
+        }
     }
     ensure!(!found.is_empty(), "the server tells of no watch");
     Ok(found)

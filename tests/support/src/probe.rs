@@ -44,21 +44,31 @@ pub fn sum_of(metrics: &str, name: &str, with: &[&str]) -> f64 {
     samples.sum()
 }
 
+/// Labels and value of each sample of a metric that has labels.
+pub fn samples<'a>(page: &'a str, metric: &str) -> impl Iterator<Item = (&'a str, f64)> {
+    page.lines().filter_map(move |line| {
+        let (labels, value) = line.strip_prefix(metric)?.strip_prefix('{')?.split_once("} ")?;
+        Some((labels, value.parse().ok()?))
+    })
+}
+
+/// The value of a label; no value of the metrics that are read here has a quotation mark or a comma in it.
+#[must_use]
+pub fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = labels.split(',').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value.trim_matches('"'))
+}
+
 /// Requests that an API server has had, whatever it answered, by verb and resource (`"PATCH workloads"`); each watch counts
 /// when it ends.
 #[must_use]
 pub fn requests_by_kind(page: &str) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
-    let samples = page
-        .lines()
-        .filter_map(|line| line.strip_prefix("apiserver_request_total{"));
-    for (labels, count) in samples.filter_map(|sample| sample.split_once("} ")) {
-        let label = |name: &str| {
-            let start = labels.find(&format!("{name}=\""))? + name.len() + 2;
-            labels.get(start..)?.split('"').next()
-        };
-        let (verb, resource) = (label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
-        *found.entry(format!("{verb} {resource}")).or_insert(0.0) += count.parse::<f64>().unwrap_or_default();
+    for (labels, count) in samples(page, "apiserver_request_total") {
+        let [verb, resource] = ["verb", "resource"].map(|name| label(labels, name).unwrap_or_default());
+        *found.entry(format!("{verb} {resource}")).or_insert(0.0) += count;
     }
     found
 }

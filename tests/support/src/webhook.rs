@@ -5,19 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use tempfile::TempDir;
+use anyhow::{Context, Result, ensure};
 
 use crate::address::{free_address, free_ports};
 use crate::artifacts::{self, Profile};
 use crate::eventually;
-use crate::guarded::Guarded;
-use crate::probe::{get, sum_of};
+use crate::running::{Place, Program, Running, directory};
 
 const PORT: u16 = 8443;
 const HEALTH_PORT: u16 = 8080;
-/// Compiling modules takes long in an unoptimised build on a busy machine.
-const START: Duration = Duration::from_mins(2);
 
 /// How to run the webhook.
 #[derive(Clone, Debug, Default)]
@@ -76,185 +72,91 @@ impl WebhookSpec {
     }
 }
 
-/// A running webhook. It ends with this value, or with this process. Address, port and certificate authority stay the
-/// same through [`Webhook::stop`] and [`Webhook::start_again`].
-pub struct Webhook {
-    spec: WebhookSpec,
-    address: Ipv4Addr,
-    port: u16,
-    health_port: u16,
-    dir: TempDir,
-    process: Option<Guarded>,
-}
+/// A running webhook. Its certificate authority stays the same as its place does.
+pub type Webhook = Running<WebhookSpec>;
 
-impl Webhook {
-    /// Builds the program when needed, starts it and waits until it is ready.
-    ///
-    /// # Errors
-    /// With the program's log, when it ends instead.
-    pub async fn start(spec: WebhookSpec) -> Result<Self> {
-        let mut webhook = Self::prepare(spec)?;
-        webhook.start_again().await?;
-        Ok(webhook)
-    }
+impl Program for WebhookSpec {
+    const NAME: &'static str = "webhook";
+    /// Compiling modules takes long in an unoptimised build on a busy machine.
+    const START: Duration = Duration::from_mins(2);
 
-    /// Starts the program and waits for its end: for what must be refused. Answers its exit status and its log.
-    pub async fn refused(spec: WebhookSpec) -> Result<(ExitStatus, String)> {
-        let mut webhook = Self::prepare(spec)?;
-        let mut process = webhook.spawn()?;
-        let status = eventually("the webhook ends by itself", START, async || {
-            process.try_wait()?.context("the webhook goes on running")
-        });
-        let status = status.await?;
-        let log = process.log();
-        webhook.process = None;
-        Ok((status, log))
-    }
-
-    fn prepare(spec: WebhookSpec) -> Result<Self> {
-        let dir = tempfile::Builder::new().prefix("popcell-webhook-").tempdir();
-        let dir = dir.context("failed to make a directory for the webhook")?;
+    fn place(&self) -> Result<Place> {
+        let dir = directory(Self::NAME)?;
         let modules = dir.path().join("modules");
         std::fs::create_dir(&modules).context("failed to make a directory for modules")?;
-        for file in &spec.modules {
+        for file in &self.modules {
             let name = file
                 .file_name()
                 .with_context(|| format!("{} is no file", file.display()))?;
             std::fs::copy(file, modules.join(name))
                 .with_context(|| format!("failed to copy the module {}", file.display()))?;
         }
-        let (address, port, health_port) = match spec.address {
-            Some(address) => {
-                let [port, health_port] = free_ports(address)?;
-                (address, port, health_port)
-            }
-            None => (free_address(&[PORT, HEALTH_PORT])?, PORT, HEALTH_PORT),
+        let (address, [port, health_port]) = match self.address {
+            Some(address) => (address, free_ports(address)?),
+            None => (free_address(&[PORT, HEALTH_PORT])?, [PORT, HEALTH_PORT]),
         };
-        Ok(Self {
-            spec,
+        Ok(Place {
             address,
             port,
             health_port,
+            metrics_port: health_port,
             dir,
-            process: None,
         })
     }
 
-    fn spawn(&mut self) -> Result<Guarded> {
-        let program = match &self.spec.program {
+    fn command(&self, place: &Place) -> Result<(PathBuf, Vec<String>)> {
+        let program = match &self.program {
             Some(program) => program.clone(),
             None => artifacts::programs(Profile::Dev)?.webhook,
         };
         let mut arguments = vec![
-            format!("--module-dir={}", self.module_dir().display()),
-            format!("--listen={}:{}", self.address, self.port),
-            format!("--health-listen={}:{}", self.address, self.health_port),
+            format!("--module-dir={}", place.file("modules").display()),
+            format!("--listen={}:{}", place.address, place.port),
+            format!("--health-listen={}:{}", place.address, place.health_port),
             "--self-signed".to_owned(),
-            format!("--ca-dir={}", self.dir.path().join("ca").display()),
-            format!("--san={}", self.address),
+            format!("--ca-dir={}", place.file("ca").display()),
+            format!("--san={}", place.address),
         ];
-        arguments.extend(self.spec.names.iter().map(|name| format!("--san={name}")));
-        arguments.extend(self.spec.flags.iter().cloned());
-        Guarded::spawn(&program, &arguments, &self.log_file())
+        arguments.extend(self.names.iter().map(|name| format!("--san={name}")));
+        arguments.extend(self.flags.iter().cloned());
+        Ok((program, arguments))
     }
+}
 
-    /// Starts the program after [`Webhook::stop`] or [`Webhook::kill`], at the same address, and waits until it is
-    /// ready.
-    pub async fn start_again(&mut self) -> Result<()> {
-        ensure!(self.process.is_none(), "the webhook runs already");
-        let mut process = self.spawn()?;
-        let health = (self.address, self.health_port);
-        let ready = eventually("the webhook is ready", START, async || {
-            if let Some(status) = process.try_wait()? {
-                return Ok(Err(status));
-            }
-            let (code, body) = get(health, "/readyz").await?;
-            ensure!(code == 200, "/readyz answers {code}: {body}");
-            Ok(Ok(()))
+impl Webhook {
+    /// Starts the program and waits for its end: for what must be refused. Answers its exit status and its log.
+    pub async fn refused(spec: WebhookSpec) -> Result<(ExitStatus, String)> {
+        let mut webhook = Self::unstarted(spec)?;
+        webhook.launch()?;
+        let status = eventually("the webhook ends by itself", WebhookSpec::START, async || {
+            webhook.ended()?.context("the webhook goes on running")
         });
-        match ready.await {
-            Ok(Ok(())) => {}
-            Ok(Err(status)) => bail!("the webhook ended with {status}:\n{}", process.log()),
-            Err(error) => return Err(error.context(format!("the webhook wrote:\n{}", process.log()))),
-        }
-        self.process = Some(process);
-        Ok(())
-    }
-
-    /// Ends the program gracefully (SIGTERM) and answers its exit status.
-    pub fn stop(&mut self) -> Result<ExitStatus> {
-        self.process.take().context("the webhook does not run")?.terminate()
-    }
-
-    /// Ends the program without warning (SIGKILL).
-    pub fn kill(&mut self) -> Result<()> {
-        let mut process = self.process.take().context("the webhook does not run")?;
-        process.signal("KILL")?;
-        process.wait().map(|_| ())
-    }
-
-    /// Sends a signal by its name, such as `STOP` and `CONT`.
-    pub fn signal(&self, name: &str) -> Result<()> {
-        self.process.as_ref().context("the webhook does not run")?.signal(name)
-    }
-
-    /// Process id, while it runs.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(Guarded::pid)
+        let status = status.await?;
+        Ok((status, webhook.log()))
     }
 
     /// Where Karmada calls.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://{}:{}/interpret", self.address, self.port)
+        format!("https://{}:{}/interpret", self.place.address, self.place.port)
     }
 
     /// Address and port of the TLS listener.
     #[must_use]
     pub fn endpoint(&self) -> (Ipv4Addr, u16) {
-        (self.address, self.port)
+        (self.place.address, self.place.port)
     }
 
     /// The authority that signed its certificate, as a PEM file.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
-        self.dir.path().join("ca").join("ca.crt")
+        self.place.file("ca").join("ca.crt")
     }
 
     /// Directory with exactly the modules that it serves.
     #[must_use]
     pub fn module_dir(&self) -> PathBuf {
-        self.dir.path().join("modules")
-    }
-
-    /// What it has written since the first start.
-    #[must_use]
-    pub fn log(&self) -> String {
-        std::fs::read(self.log_file())
-            .map(|log| String::from_utf8_lossy(&log).into_owned())
-            .unwrap_or_default()
-    }
-
-    fn log_file(&self) -> PathBuf {
-        self.dir.path().join("webhook.log")
-    }
-
-    /// Status and body of `/livez`, `/readyz` or `/metrics`.
-    pub async fn health(&self, path: &str) -> Result<(u16, String)> {
-        get((self.address, self.health_port), path).await
-    }
-
-    /// The metrics page.
-    pub async fn metrics(&self) -> Result<String> {
-        let (code, body) = self.health("/metrics").await?;
-        ensure!(code == 200, "/metrics answers {code}: {body}");
-        Ok(body)
-    }
-
-    /// The sum of the samples of one metric whose labels contain every text of `with`, such as `kind="Widget"`.
-    pub async fn metric(&self, name: &str, with: &[&str]) -> Result<f64> {
-        Ok(sum_of(&self.metrics().await?, name, with))
+        self.place.file("modules")
     }
 
     /// Registers the webhook with Karmada by `popcell register`.

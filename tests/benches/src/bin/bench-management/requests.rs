@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_benches::Counters;
-use popcell_benches::counted::{grown, label, samples};
+use popcell_benches::counted::grown;
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
@@ -125,14 +126,10 @@ impl Counts {
 
 /// Reads of single objects and writes of events that a server has had, by verb and resource.
 fn seen(page: &str) -> BTreeMap<String, f64> {
-    let mut found = BTreeMap::new();
-    for (labels, value) in samples(page, "apiserver_request_total") {
-        let (Some(verb), Some(resource)) = (label(labels, "verb"), label(labels, "resource")) else {
-            continue;
-        };
-        if (verb == "GET" || resource == "events") && !matches!(resource, "" | "leases") {
-            *found.entry(format!("server {verb} {resource}")).or_insert(0.0) += value;
-        }
-    }
+    let mut found = requests_by_kind(page);
+    found.retain(|request, _| {
+        let (verb, resource) = request.split_once(' ').unwrap_or_default();
+        (verb == "GET" || resource == "events") && !matches!(resource, "" | "leases")
+    });
     found
 }
