@@ -22,11 +22,14 @@ mod token;
 mod transport;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use popcell_api::kind::Kind;
+use popcell_core::ledger::SpecEchoes;
 use popcell_core::limits::Limits;
-use popcell_core::plan::Plane;
+use popcell_core::plan::{Plane, Target};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
@@ -44,6 +47,7 @@ pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 pub(crate) use items::uids;
 
 use crate::error::Error;
+use crate::memory::Memory;
 use crate::required::Required;
 use engaged::Shared;
 use follow::{Reached, Streams};
@@ -189,9 +193,19 @@ impl Planes {
         self.read().get(plane).cloned()
     }
 
-    /// All engaged planes.
+    /// What is remembered of a plane, while it is engaged.
+    pub fn memory(&self, plane: &Plane) -> Option<Arc<Memory>> {
+        self.read().get(plane).map(|engaged| Arc::clone(engaged.memory()))
+    }
+
+    /// Addresses of all planes that are engaged.
     pub fn planes(&self) -> Vec<Plane> {
         self.read().keys().cloned().collect()
+    }
+
+    /// All planes that are engaged.
+    pub fn engaged(&self) -> Vec<Arc<Engaged>> {
+        self.read().values().cloned().collect()
     }
 
     /// Tells of an object that no watch brings.
@@ -206,8 +220,7 @@ impl Planes {
 
     /// Figures for metrics.
     pub fn stats(&self) -> Stats {
-        let engaged: Vec<Arc<Engaged>> = self.read().values().cloned().collect();
-        Stats::of(&engaged, self.inner.streams.counts())
+        Stats::of(&self.engaged(), self.inner.streams.counts())
     }
 
     // Each access is one step of a map: there is no half-done state that a panic could leave.
@@ -217,6 +230,19 @@ impl Planes {
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Plane, Arc<Engaged>>> {
         self.inner.engaged.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpecEchoes for Planes {
+    fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
+        let memory = self.memory(&target.plane);
+        memory.is_some_and(|memory| memory.ledger.explains(target, desired, stored))
+    }
+}
+
+impl fmt::Debug for Planes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.read().keys()).finish()
     }
 }
 

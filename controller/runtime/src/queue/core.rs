@@ -31,7 +31,7 @@ pub enum Verdict {
     After(Duration),
     /// Failed: look again after a delay that grows with each failure in a row, or at an event.
     Failed(Backoff),
-    /// Not begun, because of its plane (see [`crate::breaker`]): look again after this time, or at an event, and keep the
+    /// Not begun, because of its plane (see [`crate::memory`]): look again after this time, or at an event, and keep the
     /// count of failures as it is.
     Postponed(Duration),
 }

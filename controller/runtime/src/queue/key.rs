@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use popcell_api::names::SINGLE;
 use popcell_core::plan::Plane;
-
-use crate::planes::SINGLE;
 
 /// The object of a pass by address. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,8 +14,8 @@ use popcell_core::plan::Plane;
 use popcell_core::sources;
 
 use crate::apply::MayWrite;
+use crate::memory::Counts;
 use crate::metrics::{Metrics, observe_planes, observe_queue};
-use crate::pass::Counts;
 use crate::reconcilers::Lane;
 use crate::world::World;
 
@@ -41,7 +41,7 @@ pub(super) fn add(metrics: &Metrics, world: Arc<World>, lanes: Vec<Lane>, may_wr
 }
 
 fn observe_world(metrics: &Metrics, world: &World, mut unreadable: Counts) {
-    let tallied = world.tally.tallied();
+    let tallied = world.tallied();
     for (sort, count) in &tallied.undecodable {
         *unreadable.entry(*sort).or_default() += count;
     }
@@ -61,7 +61,7 @@ fn observe_world(metrics: &Metrics, world: &World, mut unreadable: Counts) {
         None => Observed::Unknown,
     };
     if let Observed::Known(clusters) = clusters {
-        let clusters = crate::pass::refs(&clusters);
+        let clusters = crate::world::refs(&clusters);
         let crowded = sources::crowded_cities(&clusters).len();
         metrics.set(&table::CITY_CLUSTERS, &[], number(crowded));
         let twins = sources::twins(&clusters).into_values().map(|names| names.len()).sum();

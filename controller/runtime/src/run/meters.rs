@@ -8,7 +8,7 @@ use popcell_core::plan::{Note, Plane, Target};
 use super::notices::Notices;
 use crate::apply::{Braking, Meter};
 use crate::metrics::{Metrics, observe_pass};
-use crate::pass::{Outcome, Reporter};
+use crate::world::{Outcome, Reporter};
 
 /// Counts into the process's metrics, and tells on its Lease.
 pub(super) struct Meters {

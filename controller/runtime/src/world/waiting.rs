@@ -62,7 +62,7 @@ impl Waiting {
     }
 
     /// A write of a key was not tried, and may be after `delay`: how long the key waits.
-    pub(super) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
+    pub(crate) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
         let who = (reconciler, key.clone());
         if self.lines().within.get(&who).is_some_and(|(before, _)| before != spot) {
             // It waits somewhere else now.
@@ -87,7 +87,7 @@ impl Waiting {
     }
 
     /// A write of a key was refused again: another one looks, and how long this one waits; `None` where nobody waits with it.
-    pub(super) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
+    pub(crate) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
         let who = (reconciler, key.clone());
         let mut guard = self.lines();
         let lines = &mut *guard;
@@ -106,7 +106,7 @@ impl Waiting {
     }
 
     /// A key does not wait any more.
-    pub(super) fn left(&self, reconciler: &'static str, key: &Key) {
+    pub(crate) fn left(&self, reconciler: &'static str, key: &Key) {
         let mut lines = self.lines();
         if lines.within.is_empty() {
             return;
@@ -135,7 +135,7 @@ impl Waiting {
     }
 
     /// What was refused in these places is accepted again, whoever asked.
-    pub(super) fn opened(&self, spots: &[Spot]) {
+    pub(crate) fn opened(&self, spots: &[Spot]) {
         let mut lines = self.lines();
         if spots.is_empty() || lines.within.is_empty() {
             return;

@@ -1,0 +1,135 @@
+//! What is remembered of a plane beside its stores: it belongs to the plane ([`crate::planes::Engaged`]) and goes with it.
+//!
+//! Invariants: it is a memory of the process, so all of it may be lost: then something is read, written or logged once more. An
+//! answer that comes after the plane has left falls on a memory that nobody looks at any more. What must outlast a plane is
+//! elsewhere: which versions it has reached, and that these went back.
+
+mod circuit;
+mod doors;
+mod namespaces;
+mod rejections;
+mod tally;
+mod unwritten;
+mod woken;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use popcell_api::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_core::ledger::Ledger;
+use popcell_core::object::{Fields, Object};
+use popcell_core::plan::{Plane, Target};
+
+#[cfg(test)]
+pub(crate) use circuit::FAILURES;
+pub(crate) use circuit::{Circuit, PROBE, Permit};
+#[cfg(test)]
+pub(crate) use doors::{AGAIN, REFUSED};
+pub(crate) use doors::{Access, Attempt, Doors, Place};
+pub use namespaces::Namespaces;
+pub use rejections::Rejections;
+pub use tally::{Counts, Tallied, Tally};
+pub(crate) use unwritten::Unwritten;
+pub use woken::Woken;
+
+use crate::planes::Change;
+use crate::queue::Key;
+
+/// Kind, namespace and name of an object of the plane.
+type Address = (&'static str, Option<String>, String);
+
+fn address(target: &Target) -> Address {
+    (target.kind.kind, target.namespace.clone(), target.name.clone())
+}
+
+/// A reconciler, and namespace and name of its key: those of one WorkloadDeployment follow one another.
+type Subject = (&'static str, String, String);
+
+fn subject(reconciler: &'static str, key: &Key) -> Subject {
+    (reconciler, key.namespace.clone(), key.name.clone())
+}
+
+/// What is remembered of one plane.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// What the server made of specs.
+    pub ledger: Ledger,
+    /// Namespaces that were read live.
+    pub namespaces: Namespaces,
+    /// What was rejected of the last pass of each key.
+    pub rejections: Rejections,
+    /// What the last pass of each key noted.
+    pub tally: Tally,
+    /// When keys were woken.
+    pub woken: Woken,
+    /// Whether the server is reachable.
+    pub(crate) circuit: Mutex<Circuit>,
+    /// What is not tried yet, because it was refused.
+    pub(crate) doors: Mutex<Doors>,
+    /// Statuses that are rejected.
+    pub(crate) unwritten: Mutex<Unwritten>,
+    /// Projections as they were last written, as text: their stores have metadata only.
+    projections: Mutex<BTreeMap<Address, Object>>,
+    changes: AtomicU64,
+}
+
+impl Memory {
+    /// A projection as it was last written, where that is its resourceVersion.
+    pub fn projection(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
+        let known = lock(&self.projections);
+        let found = known.get(&address(target))?;
+        (found.resource_version() == version).then(|| Arc::new(found.clone()))
+    }
+
+    /// Takes in what the server answered to the write of an object; of projections only that is kept.
+    pub fn put_projection(&self, target: &Target, answer: &Object) {
+        if target.kind == INSTANCE && matches!(target.plane, Plane::Project(_)) {
+            lock(&self.projections).insert(address(target), answer.as_text());
+        }
+    }
+
+    /// An object is gone, and what is remembered of it.
+    pub fn forget(&self, target: &Target) {
+        self.ledger.forget(target);
+        lock(&self.unwritten).forget(target);
+        lock(&self.projections).remove(&address(target));
+    }
+
+    /// A kind is not watched any more: nobody would tell when its objects go.
+    fn forget_kind(&self, kind: Kind) {
+        self.ledger.forget_kind(kind);
+        lock(&self.unwritten).forget_kind(kind);
+        lock(&self.projections).retain(|(name, ..), _| *name != kind.kind);
+    }
+
+    /// Takes in an event of the plane.
+    pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        match change {
+            Change::Gone { namespace, name, .. } => self.forget(&Target {
+                plane: plane.clone(),
+                kind,
+                namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                name: name.clone(),
+            }),
+            Change::Cleared => self.forget_kind(kind),
+            // A plane that took nothing may be another now.
+            Change::Listed => lock(&self.doors).open(),
+            _ => {}
+        }
+        if kind == WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
+            self.namespaces.note(change);
+        }
+    }
+
+    /// How many events there were: an equal number means that nothing has changed since.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+}
+
+/// A lock whose holders do one step of a map at a time: there is no half-done state that a panic could leave.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
