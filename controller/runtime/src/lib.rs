@@ -22,7 +22,6 @@ pub mod reconcilers;
 pub mod refusal;
 mod required;
 mod run;
-mod spread;
 pub mod times;
 pub mod world;
 

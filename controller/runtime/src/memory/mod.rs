@@ -10,11 +10,11 @@ mod namespaces;
 mod rejections;
 mod tally;
 mod unwritten;
-mod woken;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use popcell_api::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_core::ledger::Ledger;
@@ -31,7 +31,6 @@ pub use namespaces::Namespaces;
 pub use rejections::Rejections;
 pub use tally::{Counts, Tallied, Tally};
 pub(crate) use unwritten::Unwritten;
-pub use woken::Woken;
 
 use crate::planes::Change;
 use crate::queue::Key;
@@ -61,8 +60,6 @@ pub struct Memory {
     pub rejections: Rejections,
     /// What the last pass of each key noted.
     pub tally: Tally,
-    /// When keys were woken.
-    pub woken: Woken,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// What is not tried yet, because it was refused.
@@ -71,10 +68,29 @@ pub struct Memory {
     pub(crate) unwritten: Mutex<Unwritten>,
     /// Projections as they were last written, as text: their stores have metadata only.
     projections: Mutex<BTreeMap<Address, Object>>,
+    /// The first event of each key that waits for its pass, or whose passes failed since.
+    woken: Mutex<HashMap<Subject, Instant>>,
     changes: AtomicU64,
 }
 
 impl Memory {
+    /// An event woke a key.
+    pub fn wake(&self, reconciler: &'static str, key: &Key) {
+        lock(&self.woken)
+            .entry(subject(reconciler, key))
+            .or_insert_with(Instant::now);
+    }
+
+    /// A pass of the key begins: when it was woken.
+    pub fn begin(&self, reconciler: &'static str, key: &Key) -> Option<Instant> {
+        lock(&self.woken).remove(&subject(reconciler, key))
+    }
+
+    /// The pass failed: what woke its key is still to be answered.
+    pub fn begin_again(&self, reconciler: &'static str, key: &Key, since: Instant) {
+        lock(&self.woken).insert(subject(reconciler, key), since);
+    }
+
     /// A projection as it was last written, where that is its resourceVersion.
     pub fn projection(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
         let known = lock(&self.projections);
@@ -132,4 +148,20 @@ impl Memory {
 /// A lock whose holders do one step of a map at a time: there is no half-done state that a panic could leave.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_event_counts_until_it_is_answered() {
+        let (memory, key) = (Memory::default(), Key::new(&Plane::Hub, "n", "a"));
+        memory.wake("r", &key);
+        let first = memory.begin("r", &key).unwrap();
+        assert_eq!(memory.begin("r", &key), None);
+        memory.begin_again("r", &key, first);
+        memory.wake("r", &key);
+        assert_eq!(memory.begin("r", &key), Some(first));
+    }
 }

@@ -125,14 +125,14 @@ impl Runner {
     pub async fn pass(&self, key: &Key) -> Verdict {
         let (name, world) = (self.name(), &self.world);
         let (start, memory) = (Instant::now(), world.memory(&key.plane));
-        let since = memory.as_ref().and_then(|memory| memory.woken.begin(name, key));
+        let since = memory.as_ref().and_then(|memory| memory.begin(name, key));
         let span = info_span!("pass", reconciler = name, %key);
         let (outcome, verdict) = self.reconcile(key).instrument(span).await;
         world.waiting.opened(&world.applier.opened());
         world.reporter.passed(name, outcome, start.elapsed());
         if let (Some(memory), Some(since)) = (memory, since) {
             match verdict {
-                Verdict::Failed(_) | Verdict::Postponed(_) => memory.woken.again(name, key, since),
+                Verdict::Failed(_) | Verdict::Postponed(_) => memory.begin_again(name, key, since),
                 _ if outcome == Outcome::Written => world.reporter.answered(name, since.elapsed()),
                 _ => {}
             }

@@ -157,18 +157,18 @@ impl Discovery {
                 guard.went_back();
             }
         };
-        let mut follow = Follow {
+        let follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
-            are_many: false,
+            leave: None,
             interest: &self.interest,
             store: &self.store,
             reached: &Reached::default(),
-            renewal: None,
             tell: &tell,
             went_back: &went_back,
         };
-        let watch = follow.run(&streams);
+        let mut renewal = None;
+        let watch = follow.run(&streams, &mut renewal);
         let keep = async {
             let mut refused = BTreeSet::new();
             let mut leaving = Leaving::new(self.guard.clone());

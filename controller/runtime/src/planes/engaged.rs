@@ -119,7 +119,7 @@ impl Engaged {
     fn keep(
         &self,
         interest: Interest,
-        (renewal, reached): (Option<Renewal>, Reached),
+        (mut renewal, reached): (Option<Renewal>, Reached),
         streams: Streams,
         listener: Arc<dyn Listener>,
     ) -> Option<impl Future<Output = Option<()>> + use<>> {
@@ -138,25 +138,24 @@ impl Engaged {
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
             let went_back = || listener.went_back(&plane);
-            let mut follow = Follow {
+            let follow = Follow {
                 client: &client,
                 plane_kind: plane_kind(&plane),
-                are_many: matches!(plane, Plane::Project(_)),
+                leave: matches!(plane, Plane::Project(_)).then(|| streams.leave()),
                 interest: &interest,
                 store: &store,
                 reached: &reached,
-                renewal,
                 tell: &tell,
                 went_back: &went_back,
             };
             let Some(occupied) = occupied else {
-                return Box::pin(follow.run(&streams)).await;
+                return Box::pin(follow.run(&streams, &mut renewal)).await;
             };
             loop {
                 occupied.becomes(true).await;
                 tokio::select! {
                     // Boxed: most kinds of most projects wait for the first object of another.
-                    () = Box::pin(follow.run(&streams)) => {}
+                    () = Box::pin(follow.run(&streams, &mut renewal)) => {}
                     () = occupied.becomes(false) => {}
                 }
                 tell(store.clear());

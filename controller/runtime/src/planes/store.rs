@@ -124,6 +124,17 @@ pub struct Store {
     due: Notify,
 }
 
+/// Why a watch is to begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// It has lost something.
+    Lost,
+    /// There was no room for some objects, and there is now.
+    Again,
+    /// It does not bring what we wrote.
+    Behind,
+}
+
 impl Default for Store {
     fn default() -> Self {
         Self::with(None, Budget::default())
@@ -224,13 +235,6 @@ impl Store {
         self.read().items.excessive()
     }
 
-    /// Whether the watch begins anew because there was no room for some objects, and is now.
-    pub(crate) fn is_read_again(&self) -> bool {
-        let state = self.read();
-        let is_due = state.again.is_some_and(|again| again <= Instant::now());
-        is_due && state.items.has_room()
-    }
-
     /// Looks for room later, where there is none yet.
     fn put_off(&self) {
         let mut state = self.write();
@@ -301,8 +305,8 @@ impl Store {
         self.set_due(&mut state);
     }
 
-    /// Waits until the watch should have brought what we wrote long ago, or is known to have lost something.
-    pub(crate) async fn overdue(&self) {
+    /// Waits until the watch is to begin anew: why.
+    pub(crate) async fn overdue(&self) -> Overdue {
         loop {
             // One waits for it: what becomes due before this is told at once.
             let changed = self.due.notified();
@@ -317,17 +321,23 @@ impl Store {
                 () = late => {}
                 () = changed => continue,
             }
-            if self.is_late() || self.is_read_again() {
-                return;
+            if let Some(overdue) = self.why_overdue() {
+                return overdue;
             }
             self.put_off();
         }
     }
 
-    /// Whether the watch should have brought something by now, or has lost something.
-    fn is_late(&self) -> bool {
-        let state = self.read();
-        state.distrusted || state.ahead.due().is_some_and(|due| due <= Instant::now())
+    fn why_overdue(&self) -> Option<Overdue> {
+        let (state, now) = (self.read(), Instant::now());
+        if state.distrusted {
+            return Some(Overdue::Lost);
+        }
+        if state.again.is_some_and(|again| again <= now) && state.items.has_room() {
+            return Some(Overdue::Again);
+        }
+        let is_behind = state.ahead.due().is_some_and(|due| due <= now);
+        is_behind.then_some(Overdue::Behind)
     }
 
     /// How many answers to writes the watch has not brought.

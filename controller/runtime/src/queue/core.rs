@@ -7,8 +7,8 @@ use std::time::Duration;
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
+use super::Key;
 use super::backoff::Backoff;
-use super::key::Key;
 use super::pace::{Pace, Paces};
 use super::turns::{Place, Turns};
 use crate::times::Times;

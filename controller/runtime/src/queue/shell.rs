@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use super::Key;
 use super::backoff::Backoff;
 use super::core::{Queue, Stats, Verdict, Workers};
-use super::key::Key;
 use super::pace::Pace;
 
 /// A handle on one queue: clones share it. Keys may be added before and while it runs.

@@ -101,7 +101,7 @@ impl Listener for Dispatch {
         for Lane { reconciler, queue } in &self.lanes {
             for key in reconciler.wake(&world, plane, kind, change) {
                 if let Some(memory) = world.memory(&key.plane) {
-                    memory.woken.wake(reconciler.name(), &key);
+                    memory.wake(reconciler.name(), &key);
                 }
                 queue.add(key);
             }

@@ -97,7 +97,7 @@ async fn what_is_remembered_of_a_plane_goes_with_it_and_with_no_other() {
         let memory = told.world.memory(&target.plane).unwrap();
         let key = Key::new(&target.plane, "n", "web-0");
         memory.rejections.put("r", &key, &rejected(target));
-        memory.woken.wake("r", &key);
+        memory.wake("r", &key);
     }
     told.world.planes.disengage(&project("p")).await;
     told.world.planes.engage(&project("p"), None).await.unwrap();
@@ -106,7 +106,7 @@ async fn what_is_remembered_of_a_plane_goes_with_it_and_with_no_other() {
         assert_eq!(is_remembered(&told, target), remembered);
         assert_eq!(!told.world.rejections_of("r", &key).is_empty(), remembered);
         let memory = told.world.memory(&target.plane).unwrap();
-        assert_eq!(memory.woken.begin("r", &key).is_some(), remembered);
+        assert_eq!(memory.begin("r", &key).is_some(), remembered);
     }
 }
 

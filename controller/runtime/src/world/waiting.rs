@@ -11,8 +11,7 @@ use std::time::Duration;
 use popcell_core::plan::Plane;
 
 use crate::apply::Spot;
-use crate::queue::{Key, WorkQueue};
-use crate::spread;
+use crate::queue::{Key, WorkQueue, jitter};
 
 /// When those that wait look by themselves, for the case that nobody does it for them: twice this at most.
 const BY_ITSELF: Duration = Duration::from_mins(1);
@@ -181,7 +180,7 @@ impl Waiting {
 
 /// When one looks that nobody wakes.
 fn by_itself(who: &Who) -> Duration {
-    BY_ITSELF + spread::part(BY_ITSELF, who)
+    BY_ITSELF + jitter(BY_ITSELF, who)
 }
 
 #[cfg(test)]
