@@ -22,6 +22,7 @@ pub mod reconcilers;
 pub mod refusal;
 mod required;
 mod run;
+mod sync;
 pub mod times;
 pub mod world;
 

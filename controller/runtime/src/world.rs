@@ -16,7 +16,7 @@ use std::time::Duration;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::SINGLE;
 use popcell_core::identity::SYSTEM_NAMESPACE;
-use popcell_core::object::Object;
+use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 use popcell_core::rejection::Rejection;
@@ -188,7 +188,15 @@ impl World {
         let found = found.map(Arc::new);
         live.insert(&target, found.clone());
         let is_engaged = self.memory(plane).is_some_and(|now| Arc::ptr_eq(&now, &memory));
-        if let Some(change) = memory.namespaces.put(name, asked, found).filter(|_| is_engaged) {
+        if let Some(before) = memory.namespaces.put(name, asked, &found).filter(|_| is_engaged) {
+            let change = match found {
+                Some(now) => Change::Applied { before, now },
+                None => Change::Gone {
+                    namespace: String::new(),
+                    name: name.to_owned(),
+                    last: before,
+                },
+            };
             self.planes.tell(plane, NAMESPACE, &change);
         }
         Ok(())
@@ -196,11 +204,11 @@ impl World {
 
     /// Takes in an event, before anybody is woken by it.
     pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
-        if let Some(memory) = self.memory(plane) {
-            memory.note(plane, kind, change);
-        }
         if let Change::Listed = change {
             self.applier.brakes().relisted(plane, kind);
+        }
+        if let Some(memory) = self.memory(plane) {
+            remember(&memory, plane, kind, change);
         }
         if *plane == Plane::Hub && kind == NAMESPACE {
             self.hub_index.note(change);
@@ -218,6 +226,31 @@ impl World {
         self.waiting.retire(plane);
         if let (Plane::Project(id), Some(hub)) = (plane, self.memory(&Plane::Hub)) {
             hub.tally.clear_namespaces(&self.hub_index.of_project(id));
+        }
+    }
+}
+
+/// What an event changes of what is remembered of its plane.
+fn remember(memory: &Memory, plane: &Plane, kind: Kind, change: &Change) {
+    memory.change();
+    match change {
+        Change::Gone { namespace, name, .. } => memory.forget(&Target {
+            plane: plane.clone(),
+            kind,
+            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: name.clone(),
+        }),
+        Change::Cleared => memory.forget_kind(kind),
+        Change::Listed => memory.relisted(),
+        _ => {}
+    }
+    if kind == kind::WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
+        match change {
+            Change::Applied { before: None, now } => memory.namespaces.expire(now.namespace()),
+            Change::Gone { namespace, .. } => memory.namespaces.expire(namespace),
+            // It may be another server that answers now.
+            Change::Listed => memory.namespaces.expire(SYSTEM_NAMESPACE),
+            _ => {}
         }
     }
 }

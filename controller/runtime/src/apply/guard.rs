@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{Applier, Braking, Differ, Difference};
-use crate::memory::lock;
+use crate::sync::lock;
 
 /// How long a proof that a user did something counts for the deletion guard.
 const EXCUSED: Duration = Duration::from_secs(2);

@@ -23,6 +23,7 @@ use std::time::Duration;
 use kube::Client;
 use popcell_api::kind::Kind;
 use popcell_core::brake::Brakes;
+pub use popcell_core::brake::Difference;
 use popcell_core::ledger::SpecEchoes;
 use popcell_core::object::Object;
 use popcell_core::plan::{Plane, Proof, Target};
@@ -39,8 +40,9 @@ pub use proof::ProjectAnswer;
 use request::{LIST, OBJECT};
 use server::Server;
 
-use crate::memory::{Access, Attempt, Place, lock};
+use crate::memory::{Access, Attempt, Place};
 use crate::planes::Planes;
+use crate::sync::lock;
 
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
@@ -76,17 +78,6 @@ pub enum Braking {
     Released,
     /// The versions of the plane went back: all its deletes are held.
     Rewound,
-}
-
-/// How many deletes the brake would count, over all keys of a reconciler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
-    /// Objects of ours.
-    pub ours: usize,
-    /// Those that plans would delete.
-    pub doomed: usize,
-    /// Some keys could not be decided yet: there may be more.
-    pub partial: bool,
 }
 
 /// What a plan did.

@@ -13,8 +13,9 @@ use tracing::{debug, info, warn};
 use super::answer::Text;
 use super::{Applier, Differ, Done, Heard, event, request};
 use crate::error::chain;
-use crate::memory::{Access, lock};
+use crate::memory::Access;
 use crate::refusal::{ApplyError, Failed, Refusal};
+use crate::sync::lock;
 
 /// What became of the actions of a plan.
 #[derive(Default)]

@@ -11,9 +11,10 @@ use tracing::{info, warn};
 
 use super::answer::Text;
 use super::request::{self, OBJECT};
-use crate::memory::{Memory, PROBE, Permit, lock};
+use crate::memory::{Memory, PROBE, Permit};
 use crate::planes::Engaged;
 use crate::refusal::{self, ApplyError, Refusal};
+use crate::sync::lock;
 
 /// A server, and what is remembered of it.
 #[derive(Clone)]

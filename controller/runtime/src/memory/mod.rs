@@ -6,6 +6,7 @@
 
 mod circuit;
 mod doors;
+mod held;
 mod namespaces;
 mod rejections;
 mod tally;
@@ -13,10 +14,10 @@ mod unwritten;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use popcell_api::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_api::kind::{INSTANCE, Kind};
 use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Plane, Target};
@@ -27,13 +28,14 @@ pub(crate) use circuit::{Circuit, PROBE, Permit};
 #[cfg(test)]
 pub(crate) use doors::{AGAIN, REFUSED};
 pub(crate) use doors::{Access, Attempt, Doors, Place};
+pub(crate) use held::Held;
 pub use namespaces::Namespaces;
 pub use rejections::Rejections;
 pub use tally::{Counts, Tallied, Tally};
 pub(crate) use unwritten::Unwritten;
 
-use crate::planes::Change;
 use crate::queue::Key;
+use crate::sync::lock;
 
 /// Kind, namespace and name of an object of the plane.
 type Address = (&'static str, Option<String>, String);
@@ -62,6 +64,8 @@ pub struct Memory {
     pub tally: Tally,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
+    /// Differences that make the deletion guard hold.
+    pub(crate) held: Held,
     /// What is not tried yet, because it was refused.
     pub(crate) doors: Mutex<Doors>,
     /// Statuses that are rejected.
@@ -113,41 +117,26 @@ impl Memory {
     }
 
     /// A kind is not watched any more: nobody would tell when its objects go.
-    fn forget_kind(&self, kind: Kind) {
+    pub fn forget_kind(&self, kind: Kind) {
         self.ledger.forget_kind(kind);
         lock(&self.unwritten).forget_kind(kind);
         lock(&self.projections).retain(|(name, ..), _| *name != kind.kind);
     }
 
-    /// Takes in an event of the plane.
-    pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+    /// Counts an event of the plane.
+    pub fn change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
-        match change {
-            Change::Gone { namespace, name, .. } => self.forget(&Target {
-                plane: plane.clone(),
-                kind,
-                namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                name: name.clone(),
-            }),
-            Change::Cleared => self.forget_kind(kind),
-            // A plane that took nothing may be another now.
-            Change::Listed => lock(&self.doors).open(),
-            _ => {}
-        }
-        if kind == WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
-            self.namespaces.note(change);
-        }
+    }
+
+    /// A kind was listed: a plane that took nothing may be another now.
+    pub fn relisted(&self) {
+        lock(&self.doors).open();
     }
 
     /// How many events there were: an equal number means that nothing has changed since.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
-}
-
-/// A lock whose holders do one step of a map at a time: there is no half-done state that a panic could leave.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

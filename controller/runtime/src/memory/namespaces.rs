@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use popcell_core::identity::SYSTEM_NAMESPACE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 
-use super::lock;
-use crate::planes::Change;
+use crate::sync::lock;
 
 /// What is known of one Namespace; `None` within = NotFound.
 #[derive(Debug)]
@@ -44,16 +42,9 @@ impl Namespaces {
         entries.get(name).map_or(Observed::Unknown, |entry| entry.found.clone())
     }
 
-    /// Takes in an event of WorkloadDeployments.
-    pub fn note(&self, change: &Change) {
-        let namespace = match change {
-            Change::Applied { before: None, now } => now.namespace(),
-            Change::Gone { namespace, .. } => namespace,
-            // It may be another server that answers now.
-            Change::Listed => SYSTEM_NAMESPACE,
-            _ => return,
-        };
-        if let Some(entry) = lock(&self.0).get_mut(namespace) {
+    /// What was read of a Namespace does not count any more.
+    pub fn expire(&self, name: &str) {
+        if let Some(entry) = lock(&self.0).get_mut(name) {
             entry.events += 1;
             entry.found = Observed::Unknown;
         }
@@ -64,29 +55,14 @@ impl Namespaces {
         Asked(lock(&self.0).entry(name.to_owned()).or_insert(Entry::UNREAD).events)
     }
 
-    /// Takes in a Namespace as it was read, and says what has become of it since it was read last. What was asked before the
-    /// last event is for the pass only that asked.
-    pub fn put(&self, name: &str, asked: Asked, found: Option<Arc<Object>>) -> Option<Change> {
+    /// Takes in a Namespace as it was read, and gives it as it was read last where it is another since then, or is going.
+    /// What was asked before the last event is for the pass only that asked.
+    pub fn put(&self, name: &str, asked: Asked, found: &Option<Arc<Object>>) -> Option<Option<Arc<Object>>> {
         let mut entries = lock(&self.0);
         let entry = entries.get_mut(name).filter(|entry| entry.events == asked.0)?;
         entry.found = Observed::Known(found.clone());
         let last = std::mem::replace(&mut entry.last, entry.found.clone());
-        became(name, last.known()?, found)
+        let state = |one: &Option<Arc<Object>>| one.as_ref().map(|one| (one.uid().to_owned(), one.deleting()));
+        last.known().filter(|last| state(last) != state(found))
     }
-}
-
-/// What has become of a Namespace, where that matters to anybody.
-fn became(name: &str, before: Option<Arc<Object>>, now: Option<Arc<Object>>) -> Option<Change> {
-    let is = |one: &Option<Arc<Object>>| one.as_ref().map(|one| (one.uid().to_owned(), one.deleting()));
-    if is(&before) == is(&now) {
-        return None;
-    }
-    Some(match now {
-        Some(now) => Change::Applied { before, now },
-        None => Change::Gone {
-            namespace: String::new(),
-            name: name.to_owned(),
-            last: before,
-        },
-    })
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
 
-use super::{Subject, lock, subject};
+use super::{Subject, subject};
 use crate::queue::Key;
+use crate::sync::lock;
 
 /// Servers may word one refusal in another way each time: that is shown, and written, once in this time at most.
 const REWORDED: Duration = Duration::from_mins(1);

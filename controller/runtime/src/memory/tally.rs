@@ -7,8 +7,9 @@ use popcell_core::metrics::plane_kind;
 use popcell_core::plan::{Note, Plan};
 use tracing::{error, warn};
 
-use super::{Subject, lock, subject};
+use super::{Subject, subject};
 use crate::queue::Key;
+use crate::sync::lock;
 
 /// Counts by kind of plane and kind.
 pub type Counts = BTreeMap<(&'static str, &'static str), usize>;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::Either;
@@ -21,6 +21,7 @@ use super::list_watch::{Leave, ListWatch};
 use super::store::{Overdue, Store};
 use crate::error::{Error, chain};
 use crate::queue::jitter;
+use crate::sync::lock;
 use popcell_core::object::Raw;
 
 /// A list goes on at least this often, but for the wait for leave, or is given up. A watch that has become silent is given up
@@ -47,7 +48,7 @@ pub(crate) struct Streams {
 impl Streams {
     /// Sorts of which there was none yet are not there; one that has none any more is 0.
     pub(crate) fn counts(&self) -> BTreeMap<Sort, usize> {
-        self.all().clone()
+        lock(&self.open).clone()
     }
 
     /// The same for the watches of one plane.
@@ -64,13 +65,8 @@ impl Streams {
     }
 
     fn open(&self, sort: Sort) -> Stream {
-        *self.all().entry(sort).or_default() += 1;
+        *lock(&self.open).entry(sort).or_default() += 1;
         Stream(self.clone(), sort)
-    }
-
-    // One step of a map: there is no half-done state that a panic could leave.
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Sort, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,7 +74,7 @@ struct Stream(Streams, Sort);
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Some(count) = self.0.all().get_mut(&self.1) {
+        if let Some(count) = lock(&self.0.open).get_mut(&self.1) {
             *count = count.saturating_sub(1);
         }
     }
@@ -91,8 +87,7 @@ pub(crate) struct Reached(Arc<Mutex<Vec<(&'static str, Newest)>>>);
 
 impl Reached {
     fn went_back(&self, kind: &'static str, version: Option<u64>) -> bool {
-        // One step of a list: there is no half-done state that a panic could leave.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         if let Some((_, newest)) = all.iter_mut().find(|(each, _)| *each == kind) {
             return newest.went_back(version);
         }

@@ -9,7 +9,7 @@ mod trust;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
@@ -25,6 +25,7 @@ pub(super) use super::ahead::number;
 use super::budget::Budget;
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
+use crate::sync::{read, write};
 use popcell_core::object::Raw;
 
 #[derive(Debug, Default)]
@@ -440,11 +441,11 @@ impl Store {
 
     // A panic between lock and unlock leaves at worst one event out, and the next list brings it.
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.state)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        write(&self.state)
     }
 }
 

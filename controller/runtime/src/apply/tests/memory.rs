@@ -4,7 +4,6 @@ use popcell_api::kind;
 use serde_json::json;
 
 use super::*;
-use crate::planes::Change;
 
 #[tokio::test]
 async fn a_spec_that_is_stored_otherwise_is_remembered() {
@@ -34,7 +33,7 @@ async fn a_projection_is_remembered_while_its_kind_is_watched() {
         tried.carry_out(&plan(vec![create])).await.unwrap();
         assert!(is_remembered());
         let memory = tried.applier.planes.memory(gone.0).unwrap();
-        memory.note(gone.0, gone.1, &Change::Cleared);
+        memory.forget_kind(gone.1);
         assert_eq!(is_remembered(), remembered, "{gone:?}");
     }
     tried.applier.planes.memory(&plane).unwrap().forget(&target);

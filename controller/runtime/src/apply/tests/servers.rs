@@ -6,7 +6,6 @@ use tokio::time::advance;
 
 use super::*;
 use crate::memory::{AGAIN, FAILURES, PROBE, REFUSED};
-use crate::planes::Change;
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_is_asked_once_in_a_while() {
@@ -101,7 +100,7 @@ async fn writes_that_a_namespace_refuses_are_probed_at_intervals() {
     tried.carry_out(&plan(vec![create("c-7")])).await.unwrap_err();
     assert!(tried.applier.may_create(&target).is_err());
     let memory = tried.applier.planes.memory(&Plane::Hub).unwrap();
-    memory.note(&Plane::Hub, kind::INSTANCE, &Change::Listed);
+    memory.relisted();
     assert_eq!(tried.applier.may_create(&target), Ok(()));
 }
 

@@ -8,9 +8,8 @@
 //! read live and decided again at once, [`IMMEDIATE_RETRIES`] times; a pass that met an unknown plane of its own waits for
 //! that plane's list.
 
-mod held;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -22,8 +21,6 @@ use popcell_core::plan::{Action, Note, Plan, Plane};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
-
-use held::Held;
 
 use crate::apply::{ApplyError, Difference, Done, Heard, Spot};
 use crate::planes::Change;
@@ -103,7 +100,8 @@ pub trait Reconciler: Send + Sync + 'static {
 pub struct Runner {
     reconciler: Arc<dyn Reconciler>,
     world: Arc<World>,
-    held: Held,
+    /// How many passes have written.
+    writes: AtomicU64,
 }
 
 impl Runner {
@@ -112,7 +110,7 @@ impl Runner {
         Self {
             reconciler,
             world,
-            held: Held::default(),
+            writes: AtomicU64::default(),
         }
     }
 
@@ -209,7 +207,7 @@ impl Runner {
         let done = self.world.applier.carry_out(plan, &differ, last, heard).await?;
         self.reconciler.carried_out(&self.world, key, plan, done);
         if done == Done::Written {
-            self.held.wrote();
+            self.writes.fetch_add(1, Ordering::Relaxed);
             plan.notes.iter().for_each(|note| self.world.reporter.noted(note));
         }
         Ok(ended(plan, done))
@@ -291,25 +289,34 @@ impl Runner {
     /// The whole difference of this reconciler on a plane and kind, as the deletion guard asks for it. While another
     /// reconciler's is held, it is a part only.
     fn difference(&self, plane: &Plane, kind: Kind) -> Difference {
-        let mut difference = self
+        let (name, world) = (self.name(), &self.world);
+        let Some(memory) = world.memory(plane) else {
+            return self.decide_all(plane, kind);
+        };
+        let writes = self.writes.load(Ordering::Relaxed);
+        let seen = (memory.changes(), world.changes(&Plane::Hub), writes);
+        let mut difference = memory
             .held
-            .difference(&self.world, plane, kind, || self.decide_all(plane, kind));
-        difference.partial |= !self.held.knows(plane, kind) && self.world.applier.brakes().is_held(plane, kind);
+            .difference(name, kind, seen, || self.decide_all(plane, kind));
+        difference.partial |= !memory.held.knows(name, kind) && world.applier.brakes().is_held(plane, kind);
         difference
     }
 
     /// Looks every minute whether the planes have recovered from what the deletion guard holds, and whether what was
     /// released is done, until `stop`: where it is so, no plan deletes anything, and nobody asks.
     pub async fn review(&self, stop: &CancellationToken) {
+        let (name, applier) = (self.name(), &self.world.applier);
         while stop.run_until_cancelled(sleep(HELD_AGAIN)).await.is_some() {
-            for (plane, kind) in self.held.all() {
-                let applier = &self.world.applier;
-                let is_set = || applier.brakes().is_held(&plane, kind) || applier.brakes().is_released(&plane, kind);
-                if is_set() {
-                    applier.judge(&plane, kind, self.difference(&plane, kind));
-                }
-                if !is_set() {
-                    self.held.forget(&plane, kind);
+            for engaged in self.world.planes.engaged() {
+                let (plane, held) = (engaged.plane(), &engaged.memory().held);
+                for kind in held.kinds(name) {
+                    let is_set = || applier.brakes().is_held(plane, kind) || applier.brakes().is_released(plane, kind);
+                    if is_set() {
+                        applier.judge(plane, kind, self.difference(plane, kind));
+                    }
+                    if !is_set() {
+                        held.forget(name, kind);
+                    }
                 }
             }
         }
