@@ -32,6 +32,17 @@ pub enum Verdict {
     },
 }
 
+/// How many deletes the guard would count, over all keys of a reconciler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Objects of ours.
+    pub ours: usize,
+    /// Those that plans would delete.
+    pub doomed: usize,
+    /// Some keys could not be decided yet: there may be more.
+    pub partial: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// So many deletes of the last difference may still go without a question.

@@ -5,22 +5,30 @@
 //! difference, but a skew to report. It is memory of the process: after a restart one write is sent again.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use popcell_api::kind::Kind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Plane, Target};
+use crate::plan::Target;
 
-type Key = (Plane, &'static str, Option<String>, String);
+/// Kind, namespace and name.
+type Address = (&'static str, Option<String>, String);
 type Hash = [u8; 32];
 
-/// Specs as sent and as stored, by object. With a CRD of another version that is each of them, so of a spec the hash is kept.
-/// Its lock is held for one look or note.
+/// Knows what the servers of all planes made of the specs that they were sent.
+pub trait SpecEchoes: fmt::Debug + Send + Sync {
+    /// Whether `stored` is what the server made of `desired` when it was last sent.
+    fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool;
+}
+
+/// Specs of one plane as sent and as stored, by object. With a CRD of another version that is each of them, so of a spec the
+/// hash is kept. Its lock is held for one look or note.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    written: Mutex<HashMap<Key, Written>>,
+    written: Mutex<HashMap<Address, Written>>,
 }
 
 #[derive(Debug)]
@@ -36,38 +44,33 @@ impl Ledger {
             self.forget(target);
         } else {
             let [sent, stored] = [sent, stored].map(hash);
-            self.written().insert(key(target), Written { sent, stored });
+            self.written().insert(address(target), Written { sent, stored });
         }
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, target: &Target) {
-        self.written().remove(&key(target));
+        self.written().remove(&address(target));
     }
 
-    /// Forgets all objects of a kind on a plane.
-    pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
-        self.written()
-            .retain(|(one, name, ..), _| one != plane || *name != kind.kind);
+    /// Forgets all objects of a kind.
+    pub fn forget_kind(&self, kind: Kind) {
+        self.written().retain(|(name, ..), _| *name != kind.kind);
     }
 
-    /// Forgets all objects of a plane.
-    pub fn forget_plane(&self, plane: &Plane) {
-        self.written().retain(|(one, ..), _| one != plane);
+    // Each hold is one step of a map: there is no half-done state that a panic could leave.
+    fn written(&self) -> MutexGuard<'_, HashMap<Address, Written>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Whether `stored` is what the server made of `desired` when it was last sent.
-    pub fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
-        let written = self.written().get(&key(target)).map(|one| (one.sent, one.stored));
+impl SpecEchoes for Ledger {
+    fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
+        let written = self.written().get(&address(target)).map(|one| (one.sent, one.stored));
         let (Some((sent, became)), Some(stored)) = (written, stored) else {
             return false;
         };
         became == hash(stored) && sent == hash(desired)
-    }
-
-    // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn written(&self) -> MutexGuard<'_, HashMap<Key, Written>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -76,20 +79,17 @@ fn hash(value: &Value) -> Hash {
     Sha256::digest(value.to_string()).into()
 }
 
-fn key(target: &Target) -> Key {
-    (
-        target.plane.clone(),
-        target.kind.kind,
-        target.namespace.clone(),
-        target.name.clone(),
-    )
+fn address(target: &Target) -> Address {
+    (target.kind.kind, target.namespace.clone(), target.name.clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use popcell_api::kind;
     use serde_json::json;
+
+    use super::*;
+    use crate::plan::Plane;
 
     #[test]
     fn a_pruned_spec_is_explained_until_either_side_changes() {
@@ -104,14 +104,12 @@ mod tests {
         ledger.record(&target, &sent, &sent);
         assert!(ledger.written().is_empty());
         ledger.record(&target, &sent, &stored);
-        ledger.forget_plane(&Plane::Cell);
-        ledger.forget_kind(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
-        ledger.forget_kind(&Plane::Hub, kind::INSTANCE);
+        ledger.forget_kind(kind::INSTANCE);
         assert!(ledger.explains(&target, &sent, Some(&stored)));
-        ledger.forget_plane(&Plane::Hub);
+        ledger.forget_kind(kind::WORKLOAD_DEPLOYMENT);
         assert!(ledger.written().is_empty());
         ledger.record(&target, &sent, &stored);
-        ledger.forget_kind(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+        ledger.forget(&target);
         assert!(ledger.written().is_empty());
     }
 }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::conditions;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
-use crate::ledger::Ledger;
+use crate::ledger::SpecEchoes;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
@@ -65,7 +65,7 @@ pub struct Observation<'a> {
     /// All Karmada Clusters.
     pub clusters: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub ledger: &'a Ledger,
+    pub ledger: &'a dyn SpecEchoes,
 }
 
 /// Whether a copy is shown.

@@ -87,7 +87,7 @@ pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 fn brief(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let boxed = || error.downcast_ref::<Box<Status>>().map(|status| &**status);
     if let Some(status) = error.downcast_ref::<Status>().or_else(boxed) {
-        return Some(format!("{} ({})", crate::apply::brief(status), status.code));
+        return Some(format!("{} ({})", crate::refusal::brief(status), status.code));
     }
     let repeats = match error.downcast_ref() {
         Some(Broken::Server(kube)) => Some(&**kube),

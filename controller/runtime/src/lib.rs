@@ -7,21 +7,22 @@
 
 pub mod admission;
 pub mod apply;
-pub mod breaker;
 pub mod cell;
 pub mod config;
 mod error;
 pub mod flags;
 pub mod health;
 pub mod lease;
+pub mod memory;
 pub mod metrics;
 pub mod pass;
 pub mod planes;
 pub mod queue;
 pub mod reconcilers;
+pub mod refusal;
 mod required;
 mod run;
-mod spread;
+mod sync;
 pub mod times;
 pub mod world;
 

@@ -1,29 +1,35 @@
-//! What all reconcilers share: planes, the applier, and the little that is remembered between passes.
+//! What all reconcilers share: planes, what is written to them, and what spans several of them. What is remembered of one plane
+//! is its own ([`crate::memory`]).
 
 mod hub_index;
-mod namespaces;
-mod rejections;
+mod report;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod view;
+mod waiting;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
+use popcell_api::names::SINGLE;
 use popcell_core::identity::SYSTEM_NAMESPACE;
+use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
+use popcell_core::rejection::Rejection;
 
 pub use hub_index::HubIndex;
-pub use namespaces::Namespaces;
-pub use rejections::Rejections;
+pub use report::{Outcome, Reporter};
+pub use view::{Live, Sight, refs};
+pub use waiting::Waiting;
 
 use crate::apply::{Applier, ApplyError, Difference};
-use crate::pass::{Live, Reporter, Tally, Waiting, Woken};
-use crate::planes::{Change, Ends, Guard, Planes, SINGLE, Store};
+use crate::memory::{Memory, Tallied};
+use crate::planes::{Change, Ends, Guard, Planes, Store};
+use crate::queue::Key;
 
 /// Settings of management reconcilers.
 #[derive(Clone, Copy, Debug)]
@@ -44,12 +50,6 @@ pub struct World {
     pub planes: Planes,
     /// Carries out plans.
     pub applier: Applier,
-    /// Notes of the last passes.
-    pub tally: Tally,
-    /// When keys were woken.
-    pub woken: Woken,
-    /// What servers rejected of the last passes.
-    pub rejections: Rejections,
     /// Keys whose writes wait for those of another.
     pub waiting: Waiting,
     /// Who counts passes.
@@ -62,9 +62,6 @@ pub struct World {
     pub ends: Arc<Ends>,
     /// Hub Namespaces by project and namespace.
     pub hub_index: HubIndex,
-    /// Namespaces of projects, read live when WorkloadDeployments come or go.
-    pub namespaces: Namespaces,
-    changes: Mutex<BTreeMap<Plane, u64>>,
 }
 
 impl World {
@@ -79,18 +76,52 @@ impl World {
         Self {
             planes,
             applier,
-            tally: Tally::default(),
-            woken: Woken::default(),
-            rejections: Rejections::default(),
             waiting: Waiting::default(),
             reporter,
             rules,
             projects,
             ends: Arc::default(),
             hub_index: HubIndex::default(),
-            namespaces: Namespaces::default(),
-            changes: Mutex::default(),
         }
+    }
+
+    /// What is remembered of a plane; `None` where it is not engaged.
+    pub fn memory(&self, plane: &Plane) -> Option<Arc<Memory>> {
+        self.planes.memory(plane)
+    }
+
+    /// What was rejected of the last pass of a key.
+    pub fn rejections_of(&self, reconciler: &'static str, key: &Key) -> Vec<Rejection> {
+        let memory = self.memory(&key.plane);
+        memory
+            .map(|memory| memory.rejections.of(reconciler, key))
+            .unwrap_or_default()
+    }
+
+    /// The first that was rejected of keys in a namespace, on any plane, whose names begin so and are meant.
+    pub fn first_rejection(
+        &self,
+        reconciler: &'static str,
+        namespace: &str,
+        prefix: &str,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Option<Rejection> {
+        let planes = self.planes.engaged();
+        let of_planes = planes.iter().filter_map(|plane| {
+            let rejections = &plane.memory().rejections;
+            rejections.first_of(reconciler, namespace, prefix, &is_meant)
+        });
+        let first = of_planes.min_by(|(one, _), (other, _)| one.cmp(other));
+        first.map(|(_, rejection)| rejection)
+    }
+
+    /// What the last passes of all keys noted.
+    pub fn tallied(&self) -> Tallied {
+        let mut tallied = Tallied::default();
+        for plane in self.planes.engaged() {
+            tallied.add(&plane.memory().tally);
+        }
+        tallied
     }
 
     /// What is known of a kind on a plane; `None` where it is not watched there.
@@ -123,12 +154,18 @@ impl World {
         Ok(())
     }
 
+    /// A Namespace of a project, as an earlier pass read it.
+    pub fn namespace(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
+        let memory = self.memory(plane);
+        memory.map_or(Observed::Unknown, |memory| memory.namespaces.get(name))
+    }
+
     /// Reads a Namespace of a project, unless an earlier pass has.
     ///
     /// # Errors
     /// The server is away, or refuses.
     pub async fn read_namespace(&self, live: &mut Live, plane: &Plane, name: &str) -> Result<(), ApplyError> {
-        match self.namespaces.get(plane, name) {
+        match self.namespace(plane, name) {
             Observed::Known(_) => Ok(()),
             Observed::Unknown => self.read_namespace_anew(live, plane, name).await,
         }
@@ -140,7 +177,26 @@ impl World {
     /// # Errors
     /// The server is away, or refuses.
     pub async fn read_namespace_anew(&self, live: &mut Live, plane: &Plane, name: &str) -> Result<(), ApplyError> {
-        if let Some(change) = self.namespaces.read(&self.applier, live, plane, name).await? {
+        let Some(memory) = self.memory(plane) else {
+            return Err(ApplyError::Disengaged(plane.clone()));
+        };
+        let asked = memory.namespaces.ask(name);
+        let target = Target::cluster(plane, NAMESPACE, name);
+        let mut found = self.applier.read(&target).await?;
+        // It is remembered, and its keys are a tenant's.
+        found.iter_mut().for_each(Object::keep_read_only);
+        let found = found.map(Arc::new);
+        live.insert(&target, found.clone());
+        let is_engaged = self.memory(plane).is_some_and(|now| Arc::ptr_eq(&now, &memory));
+        if let Some(before) = memory.namespaces.put(name, asked, &found).filter(|_| is_engaged) {
+            let change = match found {
+                Some(now) => Change::Applied { before, now },
+                None => Change::Gone {
+                    namespace: String::new(),
+                    name: name.to_owned(),
+                    last: before,
+                },
+            };
             self.planes.tell(plane, NAMESPACE, &change);
         }
         Ok(())
@@ -148,54 +204,54 @@ impl World {
 
     /// Takes in an event, before anybody is woken by it.
     pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
-        *self.counts().entry(plane.clone()).or_default() += 1;
         if let Change::Listed = change {
-            self.applier.relisted(plane, kind);
+            self.applier.brakes().relisted(plane, kind);
         }
-        match change {
-            Change::Gone { namespace, name, .. } => {
-                let target = Target {
-                    plane: plane.clone(),
-                    kind,
-                    namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
-                    name: name.clone(),
-                };
-                self.applier.forget(&target);
-            }
-            Change::Cleared => self.applier.forget_kind(plane, kind),
-            _ => {}
+        if let Some(memory) = self.memory(plane) {
+            remember(&memory, plane, kind, change);
         }
         if *plane == Plane::Hub && kind == NAMESPACE {
             self.hub_index.note(change);
-        }
-        if kind == kind::WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
-            self.namespaces.note(plane, change);
         }
     }
 
     /// How many events of a plane there were: an equal number means that nothing of it has changed since.
     pub fn changes(&self, plane: &Plane) -> u64 {
-        self.counts().get(plane).copied().unwrap_or_default()
+        self.memory(plane).map_or(0, |memory| memory.changes())
     }
 
-    // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn counts(&self) -> MutexGuard<'_, BTreeMap<Plane, u64>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Forgets a plane.
-    pub fn retire(&self, plane: &Plane) {
-        self.applier.retire(plane);
-        let hub_namespaces = match plane {
-            Plane::Project(id) => self.hub_index.of_project(id),
-            Plane::Hub | Plane::Cell | Plane::Discovery => Vec::new(),
-        };
-        self.tally.retire(plane, &hub_namespaces);
-        self.woken.retire(plane);
-        self.rejections.retire(plane);
+    /// A plane has left, and its memory with it: forgets what others remember because of it.
+    pub fn forget(&self, plane: &Plane) {
+        self.applier.brakes().left(plane);
         self.waiting.retire(plane);
-        self.namespaces.retire(plane);
-        self.counts().remove(plane);
+        if let (Plane::Project(id), Some(hub)) = (plane, self.memory(&Plane::Hub)) {
+            hub.tally.clear_namespaces(&self.hub_index.of_project(id));
+        }
+    }
+}
+
+/// What an event changes of what is remembered of its plane.
+fn remember(memory: &Memory, plane: &Plane, kind: Kind, change: &Change) {
+    memory.change();
+    match change {
+        Change::Gone { namespace, name, .. } => memory.forget(&Target {
+            plane: plane.clone(),
+            kind,
+            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: name.clone(),
+        }),
+        Change::Cleared => memory.forget_kind(kind),
+        Change::Listed => memory.relisted(),
+        _ => {}
+    }
+    if kind == kind::WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
+        match change {
+            Change::Applied { before: None, now } => memory.namespaces.expire(now.namespace()),
+            Change::Gone { namespace, .. } => memory.namespaces.expire(namespace),
+            // It may be another server that answers now.
+            Change::Listed => memory.namespaces.expire(SYSTEM_NAMESPACE),
+            _ => {}
+        }
     }
 }
 

@@ -32,7 +32,7 @@ use crate::conditions::Condition;
 use crate::derived;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
-use crate::ledger::Ledger;
+use crate::ledger::SpecEchoes;
 use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
@@ -61,7 +61,7 @@ pub struct Observation<'a> {
     /// What the hub holds of it.
     pub hub: Observed<Hub<'a>>,
     /// What the hub's server made of earlier writes.
-    pub ledger: &'a Ledger,
+    pub ledger: &'a dyn SpecEchoes,
     /// What it, or the project's, refused of the last pass.
     pub rejected: &'a [Rejection],
     /// What a server refuses elsewhere: of the policy of its city, or of what shows its Instances in the project.

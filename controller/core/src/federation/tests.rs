@@ -6,6 +6,7 @@ mod rejections;
 mod status;
 
 use super::*;
+use crate::ledger::Ledger;
 use crate::plan::{Action, NAMESPACE, Proof};
 use crate::testing::{self, World, object};
 use popcell_api::annotations;

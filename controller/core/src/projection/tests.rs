@@ -1,4 +1,5 @@
 use super::*;
+use crate::ledger::Ledger;
 use crate::testing::{World, object};
 
 fn plane() -> Plane {

@@ -20,7 +20,7 @@ use super::{Behind, Bond, Stamp, done, foreign, guarded, noted};
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
 use crate::identity;
-use crate::ledger::Ledger;
+use crate::ledger::SpecEchoes;
 use crate::names::LABEL_LENGTH;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
@@ -67,7 +67,7 @@ pub struct Observation<'a> {
     /// is. Not read where there is none.
     pub hub_deployment_lives: Observed<bool>,
     /// What the hub made of earlier writes.
-    pub ledger: &'a Ledger,
+    pub ledger: &'a dyn SpecEchoes,
     /// The time of the pass.
     pub now: Timestamp,
 }

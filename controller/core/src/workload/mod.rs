@@ -26,7 +26,7 @@ use popcell_api::{finalizers, kind, labels};
 use crate::bindings::usable_cities;
 use crate::edit::Edit;
 use crate::growth;
-use crate::ledger::Ledger;
+use crate::ledger::SpecEchoes;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
@@ -58,7 +58,7 @@ pub struct Observation<'a> {
     /// All Networks of the project, in all namespaces; metadata is enough.
     pub networks: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub ledger: &'a Ledger,
+    pub ledger: &'a dyn SpecEchoes,
     /// What it refused of the last pass.
     pub rejected: &'a [Rejection],
     /// The time of the pass.

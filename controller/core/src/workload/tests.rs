@@ -5,6 +5,7 @@ mod rejections;
 
 use super::*;
 use crate::conditions;
+use crate::ledger::Ledger;
 use crate::testing::{self, World, object};
 use popcell_api::conditions as types;
 use serde_json::{Value, json};

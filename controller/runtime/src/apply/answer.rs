@@ -16,8 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::absence::absent;
-use super::error::Refusal;
-use super::words::Words;
+use crate::refusal::{Refusal, Words};
 
 /// Of an answer that is no Status, so much is told.
 const TEXT: usize = 200;

@@ -8,8 +8,8 @@ use popcell_core::object::{Fields as _, Object};
 use popcell_core::plan::{Event, Severity, Target};
 use serde_json::json;
 
-use super::error::{ApplyError, Refusal};
 use super::request;
+use crate::refusal::{ApplyError, Refusal};
 
 const EVENT: Kind = Kind::of("events.k8s.io", "v1", "Event", "events", Scope::Namespaced);
 /// Where Events about objects of the cluster go.

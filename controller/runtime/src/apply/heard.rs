@@ -3,7 +3,7 @@
 use popcell_core::plan::{Action, Plane, Target};
 use popcell_core::rejection::Rejection;
 
-use super::error::{ApplyError, Failed};
+use crate::refusal::{ApplyError, Failed};
 
 /// Writes of one kind of object in one namespace: what a policy, a webhook or a right is about. For those that were refused,
 /// with what was said: only those that were refused alike are accepted together.

@@ -2,53 +2,47 @@
 //!
 //! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
 //! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
-//! [`crate::breaker::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
+//! [`crate::memory::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
 mod absence;
 mod answer;
-mod carry;
-mod doors;
-mod error;
 mod event;
+mod guard;
 mod heard;
-mod memory;
+mod perform;
 mod proof;
 mod read;
 mod request;
+mod server;
 #[cfg(test)]
 mod tests;
-mod unwritten;
-mod words;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use kube::Client;
 use popcell_api::kind::Kind;
 use popcell_core::brake::Brakes;
-use popcell_core::ledger::Ledger;
-use popcell_core::object::{Fields, Object};
-use popcell_core::plan::{Delete, Event, Patch, Plane, Proof, Target};
-use serde_json::Value;
+pub use popcell_core::brake::Difference;
+use popcell_core::ledger::SpecEchoes;
+use popcell_core::object::Object;
+use popcell_core::plan::{Plane, Proof, Target};
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
+pub use crate::refusal::{ApplyError, Failed, Refusal, Unproven, Words};
 pub use absence::absent;
 use answer::Text;
-pub(crate) use carry::release_of;
-use doors::{Access, Attempt, Doors, Place};
-pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
+pub(crate) use guard::release_of;
 pub use heard::{Heard, Spot};
-use memory::Projections;
-pub use proof::{ProjectAnswer, Unproven};
-use unwritten::Unwritten;
-pub use words::Words;
-pub(crate) use words::brief;
+pub use proof::ProjectAnswer;
+use request::{LIST, OBJECT};
+use server::Server;
 
-use crate::breaker::{Breaker, Server};
-use crate::error::chain;
+use crate::memory::{Access, Attempt, Place};
 use crate::planes::Planes;
+use crate::sync::lock;
 
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
@@ -86,17 +80,6 @@ pub enum Braking {
     Rewound,
 }
 
-/// How many deletes the brake would count, over all keys of a reconciler.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
-    /// Objects of ours.
-    pub ours: usize,
-    /// Those that plans would delete.
-    pub doomed: usize,
-    /// Some keys could not be decided yet: there may be more.
-    pub partial: bool,
-}
-
 /// What a plan did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
@@ -128,33 +111,27 @@ pub struct Applier {
     planes: Planes,
     options: Options,
     meter: Arc<dyn Meter>,
-    ledger: Ledger,
-    projections: Projections,
+    discovery: Option<Server>,
+    /// Of all planes: a delete on one may rest on another, and that the versions of one went back outlasts it.
     brakes: Mutex<Brakes>,
     /// Proofs of what users did, and when they held.
     excuses: Mutex<Vec<(Proof, Instant)>>,
-    breaker: Mutex<Breaker>,
-    doors: Mutex<Doors>,
-    /// Where something can be read again that was refused to others, too.
+    /// Where something can be read or written again that was refused to others, too.
     opened: Mutex<Vec<Spot>>,
-    unwritten: Mutex<Unwritten>,
 }
 
 impl Applier {
     /// Nothing was written yet.
     pub fn new(planes: Planes, options: Options, meter: Arc<dyn Meter>) -> Self {
+        let discovery = options.discovery.clone();
         Self {
             planes,
             options,
             meter,
-            ledger: Ledger::default(),
-            projections: Projections::default(),
+            discovery: discovery.map(|(client, kind)| Server::discovery(client, kind)),
             brakes: Mutex::default(),
             excuses: Mutex::default(),
-            breaker: Mutex::default(),
-            doors: Mutex::default(),
             opened: Mutex::default(),
-            unwritten: Mutex::default(),
         }
     }
 
@@ -168,9 +145,9 @@ impl Applier {
         self.options.dry_run
     }
 
-    /// What servers made of earlier specs, for decisions. Hold it while deciding only.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// What servers made of earlier specs, for decisions.
+    pub fn ledger(&self) -> &dyn SpecEchoes {
+        &self.planes
     }
 
     /// Brakes on mass deletion.
@@ -178,182 +155,104 @@ impl Applier {
         lock(&self.brakes)
     }
 
+    /// A projection as it was last written, where that is its resourceVersion.
+    pub fn remembered(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
+        self.planes.get(&target.plane)?.memory().projection(target, version)
+    }
+
+    /// Servers whose circuit is open, for metrics.
+    pub fn open_circuits(&self) -> usize {
+        let engaged = self.planes.engaged();
+        let memories = engaged.iter().map(|plane| plane.memory());
+        let all = memories.chain(self.discovery.iter().map(|server| &server.memory));
+        all.filter(|memory| lock(&memory.circuit).is_open()).count()
+    }
+
     /// Where requests are accepted again that were refused, since the last call: whoever waits there may go on.
     pub(crate) fn opened(&self) -> Vec<Spot> {
         std::mem::take(&mut *lock(&self.opened))
     }
 
-    /// A kind was listed anew: a plane that took nothing may be another now.
-    pub fn relisted(&self, plane: &Plane, kind: Kind) {
-        self.brakes().relisted(plane, kind);
-        lock(&self.doors).open(plane);
-    }
-
-    /// A plane that was disengaged takes its memory along.
-    pub fn retire(&self, plane: &Plane) {
-        lock(&self.breaker).retire(plane);
-        lock(&self.doors).retire(plane);
-        lock(&self.unwritten).retire(plane);
-        lock(&self.brakes).left(plane);
-        self.ledger.forget_plane(plane);
-        self.projections.retire(plane);
-    }
-
-    /// A plane is another's from now on, or nobody's: what its versions were says nothing any more.
-    pub fn forget_plane(&self, plane: &Plane) {
-        lock(&self.brakes).forget(plane);
-    }
-
-    /// An object is gone, and what is remembered of it.
-    pub fn forget(&self, target: &Target) {
-        self.ledger.forget(target);
-        lock(&self.unwritten).forget(target);
-        self.projections.forget(target);
-    }
-
-    /// A kind is not watched any more on a plane: nobody would tell when its objects go.
-    pub fn forget_kind(&self, plane: &Plane, kind: Kind) {
-        self.ledger.forget_kind(plane, kind);
-        lock(&self.unwritten).forget_kind(plane, kind);
-        self.projections.forget_kind(plane, kind);
-    }
-
-    async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
-        let request = request::create(target, object);
-        let sent = request::content(&request);
-        let answer = self.attempt(target, Access::Create, sent, request).await?;
-        self.record(target, object.data.get("spec"), &answer);
-        Ok(())
-    }
-
-    async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
-        let access = if patch.status { Access::Status } else { Access::Patch };
-        let (request, sent) = (request::patch(patch), request::changes(patch));
-        let answer = self.attempt(&patch.target, access, sent, request).await?;
-        self.record(&patch.target, request::spec_of(patch), &answer);
-        Ok(())
-    }
-
-    async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
-        let uid = &delete.on.uid;
-        let answer = match self
-            .attempt(&delete.target, Access::Delete, 0, request::delete(delete))
-            .await
-        {
-            // Another client was faster: absent is what was wanted.
-            Err(error) if error.is_absence() => None,
-            answer => request::object(&answer?),
+    /// Whether an object of the kind may be tried in the namespace now: for a pass that would read something else before.
+    ///
+    /// # Errors
+    /// The server is away, or has lately taken none there, and the next probe is not due yet.
+    pub fn may_create(&self, target: &Target) -> Result<(), ApplyError> {
+        let (now, server) = (Instant::now(), self.server(&target.plane)?);
+        if let Some(delay) = lock(&server.memory.circuit).wait(now) {
+            return Err(ApplyError::Away(target.plane.clone(), delay));
+        }
+        let attempt = Attempt {
+            place: &Place::of(target, Access::Create),
+            name: &target.name,
+            sent: None,
         };
-        match answer {
-            // Finalizers hold it.
-            Some(object) if object.uid() == uid && object.deleting() => {
-                self.wrote(&delete.target, &Arc::new(object));
-            }
-            _ => self.deleted(&delete.target, uid, &delete.on.resource_version),
-        }
-        Ok(())
-    }
-
-    /// A projection as it was last written, where that is its resourceVersion.
-    pub fn remembered(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
-        self.projections.get(target, version)
-    }
-
-    /// The store of the object is not older than this from now on.
-    fn wrote(&self, target: &Target, object: &Arc<Object>) {
-        if let Some(engaged) = self.planes.get(&target.plane) {
-            engaged.wrote(target.kind, object);
+        match lock(&server.memory.doors).wait(attempt, now) {
+            Some((like, delay)) => Err(ApplyError::Shut(Box::new(like), delay)),
+            None => Ok(()),
         }
     }
 
-    fn deleted(&self, target: &Target, uid: &str, version: &str) {
-        self.forget(target);
-        let engaged = self.planes.get(&target.plane);
-        if let Some(store) = engaged.as_ref().and_then(|engaged| engaged.store(target.kind)) {
-            let namespace = target.namespace.as_deref().unwrap_or_default();
-            store.deleted(namespace, &target.name, uid, version);
-        }
-    }
-
-    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) {
-        let Some(object) = request::object(answer).map(Arc::new) else {
-            return;
+    fn server(&self, plane: &Plane) -> Result<Server, ApplyError> {
+        let found = match plane {
+            Plane::Discovery => self.discovery.clone(),
+            plane => self.planes.get(plane).map(|engaged| Server::of(&engaged)),
         };
-        if let Some(sent) = sent {
-            let stored = object.data.get("spec").unwrap_or(&Value::Null);
-            self.ledger.record(target, sent, stored);
-        }
-        let held = object
-            .metadata
-            .finalizers
-            .as_ref()
-            .is_some_and(|finalizers| !finalizers.is_empty());
-        if object.deleting() && !held {
-            // The last finalizer was taken away: the answer is the object's last word.
-            self.deleted(target, object.uid(), object.resource_version());
-        } else {
-            self.projections.put(target, &object);
-            self.wrote(target, &object);
-        }
+        found.ok_or_else(|| ApplyError::Disengaged(plane.clone()))
     }
 
-    /// One write of an object, unless it or its place is not to be tried yet. `sent` tells contents apart.
+    /// The server of a plane, unless its circuit is open. Who may not write need not ask either: what passes read is read for a
+    /// write.
+    async fn reach(&self, plane: &Plane) -> Result<Server, ApplyError> {
+        if !(self.options.may_write)() {
+            return Err(ApplyError::NotAllowed);
+        }
+        let server = self.server(plane)?;
+        server.admit().await?;
+        Ok(server)
+    }
+
+    /// One request about an object, unless it or its place is not to be tried yet. `sent` tells contents apart.
     async fn attempt(
         &self,
-        target: &Target,
-        access: Access,
+        server: &Server,
+        (target, access): (&Target, Access),
         sent: u64,
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
-        let (place, name) = (Place::of(target, access), target.name.as_str());
         let attempt = Attempt {
-            place: &place,
-            name,
+            place: &Place::of(target, access),
+            name: &target.name,
             sent: Some(sent),
         };
-        if let Some((like, delay)) = lock(&self.doors).ask(attempt, Instant::now()) {
+        if let Some((like, delay)) = lock(&server.memory.doors).ask(attempt, Instant::now()) {
             return Err(ApplyError::Shut(Box::new(like), delay));
         }
-        let answer = self.send(target, access.verb(), request).await;
-        if lock(&self.doors).answered(attempt, &answer, Instant::now()) {
+        let answer = self.send(server, target, access, request).await;
+        if lock(&server.memory.doors).answered(attempt, &answer, Instant::now()) {
             lock(&self.opened).push(Spot::at(target, access.verb()));
         }
         answer
     }
 
-    /// One request that changes something.
+    /// One request.
     async fn send(
         &self,
+        server: &Server,
         target: &Target,
-        verb: &'static str,
+        access: Access,
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
-        let request = request.map_err(|refusal| ApplyError::of(target, verb, refusal))?;
-        let client = self.client(&target.plane).await?;
-        let answer = request::send(&client, request, request::OBJECT).await;
-        let code = match &answer {
-            Ok(_) => 200,
-            Err(refusal) => refusal.code(),
-        };
-        self.meter.wrote(target, verb, code);
-        let settled = self.settle(&Server::Of(target.plane.clone()), answer).await;
-        settled.map_err(|refusal| {
-            debug!(%target, verb, %refusal, "a write was not taken");
-            ApplyError::of(target, verb, refusal)
-        })
-    }
-
-    /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
-    async fn tell(&self, event: &Event) {
-        let (target, request) = event::request(event);
-        let sent = self.send(&target, "create", request).await;
-        if let Err(error) = sent {
-            warn!(about = %event.about, reason = event.reason, error = chain(&error), "an event was not told");
+        let failed = |refusal| ApplyError::of(target, access.verb(), refusal);
+        let most = if access == Access::List { LIST } else { OBJECT };
+        let answer = server.send(request.map_err(failed)?, most).await;
+        if !access.reads() {
+            let code = answer.as_ref().err().map_or(200, Refusal::code);
+            self.meter.wrote(target, access.verb(), code);
+            if let Err(refusal) = &answer {
+                debug!(%target, verb = access.verb(), %refusal, "a write was not taken");
+            }
         }
+        answer.map_err(failed)
     }
-}
-
-// Each hold is one step of a map: there is no half-done state that a panic could leave.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

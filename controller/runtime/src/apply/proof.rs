@@ -1,54 +1,14 @@
 //! What a live server must confirm right before a delete is sent
 //! (docs/decisions/22-proofs-and-deletion-guard.md).
 
-use std::fmt;
-
 use popcell_api::kind::CLUSTER;
 use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Proof, Target};
 use popcell_core::{identity, sources};
 
-use super::{Applier, ApplyError};
-
-/// What was asked for, and what is there instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unproven {
-    /// The proof.
-    pub proof: Box<Proof>,
-    /// What speaks against it.
-    pub found: String,
-}
-
-impl fmt::Display for Unproven {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = &self.found;
-        match self.proof.as_ref() {
-            Proof::Gone { source, .. } => write!(f, "{source} should be gone, but {found}"),
-            Proof::Lives { source, .. } => write!(f, "{source} should live, but {found}"),
-            Proof::NoneLeft {
-                plane, kind, namespace, ..
-            } => write!(
-                f,
-                "no {} should be left in {namespace} of the {plane}, but {found}",
-                kind.kind
-            ),
-            Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
-            Proof::NotServed { cluster, deployment } => {
-                write!(
-                    f,
-                    "Cluster {cluster} should not serve the city of {deployment}, but {found}"
-                )
-            }
-            Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
-            Proof::Server { project, uid } => write!(
-                f,
-                "the API server of project {project} should be the one whose kube-system has uid {uid}, but {found}: correct \
-                 its kubeconfig; if the project has moved to another server, see \"orphans\" in docs/operations.md"
-            ),
-        }
-    }
-}
+use super::Applier;
+use crate::refusal::{ApplyError, Unproven};
 
 impl Applier {
     pub(super) async fn prove(&self, proof: &Proof) -> Result<(), ApplyError> {

@@ -18,9 +18,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::answer::Text;
-use super::error::Refusal;
 use super::{REQUEST_TIMEOUT, answer};
 use crate::error::chain;
+use crate::refusal::Refusal;
 
 /// The largest list that is read, in bytes: of all that a cell holds in a project.
 pub(super) const LIST: usize = 64 << 20;

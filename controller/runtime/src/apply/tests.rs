@@ -13,8 +13,8 @@ use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use popcell_api::kind;
 use popcell_core::edit::Edit;
-use popcell_core::plan::{Action, Brake, Plan, Proof};
-use serde_json::json;
+use popcell_core::plan::{Action, Brake, Event, Plan, Proof};
+use serde_json::{Value, json};
 
 use popcell_core::limits::Limits;
 
@@ -139,7 +139,23 @@ impl Tried {
     }
 
     async fn carry_out(&self, plan: &Plan) -> Result<Done, ApplyError> {
-        self.applier.carry_out(plan, &|_, _| Difference::default()).await
+        self.differing(plan, &|_, _| Difference::default()).await
+    }
+
+    /// Carries a plan out where deletes come to this difference.
+    async fn differing(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
+        let mut heard = Heard::default();
+        self.applier.carry_out(plan, difference, false, &mut heard).await
+    }
+
+    /// Carries a plan out, and shows by it what was rejected: the pass shows it by a plan that it decides again.
+    async fn carry_out_and_report(&self, plan: &Plan) -> Result<Done, ApplyError> {
+        let (mut heard, difference) = (Heard::default(), |_: &Plane, _| Difference::default());
+        let done = self.applier.carry_out(plan, &difference, false, &mut heard).await;
+        if !heard.rejections.is_empty() {
+            self.applier.report(plan).await?;
+        }
+        done
     }
 }
 

@@ -21,7 +21,7 @@ use tracing::warn;
 
 use super::Cell;
 use crate::error::chain;
-use crate::lease::{REQUEST, identity};
+use crate::lease::{REQUEST, identity, unchanged_since};
 use crate::world::World;
 
 /// How often it is renewed, and looked at by who has lost it.
@@ -59,13 +59,10 @@ impl Holder {
             self.other = None;
             return None;
         }
-        match &self.other {
-            Some((seen, since)) if *seen == record => (now.duration_since(*since) < DURATION).then_some(holder),
-            _ => {
-                self.other = Some((record, now));
-                Some(holder)
-            }
-        }
+        let before = self.other.as_ref().map(|(seen, since)| (seen, *since));
+        let since = unchanged_since(before, &record, now);
+        self.other = Some((record, since));
+        (now.duration_since(since) < DURATION).then_some(holder)
     }
 
     /// The Lease with this process in it.

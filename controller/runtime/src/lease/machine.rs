@@ -11,8 +11,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use popcell_api::annotations::MASS_DELETE;
 
 use super::clock::Time;
-use super::error::Loss;
-use super::{DURATION, POLL, RENEW, REQUEST, TERM};
+use super::{DURATION, Loss, POLL, RENEW, REQUEST, TERM, unchanged_since};
 
 /// A Lease that is absent shows no change. It counts as unchanged only while it is looked at so often that a holder who
 /// made it again would be seen.
@@ -204,10 +203,8 @@ impl Machine {
         // A Lease that is absent may have been deleted, which takes no permission away from who held it; this replica need
         // not have seen that.
         let live = record.is_none() || others;
-        let since = match &self.seen {
-            Some(seen) if seen.record == record && seen.tells(now) => seen.since,
-            _ => now,
-        };
+        let before = self.seen.as_ref().filter(|seen| seen.tells(now));
+        let since = unchanged_since(before.map(|seen| (&seen.record, seen.since)), &record, now);
         self.seen = Some(Seen {
             record,
             since,

@@ -10,17 +10,23 @@
 //! - Every write of the Lease names the resourceVersion it was decided on, so of two takers one wins.
 //! - `TERM` and the longest write of ours (4 s) are together shorter than `DURATION`, so the last write of a holder has
 //!   ended before anybody else's first.
+//!
+//! Why no library: those that there are have the protocol of client-go, which elects a leader and fences nothing. kubert 0.25
+//! needs kube-client 1.1, takes the Lease by server-side apply, and compares `renewTime` with the clock of its own machine, so
+//! that a clock that is fast takes a Lease that is held. kube-coordinate 2.0.0-rc.0 needs kube 2. Neither says until when a
+//! write may be sent, nor by a clock that goes on while the machine sleeps. popcell uses kube 5.
 
 mod clock;
-mod error;
 mod machine;
 mod permit;
 mod shell;
 
+use std::fmt;
 use std::time::Duration;
 
+use thiserror::Error;
+
 pub use clock::{Clock, Time};
-pub use error::{LeaseError, Loss};
 pub use permit::{Permit, Releases};
 pub use shell::{Keeper, identity};
 
@@ -34,3 +40,44 @@ pub const TERM: Duration = Duration::from_secs(10);
 pub const POLL: Duration = Duration::from_secs(1);
 /// The longest time of one request for the Lease: three fit into [`TERM`].
 pub const REQUEST: Duration = Duration::from_secs(3);
+
+/// Since when the record of a Lease is as it is, given what was seen of it before. That alone tells whether its holder lives:
+/// the times in it are of other clocks.
+pub(crate) fn unchanged_since<R: PartialEq, T>(before: Option<(&R, T)>, record: &R, now: T) -> T {
+    match before {
+        Some((seen, since)) if seen == record => since,
+        _ => now,
+    }
+}
+
+/// The Lease was lost. The process has to exit: others write now.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("failed to keep the Lease {lease}: {loss}")]
+pub struct LeaseError {
+    /// Namespace and name.
+    pub lease: String,
+    /// How.
+    pub loss: Loss,
+}
+
+/// How a Lease was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// No renewal succeeded in time: the server was away, or the process slept.
+    Expired,
+    /// Somebody else holds it.
+    Taken(String),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => write!(
+                f,
+                "it was not renewed for {} s: its server was away, or this process was held up",
+                TERM.as_secs()
+            ),
+            Self::Taken(holder) => write!(f, "{holder} has taken it"),
+        }
+    }
+}

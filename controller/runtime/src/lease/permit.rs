@@ -1,12 +1,13 @@
 //! What the rest of the process knows of the Lease.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::{Clock, Time};
+use crate::sync::lock;
 
 /// Permission to write. Clones share it; to ask is cheap, so ask before every write.
 #[derive(Clone, Debug)]
@@ -73,7 +74,7 @@ impl Releases {
     /// several of one value before one call are one.
     pub async fn next(&self) -> String {
         loop {
-            if let Some(value) = self.values().pop_first() {
+            if let Some(value) = lock(&self.0.values).pop_first() {
                 return value;
             }
             self.0.news.notified().await;
@@ -81,12 +82,7 @@ impl Releases {
     }
 
     pub(super) fn tell(&self, value: String) {
-        self.values().insert(value);
+        lock(&self.0.values).insert(value);
         self.0.news.notify_one();
-    }
-
-    // One step of a set: there is no half-done state that a panic could leave.
-    fn values(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.0.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,10 +12,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::clock::{Clock, Time};
-use super::error::LeaseError;
 use super::machine::{Machine, Step};
 use super::permit::{Permit, Releases};
-use super::{DURATION, REQUEST};
+use super::{DURATION, LeaseError, REQUEST};
 use crate::config::LeaseSettings;
 use crate::error::chain;
 

@@ -8,7 +8,7 @@
 //! runs: when it is used up, a namespace has an equal share of it all the same, so together they have twice the limit at most.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use popcell_api::kind::{self, Kind};
@@ -18,6 +18,7 @@ use popcell_core::object::{Fields, Object, ReadError};
 use popcell_core::plan::Plane;
 
 use super::SINGLE;
+use crate::sync::lock;
 
 /// A kind with objects that had no room is listed again so often at most, where that is one tenant's list.
 const AGAIN: Duration = Duration::from_mins(1);
@@ -293,10 +294,8 @@ impl Budget {
         self.is_shared() || usage.objects < self.limits.project_objects
     }
 
-    // Each hold is one step of a map: there is no half-done state that a panic could leave.
     fn used(&self) -> Option<MutexGuard<'_, Ledger>> {
-        let used = self.used.as_ref()?;
-        Some(used.lock().unwrap_or_else(PoisonError::into_inner))
+        self.used.as_deref().map(lock)
     }
 }
 

@@ -5,10 +5,11 @@
 //! disengaged but what a user deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use kube::Client;
 use popcell_api::kind::Kind;
+use popcell_core::brake::Difference;
 use popcell_core::conditions::says;
 use popcell_core::names::check_project;
 use popcell_core::object::{Fields, Object};
@@ -25,8 +26,8 @@ use super::ends::Ends;
 use super::follow::{Follow, Reached, Streams};
 use super::interest::{Interest, View, When};
 use super::store::Store;
-use crate::apply::Difference;
 use crate::error::{Error, chain};
+use crate::sync::lock;
 
 /// Why projects that are Ready are not engaged: values of the label `reason` of `popcell_projects_refused`.
 pub mod refusal {
@@ -46,12 +47,12 @@ pub struct Progress {
 impl Progress {
     /// Whether every project of the first list that can be engaged has been.
     pub fn has_engaged(&self) -> bool {
-        self.refused().is_some()
+        lock(&self.refused).is_some()
     }
 
     /// How many projects are Ready and not engaged, by [`refusal`].
     pub fn refusals(&self) -> BTreeMap<&'static str, usize> {
-        self.refused().clone().unwrap_or_default()
+        lock(&self.refused).clone().unwrap_or_default()
     }
 
     pub(crate) fn settle(&self, names: usize, others: impl IntoIterator<Item = &'static str>) {
@@ -59,12 +60,7 @@ impl Progress {
         for reason in others {
             *counts.entry(reason).or_default() += 1;
         }
-        *self.refused() = Some(counts);
-    }
-
-    // Replaced as a whole: there is no half-done state that a panic could leave.
-    fn refused(&self) -> MutexGuard<'_, Option<BTreeMap<&'static str, usize>>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.refused) = Some(counts);
     }
 }
 
@@ -154,18 +150,18 @@ impl Discovery {
                 guard.went_back();
             }
         };
-        let mut follow = Follow {
+        let follow = Follow {
             client: &self.client,
             plane_kind: "discovery",
-            are_many: false,
+            leave: None,
             interest: &self.interest,
             store: &self.store,
             reached: &Reached::default(),
-            renewal: None,
             tell: &tell,
             went_back: &went_back,
         };
-        let watch = follow.run(&streams);
+        let mut renewal = None;
+        let watch = follow.run(&streams, &mut renewal);
         let keep = async {
             let mut refused = BTreeSet::new();
             let mut leaving = Leaving::new(self.guard.clone());

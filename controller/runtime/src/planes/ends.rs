@@ -1,7 +1,7 @@
 //! How Projects ended: what a user deleted is told from what is only missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use popcell_core::object::{Fields, Object};
@@ -9,6 +9,7 @@ use popcell_core::roster::Way;
 use tokio::time::Instant;
 
 use super::change::Change;
+use crate::sync::lock;
 
 /// How long an end is remembered: by then it is noted on the hub.
 const REMEMBERED: Duration = Duration::from_hours(24);
@@ -30,7 +31,7 @@ pub struct Ends(Mutex<Seen>);
 impl Ends {
     /// Takes in an event.
     pub(crate) fn note(&self, change: &Change) {
-        let mut seen = self.seen();
+        let mut seen = lock(&self.0);
         match change {
             Change::Applied { now, .. } if now.deleting() => seen.end(who(now), Way::Deleted),
             Change::Applied { now, .. } => {
@@ -46,7 +47,7 @@ impl Ends {
 
     /// No list is being told of: what has left since was told by a watch.
     pub(super) fn settle(&self) {
-        let mut seen = self.seen();
+        let mut seen = lock(&self.0);
         for who in std::mem::take(&mut seen.leaving) {
             if !seen.ended.contains_key(&who) {
                 seen.end(who, Way::Told);
@@ -57,17 +58,12 @@ impl Ends {
     /// How a Project that is not listed any more has ended.
     pub(super) fn way(&self, id: &str, uid: Option<&str>) -> Way {
         let who = (id.to_owned(), uid.unwrap_or_default().to_owned());
-        self.seen().ended.get(&who).map_or(Way::Missing, |(_, way)| *way)
+        lock(&self.0).ended.get(&who).map_or(Way::Missing, |(_, way)| *way)
     }
 
     /// Whether the end of a Project was seen: it did not just vanish.
     pub fn has(&self, id: &str, uid: Option<&str>) -> bool {
         self.way(id, uid) != Way::Missing
-    }
-
-    // What is changed under one lock is consistent before each call that could panic.
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use popcell_api::kind::Kind;
 use popcell_core::limits::Limits;
 use popcell_core::metrics::plane_kind;
 use popcell_core::object::Object;
-use popcell_core::plan::Plane;
+use popcell_core::plan::{Plane, Target};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
@@ -20,6 +20,7 @@ use super::follow::{Follow, Reached, Renewal, Streams};
 use super::interest::{Interest, When};
 use super::store::Store;
 use super::transport::Connection;
+use crate::memory::Memory;
 use crate::required::Required;
 
 /// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
@@ -29,6 +30,7 @@ pub struct Engaged {
     client: Client,
     interests: Arc<[Interest]>,
     stores: Vec<(Kind, Arc<Store>)>,
+    memory: Arc<Memory>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -95,6 +97,7 @@ impl Engaged {
             client: connection.client,
             stores: stores.collect(),
             interests,
+            memory: Arc::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
@@ -116,7 +119,7 @@ impl Engaged {
     fn keep(
         &self,
         interest: Interest,
-        (renewal, reached): (Option<Renewal>, Reached),
+        (mut renewal, reached): (Option<Renewal>, Reached),
         streams: Streams,
         listener: Arc<dyn Listener>,
     ) -> Option<impl Future<Output = Option<()>> + use<>> {
@@ -135,25 +138,24 @@ impl Engaged {
         let keep = async move {
             let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
             let went_back = || listener.went_back(&plane);
-            let mut follow = Follow {
+            let follow = Follow {
                 client: &client,
                 plane_kind: plane_kind(&plane),
-                are_many: matches!(plane, Plane::Project(_)),
+                leave: matches!(plane, Plane::Project(_)).then(|| streams.leave()),
                 interest: &interest,
                 store: &store,
                 reached: &reached,
-                renewal,
                 tell: &tell,
                 went_back: &went_back,
             };
             let Some(occupied) = occupied else {
-                return Box::pin(follow.run(&streams)).await;
+                return Box::pin(follow.run(&streams, &mut renewal)).await;
             };
             loop {
                 occupied.becomes(true).await;
                 tokio::select! {
                     // Boxed: most kinds of most projects wait for the first object of another.
-                    () = Box::pin(follow.run(&streams)) => {}
+                    () = Box::pin(follow.run(&streams, &mut renewal)) => {}
                     () = occupied.becomes(false) => {}
                 }
                 tell(store.clear());
@@ -181,6 +183,11 @@ impl Engaged {
         &self.client
     }
 
+    /// What is remembered of it beside its stores: that goes with it.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     /// The store of a kind; `None` where it is never watched on this plane. A kind whose time has not come is Unknown.
     pub fn store(&self, kind: Kind) -> Option<&Arc<Store>> {
         let found = self.stores.iter().find(|(each, _)| *each == kind);
@@ -192,6 +199,15 @@ impl Engaged {
         let interest = self.interests.iter().find(|interest| interest.kind == kind);
         if let (Some(interest), Some(store)) = (interest, self.store(kind)) {
             store.wrote(object, interest.sees(object));
+        }
+    }
+
+    /// A server answered that the object of this uid, which was there at this version, is gone.
+    pub fn deleted(&self, target: &Target, uid: &str, version: &str) {
+        self.memory.forget(target);
+        if let Some(store) = self.store(target.kind) {
+            let namespace = target.namespace.as_deref().unwrap_or_default();
+            store.deleted(namespace, &target.name, uid, version);
         }
     }
 

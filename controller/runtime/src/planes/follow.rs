@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::Either;
@@ -18,9 +18,10 @@ use tracing::{debug, warn};
 use super::change::Change;
 use super::interest::{Interest, View};
 use super::list_watch::{Leave, ListWatch};
-use super::store::Store;
+use super::store::{Overdue, Store};
 use crate::error::{Error, chain};
-use crate::spread;
+use crate::queue::jitter;
+use crate::sync::lock;
 use popcell_core::object::Raw;
 
 /// A list goes on at least this often, but for the wait for leave, or is given up. A watch that has become silent is given up
@@ -47,7 +48,7 @@ pub(crate) struct Streams {
 impl Streams {
     /// Sorts of which there was none yet are not there; one that has none any more is 0.
     pub(crate) fn counts(&self) -> BTreeMap<Sort, usize> {
-        self.all().clone()
+        lock(&self.open).clone()
     }
 
     /// The same for the watches of one plane.
@@ -58,14 +59,14 @@ impl Streams {
         }
     }
 
-    fn open(&self, sort: Sort) -> Stream {
-        *self.all().entry(sort).or_default() += 1;
-        Stream(self.clone(), sort)
+    /// What large lists of planes wait for of which there are many.
+    pub(crate) fn leave(&self) -> Leave {
+        self.leave.clone()
     }
 
-    // One step of a map: there is no half-done state that a panic could leave.
-    fn all(&self) -> MutexGuard<'_, BTreeMap<Sort, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self, sort: Sort) -> Stream {
+        *lock(&self.open).entry(sort).or_default() += 1;
+        Stream(self.clone(), sort)
     }
 }
 
@@ -73,7 +74,7 @@ struct Stream(Streams, Sort);
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Some(count) = self.0.all().get_mut(&self.1) {
+        if let Some(count) = lock(&self.0.open).get_mut(&self.1) {
             *count = count.saturating_sub(1);
         }
     }
@@ -86,8 +87,7 @@ pub(crate) struct Reached(Arc<Mutex<Vec<(&'static str, Newest)>>>);
 
 impl Reached {
     fn went_back(&self, kind: &'static str, version: Option<u64>) -> bool {
-        // One step of a list: there is no half-done state that a panic could leave.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         if let Some((_, newest)) = all.iter_mut().find(|(each, _)| *each == kind) {
             return newest.went_back(version);
         }
@@ -98,17 +98,15 @@ impl Reached {
     }
 }
 
-/// One kind that is followed.
+/// One kind of a plane that is followed.
 pub(crate) struct Follow<'a> {
     pub(crate) client: &'a Client,
     pub(crate) plane_kind: &'static str,
-    /// Whether there are many such planes, where tenants decide how large objects are: large lists of theirs wait for each
-    /// other.
-    pub(crate) are_many: bool,
+    /// Where there are many such planes, and tenants decide how large objects are: large lists of theirs wait for each other.
+    pub(crate) leave: Option<Leave>,
     pub(crate) interest: &'a Interest,
     pub(crate) store: &'a Store,
     pub(crate) reached: &'a Reached,
-    pub(crate) renewal: Option<Renewal>,
     pub(crate) tell: &'a (dyn Fn(Change) + Send + Sync),
     /// Is called when the server's versions have gone back, before it is told what that changes.
     pub(crate) went_back: &'a (dyn Fn() + Send + Sync),
@@ -120,27 +118,18 @@ impl Follow<'_> {
     /// A watch that breaks is begun anew with a list, after a pause of client-go's: to resume it would bring no sign of when
     /// the store is up to date again. With a token in place of one that was refused it is begun anew too: what waits has its
     /// turn after a list.
-    pub(crate) async fn run(&mut self, streams: &Streams) {
-        let _open = streams.open((self.plane_kind, self.interest.kind.kind));
+    pub(crate) async fn run(&self, streams: &Streams, renewal: &mut Option<Renewal>) {
+        let kind = self.interest.kind.kind;
+        let _open = streams.open((self.plane_kind, kind));
         let mut pauses = Pauses::default();
-        let watched = Watched {
-            client: self.client,
-            interest: self.interest,
-            store: self.store,
-            reached: self.reached,
-            leave: self.are_many.then(|| streams.leave.clone()),
-            tell: self.tell,
-            went_back: self.went_back,
-        };
         loop {
             let began = Instant::now();
-            let broken = tokio::select! {
-                broken = watched.once() => broken,
-                () = renewed(&mut self.renewal) => Error::Renewed { kind: self.interest.kind.kind },
+            let error = tokio::select! {
+                error = self.once() => error,
+                () = renewed(renewal) => Error::Renewed { kind },
             };
-            let is_lost = matches!(broken, Error::Lost { .. } | Error::Again { .. });
-            let anew = is_lost || matches!(broken, Error::Renewed { .. });
-            let error = broken;
+            let is_lost = matches!(error, Error::Lost { .. } | Error::Again { .. });
+            let anew = is_lost || matches!(error, Error::Renewed { .. });
             let broken = chain(&error);
             if let Error::Again { .. } = error {
                 debug!(error = broken, "a watch ends");
@@ -161,24 +150,11 @@ impl Follow<'_> {
             }
             tokio::select! {
                 () = sleep(pauses.after(lasted)) => {}
-                () = renewed(&mut self.renewal) => {}
+                () = renewed(renewal) => {}
             }
         }
     }
-}
 
-/// A kind and who is told of it.
-struct Watched<'a> {
-    client: &'a Client,
-    interest: &'a Interest,
-    store: &'a Store,
-    reached: &'a Reached,
-    leave: Option<Leave>,
-    tell: &'a (dyn Fn(Change) + Send + Sync),
-    went_back: &'a (dyn Fn() + Send + Sync),
-}
-
-impl Watched<'_> {
     /// A step of a list. Others decide how long one waits for leave.
     async fn stepped<T>(&self, step: impl Future<Output = T>) -> Result<T, Elapsed> {
         let mut step = pin!(step);
@@ -203,49 +179,38 @@ impl Watched<'_> {
             };
             let next = tokio::select! {
                 next = next => next,
-                () = &mut overdue => {
-                    return match () {
-                        () if store.is_distrusted() => Error::Lost { kind },
-                        () if store.is_read_again() => Error::Again { kind },
-                        () => Error::Behind { kind },
+                overdue = &mut overdue => {
+                    return match overdue {
+                        Overdue::Lost => Error::Lost { kind },
+                        Overdue::Again => Error::Again { kind },
+                        Overdue::Behind => Error::Behind { kind },
                     };
                 }
             };
-            match next {
-                Ok(Ok(event)) => {
-                    let (is_end, is_in_list) = (is_end(&event), is_in_list(&event));
-                    let mut back = !is_in_list && self.reached.went_back(kind, events.version());
-                    let changes = store.take(as_stored(event, self.interest.view));
-                    back |= is_end && changes.iter().any(is_older);
-                    if back {
-                        (self.went_back)();
-                    }
-                    changes.into_iter().for_each(self.tell);
-                    if back && !is_end {
-                        // What the watch has brought before may be of the server as it was.
-                        return Error::Lost { kind };
-                    }
-                }
+            let event = match next {
+                Ok(Ok(event)) => event,
                 Ok(Err(source)) => return Error::Watch { kind, source },
                 Err(_) => {
-                    return Error::Silent {
-                        kind,
-                        seconds: LIST_STEP.as_secs(),
-                    };
+                    let seconds = LIST_STEP.as_secs();
+                    return Error::Silent { kind, seconds };
                 }
+            };
+            let is_end = matches!(event, Event::InitDone);
+            // Of a list that has not ended the version is not known yet.
+            let is_in_list = matches!(event, Event::Init | Event::InitApply(_));
+            let mut back = !is_in_list && self.reached.went_back(kind, events.version());
+            let changes = store.take(as_stored(event, self.interest.view));
+            back |= is_end && changes.iter().any(is_older);
+            if back {
+                (self.went_back)();
+            }
+            changes.into_iter().for_each(self.tell);
+            if back && !is_end {
+                // What the watch has brought before may be of the server as it was.
+                return Error::Lost { kind };
             }
         }
     }
-}
-
-/// Whether a list ends with it.
-fn is_end(event: &Event<Raw>) -> bool {
-    matches!(event, Event::InitDone)
-}
-
-/// Whether it is of a list that has not ended, whose version is not known yet.
-fn is_in_list(event: &Event<Raw>) -> bool {
-    matches!(event, Event::Init | Event::InitApply(_))
 }
 
 /// Whether a list has an object as it was earlier.
@@ -272,7 +237,7 @@ impl Renewal {
     pub(super) fn new(plane: &Plane, told: watch::Receiver<()>) -> Self {
         Self {
             told,
-            turn: spread::part(SPREAD, plane),
+            turn: jitter(SPREAD, plane),
         }
     }
 }

@@ -22,11 +22,14 @@ mod token;
 mod transport;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fmt;
+use std::sync::{Arc, RwLock};
 
 use popcell_api::kind::Kind;
+use popcell_core::ledger::SpecEchoes;
 use popcell_core::limits::Limits;
-use popcell_core::plan::Plane;
+use popcell_core::plan::{Plane, Target};
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub use address::{Addressing, project_url};
@@ -45,7 +48,9 @@ pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 pub(crate) use items::uids;
 
 use crate::error::Error;
+use crate::memory::Memory;
 use crate::required::Required;
+use crate::sync::{lock, read, write};
 use engaged::Shared;
 use follow::{Reached, Streams};
 
@@ -129,7 +134,7 @@ impl Planes {
                 reached: self.reached(plane, uid),
             },
         );
-        self.write().insert(plane.clone(), Arc::new(engaged));
+        write(&self.inner.engaged).insert(plane.clone(), Arc::new(engaged));
         Ok(())
     }
 
@@ -148,13 +153,13 @@ impl Planes {
 
     /// A user deleted its Project: one that is made under its name is another.
     pub fn forget(&self, plane: &Plane) {
-        if self.all_reached().remove(plane).is_some() {
+        if lock(&self.inner.reached).remove(plane).is_some() {
             self.inner.listener.forgotten(plane);
         }
     }
 
     fn reached(&self, plane: &Plane, uid: Option<&str>) -> Reached {
-        let mut all = self.all_reached();
+        let mut all = lock(&self.inner.reached);
         let known = all.get(plane);
         if let Some((_, reached)) = known.filter(|(known, _)| known.as_deref() == uid) {
             return reached.clone();
@@ -169,12 +174,8 @@ impl Planes {
         reached
     }
 
-    fn all_reached(&self) -> MutexGuard<'_, BTreeMap<Plane, (Option<String>, Reached)>> {
-        self.inner.reached.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn end(&self, plane: &Plane) {
-        let gone = self.write().remove(plane);
+        let gone = write(&self.inner.engaged).remove(plane);
         if let Some(engaged) = gone {
             engaged.end().await;
             self.inner.listener.disengaged(plane);
@@ -187,12 +188,24 @@ impl Planes {
 
     /// A plane, while it is engaged.
     pub fn get(&self, plane: &Plane) -> Option<Arc<Engaged>> {
-        self.read().get(plane).cloned()
+        read(&self.inner.engaged).get(plane).cloned()
     }
 
-    /// All engaged planes.
+    /// What is remembered of a plane, while it is engaged.
+    pub fn memory(&self, plane: &Plane) -> Option<Arc<Memory>> {
+        read(&self.inner.engaged)
+            .get(plane)
+            .map(|engaged| Arc::clone(engaged.memory()))
+    }
+
+    /// Addresses of all planes that are engaged.
     pub fn planes(&self) -> Vec<Plane> {
-        self.read().keys().cloned().collect()
+        read(&self.inner.engaged).keys().cloned().collect()
+    }
+
+    /// All planes that are engaged.
+    pub fn engaged(&self) -> Vec<Arc<Engaged>> {
+        read(&self.inner.engaged).values().cloned().collect()
     }
 
     /// Tells of an object that no watch brings.
@@ -207,17 +220,20 @@ impl Planes {
 
     /// Figures for metrics.
     pub fn stats(&self) -> Stats {
-        let engaged: Vec<Arc<Engaged>> = self.read().values().cloned().collect();
-        Stats::of(&engaged, self.inner.streams.counts())
+        Stats::of(&self.engaged(), self.inner.streams.counts())
     }
+}
 
-    // Each access is one step of a map: there is no half-done state that a panic could leave.
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Plane, Arc<Engaged>>> {
-        self.inner.engaged.read().unwrap_or_else(PoisonError::into_inner)
+impl SpecEchoes for Planes {
+    fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
+        let memory = self.memory(&target.plane);
+        memory.is_some_and(|memory| memory.ledger.explains(target, desired, stored))
     }
+}
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Plane, Arc<Engaged>>> {
-        self.inner.engaged.write().unwrap_or_else(PoisonError::into_inner)
+impl fmt::Debug for Planes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(read(&self.inner.engaged).keys()).finish()
     }
 }
 

@@ -9,7 +9,7 @@ mod trust;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use kube::runtime::watcher::Event;
 use popcell_api::kind::Kind;
@@ -25,6 +25,7 @@ pub(super) use super::ahead::number;
 use super::budget::Budget;
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
+use crate::sync::{read, write};
 use popcell_core::object::Raw;
 
 #[derive(Debug, Default)]
@@ -122,6 +123,17 @@ pub struct Store {
     occupancy: Notify,
     /// Told when something else is due.
     due: Notify,
+}
+
+/// Why a watch is to begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// It has lost something.
+    Lost,
+    /// There was no room for some objects, and there is now.
+    Again,
+    /// It does not bring what we wrote.
+    Behind,
 }
 
 impl Default for Store {
@@ -224,13 +236,6 @@ impl Store {
         self.read().items.excessive()
     }
 
-    /// Whether the watch begins anew because there was no room for some objects, and is now.
-    pub(crate) fn is_read_again(&self) -> bool {
-        let state = self.read();
-        let is_due = state.again.is_some_and(|again| again <= Instant::now());
-        is_due && state.items.has_room()
-    }
-
     /// Looks for room later, where there is none yet.
     fn put_off(&self) {
         let mut state = self.write();
@@ -301,8 +306,8 @@ impl Store {
         self.set_due(&mut state);
     }
 
-    /// Waits until the watch should have brought what we wrote long ago, or is known to have lost something.
-    pub(crate) async fn overdue(&self) {
+    /// Waits until the watch is to begin anew: why.
+    pub(crate) async fn overdue(&self) -> Overdue {
         loop {
             // One waits for it: what becomes due before this is told at once.
             let changed = self.due.notified();
@@ -317,17 +322,23 @@ impl Store {
                 () = late => {}
                 () = changed => continue,
             }
-            if self.is_late() || self.is_read_again() {
-                return;
+            if let Some(overdue) = self.why_overdue() {
+                return overdue;
             }
             self.put_off();
         }
     }
 
-    /// Whether the watch should have brought something by now, or has lost something.
-    fn is_late(&self) -> bool {
-        let state = self.read();
-        state.distrusted || state.ahead.due().is_some_and(|due| due <= Instant::now())
+    fn why_overdue(&self) -> Option<Overdue> {
+        let (state, now) = (self.read(), Instant::now());
+        if state.distrusted {
+            return Some(Overdue::Lost);
+        }
+        if state.again.is_some_and(|again| again <= now) && state.items.has_room() {
+            return Some(Overdue::Again);
+        }
+        let is_behind = state.ahead.due().is_some_and(|due| due <= now);
+        is_behind.then_some(Overdue::Behind)
     }
 
     /// How many answers to writes the watch has not brought.
@@ -430,11 +441,11 @@ impl Store {
 
     // A panic between lock and unlock leaves at worst one event out, and the next list brings it.
     fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.state)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+        write(&self.state)
     }
 }
 

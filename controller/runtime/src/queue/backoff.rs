@@ -1,9 +1,7 @@
 //! How long a key rests after a pass that failed.
 
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
-
-use crate::spread;
 
 /// Delays that double from `first` up to `cap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +49,17 @@ impl Backoff {
     /// server went away, do not come back together.
     pub(super) fn spread_delay(&self, failures: u32, subject: &impl Hash) -> Duration {
         let delay = self.delay(failures);
-        delay.saturating_sub(spread::part(delay / 4, &(subject, failures)))
+        delay.saturating_sub(jitter(delay / 4, &(subject, failures)))
     }
+}
+
+/// A part of `whole`, from none to all of it, that depends on the subject alone: what begins together, as when a server went
+/// away, must not go on together.
+pub(crate) fn jitter(whole: Duration, subject: &impl Hash) -> Duration {
+    let mut hasher = DefaultHasher::new();
+    subject.hash(&mut hasher);
+    let share = u32::from(hasher.finish().to_le_bytes()[0]);
+    whole * share / u32::from(u8::MAX)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
+use super::Key;
 use super::backoff::Backoff;
-use super::key::Key;
 use super::pace::{Pace, Paces};
 use super::turns::{Place, Turns};
 use crate::times::Times;
@@ -31,7 +31,7 @@ pub enum Verdict {
     After(Duration),
     /// Failed: look again after a delay that grows with each failure in a row, or at an event.
     Failed(Backoff),
-    /// Not begun, because of its plane (see [`crate::breaker`]): look again after this time, or at an event, and keep the
+    /// Not begun, because of its plane (see [`crate::memory`]): look again after this time, or at an event, and keep the
     /// count of failures as it is.
     Postponed(Duration),
 }

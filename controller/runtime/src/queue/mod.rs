@@ -5,20 +5,78 @@
 //! one tenant than its share. Between tenants with ready keys the turn goes round, but each [`AGEING`]th pass goes to the
 //! key that has waited longest, so that with many tenants a long line still moves. Where a queue
 //! has a pace, no key comes oftener.
+//!
+//! Why no library: kube-runtime 5.0 has a scheduler, which holds a message once and delays it, and a runner, which has one run of
+//! a message at a time and a bound on all. They know no tenants: ready messages come in the order of their times, so one project
+//! that floods holds up all others and may take every worker, and there are no backoff for each message and no figures.
 
 mod backoff;
 mod core;
-mod key;
 mod pace;
 mod shell;
 mod turns;
 
+use std::fmt;
+
+use popcell_api::names::SINGLE;
+use popcell_core::plan::Plane;
+
 pub use backoff::Backoff;
+pub(crate) use backoff::jitter;
 pub use core::{Queue, Stats, Verdict, Workers};
-pub use key::{Key, Tenant};
 pub use pace::Pace;
 pub use shell::WorkQueue;
 pub use turns::AGEING;
+
+/// The object of a pass by address. It need not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// The server.
+    pub plane: Plane,
+    /// The namespace; empty for objects of the cluster.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Key {
+    /// An object by address.
+    pub fn new(plane: &Plane, namespace: &str, name: &str) -> Self {
+        Self {
+            plane: plane.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Whom the key is worked on for.
+    pub fn tenant(&self) -> Tenant {
+        match &self.plane {
+            Plane::Project(id) if id == SINGLE => Tenant::Namespace(self.namespace.clone()),
+            Plane::Project(id) => Tenant::Project(id.clone()),
+            Plane::Hub | Plane::Cell | Plane::Discovery => Tenant::Namespace(self.namespace.clone()),
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.namespace.is_empty() {
+            write!(f, "{}/", self.namespace)?;
+        }
+        write!(f, "{} in {}", self.name, self.plane)
+    }
+}
+
+/// Those between whom the queue is fair: projects; on planes that projects share, the namespaces that stand for theirs; and
+/// where there is one project only, its namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Tenant {
+    /// A project's own plane.
+    Project(String),
+    /// A namespace of the hub, of the cell or of the only project.
+    Namespace(String),
+}
 
 #[cfg(test)]
 mod properties;

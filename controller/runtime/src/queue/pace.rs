@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::key::Key;
+use super::Key;
 
 /// A pace for each key: so many passes at once, then one in a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The queue with tasks and a clock.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,10 +12,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use super::Key;
 use super::backoff::Backoff;
 use super::core::{Queue, Stats, Verdict, Workers};
-use super::key::Key;
 use super::pace::Pace;
+use crate::sync::lock;
 
 /// A handle on one queue: clones share it. Keys may be added before and while it runs.
 #[derive(Clone, Debug)]
@@ -47,25 +48,25 @@ impl WorkQueue {
 
     /// Something happened to the key. Never blocks for long: fit for a watch's own task.
     pub fn add(&self, key: Key) {
-        self.queue().add(key, Instant::now());
+        lock(&self.shared.queue).add(key, Instant::now());
         self.shared.changed.notify_one();
     }
 
     /// A pass after this time at the latest.
     pub fn add_after(&self, key: Key, delay: Duration) {
         let now = Instant::now();
-        self.queue().add_at(key, now + delay, now);
+        lock(&self.shared.queue).add_at(key, now + delay, now);
         self.shared.changed.notify_one();
     }
 
     /// Forgets all keys of a plane that is disengaged.
     pub fn retire(&self, plane: &Plane) {
-        self.queue().retire(plane);
+        lock(&self.shared.queue).retire(plane);
     }
 
     /// Figures for metrics.
     pub fn stats(&self) -> Stats {
-        self.queue().stats(Instant::now())
+        lock(&self.shared.queue).stats(Instant::now())
     }
 
     /// Runs passes until `stop`, then waits for those that run. Call it once.
@@ -82,7 +83,7 @@ impl WorkQueue {
             while let Some(key) = self.next() {
                 passes.spawn(self.clone().work(Arc::clone(&pass), key));
             }
-            let due = self.queue().next_due();
+            let due = lock(&self.shared.queue).next_due();
             tokio::select! {
                 () = self.shared.changed.notified() => {}
                 () = wait_until(due) => {}
@@ -105,17 +106,12 @@ impl WorkQueue {
             error!(%key, "a pass panicked");
             Verdict::Failed(Backoff::TRANSIENT)
         });
-        self.queue().done(&key, verdict, Instant::now());
+        lock(&self.shared.queue).done(&key, verdict, Instant::now());
         self.shared.changed.notify_one();
     }
 
     fn next(&self) -> Option<Arc<Key>> {
-        self.queue().pop(Instant::now())
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing between lock and unlock can stop half way but by a panic of the queue itself.
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.queue).pop(Instant::now())
     }
 }
 

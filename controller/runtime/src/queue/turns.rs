@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::key::{Key, Tenant};
+use super::{Key, Tenant};
 
 /// One pass of this many goes to the key that has waited longest.
 pub const AGEING: u64 = 4;

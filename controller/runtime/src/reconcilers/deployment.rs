@@ -94,11 +94,10 @@ impl Reconciler for Deployment {
             Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
         };
-        let rejections = &sight.world.rejections;
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
         let mut elsewhere = [INSTANCE_RECONCILER, REMOTE_RECONCILER].into_iter();
-        let elsewhere = elsewhere.find_map(|one| rejections.first_of(one, &key.namespace, &prefix, of_it));
+        let elsewhere = elsewhere.find_map(|one| sight.world.first_rejection(one, &key.namespace, &prefix, of_it));
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
@@ -111,7 +110,7 @@ impl Reconciler for Deployment {
                 claims: claims.as_ref().map(Vec::as_slice),
                 subnets: subnets.as_ref().map(Vec::as_slice),
             }),
-            rejected: &rejections.of(self.name(), key),
+            rejected: &sight.world.rejections_of(self.name(), key),
             elsewhere: elsewhere.as_ref(),
             now,
         });

@@ -100,7 +100,9 @@ impl Listener for Dispatch {
         }
         for Lane { reconciler, queue } in &self.lanes {
             for key in reconciler.wake(&world, plane, kind, change) {
-                world.woken.wake(reconciler.name(), &key);
+                if let Some(memory) = world.memory(&key.plane) {
+                    memory.wake(reconciler.name(), &key);
+                }
                 queue.add(key);
             }
         }
@@ -114,7 +116,7 @@ impl Listener for Dispatch {
 
     fn disengaged(&self, plane: &Plane) {
         let Some(world) = self.world() else { return };
-        world.retire(plane);
+        world.forget(plane);
         for Lane { reconciler, queue } in &self.lanes {
             queue.retire(plane);
             let woken = reconciler.left(&world, plane).into_iter();
@@ -124,7 +126,7 @@ impl Listener for Dispatch {
 
     fn forgotten(&self, plane: &Plane) {
         if let Some(world) = self.world() {
-            world.applier.forget_plane(plane);
+            world.applier.brakes().forget(plane);
         }
     }
 }

@@ -90,7 +90,7 @@ async fn read_what_is_left(world: &World, live: &mut Live, key: &Key) -> Result<
         return Ok(());
     }
     let mut within = world.hub_index.of(id, &key.namespace);
-    if let Observed::Known(Some(namespace)) = world.namespaces.get(&key.plane, &key.namespace) {
+    if let Observed::Known(Some(namespace)) = world.namespace(&key.plane, &key.namespace) {
         let current = names::hub_namespace(namespace.uid());
         if !within.contains(&current) {
             let target = Target::cluster(&Plane::Hub, NAMESPACE, &current);
@@ -151,7 +151,7 @@ impl Reconciler for Federation {
             is_itself || is_disputed && is_served(sight, plane, one, &bindings) == Observed::Known(true)
         };
         let others: Vec<Arc<Object>> = siblings.iter().filter(may_hold).cloned().collect();
-        let rejected = sight.world.rejections.of(self.name(), key);
+        let rejected = sight.world.rejections_of(self.name(), key);
         let current = namespace.as_ref().known().and_then(Option::as_deref);
         let elsewhere = current.and_then(|one| rejected_elsewhere(sight.world, deployment, one));
         sight.project(plane, |project| {
@@ -247,15 +247,17 @@ impl Reconciler for Federation {
 fn rejected_elsewhere(world: &World, deployment: &Object, namespace: &Object) -> Option<Rejection> {
     let hub_namespace = names::hub_namespace(namespace.uid());
     let policy = names::city_policy(deployment.text("/spec/cityCode")?);
-    let of_policy = world
+    let hub = world.memory(&Plane::Hub)?;
+    let of_policy = hub
         .rejections
         .of(POLICY_RECONCILER, &Key::new(&Plane::Hub, &hub_namespace, &policy));
     of_policy.into_iter().next().or_else(|| {
         let of_it = |name: &str| slots::deployment_of(name) == Some(deployment.name());
         let prefix = slots::prefix(deployment.name());
-        world
+        let first = hub
             .rejections
-            .first_of(PROJECTION_RECONCILER, &hub_namespace, &prefix, of_it)
+            .first_of(PROJECTION_RECONCILER, &hub_namespace, &prefix, of_it);
+        first.map(|(_, rejection)| rejection)
     })
 }
 

@@ -31,7 +31,7 @@ impl Reconciler for Workload {
             sight.all(plane, kind::LOCATION_BINDING),
             sight.all(plane, kind::NETWORK),
         );
-        let rejected = sight.world.rejections.of(self.name(), key);
+        let rejected = sight.world.rejections_of(self.name(), key);
         sight.project(plane, |project| {
             workload::decide(&workload::Observation {
                 project: project.id,

@@ -110,7 +110,7 @@ pub(super) fn observe_all(metrics: &Metrics, world: Arc<World>, lanes: Vec<Lane>
         for lane in lanes.iter().filter(|_| leads) {
             observe_queue(metrics, lane.reconciler.name(), &lane.queue.stats());
         }
-        let tallied = world.tally.tallied();
+        let tallied = world.tallied();
         observe_planes(metrics, &world.planes.stats(), &tallied.undecodable);
         observe_objects(metrics, &world, &tallied);
         observe_clusters(metrics, &world);
@@ -186,7 +186,7 @@ fn observe_clusters(metrics: &Metrics, world: &World) {
     let Some(Observed::Known(clusters)) = all else {
         return;
     };
-    let clusters = crate::pass::refs(&clusters);
+    let clusters = crate::world::refs(&clusters);
     let crowded = sources::crowded_cities(&clusters).len();
     metrics.set(&table::CITY_CLUSTERS, &[], number(crowded));
     let twins = sources::twins(&clusters).into_values().map(|names| names.len()).sum();

@@ -1,12 +1,13 @@
 //! Hub Namespaces by whose they are, so that an event of a project finds them without a search.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 
 use crate::planes::Change;
+use crate::sync::{read, write};
 
 type Owner = (String, String);
 
@@ -24,7 +25,7 @@ impl HubIndex {
             Change::Gone { last, .. } => (last.as_deref(), None),
             Change::Unreadable { .. } | Change::Listed | Change::Lost | Change::Cleared => return,
         };
-        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        let mut names = write(&self.names);
         if let Some((owner, name)) = before.and_then(owned) {
             let left = names.get_mut(&owner).is_some_and(|all| {
                 all.remove(&name);
@@ -41,14 +42,14 @@ impl HubIndex {
 
     /// Hub Namespaces of a project's namespace.
     pub fn of(&self, project: &str, namespace: &str) -> Vec<String> {
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let names = read(&self.names);
         let found = names.get(&(project.to_owned(), namespace.to_owned()));
         found.into_iter().flatten().cloned().collect()
     }
 
     /// Hub Namespaces of a project.
     pub fn of_project(&self, project: &str) -> Vec<String> {
-        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        let names = read(&self.names);
         let from = names.range((project.to_owned(), String::new())..);
         from.take_while(|((one, _), _)| one == project)
             .flat_map(|(_, names)| names.iter().cloned())

@@ -204,6 +204,12 @@ impl Told {
         self.tell(plane, kind, testing::remove(&self.store(plane, kind), object));
     }
 
+    /// Orphans that the last passes noted.
+    pub(crate) fn orphans(&self) -> Vec<Target> {
+        let planes = self.world.planes.engaged();
+        planes.iter().flat_map(|plane| plane.memory().tally.orphans()).collect()
+    }
+
     /// What waits for passes of a reconciler.
     pub(crate) fn depth(&self, reconciler: &str) -> usize {
         let lanes = self.dispatch.lanes().iter();

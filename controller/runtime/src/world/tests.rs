@@ -11,7 +11,8 @@ use crate::queue::Key;
 const SENT: fn() -> Value = || json!({ "new": 1 });
 
 fn remember(told: &Told, target: &Target) {
-    told.world.applier.ledger().record(target, &SENT(), &json!({}));
+    let memory = told.world.memory(&target.plane).unwrap();
+    memory.ledger.record(target, &SENT(), &json!({}));
 }
 
 fn is_remembered(told: &Told, target: &Target) -> bool {
@@ -75,9 +76,52 @@ async fn the_notes_of_a_project_go_with_it_on_the_hub_too() {
             notes: vec![Note::Foreign(foreign)],
             ..Plan::default()
         };
-        told.world.tally.put("r", &Key::new(&plane, namespace, "a"), &plan);
+        let key = Key::new(&plane, namespace, "a");
+        told.world.memory(&plane).unwrap().tally.put("r", &key, Some(&plan));
     }
     told.world.planes.disengage(&project("p")).await;
     let left = [(("hub", "Instance"), 1), (("project", "Instance"), 1)];
-    assert_eq!(told.world.tally.tallied().foreign, left.into());
+    assert_eq!(told.world.tallied().foreign, left.into());
+}
+
+fn rejected(target: &Target) -> [Rejection; 1] {
+    [Rejection::new(target, "create", "no")]
+}
+
+#[tokio::test]
+async fn what_is_remembered_of_a_plane_goes_with_it_and_with_no_other() {
+    let told = Told::of(Vec::new(), &["p", "q"]).await;
+    let targets = ["p", "q"].map(|id| Target::namespaced(&project(id), INSTANCE, "n", "web-0"));
+    for target in &targets {
+        remember(&told, target);
+        let memory = told.world.memory(&target.plane).unwrap();
+        let key = Key::new(&target.plane, "n", "web-0");
+        memory.rejections.put("r", &key, &rejected(target));
+        memory.wake("r", &key);
+    }
+    told.world.planes.disengage(&project("p")).await;
+    told.world.planes.engage(&project("p"), None).await.unwrap();
+    for (target, remembered) in targets.iter().zip([false, true]) {
+        let key = Key::new(&target.plane, "n", "web-0");
+        assert_eq!(is_remembered(&told, target), remembered);
+        assert_eq!(!told.world.rejections_of("r", &key).is_empty(), remembered);
+        let memory = told.world.memory(&target.plane).unwrap();
+        assert_eq!(memory.begin("r", &key).is_some(), remembered);
+    }
+}
+
+#[tokio::test]
+async fn of_what_is_rejected_on_several_planes_the_first_name_is_shown() {
+    let told = Told::of(Vec::new(), &["p", "q"]).await;
+    for (id, name) in [("p", "web-1"), ("q", "web-0")] {
+        let target = Target::namespaced(&project(id), INSTANCE, "n", name);
+        let memory = told.world.memory(&target.plane).unwrap();
+        memory
+            .rejections
+            .put("r", &Key::new(&target.plane, "n", name), &rejected(&target));
+    }
+    let first = |prefix| told.world.first_rejection("r", "n", prefix, |_| true);
+    let expected = Target::namespaced(&project("q"), INSTANCE, "n", "web-0");
+    assert_eq!(first("web-").as_ref(), rejected(&expected).first());
+    assert_eq!(first("api-"), None);
 }

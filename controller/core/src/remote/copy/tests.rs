@@ -1,4 +1,5 @@
 use super::*;
+use crate::ledger::Ledger;
 use crate::plan::{Brake, NAMESPACE};
 use crate::testing::{World, now, object};
 

@@ -13,14 +13,14 @@ async fn the_deletion_guard_holds_a_mass_deletion_and_lets_the_rest_pass() {
         doomed: 25,
         partial: false,
     };
-    assert_eq!(tried.applier.carry_out(&plan, &many).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&plan, &many).await, Ok(Done::Held));
     assert_eq!(tried.server.asked(), [format!("POST {ALL}")]);
     assert!(tried.applier.release_brakes(MASS_DELETE_ALLOW));
     let again = Plan {
         actions: plan.actions[..1].to_vec(),
         ..Plan::default()
     };
-    assert_eq!(tried.applier.carry_out(&again, &many).await, Ok(Done::Written));
+    assert_eq!(tried.differing(&again, &many).await, Ok(Done::Written));
     assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a")]);
 }
 
@@ -33,13 +33,13 @@ async fn a_partial_difference_does_not_open_the_deletion_guard_for_what_follows(
         doomed: 1,
         partial: true,
     };
-    assert_eq!(tried.applier.carry_out(&plan, &part).await, Ok(Done::Written));
+    assert_eq!(tried.differing(&plan, &part).await, Ok(Done::Written));
     let whole = |_: &Plane, _: Kind| Difference {
         ours: 30,
         doomed: 25,
         partial: false,
     };
-    assert_eq!(tried.applier.carry_out(&plan, &whole).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&plan, &whole).await, Ok(Done::Held));
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_deletion_guard_that_holds_is_not_opened_by_a_partial_difference() {
             doomed,
             partial,
         };
-        assert_eq!(tried.applier.carry_out(&plan, &difference).await, Ok(Done::Held));
+        assert_eq!(tried.differing(&plan, &difference).await, Ok(Done::Held));
     }
     assert!(tried.server.asked().is_empty());
 }
@@ -69,10 +69,7 @@ async fn ask(tried: &Tried, doomed: usize) -> (Result<Done, ApplyError>, Vec<Str
         doomed,
         partial: false,
     };
-    let done = tried
-        .applier
-        .carry_out(&plan(vec![doom("a"), doom("b")]), &difference)
-        .await;
+    let done = tried.differing(&plan(vec![doom("a"), doom("b")]), &difference).await;
     (done, braked(tried))
 }
 
@@ -123,10 +120,7 @@ async fn what_a_user_did_is_never_held_and_is_asked_for_once() {
         "details": { "kind": "workloaddeployments", "name": "source" } });
     let tried = Tried::new(&[(404, gone), (200, json!({})), (200, json!({}))]).await;
     let doomed = vec![delete("a", Vec::new(), by_user()), delete("b", Vec::new(), by_user())];
-    assert_eq!(
-        tried.applier.carry_out(&plan(doomed), &held_by_all()).await,
-        Ok(Done::Written)
-    );
+    assert_eq!(tried.differing(&plan(doomed), &held_by_all()).await, Ok(Done::Written));
     let expected = [
         format!("GET {ALL}/source"),
         format!("DELETE {ALL}/a"),
@@ -142,7 +136,7 @@ async fn what_is_not_proven_to_be_a_users_deed_is_counted() {
     for answer in [(200, stored("source", "s")), (403, json!({})), (503, json!({}))] {
         let tried = Tried::new(&[answer]).await;
         let doomed = plan(vec![delete("a", Vec::new(), by_user())]);
-        assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+        assert_eq!(tried.differing(&doomed, &held_by_all()).await, Ok(Done::Held));
         assert_eq!(tried.server.asked(), [format!("GET {ALL}/source")]);
     }
 }
@@ -161,12 +155,9 @@ async fn what_is_deleted_for_the_end_of_a_project_is_counted_by_projects() {
             }
         }
     };
-    assert_eq!(tried.applier.carry_out(&doomed, &of_projects(5)).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&doomed, &of_projects(5)).await, Ok(Done::Held));
     assert!(tried.applier.brakes().is_held(&Plane::Hub, kind::PROJECT));
-    assert_eq!(
-        tried.applier.carry_out(&doomed, &of_projects(1)).await,
-        Ok(Done::Written)
-    );
+    assert_eq!(tried.differing(&doomed, &of_projects(1)).await, Ok(Done::Written));
 }
 
 #[tokio::test]
@@ -181,12 +172,12 @@ async fn nothing_that_rests_on_a_server_that_went_back_is_deleted_until_it_is_re
     tried.applier.rewound(&Plane::Hub);
     tried.applier.rewound(&Plane::Hub);
     assert_eq!(braked(&tried), ["* in hub: Rewound"]);
-    assert_eq!(tried.applier.carry_out(&doomed, &few).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&doomed, &few).await, Ok(Done::Held));
     // What an owner's own deletion says is said by the server as it is now.
     let own = plan(vec![delete("b", Vec::new(), Brake::Exempt)]);
-    assert_eq!(tried.applier.carry_out(&own, &few).await, Ok(Done::Written));
+    assert_eq!(tried.differing(&own, &few).await, Ok(Done::Written));
     assert!(tried.applier.release_brakes(MASS_DELETE_ALLOW));
-    assert_eq!(tried.applier.carry_out(&doomed, &few).await, Ok(Done::Written));
+    assert_eq!(tried.differing(&doomed, &few).await, Ok(Done::Written));
     assert_eq!(
         tried.server.asked(),
         [format!("DELETE {ALL}/b"), format!("DELETE {ALL}/a")]
@@ -198,7 +189,7 @@ async fn nothing_that_rests_on_a_server_that_went_back_is_deleted_until_it_is_re
 async fn a_release_of_one_plane_opens_the_guard_of_no_other() {
     let tried = Tried::new(&[(200, json!({}))]).await;
     let doomed = plan(vec![delete("a", Vec::new(), Brake::Applies)]);
-    assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&doomed, &held_by_all()).await, Ok(Done::Held));
     let restored = Plane::Project("a".to_owned());
     tried.applier.rewound(&restored);
     let log = crate::world::testing::Log::default();
@@ -209,12 +200,9 @@ async fn a_release_of_one_plane_opens_the_guard_of_no_other() {
     assert!(log.text().contains(r#"held="'project a', 'hub'""#), "{}", log.text());
     assert!(tried.applier.release_brakes(" project a "));
     assert!(!tried.applier.brakes().has_gone_back(&restored));
-    assert_eq!(tried.applier.carry_out(&doomed, &held_by_all()).await, Ok(Done::Held));
+    assert_eq!(tried.differing(&doomed, &held_by_all()).await, Ok(Done::Held));
     assert!(tried.applier.release_brakes("hub"));
-    assert_eq!(
-        tried.applier.carry_out(&doomed, &held_by_all()).await,
-        Ok(Done::Written)
-    );
+    assert_eq!(tried.differing(&doomed, &held_by_all()).await, Ok(Done::Written));
 }
 
 /// What is to be copied is told, and is the value that releases.
@@ -270,10 +258,6 @@ async fn what_karmada_takes_out_of_a_cell_that_lost_its_city_is_an_operators_dee
         ])
         .await;
         let doomed = plan(vec![delete("a", Vec::new(), by_operator.clone())]);
-        assert_eq!(
-            tried.applier.carry_out(&doomed, &held_by_all()).await,
-            Ok(done),
-            "{city}"
-        );
+        assert_eq!(tried.differing(&doomed, &held_by_all()).await, Ok(done), "{city}");
     }
 }

@@ -130,7 +130,7 @@ async fn a_hub_that_refuses_does_not_hide_the_status_of_the_project() {
     ] {
         let tried = Tried::new(&[refused.clone(), (200, stored("own", "u")), (201, json!({}))]).await;
         tried.applier.planes.engage(&project(), None).await.unwrap();
-        assert!(tried.carry_out(&with_status(&project())).await.is_err());
+        assert!(tried.carry_out_and_report(&with_status(&project())).await.is_err());
         // What follows on the hub is not sent; the status is, and the event that belongs to it.
         let expected = [
             format!("PATCH {ALL}/a"),
@@ -154,10 +154,8 @@ async fn a_status_that_a_failure_may_contradict_is_not_written() {
     let tried = Tried::new(&[status(409, "changed"), (200, stored("own", "u")), (201, json!({}))]).await;
     tried.applier.planes.engage(&project(), None).await.unwrap();
     let plan = with_status(&project());
-    let last = tried
-        .applier
-        .carry_out_at_last(&plan, &|_, _| Difference::default())
-        .await;
+    let (mut heard, difference) = (Heard::default(), |_: &Plane, _| Difference::default());
+    let last = tried.applier.carry_out(&plan, &difference, true, &mut heard).await;
     assert!(last.unwrap_err().stale().is_some());
     assert_eq!(
         tried.server.asked()[1..],
@@ -166,7 +164,7 @@ async fn a_status_that_a_failure_may_contradict_is_not_written() {
     // A status that is not taken is not told of either.
     let tried = Tried::new(&[status(403, "no"), status(500, "oh")]).await;
     tried.applier.planes.engage(&project(), None).await.unwrap();
-    let failed = tried.carry_out(&with_status(&project())).await.unwrap_err();
+    let failed = tried.carry_out_and_report(&with_status(&project())).await.unwrap_err();
     assert!(failed.to_string().contains("(500)"), "{failed}");
     assert_eq!(tried.server.asked().len(), 2);
 }

@@ -32,9 +32,10 @@ async fn a_projection_is_remembered_while_its_kind_is_watched() {
         let create = Action::create(&plane, kind::INSTANCE, object("a", ""));
         tried.carry_out(&plan(vec![create])).await.unwrap();
         assert!(is_remembered());
-        tried.applier.forget_kind(gone.0, gone.1);
+        let memory = tried.applier.planes.memory(gone.0).unwrap();
+        memory.forget_kind(gone.1);
         assert_eq!(is_remembered(), remembered, "{gone:?}");
     }
-    tried.applier.forget(&target);
+    tried.applier.planes.memory(&plane).unwrap().forget(&target);
     assert!(!is_remembered());
 }

@@ -5,8 +5,7 @@ use serde_json::json;
 use tokio::time::advance;
 
 use super::*;
-use crate::apply::doors::{AGAIN, REFUSED};
-use crate::breaker::{FAILURES, PROBE, Server as Circuit};
+use crate::memory::{AGAIN, FAILURES, PROBE, REFUSED};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_is_asked_once_in_a_while() {
@@ -48,7 +47,7 @@ async fn discovery_that_is_away_is_no_fault_of_the_projects() {
         let failed = tried.applier.project("p").await;
         assert!(matches!(failed, Err(ApplyError::Failed(_))));
     }
-    assert!(tried.applier.client(&project).await.is_ok());
+    assert!(tried.applier.reach(&project).await.is_ok());
     assert_eq!(discovery.asked().len(), FAILURES as usize + 1);
     let away = tried.applier.project("q").await.unwrap_err();
     assert_eq!(away.to_string(), "failed to reach the discovery server: it is away");
@@ -64,16 +63,16 @@ async fn discovery_that_is_away_is_no_fault_of_the_projects() {
 #[tokio::test]
 async fn a_plane_that_has_left_leaves_no_circuit() {
     let tried = Tried::new(&[]).await;
+    let server = tried.applier.server(&Plane::Hub).unwrap();
     tried.applier.planes.disengage(&Plane::Hub).await;
-    tried.applier.retire(&Plane::Hub);
     for _ in 0..FAILURES {
         // The answer to a request that was under way.
-        let late = Err::<(), _>(Refusal::Silent("not within 4 s".to_owned()));
-        tried.applier.settle(&Circuit::Of(Plane::Hub), late).await.unwrap_err();
+        let late = Refusal::Silent("not within 4 s".to_owned());
+        server.answered(Some(&late)).await;
     }
     assert_eq!(tried.applier.open_circuits(), 0);
     tried.applier.planes.engage(&Plane::Hub, None).await.unwrap();
-    assert!(tried.applier.client(&Plane::Hub).await.is_ok());
+    assert!(tried.applier.reach(&Plane::Hub).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +99,8 @@ async fn writes_that_a_namespace_refuses_are_probed_at_intervals() {
     // A plane that is listed anew may take it now, whatever it said.
     tried.carry_out(&plan(vec![create("c-7")])).await.unwrap_err();
     assert!(tried.applier.may_create(&target).is_err());
-    tried.applier.relisted(&Plane::Hub, kind::INSTANCE);
+    let memory = tried.applier.planes.memory(&Plane::Hub).unwrap();
+    memory.relisted();
     assert_eq!(tried.applier.may_create(&target), Ok(()));
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::super::error::Loss;
+use super::super::Loss;
 use super::super::{POLL, RENEW, TERM};
 use super::*;
 

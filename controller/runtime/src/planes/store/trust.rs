@@ -111,11 +111,6 @@ impl Store {
         }
     }
 
-    /// Whether it must ([`Store::distrust`]).
-    pub(crate) fn is_distrusted(&self) -> bool {
-        self.read().distrusted
-    }
-
     /// The watch begins anew because of what we know: nobody is in trouble.
     pub(crate) fn begin_anew(&self) -> Option<Change> {
         self.lose_to(None)

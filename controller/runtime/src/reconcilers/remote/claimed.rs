@@ -11,7 +11,6 @@ use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::remote::claim::{self, Home, Observation};
 
 use crate::apply::ApplyError;
-use crate::breaker::Server;
 use crate::cell::Cell;
 use crate::error::chain;
 use crate::pass::{Live, Sight, refs};
@@ -194,7 +193,7 @@ fn home_of(cell: &Cell, sight: &Sight<'_>, key: &Key) -> Option<String> {
 pub(super) fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
     let failed = match error {
         ApplyError::Failed(failed) | ApplyError::Shut(failed, _) => failed,
-        ApplyError::Away(Server::Of(Plane::Project(_)), _) => {
+        ApplyError::Away(Plane::Project(_), _) => {
             return Some((reasons::QUOTA_BACKEND_UNAVAILABLE, chain(error)));
         }
         _ => return None,
@@ -257,7 +256,7 @@ mod tests {
     #[test]
     fn a_claim_that_was_not_tried_has_a_reason_too() {
         let (claim, soon) = (kind::RESOURCE_CLAIM, Duration::from_secs(1));
-        let away = |plane| ApplyError::Away(Server::Of(plane), soon);
+        let away = |plane| ApplyError::Away(plane, soon);
         for (error, reason) in [
             (ApplyError::Failed(failed(claim, 403)), Some("QuotaMisconfigured")),
             (ApplyError::Shut(failed(claim, 403), soon), Some("QuotaMisconfigured")),

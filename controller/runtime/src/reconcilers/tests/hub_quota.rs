@@ -161,7 +161,7 @@ async fn one_of_somebody_else_is_found_by_its_name_and_left() {
     let verdict = told.pass("hub-quota", &of_namespace()).await;
     assert_eq!(verdict, Verdict::After(Duration::from_mins(10)));
     assert_eq!(script.asked(), [QUOTAS.to_owned(), format!("hub GET {QUOTA}")]);
-    let foreign = told.world.tally.tallied().foreign;
+    let foreign = told.world.tallied().foreign;
     assert_eq!(foreign.values().sum::<usize>(), 1, "{foreign:?}");
 }
 

@@ -13,7 +13,7 @@ fn namespace(uid: &str) -> Value {
 /// The uid that later passes will take for the Namespace's.
 fn remembered(told: &Told) -> Option<String> {
     use popcell_core::object::Fields;
-    let found = told.world.namespaces.get(&project("p"), "default").known();
+    let found = told.world.namespace(&project("p"), "default").known();
     found.flatten().map(|one| one.uid().to_owned())
 }
 

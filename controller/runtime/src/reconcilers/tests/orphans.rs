@@ -38,7 +38,7 @@ async fn a_project_gone_annotation_that_another_client_removed_is_not_written_ag
     for _ in 0..2 {
         assert!(looked(&script, &told).await.is_empty());
     }
-    let orphans = told.world.tally.orphans();
+    let orphans = told.orphans();
     assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [NAMESPACE]);
     // A note that stands is the time of the grace, whoever made it.
     told.put(&Plane::Hub, NAMESPACE, namespace("4", Some("2026-01-01T00:00:00Z")));

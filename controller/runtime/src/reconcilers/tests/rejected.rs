@@ -187,7 +187,13 @@ async fn a_cell_that_denies_instances_is_told_in_the_status_once_and_its_end_is_
     );
 
     // A process that has just started remembers nothing, and tells nothing twice.
-    told.world.rejections.retire(&Plane::Cell);
+    assert!(
+        told.world
+            .memory(&Plane::Cell)
+            .unwrap()
+            .rejections
+            .clear("deployment", &key)
+    );
     told.pass("deployment", &key).await;
     assert_eq!(
         (servers.writes(), servers.told()),

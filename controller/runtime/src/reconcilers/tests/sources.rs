@@ -142,8 +142,8 @@ async fn a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
         assert!(matches!(verdict, Verdict::After(_)), "{verdict:?}");
         let claim = format!("project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-p-1");
         assert_eq!(deletes(&script), [claim], "{key}");
-        assert_eq!(told.world.tally.tallied().undecodable.values().sum::<usize>(), 1);
-        told.world.tally.clear("sources", &key);
+        assert_eq!(told.world.tallied().undecodable.values().sum::<usize>(), 1);
+        told.world.memory(&key.plane).unwrap().tally.put("sources", &key, None);
     }
     script.say(list, 200, claims(&[broken]));
     told.pass("sources", &Key::new(&Plane::Hub, "", "dfw-01")).await;
@@ -181,7 +181,7 @@ async fn claims_of_a_removed_cell_are_deleted_in_a_project_engaged_after_the_cop
             "project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-a-0"
         )]
     );
-    assert!(told.world.tally.orphans().is_empty());
+    assert!(told.orphans().is_empty());
     // Once looked at, a project is looked at again when it comes back, and when a Cluster goes or becomes another.
     assert!(!listed() && !woken(&Plane::Hub, CLUSTER, &Change::Listed));
     let now: Arc<popcell_core::object::Object> = serde_json::from_value(cluster.clone()).map(Arc::new).unwrap();
@@ -215,7 +215,7 @@ async fn a_hub_that_was_recreated_deletes_no_claims() {
     script.say(&format!("project p GET {CLAIMS}/resourceclaims"), 200, found);
     told.pass("sources", &Key::new(&project("p"), "", "")).await;
     assert!(deletes(&script).is_empty());
-    let orphans = told.world.tally.orphans();
+    let orphans = told.orphans();
     assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [RESOURCE_CLAIM]);
 }
 
@@ -273,7 +273,7 @@ async fn a_source_that_no_cell_can_be_keeps_no_other_from_being_noted() {
     let sent = script.sent();
     let notes = sent.iter().find_map(|(_, body)| body.get("data")?.as_object());
     assert_eq!(notes.unwrap().keys().collect::<Vec<_>>(), ["dfw-01_k1"]);
-    let orphans = told.world.tally.orphans();
+    let orphans = told.orphans();
     assert_eq!(
         orphans.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
         ["instance-odd-0"]
@@ -281,7 +281,7 @@ async fn a_source_that_no_cell_can_be_keeps_no_other_from_being_noted() {
     // So are its copies.
     told.put(&Plane::Hub, INSTANCE, odd("ns-p", "odd-0"));
     told.pass("sources", &Key::new(&Plane::Hub, "", "dfw-01")).await;
-    let orphans = told.world.tally.orphans();
+    let orphans = told.orphans();
     assert!(
         orphans.iter().any(|one| one.kind == INSTANCE && one.name == "odd-0"),
         "{orphans:?}"

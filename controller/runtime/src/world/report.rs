@@ -5,7 +5,7 @@ use std::time::Duration;
 use popcell_core::metrics::outcome;
 use popcell_core::plan::Note;
 
-use crate::apply::ApplyError;
+use crate::refusal::ApplyError;
 
 /// How a pass ended, as in the label `outcome` (core's metrics table).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn of(error: &ApplyError) -> Self {
+    pub(crate) fn of(error: &ApplyError) -> Self {
         match error {
             ApplyError::Failed(_) if error.stale().is_some() => Self::Conflict,
             ApplyError::Unproven(_) => Self::Suppressed,

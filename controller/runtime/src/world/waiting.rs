@@ -5,14 +5,14 @@
 //! looks has a successor when it ends, and when it was refused again, since that may be its own fault.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use popcell_core::plan::Plane;
 
 use crate::apply::Spot;
-use crate::queue::{Key, WorkQueue};
-use crate::spread;
+use crate::queue::{Key, WorkQueue, jitter};
+use crate::sync::lock;
 
 /// When those that wait look by themselves, for the case that nobody does it for them: twice this at most.
 const BY_ITSELF: Duration = Duration::from_mins(1);
@@ -62,13 +62,17 @@ impl Waiting {
     }
 
     /// A write of a key was not tried, and may be after `delay`: how long the key waits.
-    pub(super) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
+    pub(crate) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
         let who = (reconciler, key.clone());
-        if self.lines().within.get(&who).is_some_and(|(before, _)| before != spot) {
+        if lock(&self.lines)
+            .within
+            .get(&who)
+            .is_some_and(|(before, _)| before != spot)
+        {
             // It waits somewhere else now.
             self.left(reconciler, key);
         }
-        let lines = &mut *self.lines();
+        let lines = &mut *lock(&self.lines);
         let line = lines.places.entry(spot.clone()).or_insert_with(|| Line {
             looks: who.clone(),
             rest: BTreeMap::new(),
@@ -87,9 +91,9 @@ impl Waiting {
     }
 
     /// A write of a key was refused again: another one looks, and how long this one waits; `None` where nobody waits with it.
-    pub(super) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
+    pub(crate) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
         let who = (reconciler, key.clone());
-        let mut guard = self.lines();
+        let mut guard = lock(&self.lines);
         let lines = &mut *guard;
         let (spot, _) = lines.within.get(&who).filter(|(spot, _)| spot.is_beside(at))?;
         let line = lines.places.get_mut(spot).filter(|line| line.looks == who)?;
@@ -106,8 +110,8 @@ impl Waiting {
     }
 
     /// A key does not wait any more.
-    pub(super) fn left(&self, reconciler: &'static str, key: &Key) {
-        let mut lines = self.lines();
+    pub(crate) fn left(&self, reconciler: &'static str, key: &Key) {
+        let mut lines = lock(&self.lines);
         if lines.within.is_empty() {
             return;
         }
@@ -135,8 +139,8 @@ impl Waiting {
     }
 
     /// What was refused in these places is accepted again, whoever asked.
-    pub(super) fn opened(&self, spots: &[Spot]) {
-        let mut lines = self.lines();
+    pub(crate) fn opened(&self, spots: &[Spot]) {
+        let mut lines = lock(&self.lines);
         if spots.is_empty() || lines.within.is_empty() {
             return;
         }
@@ -151,7 +155,7 @@ impl Waiting {
 
     /// Forgets what concerns a plane. Those that waited for it look by themselves.
     pub fn retire(&self, plane: &Plane) {
-        let mut lines = self.lines();
+        let mut lines = lock(&self.lines);
         lines.places.retain(|spot, _| spot.plane != *plane);
         lines.within.retain(|_, (spot, _)| spot.plane != *plane);
         let gone: Vec<Who> = lines
@@ -172,16 +176,11 @@ impl Waiting {
             queue.add(key);
         }
     }
-
-    // What is changed under one lock is consistent before each call that could panic.
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// When one looks that nobody wakes.
 fn by_itself(who: &Who) -> Duration {
-    BY_ITSELF + spread::part(BY_ITSELF, who)
+    BY_ITSELF + jitter(BY_ITSELF, who)
 }
 
 #[cfg(test)]
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(queue.stats().depth, 0);
         waiting.opened(&[spot("n")]);
         assert_eq!(queue.stats().depth, 1000);
-        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+        assert!(lock(&waiting.lines).places.is_empty() && lock(&waiting.lines).within.is_empty());
     }
 
     #[tokio::test]
@@ -248,7 +247,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             waiting.left("r", &key(name));
         }
-        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+        assert!(lock(&waiting.lines).places.is_empty() && lock(&waiting.lines).within.is_empty());
     }
 
     #[tokio::test]
@@ -262,11 +261,11 @@ mod tests {
         assert_eq!(waiting.shut("r", &key("b"), &spot("n"), SOON), SOON);
         // It goes to wait elsewhere, and nobody is left here.
         assert_eq!(waiting.shut("r", &key("b"), &spot("m"), SOON), SOON);
-        assert_eq!(waiting.lines().places.len(), 1);
+        assert_eq!(lock(&waiting.lines).places.len(), 1);
         waiting.retire(&Plane::Hub);
-        assert!(waiting.lines().places.is_empty() && waiting.lines().within.is_empty());
+        assert!(lock(&waiting.lines).places.is_empty() && lock(&waiting.lines).within.is_empty());
         waiting.shut("r", &key("b"), &spot("m"), SOON);
         waiting.retire(&Plane::Cell);
-        assert!(waiting.lines().within.is_empty());
+        assert!(lock(&waiting.lines).within.is_empty());
     }
 }

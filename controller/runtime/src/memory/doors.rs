@@ -18,16 +18,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use popcell_core::plan::{Plane, Target};
+use popcell_core::plan::Target;
 use tokio::time::Instant;
 
-use super::error::{ApplyError, Failed, Refusal};
-use crate::breaker::Server;
+use crate::refusal::{ApplyError, Failed, Refusal};
 
 /// So many different objects of one kind, with none that is accepted between, open the breaker of their namespace.
-pub(super) const REFUSED: usize = 20;
+pub(crate) const REFUSED: usize = 20;
 /// How often it is tried whether the namespace accepts one again. Users wait for that: it is soon.
-pub(super) const AGAIN: Duration = Duration::from_secs(8);
+pub(crate) const AGAIN: Duration = Duration::from_secs(8);
 /// So many different refusals in one place are told apart; the rest wait together.
 const CAUSES: usize = 8;
 /// So many that were refused alike are remembered; the rest back off by themselves.
@@ -37,9 +36,10 @@ const LONGEST_REST: Duration = Duration::from_mins(15);
 
 /// What is done with an object. Webhooks and rights tell them apart, so one that fails says nothing of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Access {
+pub(crate) enum Access {
     Get,
     List,
+    Discover,
     Create,
     Patch,
     Status,
@@ -47,39 +47,34 @@ pub(super) enum Access {
 }
 
 impl Access {
-    pub(super) fn verb(self) -> &'static str {
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Get => "get",
             Self::List => "list",
+            Self::Discover => "discover",
             Self::Create => "create",
             Self::Patch | Self::Status => "patch",
             Self::Delete => "delete",
         }
     }
 
-    fn reads(self) -> bool {
-        matches!(self, Self::Get | Self::List)
+    /// Whether nothing is to be changed.
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Discover)
     }
 }
 
 /// Objects of one kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    server: Server,
+pub(crate) struct Place {
     kind: &'static str,
     namespace: Option<String>,
     access: Access,
 }
 
 impl Place {
-    pub(super) fn of(target: &Target, access: Access) -> Self {
-        Self::at(&Server::Of(target.plane.clone()), target, access)
-    }
-
-    /// The same where another server than that of its plane is asked.
-    pub(super) fn at(server: &Server, target: &Target, access: Access) -> Self {
+    pub(crate) fn of(target: &Target, access: Access) -> Self {
         Self {
-            server: server.clone(),
             kind: target.kind.kind,
             // Among objects of the cluster each may be another tenant's: its namespace, or its Project.
             namespace: target
@@ -119,16 +114,16 @@ impl Alike {
 
 /// One request that is to be tried.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
-    pub(super) place: &'a Place,
-    pub(super) name: &'a str,
+pub(crate) struct Attempt<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) name: &'a str,
     /// Tells contents apart; `None` where it is not known yet.
-    pub(super) sent: Option<u64>,
+    pub(crate) sent: Option<u64>,
 }
 
 /// Breakers at which something was refused, and objects that rest. Places that accept what comes are not held.
 #[derive(Debug, Default)]
-pub(super) struct Doors {
+pub(crate) struct Doors {
     places: BTreeMap<Place, Door>,
     /// What was refused, by what was said ([`Failed::cause`]).
     alike: BTreeMap<Place, BTreeMap<u64, Alike>>,
@@ -138,7 +133,7 @@ pub(super) struct Doors {
 
 impl Doors {
     /// Asks before a request: what was refused, and how long to wait, where it is not to be sent yet.
-    pub(super) fn ask(&mut self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
+    pub(crate) fn ask(&mut self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let waits = self.wait(attempt, now);
         if waits.is_some() {
             self.turn_away(attempt);
@@ -155,7 +150,7 @@ impl Doors {
     }
 
     /// The same without beginning a probe.
-    pub(super) fn wait(&self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
+    pub(crate) fn wait(&self, attempt: Attempt<'_>, now: Instant) -> Option<(Failed, Duration)> {
         let Attempt { place, name, .. } = attempt;
         let door = self.places.get(place).and_then(|door| Some((&door.told, door.probe?)));
         let door = door.filter(|(told, _)| !(judges_objects(told) && self.has_changed(attempt)));
@@ -208,7 +203,7 @@ impl Doors {
 
     /// What became of a request, and whether it lets others in that were held. What says nothing of others of its kind makes
     /// the next one the probe.
-    pub(super) fn answered<T>(&mut self, attempt: Attempt<'_>, answer: &Result<T, ApplyError>, now: Instant) -> bool {
+    pub(crate) fn answered<T>(&mut self, attempt: Attempt<'_>, answer: &Result<T, ApplyError>, now: Instant) -> bool {
         let place = attempt.place;
         let failed = match answer {
             Ok(_) if self.has_changed(attempt) => {
@@ -224,9 +219,6 @@ impl Doors {
         };
         self.rest(place, failed, now);
         self.hold(attempt, failed, now);
-        if let Some(door) = self.places.get_mut(place) {
-            door.untried.remove(attempt.name);
-        }
         if !is_of_the_place(&failed.refusal, place.access) {
             let door = self.places.get_mut(place);
             if let Some(Door {
@@ -278,21 +270,9 @@ impl Doors {
 
     /// It was accepted since it had changed.
     fn release(&mut self, attempt: Attempt<'_>) {
-        if let Some(causes) = self.alike.get_mut(attempt.place) {
-            causes.retain(|_, alike| {
-                alike.held.remove(attempt.name);
-                !alike.held.is_empty()
-            });
-            if causes.is_empty() {
-                self.alike.remove(attempt.place);
-            }
-        }
-        let Some(door) = self.places.get_mut(attempt.place) else {
-            return;
-        };
-        door.untried.remove(attempt.name);
+        self.remove(attempt, |_| false);
         // Those that are refused from now on are not refused one after the other.
-        if door.probe.is_none() {
+        if self.places.get(attempt.place).is_some_and(|door| door.probe.is_none()) {
             self.places.remove(attempt.place);
         }
     }
@@ -301,24 +281,21 @@ impl Doors {
     fn hold(&mut self, attempt: Attempt<'_>, failed: &Failed, now: Instant) {
         let Attempt { place, name, sent } = attempt;
         if !failed.waits_with_others() {
+            self.remove(attempt, |_| true);
             if let Some(alike) = self.alike_mut(attempt) {
                 alike.probe = now;
             }
             return;
         }
-        let causes = self.alike.entry(place.clone()).or_default();
         let cause = failed.cause();
-        let cause = if causes.contains_key(&cause) || causes.len() < CAUSES {
+        let is_counted = |causes: &BTreeMap<u64, Alike>| causes.contains_key(&cause) || causes.len() < CAUSES;
+        let cause = if self.alike.get(place).is_none_or(is_counted) {
             cause
         } else {
             0
         };
-        causes.retain(|one, alike| {
-            if *one != cause {
-                alike.held.remove(name);
-            }
-            *one == cause || !alike.held.is_empty()
-        });
+        self.remove(attempt, |other| other == cause);
+        let causes = self.alike.entry(place.clone()).or_default();
         let alike = causes.entry(cause).or_insert_with(|| Alike {
             held: HashMap::new(),
             told: failed.clone(),
@@ -329,18 +306,29 @@ impl Doors {
         }
     }
 
-    /// Whatever a plane refused, it may accept it now.
-    pub(super) fn open(&mut self, plane: &Plane) {
-        let is_other = |place: &Place| place.server != Server::Of(plane.clone());
-        self.places.retain(|place, _| is_other(place));
-        self.alike.retain(|place, _| is_other(place));
+    /// Takes a name out of those that were not tried, and of those that were refused, but for the causes that are `kept`.
+    fn remove(&mut self, attempt: Attempt<'_>, kept: impl Fn(u64) -> bool) {
+        if let Some(door) = self.places.get_mut(attempt.place) {
+            door.untried.remove(attempt.name);
+        }
+        let Some(causes) = self.alike.get_mut(attempt.place) else {
+            return;
+        };
+        causes.retain(|cause, alike| {
+            if !kept(*cause) {
+                alike.held.remove(attempt.name);
+            }
+            kept(*cause) || !alike.held.is_empty()
+        });
+        if causes.is_empty() {
+            self.alike.remove(attempt.place);
+        }
     }
 
-    /// Forgets a plane that is disengaged.
-    pub(super) fn retire(&mut self, plane: &Plane) {
-        self.open(plane);
-        let server = Server::Of(plane.clone());
-        self.resting.retain(|(place, _), _| place.server != server);
+    /// Whatever was refused, it may be accepted now.
+    pub(crate) fn open(&mut self) {
+        self.places.clear();
+        self.alike.clear();
     }
 
     /// A `Retry-After` that is about one object is for that object. What the server wants for itself is the breaker's
@@ -371,7 +359,7 @@ fn judges_objects(told: &Failed) -> bool {
 }
 
 /// Whether a refusal may be about every object there. One that is invalid or too large says nothing of the next; a server
-/// in trouble is the breaker's ([`crate::breaker`]), which has probed it where these are timeouts.
+/// in trouble is the breaker's ([`super::circuit`]), which has probed it where these are timeouts.
 fn is_of_the_place(refusal: &Refusal, access: Access) -> bool {
     match refusal {
         _ if access.reads() => matches!(refusal, Refusal::Refused { code: 401 | 403, .. }),

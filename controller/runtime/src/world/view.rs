@@ -9,9 +9,9 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 
-use crate::apply::ApplyError;
+use super::World;
 use crate::planes::{Store, uids};
-use crate::world::World;
+use crate::refusal::ApplyError;
 
 type Address = (Plane, &'static str, String, String);
 
@@ -37,7 +37,7 @@ impl Live {
     }
 
     /// The worst that was missed since the last call. What was read stays.
-    pub(super) fn take_missed(&mut self) -> Option<ApplyError> {
+    pub(crate) fn take_missed(&mut self) -> Option<ApplyError> {
         self.silent.clear();
         self.missed.take()
     }
@@ -184,7 +184,7 @@ impl<'a> Sight<'a> {
     pub fn project_namespace(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
         match self.live.get(plane, NAMESPACE, "", name) {
             Some(found) => Observed::Known(found.clone()),
-            None => self.world.namespaces.get(plane, name),
+            None => self.world.namespace(plane, name),
         }
     }
 

@@ -8,14 +8,8 @@
 //! read live and decided again at once, [`IMMEDIATE_RETRIES`] times; a pass that met an unknown plane of its own waits for
 //! that plane's list.
 
-mod held;
-mod report;
-mod sight;
-mod tally;
-mod waiting;
-mod woken;
-
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
@@ -28,17 +22,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span, warn};
 
-use held::Held;
-pub use report::{Outcome, Reporter};
-pub use sight::{Live, Sight, refs};
-pub use tally::{Counts, Tallied, Tally};
-pub use waiting::Waiting;
-pub use woken::Woken;
-
 use crate::apply::{ApplyError, Difference, Done, Heard, Spot};
 use crate::planes::Change;
 use crate::queue::{Key, Pace, Verdict};
 use crate::world::World;
+pub use crate::world::{Live, Outcome, Reporter, Sight, refs};
 
 /// How often a conflict is followed by another look at once.
 pub const IMMEDIATE_RETRIES: usize = 3;
@@ -112,7 +100,8 @@ pub trait Reconciler: Send + Sync + 'static {
 pub struct Runner {
     reconciler: Arc<dyn Reconciler>,
     world: Arc<World>,
-    held: Held,
+    /// How many passes have written.
+    writes: AtomicU64,
 }
 
 impl Runner {
@@ -121,7 +110,7 @@ impl Runner {
         Self {
             reconciler,
             world,
-            held: Held::default(),
+            writes: AtomicU64::default(),
         }
     }
 
@@ -132,101 +121,116 @@ impl Runner {
 
     /// One pass of a key.
     pub async fn pass(&self, key: &Key) -> Verdict {
-        let span = info_span!("pass", reconciler = self.reconciler.name(), %key);
-        let (name, woken) = (self.reconciler.name(), &self.world.woken);
-        let (start, mut live) = (Instant::now(), Live::default());
-        let since = woken.begin(name, key);
-        let (outcome, verdict) = self.retried(key, &mut live).instrument(span).await;
-        self.world.waiting.opened(&self.world.applier.opened());
-        self.world.reporter.passed(name, outcome, start.elapsed());
-        match (since, verdict) {
-            (Some(since), Verdict::Failed(_) | Verdict::Postponed(_)) => woken.again(name, key, since),
-            (Some(since), _) if outcome == Outcome::Written => self.world.reporter.answered(name, since.elapsed()),
-            _ => {}
+        let (name, world) = (self.name(), &self.world);
+        let (start, memory) = (Instant::now(), world.memory(&key.plane));
+        let since = memory.as_ref().and_then(|memory| memory.begin(name, key));
+        let span = info_span!("pass", reconciler = name, %key);
+        let (outcome, verdict) = self.reconcile(key).instrument(span).await;
+        world.waiting.opened(&world.applier.opened());
+        world.reporter.passed(name, outcome, start.elapsed());
+        if let (Some(memory), Some(since)) = (memory, since) {
+            match verdict {
+                Verdict::Failed(_) | Verdict::Postponed(_) => memory.begin_again(name, key, since),
+                _ if outcome == Outcome::Written => world.reporter.answered(name, since.elapsed()),
+                _ => {}
+            }
         }
         verdict
     }
 
-    async fn retried(&self, key: &Key, live: &mut Live) -> (Outcome, Verdict) {
-        for retry in 0.. {
-            let last = retry == IMMEDIATE_RETRIES;
-            let mut heard = Heard::default();
-            let ended = self.once(key, live, last, &mut heard).await;
-            let error = match ended {
+    /// Observes, decides, carries out and reports; what was decided on and has changed meanwhile is read and decided again.
+    async fn reconcile(&self, key: &Key) -> (Outcome, Verdict) {
+        let (mut live, mut retries) = (Live::default(), 0..IMMEDIATE_RETRIES);
+        loop {
+            let (last, mut heard) = (retries.next().is_none(), Heard::default());
+            let error = match self.attempt(key, &mut live, last, &mut heard).await {
                 Ok(ended) => return self.went(key, ended),
                 Err(error) => error,
             };
-            if heard.rejections.is_empty() && self.world.rejections.of(self.reconciler.name(), key).is_empty() {
-                // It was not even decided, because of what another one heard.
-                heard.note_error(&error);
+            self.show(key, &live, heard, &error).await;
+            let Some(target) = error.stale().filter(|_| !last) else {
+                return self.failed(key, &error);
+            };
+            debug!(%error, "deciding again");
+            match self.world.applier.read(target).await {
+                Ok(found) => live.put(target, found),
+                Err(error) => return self.failed(key, &error),
             }
-            if !heard.rejections.is_empty() {
-                self.show(key, live, &heard).await;
-            }
-            if let Some(target) = error.stale().filter(|_| !last) {
-                debug!(%error, "deciding again");
-                match self.world.applier.read(target).await {
-                    Ok(found) => {
-                        live.put(target, found);
-                        continue;
-                    }
-                    Err(error) => return self.failed(key, &error),
-                }
-            }
-            return self.failed(key, &error);
-        }
-        (Outcome::Dropped, Verdict::Done)
-    }
-
-    /// A pass came to its end: what was rejected before is not, or is not asked for any more.
-    fn went(&self, key: &Key, (outcome, verdict): (Outcome, Verdict)) -> (Outcome, Verdict) {
-        let name = self.reconciler.name();
-        self.world.waiting.left(name, key);
-        if self.world.rejections.clear(name, key) {
-            self.tell_others(key);
-            if outcome != Outcome::Dropped {
-                // What the status says of it is taken back by the next pass.
-                return (outcome, Verdict::After(Duration::ZERO));
-            }
-        }
-        (outcome, verdict)
-    }
-
-    /// What is rejected of a key has changed.
-    fn tell_others(&self, key: &Key) {
-        for (reconciler, key) in self.reconciler.shown_by(&self.world, key) {
-            self.world.waiting.wake(reconciler, key);
         }
     }
 
-    fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
-        self.reconciler.failed(&self.world, key, error);
-        let (outcome, verdict) = failed(error);
-        let name = self.reconciler.name();
-        let verdict = match error {
-            ApplyError::Shut(failed, delay) => {
-                Verdict::Postponed(self.world.waiting.shut(name, key, &Spot::of(failed), *delay))
-            }
-            ApplyError::Failed(failed) if error.rejected().is_some() => {
-                let waits = self.world.waiting.refused(name, key, &Spot::of(failed));
-                waits.map_or(verdict, Verdict::Postponed)
-            }
-            _ => {
-                self.world.waiting.left(name, key);
-                verdict
-            }
+    /// Observes, decides and carries out, once.
+    async fn attempt(
+        &self,
+        key: &Key,
+        live: &mut Live,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<(Outcome, Verdict), ApplyError> {
+        let observed = self.reconciler.prepare(&self.world, live, key).await;
+        let ended = match observed.map(|()| self.decide(key, live)) {
+            Ok(Some(plan)) => self.carry_out(key, &plan, last, heard).await,
+            Ok(None) => Ok((Outcome::Dropped, Verdict::Done)),
+            Err(error) => Err(error),
         };
-        (outcome, verdict)
+        match (ended, live.take_missed()) {
+            (ended, None) => ended,
+            (Ok(_), Some(missed)) => Err(missed),
+            (Err(error), Some(missed)) => Err(error.or_worse(missed).0),
+        }
+    }
+
+    /// The plan for a key as it was observed, whose notes are kept; `None` where there is nothing to decide about.
+    fn decide(&self, key: &Key, live: &Live) -> Option<Plan> {
+        let sight = Sight::new(&self.world, live);
+        let plan = self.reconciler.decide(&sight, key, Timestamp::now());
+        if let Some(memory) = self.world.memory(&key.plane) {
+            memory.tally.put(self.name(), key, plan.as_ref());
+        }
+        plan
+    }
+
+    async fn carry_out(
+        &self,
+        key: &Key,
+        plan: &Plan,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<(Outcome, Verdict), ApplyError> {
+        for action in plan.writes() {
+            debug!(%action, "planned");
+        }
+        if let Some(action) = &plan.status {
+            debug!(%action, "planned");
+        }
+        let differ = |plane: &_, kind| self.difference(plane, kind);
+        let done = self.world.applier.carry_out(plan, &differ, last, heard).await?;
+        self.reconciler.carried_out(&self.world, key, plan, done);
+        if done == Done::Written {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            plan.notes.iter().for_each(|note| self.world.reporter.noted(note));
+        }
+        Ok(ended(plan, done))
     }
 
     /// Shows what was rejected in the status of the object that asked for it.
-    async fn show(&self, key: &Key, live: &Live, heard: &Heard) {
-        let name = self.reconciler.name();
-        let is_new = self.world.rejections.put(name, key, &heard.rejections);
+    async fn show(&self, key: &Key, live: &Live, mut heard: Heard, error: &ApplyError) {
+        let Some(memory) = self.world.memory(&key.plane) else {
+            return;
+        };
+        let (name, rejections) = (self.name(), &memory.rejections);
+        if heard.rejections.is_empty() && rejections.of(name, key).is_empty() {
+            // It was not even decided, because of what another one heard.
+            heard.note_error(error);
+        }
+        if heard.rejections.is_empty() {
+            return;
+        }
+        let is_new = rejections.put(name, key, &heard.rejections);
         if is_new {
             self.tell_others(key);
         }
-        if !is_new && (heard.shown || self.world.rejections.is_unshown(name, key)) {
+        if !is_new && (heard.shown || rejections.is_unshown(name, key)) {
             return;
         }
         let sight = Sight::new(&self.world, live);
@@ -236,82 +240,83 @@ impl Runner {
         if let Err(error) = self.world.applier.report(&plan).await {
             debug!(%error, "what was rejected is not shown yet");
             if error.rejected().is_some() {
-                self.world.rejections.unshown(name, key);
+                rejections.unshown(name, key);
             }
         }
     }
 
-    async fn once(
-        &self,
-        key: &Key,
-        live: &mut Live,
-        last: bool,
-        heard: &mut Heard,
-    ) -> Result<(Outcome, Verdict), ApplyError> {
-        let ended = self.looked(key, live, last, heard).await;
-        match (ended, live.take_missed()) {
-            (ended, None) => ended,
-            (Ok(_), Some(missed)) => Err(missed),
-            (Err(error), Some(missed)) => Err(error.or_worse(missed).0),
+    /// A pass came to its end: what was rejected before is not, or is not asked for any more.
+    fn went(&self, key: &Key, (outcome, verdict): (Outcome, Verdict)) -> (Outcome, Verdict) {
+        let (name, memory) = (self.name(), self.world.memory(&key.plane));
+        self.world.waiting.left(name, key);
+        if memory.is_some_and(|memory| memory.rejections.clear(name, key)) {
+            self.tell_others(key);
+            if outcome != Outcome::Dropped {
+                // What the status says of it is taken back by the next pass.
+                return (outcome, Verdict::After(Duration::ZERO));
+            }
         }
+        (outcome, verdict)
     }
 
-    async fn looked(
-        &self,
-        key: &Key,
-        live: &mut Live,
-        last: bool,
-        heard: &mut Heard,
-    ) -> Result<(Outcome, Verdict), ApplyError> {
-        self.reconciler.prepare(&self.world, live, key).await?;
-        let decided = self
-            .reconciler
-            .decide(&Sight::new(&self.world, live), key, Timestamp::now());
-        let Some(plan) = decided else {
-            self.world.tally.clear(self.reconciler.name(), key);
-            return Ok((Outcome::Dropped, Verdict::Done));
+    fn failed(&self, key: &Key, error: &ApplyError) -> (Outcome, Verdict) {
+        self.reconciler.failed(&self.world, key, error);
+        match error {
+            ApplyError::Away(..) | ApplyError::Shut(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => {
+                debug!(%error, "a pass ends");
+            }
+            _ => warn!(%error, "a pass failed: conditions of the object have the words of the server"),
+        }
+        let (name, waiting) = (self.name(), &self.world.waiting);
+        let waits = match error {
+            ApplyError::Shut(failed, delay) => Some(waiting.shut(name, key, &Spot::of(failed), *delay)),
+            ApplyError::Failed(failed) if error.rejected().is_some() => waiting.refused(name, key, &Spot::of(failed)),
+            _ => {
+                waiting.left(name, key);
+                None
+            }
         };
-        self.world.tally.put(self.reconciler.name(), key, &plan);
-        for action in plan.writes() {
-            debug!(%action, "planned");
+        (Outcome::of(error), waits.map_or(error.verdict(), Verdict::Postponed))
+    }
+
+    /// What is rejected of a key has changed.
+    fn tell_others(&self, key: &Key) {
+        for (reconciler, key) in self.reconciler.shown_by(&self.world, key) {
+            self.world.waiting.wake(reconciler, key);
         }
-        if let Some(action) = &plan.status {
-            debug!(%action, "planned");
-        }
-        heard.shown = plan.status.is_none() && plan.otherwise.is_none();
-        let (applier, differ) = (&self.world.applier, |plane: &_, kind| self.difference(plane, kind));
-        let done = applier.carry_out_heard(&plan, &differ, last, heard).await?;
-        self.reconciler.carried_out(&self.world, key, &plan, done);
-        if done == Done::Written {
-            self.held.wrote();
-            plan.notes.iter().for_each(|note| self.world.reporter.noted(note));
-        }
-        told(&plan);
-        Ok(ended(&plan, done))
     }
 
     /// The whole difference of this reconciler on a plane and kind, as the deletion guard asks for it. While another
     /// reconciler's is held, it is a part only.
     fn difference(&self, plane: &Plane, kind: Kind) -> Difference {
-        let mut difference = self
+        let (name, world) = (self.name(), &self.world);
+        let Some(memory) = world.memory(plane) else {
+            return self.decide_all(plane, kind);
+        };
+        let writes = self.writes.load(Ordering::Relaxed);
+        let seen = (memory.changes(), world.changes(&Plane::Hub), writes);
+        let mut difference = memory
             .held
-            .difference(&self.world, plane, kind, || self.decide_all(plane, kind));
-        difference.partial |= !self.held.knows(plane, kind) && self.world.applier.brakes().is_held(plane, kind);
+            .difference(name, kind, seen, || self.decide_all(plane, kind));
+        difference.partial |= !memory.held.knows(name, kind) && world.applier.brakes().is_held(plane, kind);
         difference
     }
 
     /// Looks every minute whether the planes have recovered from what the deletion guard holds, and whether what was
     /// released is done, until `stop`: where it is so, no plan deletes anything, and nobody asks.
     pub async fn review(&self, stop: &CancellationToken) {
+        let (name, applier) = (self.name(), &self.world.applier);
         while stop.run_until_cancelled(sleep(HELD_AGAIN)).await.is_some() {
-            for (plane, kind) in self.held.all() {
-                let applier = &self.world.applier;
-                let is_set = || applier.brakes().is_held(&plane, kind) || applier.brakes().is_released(&plane, kind);
-                if is_set() {
-                    applier.judge(&plane, kind, self.difference(&plane, kind));
-                }
-                if !is_set() {
-                    self.held.forget(&plane, kind);
+            for engaged in self.world.planes.engaged() {
+                let (plane, held) = (engaged.plane(), &engaged.memory().held);
+                for kind in held.kinds(name) {
+                    let is_set = || applier.brakes().is_held(plane, kind) || applier.brakes().is_released(plane, kind);
+                    if is_set() {
+                        applier.judge(plane, kind, self.difference(plane, kind));
+                    }
+                    if !is_set() {
+                        held.forget(name, kind);
+                    }
                 }
             }
         }
@@ -343,17 +348,8 @@ impl Runner {
     }
 }
 
-fn failed(error: &ApplyError) -> (Outcome, Verdict) {
-    match error {
-        ApplyError::Away(..) | ApplyError::Shut(..) | ApplyError::Disengaged(_) | ApplyError::NotAllowed => {
-            debug!(%error, "a pass ends");
-        }
-        _ => warn!(%error, "a pass failed: conditions of the object have the words of the server"),
-    }
-    (Outcome::of(error), error.verdict())
-}
-
-fn told(plan: &Plan) {
+/// What a plan that was carried out came to, and when its key is looked at again.
+fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
     if let Some(terminal) = &plan.terminal {
         debug!(
             reason = terminal.reason,
@@ -361,9 +357,6 @@ fn told(plan: &Plan) {
             "nothing more to do until it changes"
         );
     }
-}
-
-fn ended(plan: &Plan, done: Done) -> (Outcome, Verdict) {
     let again = match done {
         Done::Held => Some(HELD_AGAIN),
         _ => plan.requeue,

@@ -1,8 +1,9 @@
 use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_core::plan::Plane;
 use serde_json::json;
 
 use super::*;
-use crate::apply::Words;
+use crate::refusal::Words;
 
 fn target(namespace: &str, name: &str) -> Target {
     Target::namespaced(&Plane::Project("p".to_owned()), RESOURCE_CLAIM, namespace, name)
@@ -129,9 +130,7 @@ fn only_refusals_open_a_circuit_breaker() {
     };
     tried(&mut doors, 300, now, |target| refused(target, missing()));
     assert!(doors.wait(at(&place, "new"), now).is_some());
-    doors.open(&Plane::Hub);
-    assert!(doors.wait(at(&place, "new"), now).is_some());
-    doors.open(&Plane::Project("p".to_owned()));
+    doors.open();
     assert_eq!(doors.wait(at(&place, "new"), now), None);
 }
 
@@ -214,11 +213,8 @@ fn an_object_rests_as_long_as_it_was_told_and_alone() {
     doors.answered(at(&place, "one"), &refused(&one, busy), now + seconds(31));
     assert_eq!(doors.ask(at(&place, "one"), now + seconds(31)), None);
     // A list that is read anew changes nothing about it.
-    let project = Plane::Project("p".to_owned());
-    doors.open(&project);
+    doors.open();
     assert!(doors.ask(at(&place, "two"), now + seconds(31)).is_some());
-    doors.retire(&project);
-    assert_eq!(doors.ask(at(&place, "two"), now + seconds(31)), None);
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! What a server answers instead of doing what was asked, and what that means for the pass.
 
+mod words;
+
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
-use popcell_core::plan::{NAMESPACE, Plane, Target};
+use popcell_core::plan::{NAMESPACE, Plane, Proof, Target};
 use thiserror::Error;
 
-use super::proof::Unproven;
-use super::words::Words;
-use crate::breaker::Server;
+pub use words::Words;
+pub(crate) use words::brief;
+
 use crate::queue::{Backoff, Verdict};
 
 /// What one request met. It displays as a log may have it; [`Refusal::told`] is for the user whose object it is about.
@@ -24,7 +26,7 @@ pub enum Refusal {
     },
     /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
     Changed(Words),
-    /// 429 or 5xx: the server cannot now, or not for this object; see [`super::answer`] for what is told so and is not.
+    /// 429 or 5xx: the server cannot now, or not for this object; see [`crate::apply`] for what is told so and is not.
     Busy {
         /// HTTP status.
         code: u16,
@@ -135,7 +137,7 @@ impl Refusal {
     }
 
     /// Whether the server may be in trouble, rather than the request: a probe has to say
-    /// ([`crate::breaker::Breaker::failed`]).
+    /// ([`crate::memory`]).
     pub fn may_be_the_server(&self) -> bool {
         matches!(
             self,
@@ -189,13 +191,13 @@ impl Failed {
     }
 
     /// The server's words as it would say them of an object that was refused likewise.
-    pub(super) fn words_for(&self, target: &Target) -> String {
+    pub(crate) fn words_for(&self, target: &Target) -> String {
         let quoted = |target: &Target| format!("\"{}\"", target.name);
         self.refusal.words().replace(&quoted(&self.target), &quoted(target))
     }
 
     /// Whether it was refused for a reason that others may share, and that ends without an event.
-    pub(super) fn waits_with_others(&self) -> bool {
+    pub(crate) fn waits_with_others(&self) -> bool {
         match &self.refusal {
             // Of reads, only a right that is missing is for others, too.
             Refusal::Refused { code, .. } if self.reads() => matches!(code, 401 | 403),
@@ -208,8 +210,47 @@ impl Failed {
     }
 
     /// Whether nothing was to be changed.
-    pub(super) fn reads(&self) -> bool {
+    pub(crate) fn reads(&self) -> bool {
         !matches!(self.verb, "create" | "patch" | "delete")
+    }
+}
+
+/// What was asked for, and what is there instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// The proof.
+    pub proof: Box<Proof>,
+    /// What speaks against it.
+    pub found: String,
+}
+
+impl fmt::Display for Unproven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.found;
+        match self.proof.as_ref() {
+            Proof::Gone { source, .. } => write!(f, "{source} should be gone, but {found}"),
+            Proof::Lives { source, .. } => write!(f, "{source} should live, but {found}"),
+            Proof::NoneLeft {
+                plane, kind, namespace, ..
+            } => write!(
+                f,
+                "no {} should be left in {namespace} of the {plane}, but {found}",
+                kind.kind
+            ),
+            Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
+            Proof::NotServed { cluster, deployment } => {
+                write!(
+                    f,
+                    "Cluster {cluster} should not serve the city of {deployment}, but {found}"
+                )
+            }
+            Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
+            Proof::Server { project, uid } => write!(
+                f,
+                "the API server of project {project} should be the one whose kube-system has uid {uid}, but {found}: correct \
+                 its kubeconfig; if the project has moved to another server, see \"orphans\" in docs/operations.md"
+            ),
+        }
     }
 }
 
@@ -223,8 +264,8 @@ pub enum ApplyError {
     #[error("failed to prove that a delete is right: {0}")]
     Unproven(Unproven),
     /// The server is away, and the next probe is not due yet.
-    #[error("failed to reach the {0}: it is away")]
-    Away(Server, Duration),
+    #[error("failed to reach the {}: it is away", server(.0))]
+    Away(Plane, Duration),
     /// The object was refused with a time to wait, or its namespace has accepted none of the kind, as this one says, and the
     /// next attempt is not due yet.
     #[error("not retried yet: {0}")]
@@ -246,7 +287,7 @@ impl Failed {
 }
 
 impl ApplyError {
-    pub(super) fn of(target: &Target, verb: &'static str, refusal: Refusal) -> Self {
+    pub(crate) fn of(target: &Target, verb: &'static str, refusal: Refusal) -> Self {
         Self::Failed(Box::new(Failed {
             target: target.clone(),
             verb,
@@ -338,4 +379,12 @@ impl ApplyError {
             Self::Failed(_) => Verdict::Failed(Backoff::REFUSED),
         }
     }
+}
+
+/// The server of a plane, for people.
+pub(crate) fn server(plane: &Plane) -> impl fmt::Display {
+    fmt::from_fn(move |f| match plane {
+        Plane::Discovery => f.write_str("discovery server"),
+        plane => write!(f, "{plane}"),
+    })
 }

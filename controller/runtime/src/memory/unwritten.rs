@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use popcell_api::kind::Kind;
-use popcell_core::plan::{Plane, Target};
+use popcell_core::plan::Target;
 use tokio::time::Instant;
+
+use super::{Address, address};
 
 /// So many causes of one object are told.
 const CAUSES: usize = 4;
@@ -24,26 +26,13 @@ struct Told {
     accepted: bool,
 }
 
-/// Plane, kind, namespace and name.
-type Address = (Plane, &'static str, Option<String>, String);
-
-fn address(target: &Target) -> Address {
-    let Target {
-        plane,
-        kind,
-        namespace,
-        name,
-    } = target;
-    (plane.clone(), kind.kind, namespace.clone(), name.clone())
-}
-
 /// Objects whose status is rejected, or was lately.
 #[derive(Debug, Default)]
-pub(super) struct Unwritten(BTreeMap<Address, Told>);
+pub(crate) struct Unwritten(BTreeMap<Address, Told>);
 
 impl Unwritten {
     /// The status of an object is rejected: whether that is to be told.
-    pub(super) fn is_news(&mut self, target: &Target, uid: &str, cause: u64, now: Instant) -> bool {
+    pub(crate) fn is_news(&mut self, target: &Target, uid: &str, cause: u64, now: Instant) -> bool {
         let is_over = |told: &Told| told.uid != uid || told.accepted && now >= told.last + AGAIN;
         let address = address(target);
         if self.0.get(&address).is_some_and(is_over) {
@@ -64,7 +53,7 @@ impl Unwritten {
     }
 
     /// The status of an object is written.
-    pub(super) fn accepted(&mut self, target: &Target, now: Instant) {
+    pub(crate) fn accepted(&mut self, target: &Target, now: Instant) {
         if self.0.is_empty() {
             return;
         }
@@ -78,24 +67,20 @@ impl Unwritten {
     }
 
     /// An object is gone.
-    pub(super) fn forget(&mut self, target: &Target) {
+    pub(crate) fn forget(&mut self, target: &Target) {
         self.0.remove(&address(target));
     }
 
-    /// A kind is not watched any more on a plane.
-    pub(super) fn forget_kind(&mut self, plane: &Plane, kind: Kind) {
-        self.0.retain(|(of, name, ..), _| of != plane || *name != kind.kind);
-    }
-
-    /// A plane is disengaged.
-    pub(super) fn retire(&mut self, plane: &Plane) {
-        self.0.retain(|(of, ..), _| of != plane);
+    /// A kind is not watched any more.
+    pub(crate) fn forget_kind(&mut self, kind: Kind) {
+        self.0.retain(|(name, ..), _| *name != kind.kind);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use popcell_api::kind::WORKLOAD;
+    use popcell_core::plan::Plane;
 
     use super::*;
 
@@ -134,9 +119,7 @@ mod tests {
         assert!(unwritten.is_news(&target, "u", 1, start));
         unwritten.forget(&target);
         assert!(unwritten.is_news(&target, "u", 1, start));
-        unwritten.forget_kind(&Plane::Cell, WORKLOAD);
-        assert!(unwritten.is_news(&target, "u", 1, start));
-        unwritten.retire(&Plane::Cell);
+        unwritten.forget_kind(WORKLOAD);
         assert!(unwritten.0.is_empty());
     }
 }

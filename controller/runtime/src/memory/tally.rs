@@ -1,13 +1,15 @@
 //! What the last pass of each key noted: the gauges of conflicts, orphans, skews and unreadable objects.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use popcell_core::metrics::plane_kind;
-use popcell_core::plan::{Note, Plan, Plane};
+use popcell_core::plan::{Note, Plan};
 use tracing::{error, warn};
 
+use super::{Subject, subject};
 use crate::queue::Key;
+use crate::sync::lock;
 
 /// Counts by kind of plane and kind.
 pub type Counts = BTreeMap<(&'static str, &'static str), usize>;
@@ -25,55 +27,50 @@ pub struct Tallied {
     pub undecodable: Counts,
 }
 
-/// Notes of all keys that have any.
-#[derive(Debug, Default)]
-pub struct Tally {
-    notes: Mutex<HashMap<(&'static str, Key), Vec<Note>>>,
+impl Tallied {
+    /// Adds what is noted of a plane now.
+    pub fn add(&mut self, tally: &Tally) {
+        for note in tally.notes().values().flatten() {
+            let (counts, target) = match note {
+                Note::Foreign(target) => (&mut self.foreign, target),
+                Note::Orphan(target) | Note::AnotherServer { target, .. } => (&mut self.orphans, target),
+                Note::Skew(target) => (&mut self.skews, target),
+                Note::Undecodable { target, .. } => (&mut self.undecodable, target),
+                _ => continue,
+            };
+            *counts.entry((plane_kind(&target.plane), target.kind.kind)).or_default() += 1;
+        }
+    }
 }
 
+/// Notes of all keys of a plane that have any.
+#[derive(Debug, Default)]
+pub struct Tally(Mutex<HashMap<Subject, Vec<Note>>>);
+
 impl Tally {
-    /// Replaces what an earlier pass noted.
-    pub fn put(&self, reconciler: &'static str, key: &Key, plan: &Plan) {
-        let counted: Vec<Note> = plan.notes.iter().filter(|note| is_counted(note)).cloned().collect();
+    /// Replaces what an earlier pass noted by what a plan notes, or by nothing.
+    pub fn put(&self, reconciler: &'static str, key: &Key, plan: Option<&Plan>) {
+        let notes = plan.into_iter().flat_map(|plan| &plan.notes);
+        let counted: Vec<Note> = notes.filter(|note| is_counted(note)).cloned().collect();
+        let subject = subject(reconciler, key);
         let before = if counted.is_empty() {
-            self.notes().remove(&(reconciler, key.clone()))
+            self.notes().remove(&subject)
         } else {
-            self.notes().insert((reconciler, key.clone()), counted.clone())
+            self.notes().insert(subject, counted.clone())
         };
         let before = before.unwrap_or_default();
         counted.iter().filter(|note| !before.contains(note)).for_each(tell);
     }
 
-    /// Forgets a key.
-    pub fn clear(&self, reconciler: &'static str, key: &Key) {
-        self.notes().remove(&(reconciler, key.clone()));
-    }
-
-    /// Forgets all keys of a plane that left, and those of the hub namespaces that stand for it.
-    pub fn retire(&self, plane: &Plane, hub_namespaces: &[String]) {
-        let is_left =
-            |key: &Key| key.plane == *plane || key.plane == Plane::Hub && hub_namespaces.contains(&key.namespace);
-        self.notes().retain(|(_, key), _| !is_left(key));
-    }
-
-    /// What is noted now.
-    pub fn tallied(&self) -> Tallied {
-        let mut tallied = Tallied::default();
-        for note in self.notes().values().flatten() {
-            let (counts, target) = match note {
-                Note::Foreign(target) => (&mut tallied.foreign, target),
-                Note::Orphan(target) | Note::AnotherServer { target, .. } => (&mut tallied.orphans, target),
-                Note::Skew(target) => (&mut tallied.skews, target),
-                Note::Undecodable { target, .. } => (&mut tallied.undecodable, target),
-                _ => continue,
-            };
-            *counts.entry((plane_kind(&target.plane), target.kind.kind)).or_default() += 1;
-        }
-        tallied
+    /// Forgets all keys of these namespaces.
+    pub fn clear_namespaces(&self, namespaces: &[String]) {
+        self.notes()
+            .retain(|(_, namespace, _), _| !namespaces.contains(namespace));
     }
 
     /// Orphans, one by one.
-    pub fn orphans(&self) -> Vec<popcell_core::plan::Target> {
+    #[cfg(test)]
+    pub(crate) fn orphans(&self) -> Vec<popcell_core::plan::Target> {
         let notes = self.notes();
         let orphans = notes.values().flatten().filter_map(|note| match note {
             Note::Orphan(target) => Some(target.clone()),
@@ -82,8 +79,8 @@ impl Tally {
         orphans.collect()
     }
 
-    fn notes(&self) -> MutexGuard<'_, HashMap<(&'static str, Key), Vec<Note>>> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn notes(&self) -> MutexGuard<'_, HashMap<Subject, Vec<Note>>> {
+        lock(&self.0)
     }
 }
 

@@ -49,7 +49,7 @@ impl Words {
     }
 
     /// Those of a Status.
-    pub(super) fn of(status: &Status) -> Self {
+    pub(crate) fn of(status: &Status) -> Self {
         Self {
             said: status.message.clone(),
             brief: brief(status),

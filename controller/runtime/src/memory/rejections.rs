@@ -1,15 +1,15 @@
 //! What servers rejected of the last pass of each key, for its decisions.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use popcell_core::plan::Plane;
 use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
 
+use super::{Subject, subject};
 use crate::queue::Key;
+use crate::sync::lock;
 
 /// Servers may word one refusal in another way each time: that is shown, and written, once in this time at most.
 const REWORDED: Duration = Duration::from_mins(1);
@@ -25,19 +25,9 @@ struct Entry {
     unshown: Option<Instant>,
 }
 
-/// A reconciler, and namespace, name and plane of its key: those of one WorkloadDeployment follow one another.
-type Who = (&'static str, String, String, Plane);
-
-type Known = BTreeMap<Who, Entry>;
-
-fn who(reconciler: &'static str, key: &Key) -> Who {
-    let Key { plane, namespace, name } = key.clone();
-    (reconciler, namespace, name, plane)
-}
-
-/// Keys with something that was rejected: there are as many as there is trouble.
+/// Keys of a plane with something that was rejected: there are as many as there is trouble.
 #[derive(Debug, Default)]
-pub struct Rejections(Mutex<Known>);
+pub struct Rejections(Mutex<BTreeMap<Subject, Entry>>);
 
 impl Rejections {
     /// What was rejected of the last pass of a key.
@@ -46,45 +36,36 @@ impl Rejections {
         if known.is_empty() {
             return Vec::new();
         }
-        let found = known.get(&who(reconciler, key));
+        let found = known.get(&subject(reconciler, key));
         found.map(|entry| entry.rejected.clone()).unwrap_or_default()
     }
 
-    /// The first that was rejected of keys in a namespace, on any plane, whose names begin so and are meant.
+    /// The first key in a namespace, with what was rejected of it, whose name begins so and is meant.
     pub fn first_of(
         &self,
         reconciler: &'static str,
         namespace: &str,
         prefix: &str,
         is_meant: impl Fn(&str) -> bool,
-    ) -> Option<Rejection> {
+    ) -> Option<(String, Rejection)> {
         let known = self.lock();
         if known.is_empty() {
             return None;
         }
-        // Of all planes, this one comes first.
-        let from = (
-            reconciler,
-            namespace.to_owned(),
-            prefix.to_owned(),
-            Plane::Project(String::new()),
-        );
-        let (from, to) = (Bound::Included(from), Bound::<Who>::Unbounded);
-        let all = known.range((from, to));
-        let within = all.take_while(|((of, within, name, _), _)| {
-            *of == reconciler && within == namespace && name.starts_with(prefix)
-        });
-        let mut meant = within.filter(|((_, _, name, _), _)| is_meant(name));
-        meant.find_map(|(_, entry)| entry.rejected.first().cloned())
+        let all = known.range((reconciler, namespace.to_owned(), prefix.to_owned())..);
+        let within = all
+            .take_while(|((of, within, name), _)| *of == reconciler && within == namespace && name.starts_with(prefix));
+        let mut meant = within.filter(|((_, _, name), _)| is_meant(name));
+        meant.find_map(|((_, _, name), entry)| Some((name.clone(), entry.rejected.first()?.clone())))
     }
 
     /// Takes in what a pass met; whether that is something new to show.
     pub fn put(&self, reconciler: &'static str, key: &Key, rejected: &[Rejection]) -> bool {
-        let (who, now) = (who(reconciler, key), Instant::now());
+        let (subject, now) = (subject(reconciler, key), Instant::now());
         let mut known = self.lock();
         if let Some(Entry {
             rejected: before, at, ..
-        }) = known.get(&who)
+        }) = known.get(&subject)
         {
             let alike =
                 before.len() == rejected.len() && before.iter().zip(rejected).all(|(one, other)| one.is_like(other));
@@ -97,13 +78,13 @@ impl Rejections {
             at: now,
             unshown: None,
         };
-        known.insert(who, entry);
+        known.insert(subject, entry);
         true
     }
 
     /// The status that should show what was rejected of a key is rejected, too.
     pub fn unshown(&self, reconciler: &'static str, key: &Key) {
-        if let Some(entry) = self.lock().get_mut(&who(reconciler, key)) {
+        if let Some(entry) = self.lock().get_mut(&subject(reconciler, key)) {
             entry.unshown = Some(Instant::now());
         }
     }
@@ -111,31 +92,25 @@ impl Rejections {
     /// Whether that is so, and was so lately.
     pub fn is_unshown(&self, reconciler: &'static str, key: &Key) -> bool {
         let known = self.lock();
-        let since = known.get(&who(reconciler, key)).and_then(|entry| entry.unshown);
+        let since = known.get(&subject(reconciler, key)).and_then(|entry| entry.unshown);
         since.is_some_and(|since| since.elapsed() < UNSHOWN)
     }
 
     /// Nothing is rejected any more; whether something was.
     pub fn clear(&self, reconciler: &'static str, key: &Key) -> bool {
         let mut known = self.lock();
-        !known.is_empty() && known.remove(&who(reconciler, key)).is_some()
+        !known.is_empty() && known.remove(&subject(reconciler, key)).is_some()
     }
 
-    /// Forgets all keys of a plane.
-    pub fn retire(&self, plane: &Plane) {
-        self.lock().retain(|(.., of), _| of != plane);
-    }
-
-    // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Subject, Entry>> {
+        lock(&self.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use popcell_api::kind::INSTANCE;
-    use popcell_core::plan::Target;
+    use popcell_core::plan::{Plane, Target};
     use tokio::time::advance;
 
     use super::*;
@@ -162,29 +137,29 @@ mod tests {
         advance(UNSHOWN).await;
         assert!(!known.is_unshown("r", &key));
         assert!(known.clear("r", &key) && !known.clear("r", &key));
-        assert!(known.put("r", &key, &rejected("web-1", "at 3")));
-        known.retire(&Plane::Cell);
-        assert!(known.of("r", &key).is_empty());
     }
 
     #[tokio::test]
-    async fn those_of_one_workload_deployment_are_found_on_every_plane() {
+    async fn those_of_one_workload_deployment_are_found() {
         let known = Rejections::default();
-        let planes = [Plane::Cell, Plane::Hub, Plane::Project("p".to_owned())];
-        let first = |prefix: &str| known.first_of("r", "n", prefix, |name| name != "web-9");
-        for plane in planes {
-            for (reconciler, namespace, name) in [
-                ("r", "n", "web-0"),
-                ("q", "n", "web-0"),
-                ("r", "m", "web-0"),
-                ("r", "n", "web-9"),
-            ] {
-                known.put(reconciler, &Key::new(&plane, namespace, name), &rejected(name, "no"));
-            }
-            assert_eq!(first("web-"), rejected("web-0", "no").first().cloned());
-            assert_eq!((first("we-"), first("web-00")), (None, None));
-            known.retire(&plane);
-            assert_eq!(first("web-"), None);
+        let first = |prefix: &str| {
+            let found = known.first_of("r", "n", prefix, |name| name != "web-9");
+            found.map(|(name, _)| name)
+        };
+        for (reconciler, namespace, name) in [
+            ("r", "n", "web-1"),
+            ("r", "n", "web-0"),
+            ("q", "n", "web-0"),
+            ("r", "m", "web-0"),
+            ("r", "n", "web-9"),
+        ] {
+            known.put(
+                reconciler,
+                &Key::new(&Plane::Hub, namespace, name),
+                &rejected(name, "no"),
+            );
         }
+        assert_eq!(first("web-").as_deref(), Some("web-0"));
+        assert_eq!((first("we-"), first("web-00")), (None, None));
     }
 }

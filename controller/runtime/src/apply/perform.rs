@@ -1,0 +1,296 @@
+//! Carrying out a plan: its writes in their order, and what one that fails means for the rest.
+
+use std::sync::Arc;
+
+use popcell_api::events;
+use popcell_core::object::Fields;
+use popcell_core::plan::{Action, Delete, Event, Order, Patch, Plan, Plane, Severity, Target};
+use popcell_core::rejection::Rejection;
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::answer::Text;
+use super::{Applier, Differ, Done, Heard, event, request};
+use crate::error::chain;
+use crate::memory::Access;
+use crate::refusal::{ApplyError, Failed, Refusal};
+use crate::sync::lock;
+
+/// What became of the actions of a plan.
+#[derive(Default)]
+struct Course {
+    /// Deletes were left out because the deletion guard holds.
+    held: bool,
+    /// What failed, and on which plane.
+    failures: Vec<(Plane, ApplyError)>,
+}
+
+impl Course {
+    /// Whether a status may be written. One on another plane than what failed says nothing of the plan's own writes; after
+    /// a conflict it is decided anew first, unless this was the `last` time.
+    fn leaves(&self, status: &Patch, last: bool) -> bool {
+        let other =
+            |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && (last || error.stale().is_none());
+        self.failures.iter().all(other)
+    }
+
+    fn end(self) -> Result<Done, ApplyError> {
+        let mut failures = self.failures.into_iter().map(|(_, error)| error);
+        let Some(first) = failures.next() else {
+            return Ok(if self.held { Done::Held } else { Done::Written });
+        };
+        Err(failures.fold(first, |worst, next| {
+            let (worst, other) = worst.or_worse(next);
+            warn!(error = chain(&other), "a part of a plan failed");
+            worst
+        }))
+    }
+}
+
+/// What was rejected of the status of a copy on the hub: it is told where that is shown, and users do not look there.
+fn told_elsewhere<'a>(status: &Patch, error: &'a ApplyError) -> Option<&'a Failed> {
+    error.rejected().filter(|_| status.target.plane == Plane::Hub)
+}
+
+impl Applier {
+    /// Carries out a plan. `difference` is asked for at deletes that the deletion guard counts. A plan is tried for the `last`
+    /// time where it is not decided again at once after a conflict: a server that answers every write with one does not hide
+    /// the status for ever. What is rejected is `heard`, and the caller shows it by [`Applier::report`]: a status that does not
+    /// say so yet is not written.
+    ///
+    /// # Errors
+    /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
+    pub async fn carry_out(
+        &self,
+        plan: &Plan,
+        difference: &Differ<'_>,
+        last: bool,
+        heard: &mut Heard,
+    ) -> Result<Done, ApplyError> {
+        heard.shown = plan.status.is_none() && plan.otherwise.is_none();
+        if plan.is_quiet() {
+            return Ok(Done::Quiet);
+        }
+        if self.options.dry_run {
+            self.rehearse(plan);
+            return Ok(Done::Planned);
+        }
+        let mut course = self.act(plan, difference, heard).await;
+        let mut told = course.failures.is_empty();
+        let otherwise = plan.otherwise.as_ref().filter(|_| !told);
+        let status = otherwise.or(plan.status.as_ref());
+        if let Some(status) = status.filter(|status| heard.rejections.is_empty() && course.leaves(status, last)) {
+            let written = self.write_status(status).await;
+            told = written.is_ok();
+            if let Err(error) = written {
+                if let Some(failed) = told_elsewhere(status, &error) {
+                    let words = failed.words_for(&status.target);
+                    heard.rejections.push(Rejection::of_status(&status.target, &words));
+                }
+                course.failures.push((status.target.plane.clone(), error));
+            }
+        }
+        if told {
+            for event in &plan.events {
+                self.tell(event).await;
+            }
+        }
+        for action in &plan.aside {
+            let written = self.write(action).await;
+            heard.note(action, &written);
+            match written {
+                Ok(()) => info!(%action, "written"),
+                Err(error) => course.failures.push((action.target().plane.clone(), error)),
+            }
+        }
+        course.end()
+    }
+
+    /// Of a plan only what is shown of it: the status, and the events that go with it.
+    ///
+    /// # Errors
+    /// The status was not written.
+    pub async fn report(&self, plan: &Plan) -> Result<(), ApplyError> {
+        let Some(status) = plan.otherwise.as_ref().or(plan.status.as_ref()) else {
+            return Ok(());
+        };
+        if self.options.dry_run {
+            return Ok(());
+        }
+        self.write_status(status).await?;
+        for event in &plan.events {
+            self.tell(event).await;
+        }
+        Ok(())
+    }
+
+    async fn act(&self, plan: &Plan, difference: &Differ<'_>, heard: &mut Heard) -> Course {
+        let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
+        for action in &plan.actions {
+            if let Action::Delete(delete) = action
+                && self.holds(delete, difference).await
+            {
+                course.held = true;
+                held.push(action);
+                continue;
+            }
+            let written = self.write(action).await;
+            heard.note(action, &written);
+            let Err(error) = written else {
+                info!(%action, "written");
+                wrote = true;
+                continue;
+            };
+            let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
+            course.failures.push((action.target().plane.clone(), error));
+            if ends {
+                break;
+            }
+        }
+        for action in held {
+            // A pass that writes nothing comes again each minute.
+            if wrote {
+                info!(%action, "held by the deletion guard");
+            } else {
+                debug!(%action, "held by the deletion guard");
+            }
+        }
+        course
+    }
+
+    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
+        match action {
+            Action::Create { target, object } => {
+                let request = request::create(target, object);
+                let sent = request::content(&request);
+                let spec = object.data.get("spec");
+                self.put((target, Access::Create), sent, request, spec).await
+            }
+            Action::Patch(patch) => self.patch(patch).await,
+            Action::Delete(delete) => {
+                for proof in &delete.proofs {
+                    if let Err(error) = self.prove(proof).await {
+                        self.meter.suppressed(&delete.target, "unproven");
+                        return Err(error);
+                    }
+                }
+                self.delete(delete).await
+            }
+        }
+    }
+
+    /// Writes the status of the object that a plan is for. One that is rejected would be seen nowhere: an Event says so, where
+    /// users look.
+    async fn write_status(&self, status: &Patch) -> Result<(), ApplyError> {
+        let (target, uid) = (&status.target, &status.on.uid);
+        let written = self.patch(status).await;
+        let Some(engaged) = self.planes.get(&target.plane) else {
+            return written;
+        };
+        let unwritten = || lock(&engaged.memory().unwritten);
+        let Err(error) = &written else {
+            unwritten().accepted(target, Instant::now());
+            return written;
+        };
+        if target.plane != Plane::Hub
+            && let Some(failed) = error.rejected()
+            && unwritten().is_news(target, uid, failed.cause(), Instant::now())
+        {
+            let message = Rejection::of_status(target, &failed.words_for(target)).message();
+            let event = Event::of(target, uid, Severity::Warning, events::STATUS_REJECTED, &message);
+            self.tell(&event).await;
+        }
+        written
+    }
+
+    async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
+        let access = if patch.status { Access::Status } else { Access::Patch };
+        let (sent, spec) = (request::changes(patch), request::spec_of(patch));
+        self.put((&patch.target, access), sent, request::patch(patch), spec)
+            .await
+    }
+
+    /// Creates or changes an object. `sent` tells contents apart; `spec` is the part of it that the server may store otherwise.
+    async fn put(
+        &self,
+        (target, access): (&Target, Access),
+        sent: u64,
+        request: Result<http::Request<Vec<u8>>, Refusal>,
+        spec: Option<&Value>,
+    ) -> Result<(), ApplyError> {
+        let server = self.reach(&target.plane).await?;
+        let answer = self.attempt(&server, (target, access), sent, request).await?;
+        self.record(target, spec, &answer);
+        Ok(())
+    }
+
+    async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
+        let Delete { target, on, .. } = delete;
+        let server = self.reach(&target.plane).await?;
+        let request = request::delete(delete);
+        let answer = match self.attempt(&server, (target, Access::Delete), 0, request).await {
+            // Another client was faster: absent is what was wanted.
+            Err(error) if error.is_absence() => None,
+            answer => request::object(&answer?),
+        };
+        let Some(engaged) = self.planes.get(&target.plane) else {
+            return Ok(());
+        };
+        match answer {
+            // Finalizers hold it.
+            Some(object) if object.uid() == on.uid && object.deleting() => {
+                engaged.wrote(target.kind, &Arc::new(object));
+            }
+            _ => engaged.deleted(target, &on.uid, &on.resource_version),
+        }
+        Ok(())
+    }
+
+    /// Takes in the answer to a create or patch: the store of the object is not older than this from now on.
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) {
+        let (Some(object), Some(engaged)) = (request::object(answer), self.planes.get(&target.plane)) else {
+            return;
+        };
+        if let Some(sent) = sent {
+            let stored = object.data.get("spec").unwrap_or(&Value::Null);
+            engaged.memory().ledger.record(target, sent, stored);
+        }
+        let is_held = object.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        if object.deleting() && !is_held {
+            // The last finalizer was taken away: the answer is the object's last word.
+            engaged.deleted(target, object.uid(), object.resource_version());
+        } else {
+            engaged.memory().put_projection(target, &object);
+            engaged.wrote(target.kind, &Arc::new(object));
+        }
+    }
+
+    /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
+    async fn tell(&self, event: &Event) {
+        let (target, request) = event::request(event);
+        let sent = match self.reach(&target.plane).await {
+            Ok(server) => self.send(&server, &target, Access::Create, request).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = sent {
+            warn!(about = %event.about, reason = event.reason, error = chain(&error), "an event was not told");
+        }
+    }
+
+    /// Tells log and metrics what would be sent.
+    fn rehearse(&self, plan: &Plan) {
+        for action in plan.writes() {
+            info!(%action, "dry run");
+            self.meter.planned(action.target(), action.verb());
+        }
+        if let Some(status) = &plan.status {
+            info!(action = %status, "dry run");
+            self.meter.planned(&status.target, "patch");
+        }
+        for event in &plan.events {
+            info!(about = %event.about, reason = event.reason, "dry run: event");
+            self.meter.planned(&event::request(event).0, "create");
+        }
+    }
+}
