@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
+use popcell_api::names::SINGLE;
 use popcell_api::{
     kind::{self, Kind},
     labels,
 };
-use popcell_controller_runtime::planes::SINGLE;
 use popcell_core::{
     conditions::says,
     identity::{self, SYSTEM_NAMESPACE},

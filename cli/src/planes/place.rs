@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use popcell_controller_runtime::config::{self, DiscoveryConfig, ServerConfig};
+use popcell_client::config::{self, DiscoveryConfig, ServerConfig};
 
 use crate::{
     args::hub::{Mode, Projects},
@@ -30,7 +30,9 @@ impl Place {
     /// From flags and the file that they name.
     pub(crate) fn of(args: &Projects) -> Result<Self, Failure> {
         let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
-        let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
+        let file = file
+            .map_err(|error| Failure::Usage(popcell_client::chain(&error)))?
+            .unwrap_or_default();
         Self::resolve(args, &file.discovery)
     }
 
@@ -70,11 +72,6 @@ impl Place {
             (_, None, None) => usage("give --project-kubeconfig: nothing else says where the project is"),
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

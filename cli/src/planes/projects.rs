@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, Tokens, Transport as _};
+use popcell_client::{Addressing, Direct, Projects as Places, Tokens, Transport as _};
 use popcell_core::plan::Plane;
 
 use super::{PlaneError, Server, config, place::Place};

@@ -10,7 +10,7 @@ use kube::{
     core::{GroupVersionKind, Request, Resource as _, TypeMeta},
     discovery,
 };
-use popcell_controller_runtime::apply::absent;
+use popcell_client::absent;
 use popcell_core::object::{List, Listed, Object, ReadError};
 use popcell_core::plan::Precondition;
 use serde::Deserialize as _;

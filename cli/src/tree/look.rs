@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use popcell_api::kind::{self, Kind, Scope};
-use popcell_controller_runtime::planes::SINGLE;
+use popcell_api::names::SINGLE;
 use popcell_core::{
     names,
     object::{Fields as _, Object},

@@ -19,11 +19,11 @@ pub mod pass;
 pub mod planes;
 pub mod queue;
 pub mod reconcilers;
-mod required;
 mod run;
 mod spread;
 pub mod times;
 pub mod world;
 
 pub use error::Error;
+pub(crate) use popcell_client::required;
 pub use run::run;

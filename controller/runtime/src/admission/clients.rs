@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
+use popcell_client::ConnectError;
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
-use crate::error::Error;
 use crate::planes::Transport;
 
 /// So many are kept.
@@ -39,7 +39,7 @@ impl Clients {
     }
 
     /// The client of a plane; a new one where none is held. One that cannot be made is tried anew at the next review.
-    pub(super) fn get(&self, plane: &Plane) -> Result<Client, Error> {
+    pub(super) fn get(&self, plane: &Plane) -> Result<Client, ConnectError> {
         let now = Instant::now();
         // Held while a client is made, so that two reviews of one project share it. Each access is one step of a map.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use popcell_core::plan::{NAMESPACE, Plane, Target};
 use thiserror::Error;
 
-use super::proof::Unproven;
+use super::Unproven;
 use super::words::Words;
 use crate::breaker::Server;
 use crate::queue::{Backoff, Verdict};

@@ -4,7 +4,6 @@
 //! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
 //! [`crate::breaker::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
-mod absence;
 mod answer;
 mod carry;
 mod doors;
@@ -33,7 +32,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-pub use absence::absent;
 use answer::Text;
 pub(crate) use carry::release_of;
 use doors::{Access, Attempt, Doors, Place};
@@ -41,7 +39,7 @@ pub use error::{ApplyError, Failed, Refusal};
 pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
 use memory::Projections;
-pub use proof::{ProjectAnswer, Unproven};
+pub use popcell_client::{ProjectAnswer, Unproven};
 use unwritten::Unwritten;
 pub use words::Words;
 pub(crate) use words::brief;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::error::ConfigError;
+use super::ConfigError;
 use super::settings::{Discovery, Settings};
 use crate::planes::{Tokens, tuned};
 

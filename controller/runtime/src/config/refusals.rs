@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use popcell_core::names::{check_project, is_dns_label};
 
-use super::error::ConfigError;
-use super::file::{DiscoveryConfig, Mode, ServerConfig};
 use super::settings::{Certificate, TlsDefaults, certificate, quota_file};
 use super::surroundings::Surroundings;
+use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;
 
 pub(super) const WEBHOOK: TlsDefaults = TlsDefaults {

@@ -17,7 +17,7 @@ use popcell_core::limits::{Excess, Limits, lookups};
 use popcell_core::object::{Fields, Object, ReadError};
 use popcell_core::plan::Plane;
 
-use super::discovery::SINGLE;
+use super::SINGLE;
 
 /// A kind with objects that had no room is listed again so often at most, where that is one tenant's list.
 const AGAIN: Duration = Duration::from_mins(1);
