@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     CheckFormat, DataFormat, TestFormat,
-    source::{Source, Trust},
+    reach::{Source, Trust},
 };
 
 /// `popcell new`
@@ -83,7 +83,6 @@ pub struct Test {
     pub url: Option<String>,
     // How the webhook is reached.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub trust: Trust,
     /// Run only the tests whose name contains FILTER
     #[arg(short = 'k', long = "filter", value_name = "FILTER")]
@@ -112,7 +111,6 @@ Examples:
 pub struct Interpret {
     // What is asked.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub source: Source,
     /// Karmada's name of the operation, in any case
     #[arg(long, value_name = "OPERATION", value_parser = crate::operation::parse)]
@@ -159,7 +157,6 @@ pub struct Check {
     pub kind: Vec<String>,
     // How the webhook is reached.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub trust: Trust,
     /// Object to time the operations with, YAML or JSON [default: a minimal one of each kind]
     #[arg(long, value_name = "FILE")]

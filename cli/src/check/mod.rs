@@ -1,7 +1,6 @@
 //! `popcell check`: what a module or a running webhook is and can do, and what Karmada does without the rest.
 
 mod measure;
-mod print;
 mod report;
 
 use std::{
@@ -43,14 +42,14 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         let report = crate::runtime()?
             .block_on(measured)
             .map_err(|error| Failure::Environment(error.to_string()))?;
-        print::reports(&[report], args.output, &mut console.out)?;
+        report::print(&[report], args.output, &mut console.out)?;
         return Ok(Exit::Success);
     }
     let path = (args.path.as_deref())
         .or(args.module.as_deref())
         .ok_or_else(|| Failure::Usage("give a module, a folder of modules, or --url".to_owned()))?;
     let (reports, refusals) = modules(path, sample.as_ref(), args.calls, args.trust.timeout())?;
-    print::reports(&reports, args.output, &mut console.out)?;
+    report::print(&reports, args.output, &mut console.out)?;
     for refusal in &refusals {
         writeln!(console.err, "error: {refusal}")?;
     }

@@ -5,7 +5,6 @@ pub mod call;
 pub mod certificate;
 pub mod clock;
 pub mod dial;
-pub mod sample;
 pub mod service;
 pub mod wire;
 

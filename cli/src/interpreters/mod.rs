@@ -13,7 +13,7 @@ use popcell_protocol::Gvk;
 use popcell_sdk::{Error, types};
 
 use crate::{
-    args::source::{Source, Trust},
+    args::reach::{Source, Trust},
     endpoint::{Endpoint, certificate::Bundle, dial},
     exit::Failure,
 };

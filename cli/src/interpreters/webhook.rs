@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{Unanswered, answer, gvk, reach};
 use crate::{
-    args::source::Trust,
+    args::reach::Trust,
     endpoint::{
         Endpoint,
         call::{AskError, Connection},

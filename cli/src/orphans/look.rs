@@ -262,7 +262,7 @@ impl Planes {
 }
 
 /// Tells servers apart, whatever they are called.
-pub(super) async fn identity_of(server: &Server) -> Result<String, PlaneError> {
+async fn identity_of(server: &Server) -> Result<String, PlaneError> {
     let system = server.get(&NAMESPACE.resource(), None, SYSTEM_NAMESPACE).await?;
     Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
 }

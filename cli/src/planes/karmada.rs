@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Answer, PlaneError, Server};
-use crate::{args::cluster::Cluster, endpoint::clock, exit::Failure};
+use crate::{args::reach::Cluster, endpoint::clock, exit::Failure};
 
 /// A ResourceInterpreterWebhookConfiguration.
 #[derive(Clone, Debug, Default, Deserialize)]

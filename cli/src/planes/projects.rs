@@ -13,8 +13,8 @@ use popcell_core::plan::Plane;
 use super::{PlaneError, Server, server::config as read};
 use crate::{
     args::{
-        cluster::Cluster,
         hub::{self as args, Mode},
+        reach::Cluster,
     },
     exit::Failure,
 };

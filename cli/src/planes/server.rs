@@ -17,7 +17,7 @@ use popcell_core::plan::Precondition;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::{args::cluster::Cluster, exit::Failure};
+use crate::{args::reach::Cluster, exit::Failure};
 
 /// A request that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(15);

@@ -5,9 +5,8 @@ use std::time::Duration;
 use crate::{
     endpoint::{
         Endpoint,
-        call::{AskError, Connection},
+        call::{AskError, Connection, Sample},
         dial::{DialError, Trust},
-        sample::Sample,
     },
     exit::Failure,
 };

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::{
     cell,
+    look::{Found, Hub, Sight},
+    node::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     node::{Node, State},
-    sight::{Found, Hub, Sight},
-    words::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     wrong,
 };
 

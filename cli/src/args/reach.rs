@@ -1,8 +1,32 @@
-//! What is asked: a module file here, or a webhook that runs somewhere.
+//! How servers are reached: Karmada's API server and our entry there, a module file, a running webhook.
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+
+/// Which API server.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Karmada")]
+pub struct Cluster {
+    /// Kubeconfig of the Karmada API server [default: $KUBECONFIG, then ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context in the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// The names of our entry. Karmada consults webhooks in the order of `<config>/<webhook>`: the names decide precedence.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Names")]
+pub struct Names {
+    /// Name of the ResourceInterpreterWebhookConfiguration
+    #[arg(long, value_name = "NAME", default_value = "popcell")]
+    pub config_name: String,
+    /// Name of our webhook in it: a domain name of at least three labels
+    #[arg(long, value_name = "FQDN", default_value = "interpreter.popcell.datumapis.com")]
+    pub webhook_name: String,
+}
 
 /// A module or a webhook.
 #[derive(Args, Clone, Debug)]
@@ -15,7 +39,6 @@ pub struct Source {
     pub url: Option<String>,
     // How the webhook is reached.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub trust: Trust,
 }
 
