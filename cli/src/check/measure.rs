@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use popcell_engine::{Call, Inspection, Module};
-use popcell_protocol::{Gvk, Operation};
+use popcell_protocol::{Gvk, Operation, client::Question};
 use popcell_sdk::Object;
 
 use super::report::{Available, File, Report, Sampled, Target};
@@ -11,7 +11,6 @@ use crate::endpoint::{
     Endpoint,
     call::{AskError, Connection, Sample},
     dial::Trust,
-    wire::Question,
 };
 
 /// What a kind is asked about.

@@ -6,13 +6,15 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use popcell_protocol::{Gvk, Operation};
+use popcell_protocol::{
+    Gvk, Operation,
+    client::{Answer, Question, Reason, decode, encode, excerpt},
+};
 use serde_json::value::RawValue;
 
 use super::{
     Endpoint, clock,
     dial::{self, DialError, Trust},
-    wire::{Answer, Question, Reason, body, decode, start},
 };
 
 /// More than any answer that Karmada could store.
@@ -115,7 +117,7 @@ impl Connection {
         };
         self.asked += 1;
         let uid = format!("popcell-{}-{}", std::process::id(), self.asked);
-        let body = body(question, &uid).map_err(|error| http(error.to_string()))?;
+        let body = encode(question, &uid).map_err(|error| http(error.to_string()))?;
         let seconds = self.limit.as_secs().max(1);
         let request = Request::post(format!("{}?timeout={seconds}s", self.endpoint.path))
             .header(header::HOST, host(&self.endpoint))
@@ -139,7 +141,7 @@ impl Connection {
             .map_err(|error| http(error.to_string()))?
             .to_bytes();
         if !status.is_success() {
-            return Err(http(format!("it answered HTTP {status}: {}", start(&body))));
+            return Err(http(format!("it answered HTTP {status}: {}", excerpt(&body))));
         }
         decode(&body, &uid, question.operation).map_err(|reason| match reason {
             Reason::Refused(status) => AskError::Refused {

@@ -6,7 +6,6 @@ pub mod certificate;
 pub mod clock;
 pub mod dial;
 pub mod service;
-pub mod wire;
 
 use std::fmt;
 

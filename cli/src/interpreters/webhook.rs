@@ -2,7 +2,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use popcell_protocol::Operation;
+use popcell_protocol::{
+    Operation,
+    client::{Answer, Question},
+};
 use popcell_sdk::{
     Error, Json, StatusItem,
     module::{Input, Output, Run},
@@ -17,7 +20,6 @@ use crate::{
         Endpoint,
         call::{AskError, Connection},
         dial,
-        wire::{Answer, Question},
     },
     exit::Failure,
 };
