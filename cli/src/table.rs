@@ -1,4 +1,5 @@
-//! Tables as people read them: two blanks between columns that are as wide as they need to be, and ages as `kubectl` shows them.
+//! Tables as people read them: two blanks between columns that are as wide as they need to be, ages as `kubectl` shows them, and
+//! addresses of objects.
 //! comfy-table would bring three crates for these few lines.
 
 use std::io::{self, Write};
@@ -32,5 +33,13 @@ pub(crate) fn age(created: Option<Timestamp>, now: Timestamp) -> String {
         120..7_200 => format!("{}m", seconds / 60),
         7_200..172_800 => format!("{}h", seconds / 3_600),
         _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Namespace and name, or the name alone.
+pub(crate) fn address(namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
     }
 }

@@ -5,10 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
+use popcell_core::names::is_dns_subdomain;
 
 use super::{
     ListFormat,
-    reach::{Cluster, duration},
+    reach::{Cluster, duration, kind},
 };
 
 /// `popcell orphans`
@@ -161,27 +162,6 @@ fn grace(text: &str) -> Result<Duration, String> {
     Ok(grace)
 }
 
-/// Reads `group/version/kind`, or `version/kind`.
-fn kind(text: &str) -> Result<GroupVersionKind, String> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let (group, version, kind) = match parts.as_slice() {
-        [version, kind] => ("", *version, *kind),
-        [group, version, kind] if !group.is_empty() => (*group, *version, *kind),
-        _ => return Err(WRONG_KIND.to_owned()),
-    };
-    let plain = |text: &str, also: &str| {
-        let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
-        text.chars().all(fits)
-    };
-    // They become part of a URL.
-    if version.is_empty() || kind.is_empty() || !plain(group, ".-") || !plain(version, "") || !plain(kind, "") {
-        return Err(WRONG_KIND.to_owned());
-    }
-    Ok(GroupVersionKind::gvk(group, version, kind))
-}
-
-const WRONG_KIND: &str = "expected group/version/kind, as in apps/v1/Deployment, or version/kind, as in v1/ConfigMap";
-
 /// Reads `10/s` or `100/m`.
 fn pace(text: &str) -> Result<Pace, String> {
     let wrong = || "expected a number from 1 to 1000 and a unit: 10/s, 100/m".to_owned();
@@ -305,9 +285,7 @@ pub struct Remove {
 
 /// What can be a part of a URL and of a key in the record.
 fn plain(text: &str) -> Result<String, String> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    let is_edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    if !text.is_empty() && text.chars().all(fits) && text.starts_with(is_edge) && text.ends_with(is_edge) {
+    if is_dns_subdomain(text) {
         return Ok(text.to_owned());
     }
     Err("expected lower-case letters, digits, '-' and '.', with a letter or a digit at both ends".to_owned())
@@ -316,27 +294,6 @@ fn plain(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kind_is_read_with_and_without_group() {
-        let read = |text| kind(text).map(|kind| (kind.group, kind.version, kind.kind));
-        let parts =
-            |group: &str, version: &str, kind: &str| Ok((group.to_owned(), version.to_owned(), kind.to_owned()));
-        assert_eq!(read("apps/v1/Deployment"), parts("apps", "v1", "Deployment"));
-        assert_eq!(read("v1/ConfigMap"), parts("", "v1", "ConfigMap"));
-        for wrong in [
-            "",
-            "Deployment",
-            "apps/v1/",
-            "/v1/ConfigMap",
-            "a/b/c/d",
-            "apps/v1/../x",
-            "apps/v1?/X",
-            "a b/v1/X",
-        ] {
-            assert!(kind(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_grace_leaves_time_to_take_a_note_away() {

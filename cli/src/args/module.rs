@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kube::core::GroupVersionKind;
 
 use super::{
     CheckFormat, DataFormat, TestFormat,
-    reach::{Source, Trust},
+    reach::{Source, Trust, kind},
 };
 
 /// `popcell new`
@@ -153,8 +154,8 @@ pub struct Check {
     #[arg(long, value_name = "URL", requires = "kind")]
     pub url: Option<String>,
     /// Kind to ask the webhook for, as group/version/Kind (a webhook does not list its kinds)
-    #[arg(long, value_name = "GROUP/VERSION/KIND", requires = "url")]
-    pub kind: Vec<String>,
+    #[arg(long, value_name = "GROUP/VERSION/KIND", requires = "url", value_parser = kind)]
+    pub kind: Vec<GroupVersionKind>,
     // How the webhook is reached.
     #[command(flatten)]
     pub trust: Trust,

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use kube::core::GroupVersionKind;
 
 /// Which API server.
 #[derive(Args, Clone, Debug, Default)]
@@ -84,6 +85,27 @@ fn wrong_duration() -> String {
     "expected a number above zero and a unit: 500ms, 5s, 2m".to_owned()
 }
 
+/// Reads `group/version/kind`, or `version/kind`.
+pub(super) fn kind(text: &str) -> Result<GroupVersionKind, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (group, version, kind) = match parts.as_slice() {
+        [version, kind] => ("", *version, *kind),
+        [group, version, kind] if !group.is_empty() => (*group, *version, *kind),
+        _ => return Err(WRONG_KIND.to_owned()),
+    };
+    let plain = |text: &str, also: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
+        text.chars().all(fits)
+    };
+    // They become part of a URL.
+    if version.is_empty() || kind.is_empty() || !plain(group, ".-") || !plain(version, "") || !plain(kind, "") {
+        return Err(WRONG_KIND.to_owned());
+    }
+    Ok(GroupVersionKind::gvk(group, version, kind))
+}
+
+const WRONG_KIND: &str = "expected group/version/kind, as in apps/v1/Deployment, or version/kind, as in v1/ConfigMap";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +117,27 @@ mod tests {
         assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
         for wrong in ["", "5", "0s", "-1s", "5h", "s", "18446744073709551615m"] {
             assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_kind_is_read_with_and_without_group() {
+        let read = |text| kind(text).map(|kind| (kind.group, kind.version, kind.kind));
+        let parts =
+            |group: &str, version: &str, kind: &str| Ok((group.to_owned(), version.to_owned(), kind.to_owned()));
+        assert_eq!(read("apps/v1/Deployment"), parts("apps", "v1", "Deployment"));
+        assert_eq!(read("v1/ConfigMap"), parts("", "v1", "ConfigMap"));
+        for wrong in [
+            "",
+            "Deployment",
+            "apps/v1/",
+            "/v1/ConfigMap",
+            "a/b/c/d",
+            "apps/v1/../x",
+            "apps/v1?/X",
+            "a b/v1/X",
+        ] {
+            assert!(kind(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -29,7 +29,9 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         .map(|file| crate::interpret::object(file, console))
         .transpose()?;
     if let Some(url) = &args.url {
-        let kinds = args.kind.iter().map(|text| kind(text)).collect::<Result<Vec<_>, _>>()?;
+        let kinds: Vec<Gvk> = (args.kind.iter())
+            .map(|kind| Gvk::new(&kind.group, &kind.version, &kind.kind))
+            .collect();
         let (endpoint, trust) = interpreters::reach(url, &args.trust)?;
         let measured = measure::webhook(
             &endpoint,
@@ -58,18 +60,6 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
     } else {
         Exit::Module
     })
-}
-
-/// Reads `group/version/Kind`, or `version/Kind` in the core group.
-fn kind(text: &str) -> Result<Gvk, Failure> {
-    let parts: Vec<_> = text.split('/').collect();
-    match parts.as_slice() {
-        [group, version, kind] if parts.iter().all(|part| !part.is_empty()) => Ok(Gvk::new(*group, *version, *kind)),
-        [version, kind] if parts.iter().all(|part| !part.is_empty()) => Ok(Gvk::new("", *version, *kind)),
-        _ => Err(Failure::Usage(format!(
-            "--kind {text:?}: expected GROUP/VERSION/KIND, for example example.io/v1/Widget"
-        ))),
-    }
 }
 
 /// Reports of the modules that can be loaded, and why the others cannot.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use popcell_core::plan::{Action, Target};
 use serde_json::{Value, json};
 
-use crate::table::{self, age};
+use crate::table::{self, address, age};
 
 use super::{
     clean::Outcome,
@@ -48,10 +48,8 @@ pub(super) fn summary(rows: &[Row]) -> String {
 }
 
 fn name(target: &Target) -> String {
-    match &target.namespace {
-        Some(namespace) => format!("{} {namespace}/{}", target.kind.kind, target.name),
-        None => format!("{} {}", target.kind.kind, target.name),
-    }
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    format!("{} {}", target.kind.kind, address(namespace, &target.name))
 }
 
 /// What would be done to one object.

@@ -234,6 +234,16 @@ pub struct Member {
 }
 
 impl Member {
+    /// Names of those whose own agents call the webhook; empty where there is none.
+    pub fn pulling(members: &[Self]) -> String {
+        let names: Vec<_> = members
+            .iter()
+            .filter(|one| one.pull)
+            .map(|one| one.name.as_str())
+            .collect();
+        names.join(", ")
+    }
+
     /// Reads a Cluster as the API server gave it.
     pub fn read(object: &Value) -> Self {
         let metadata = object

@@ -129,16 +129,11 @@ async fn register(
 
 /// An agent of a Pull member calls from its own cluster, where a Service of the hub means nothing.
 fn refuse_unreachable_for_agents(location: &Location, members: &[Member]) -> Result<(), Failure> {
-    let pull: Vec<_> = members
-        .iter()
-        .filter(|member| member.pull)
-        .map(|member| member.name.as_str())
-        .collect();
+    let pull = Member::pulling(members);
     match location {
         Location::Service(_) if !pull.is_empty() => Err(Failure::Failed(format!(
-            "failed to register a Service: the agents of Pull member(s) {} call the webhook too; use --url with an address that \
-             they reach, and a certificate that names it",
-            pull.join(", ")
+            "failed to register a Service: the agents of Pull member(s) {pull} call the webhook too; use --url with an address \
+             that they reach, and a certificate that names it"
         ))),
         _ => Ok(()),
     }

@@ -22,6 +22,7 @@ use crate::{
     console::{self, Console},
     exit::{Exit, Failure, Outcome},
     planes::{Answer, PlaneError, Server},
+    table::address,
 };
 
 /// After so many writes in a row without an answer the server counts as away.
@@ -96,10 +97,7 @@ fn is_due(object: &Object, since: Option<Timestamp>) -> bool {
 }
 
 fn named(object: &Object) -> String {
-    match object.namespace() {
-        "" => object.name().to_owned(),
-        namespace => format!("{namespace}/{}", object.name()),
-    }
+    address(object.namespace(), object.name())
 }
 
 async fn bump_all(

@@ -15,15 +15,13 @@ use super::{
     node::{Node, State},
     wrong,
 };
+use crate::table::address;
 
 /// The tree of one Workload. What cannot be read is in its place, or, where that has no name, below the Workload.
 pub(super) fn tree(sight: &Sight) -> Node {
     let mut node = readable(sight);
     for strange in &sight.unreadable {
-        let name = match strange.item.namespace.as_str() {
-            "" => strange.item.name.clone(),
-            namespace => format!("{namespace}/{}", strange.item.name),
-        };
+        let name = address(&strange.item.namespace, &strange.item.name);
         let why = format!("it cannot be read: {}", strange.item.why);
         let place = Node::place(&strange.plane, strange.kind, name, State::Unknown, why);
         // What is of other Workloads hides nothing of this one.

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use popcell_core::object::{Fields as _, Object};
 
+use crate::table::address;
+
 pub(super) const PROJECT: &str = "project";
 pub(super) const HUB: &str = "hub";
 
@@ -68,10 +70,7 @@ pub(super) struct Node {
 impl Node {
     /// An object that is there.
     pub(super) fn of(plane: &str, kind: &'static str, object: &Object) -> Self {
-        let name = match object.namespace() {
-            "" => object.name().to_owned(),
-            namespace => format!("{namespace}/{}", object.name()),
-        };
+        let name = address(object.namespace(), object.name());
         Self {
             created: object.created(),
             ..Self::place(plane, kind, name, State::Fine, "")

@@ -104,10 +104,12 @@ fn object(path: &str, state: &State) -> (&'static str, Value) {
                 "items": state.objects.get(plural).cloned().unwrap_or_default(),
             }),
         ),
-        _ => (
+        [.., plural, name] => (
             "404 Not Found",
-            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "message": "not found", "code": 404}),
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "message": "not found",
+                "code": 404, "details": {"kind": plural, "name": name}}),
         ),
+        _ => ("404 Not Found", Value::Null),
     }
 }
 
