@@ -220,11 +220,8 @@ impl Server {
         object: &Value,
     ) -> Result<Answer, PlaneError> {
         let api = self.api(resource, namespace);
-        let request = async {
-            let object = DynamicObject::deserialize(object).map_err(Error::SerdeError)?;
-            answer((&resource.plural, name), api.create(&post(), &object).await.map(drop))
-        };
-        self.run(&format!("create {} {name}", resource.kind), request).await
+        let request = async { api.create(&post(), &dynamic(object)?).await };
+        self.write("create", resource, name, request).await
     }
 
     /// Stores an object in the place of the one that it was made from, by its resourceVersion.
@@ -236,12 +233,8 @@ impl Server {
         object: &Value,
     ) -> Result<Answer, PlaneError> {
         let api = self.api(resource, namespace);
-        let request = async {
-            let object = DynamicObject::deserialize(object).map_err(Error::SerdeError)?;
-            let stored = api.replace(name, &post(), &object).await;
-            answer((&resource.plural, name), stored.map(drop))
-        };
-        self.run(&format!("replace {} {name}", resource.kind), request).await
+        let request = async { api.replace(name, &post(), &dynamic(object)?).await };
+        self.write("replace", resource, name, request).await
     }
 
     /// Changes an object.
@@ -257,13 +250,8 @@ impl Server {
             ..PatchParams::default()
         };
         let api = self.api(resource, namespace);
-        let request = async {
-            answer(
-                (&resource.plural, name),
-                api.patch_metadata(name, &params, patch).await.map(drop),
-            )
-        };
-        self.run(&format!("patch {} {name}", resource.kind), request).await
+        let request = api.patch_metadata(name, &params, patch);
+        self.write("patch", resource, name, request).await
     }
 
     /// Deletes an object exactly as it was read.
@@ -279,8 +267,18 @@ impl Server {
             resource_version: Some(on.resource_version.clone()),
         });
         let api = self.api(resource, namespace);
-        let request = async { answer((&resource.plural, name), api.delete(name, &params).await.map(drop)) };
-        self.run(&format!("delete {} {name}", resource.kind), request).await
+        self.write("delete", resource, name, api.delete(name, &params)).await
+    }
+
+    async fn write<T>(
+        &self,
+        verb: &str,
+        resource: &ApiResource,
+        name: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Answer, PlaneError> {
+        let request = async { answer((&resource.plural, name), request.await.map(drop)) };
+        self.run(&format!("{verb} {} {name}", resource.kind), request).await
     }
 
     fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -316,6 +314,10 @@ impl Server {
             reason: reason.to_owned(),
         }
     }
+}
+
+fn dynamic(object: &Value) -> kube::Result<DynamicObject> {
+    DynamicObject::deserialize(object).map_err(Error::SerdeError)
 }
 
 fn post() -> PostParams {
