@@ -16,8 +16,8 @@ pub(crate) fn write<const N: usize>(lines: &[[String; N]], out: &mut dyn Write) 
     }
     for line in lines {
         let cells = line.iter().zip(widths);
-        let text: String = cells.map(|(cell, width)| format!("{cell:<width$}  ")).collect();
-        writeln!(out, "{}", text.trim_end())?;
+        let cells: Vec<_> = cells.map(|(cell, width)| format!("{cell:<width$}")).collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     Ok(())
 }
