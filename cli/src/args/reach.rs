@@ -17,6 +17,16 @@ pub struct Cluster {
     pub context: Option<String>,
 }
 
+/// A kubeconfig by itself, with its current context.
+impl From<PathBuf> for Cluster {
+    fn from(kubeconfig: PathBuf) -> Self {
+        Self {
+            kubeconfig: Some(kubeconfig),
+            context: None,
+        }
+    }
+}
+
 /// The names of our entry. Karmada consults webhooks in the order of `<config>/<webhook>`: the names decide precedence.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Names")]

@@ -12,10 +12,7 @@ use popcell_core::plan::Plane;
 
 use super::{PlaneError, Server, server::config as read};
 use crate::{
-    args::{
-        hub::{self as args, Mode},
-        reach::Cluster,
-    },
+    args::hub::{self as args, Mode},
     exit::Failure,
 };
 
@@ -38,10 +35,10 @@ impl Projects {
     /// Reads the kubeconfigs. No request is made yet.
     pub(crate) async fn open(args: &args::Projects) -> Result<Self, Failure> {
         match Place::of(args)? {
-            Place::Single { project } => Ok(Self::Single(open(project).await?)),
+            Place::Single { project } => Ok(Self::Single(Server::open(&project.into()).await?)),
             Place::Milo { template, discovery } => Ok(Self::Milo {
                 template: Box::new(read(Some(&template), None).await?),
-                discovery: open(discovery).await?,
+                discovery: Server::open(&discovery.into()).await?,
                 tokens: Tokens::default(),
             }),
         }
@@ -65,14 +62,6 @@ impl Projects {
             }
         }
     }
-}
-
-async fn open(file: PathBuf) -> Result<Server, PlaneError> {
-    let cluster = Cluster {
-        kubeconfig: Some(file),
-        context: None,
-    };
-    Server::open(&cluster).await
 }
 
 /// A plane that has no server.

@@ -126,6 +126,7 @@ async fn bump_all(
             let clear = if terminal { "\r\x1b[K" } else { "" };
             writeln!(console.err, "{clear}{}: {complaint}", named(object))?;
         }
+        // One line that is written over: indicatif would bring five crates for it.
         if terminal {
             write!(console.err, "\r\x1b[K{}", count.progress())?;
             console.err.flush()?;

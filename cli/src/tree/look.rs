@@ -12,7 +12,7 @@ use popcell_core::{
 
 use super::node::{HUB, PROJECT};
 use crate::{
-    args::{hub::Tree, reach::Cluster},
+    args::hub::Tree,
     exit::Failure,
     planes::{PlaneError, Projects, Server},
 };
@@ -127,11 +127,7 @@ impl Planes {
         };
         let mut cells = Vec::new();
         for (name, file) in &args.cells {
-            let cluster = Cluster {
-                kubeconfig: Some(file.clone()),
-                context: None,
-            };
-            cells.push((name.clone(), Server::open(&cluster).await?));
+            cells.push((name.clone(), Server::open(&file.clone().into()).await?));
         }
         let hub = if args.single_cluster {
             None
