@@ -3,6 +3,7 @@
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use popcell_module_build::{BuildError, BuildRequest, Built};
@@ -77,16 +78,11 @@ fn target_dir(folder: &Path) -> Result<PathBuf, Failure> {
     struct Metadata {
         target_directory: PathBuf,
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = std::process::Command::new(cargo)
+    let output = cargo()
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(folder)
         .output()
-        .map_err(|error| {
-            Failure::Environment(format!(
-                "failed to run cargo: {error}; install Rust (https://rustup.rs)"
-            ))
-        })?;
+        .map_err(no_cargo)?;
     if !output.status.success() {
         return Err(Failure::Usage(format!(
             "failed to read {}: {}",
@@ -97,6 +93,18 @@ fn target_dir(folder: &Path) -> Result<PathBuf, Failure> {
     serde_json::from_slice::<Metadata>(&output.stdout)
         .map(|metadata| metadata.target_directory)
         .map_err(|error| Failure::Environment(format!("failed to understand `cargo metadata`: {error}")))
+}
+
+/// The cargo that runs this program, or the one that is found.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+pub(crate) fn no_cargo(error: std::io::Error) -> Failure {
+    Failure::Environment(format!(
+        "failed to run cargo: {error}; install Rust (https://rustup.rs)"
+    ))
 }
 
 /// `name` of `[package]`. Cargo itself judges the file; here it only tells crates from workspaces.

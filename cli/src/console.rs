@@ -1,6 +1,9 @@
-//! Where a command reads and writes, so that tests can stand in for the terminal.
+//! Where a command reads and writes, so that tests can stand in for the terminal; and what an interrupted one says.
 
-use std::io::{Read, Write};
+use std::{
+    io::{Read, Write},
+    sync::{Mutex, PoisonError},
+};
 
 /// Standard streams of one run.
 pub struct Console {
@@ -21,4 +24,16 @@ impl Console {
             stdin: Box::new(std::io::stdin()),
         }
     }
+}
+
+static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
+
+/// From now on an interrupt says this before the process ends.
+pub fn leave(words: String) {
+    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+}
+
+/// What was last left to be said.
+pub fn last_words() -> Option<String> {
+    LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod age;
 pub mod args;
 pub mod build;
 pub mod cell;
@@ -16,7 +15,6 @@ pub mod endpoint;
 pub mod exit;
 pub mod interpret;
 pub mod interpreters;
-pub mod interrupt;
 pub mod new;
 pub mod operation;
 pub mod orphans;
@@ -24,6 +22,7 @@ pub mod planes;
 pub mod reference;
 pub mod register;
 pub mod reinterpret;
+mod table;
 pub mod test;
 pub mod tree;
 

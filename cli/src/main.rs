@@ -40,7 +40,7 @@ fn exit_when_interrupted() {
     let Ok(mut interrupts) = registered else { return };
     std::thread::spawn(move || {
         if runtime.block_on(interrupts.recv()).is_some() {
-            if let Some(words) = popcell::interrupt::last_words() {
+            if let Some(words) = popcell::console::last_words() {
                 // Nobody is left to tell when stderr is gone too.
                 let _ = writeln!(std::io::stderr(), "{words}");
             }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// First segments of names, and the crates that they are in.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 8] = [
     ("core", "controller/core"),
     ("api", "controller/api"),
+    ("client", "controller/client"),
     ("runtime", "controller/runtime"),
     ("compute", "interpreter-wasm/compute"),
     ("support", "tests/support"),

@@ -1,12 +1,16 @@
-//! Arguments of the commands that look after objects on the hub.
+//! Arguments of the commands that look at, and after, objects on the hub, in projects and in cells.
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use kube::core::GroupVersionKind;
+use popcell_core::names::is_dns_subdomain;
 
-use super::{ListFormat, cluster::Cluster, source::duration};
+use super::{
+    ListFormat,
+    reach::{Cluster, duration, kind},
+};
 
 /// `popcell orphans`
 #[allow(
@@ -60,11 +64,9 @@ pub struct Orphans {
     pub output: ListFormat,
     // Where the projects are.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub projects: Projects,
     // The hub.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub cluster: Cluster,
 }
 
@@ -141,7 +143,6 @@ pub struct Reinterpret {
     pub dry_run: bool,
     // The hub.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub cluster: Cluster,
 }
 
@@ -161,27 +162,6 @@ fn grace(text: &str) -> Result<Duration, String> {
     Ok(grace)
 }
 
-/// Reads `group/version/kind`, or `version/kind`.
-fn kind(text: &str) -> Result<GroupVersionKind, String> {
-    let parts: Vec<&str> = text.split('/').collect();
-    let (group, version, kind) = match parts.as_slice() {
-        [version, kind] => ("", *version, *kind),
-        [group, version, kind] if !group.is_empty() => (*group, *version, *kind),
-        _ => return Err(WRONG_KIND.to_owned()),
-    };
-    let plain = |text: &str, also: &str| {
-        let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
-        text.chars().all(fits)
-    };
-    // They become part of a URL.
-    if version.is_empty() || kind.is_empty() || !plain(group, ".-") || !plain(version, "") || !plain(kind, "") {
-        return Err(WRONG_KIND.to_owned());
-    }
-    Ok(GroupVersionKind::gvk(group, version, kind))
-}
-
-const WRONG_KIND: &str = "expected group/version/kind, as in apps/v1/Deployment, or version/kind, as in v1/ConfigMap";
-
 /// Reads `10/s` or `100/m`.
 fn pace(text: &str) -> Result<Pace, String> {
     let wrong = || "expected a number from 1 to 1000 and a unit: 10/s, 100/m".to_owned();
@@ -198,30 +178,122 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
 }
 
+/// `popcell tree`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Follows a Workload from the project over the hub into its cells: Workload, WorkloadDeployment, its copy on the hub, policy,
+binding, Work, the cell's object, Instances, and their claims back in the project. Where something does not go on, one reason
+is given. Nothing is written. A cell that no kubeconfig is given for is shown by its Instances' copies on the hub.
+
+Exit codes: 0 nothing is broken; 1 something is; 4 a server could not be asked; 130 -w was interrupted.
+
+Examples:
+  popcell tree web -n shop --kubeconfig karmada.config --project-kubeconfig project.config --cell dfw-01=dfw.config
+  popcell tree web -n shop --kubeconfig karmada.config --mode milo --project-kubeconfig milo.config --project shop-prod -w
+  popcell tree web --kubeconfig karmada.config --project-kubeconfig project.config -o json | jq -r .state")]
+pub struct Tree {
+    /// Name of the Workload
+    #[arg(value_name = "WORKLOAD")]
+    pub workload: String,
+    /// Its namespace in the project
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    pub namespace: String,
+    /// Id of the project, in mode milo
+    #[arg(long, value_name = "ID")]
+    pub project: Option<String>,
+    /// Kubeconfig of a cell, by the name of its Karmada Cluster; may be given for each cell
+    #[arg(long = "cell", value_name = "CLUSTER=FILE", value_parser = cell)]
+    pub cells: Vec<(String, PathBuf)>,
+    /// The project is its own cell, and there is no hub
+    #[arg(long, conflicts_with_all = ["cells", "kubeconfig", "context"])]
+    pub single_cluster: bool,
+    /// Look again every 2 seconds until interrupted, and show what has changed
+    #[arg(short, long)]
+    pub watch: bool,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: ListFormat,
+    // Where the projects are.
+    #[command(flatten)]
+    pub projects: Projects,
+    // The hub.
+    #[command(flatten)]
+    pub cluster: Cluster,
+}
+
+/// Reads `dfw-01=dfw.config`.
+fn cell(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected the name of a Cluster and a kubeconfig: dfw-01=dfw.config".to_owned()),
+    }
+}
+
+/// `popcell cell`
+#[derive(Args, Debug)]
+pub struct Cell {
+    /// What to do
+    #[command(subcommand)]
+    pub command: CellCommand,
+}
+
+/// The commands of `popcell cell`.
+#[derive(Debug, Subcommand)]
+pub enum CellCommand {
+    /// Declare a cell gone for good: what it holds in projects and on the hub is released
+    Remove(Remove),
+}
+
+/// `popcell cell remove`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A cell that is away keeps its claims and its copies: it may come back, and Karmada moves nothing. This says that it will not.
+It is recorded on the hub, in the ConfigMap popcell-removed-cells of the program's namespace, and its Karmada Cluster is
+deleted. Then the management plane deletes its claims in every project, and after them its copies; Karmada places its objects
+on another Cluster of the city. A cell that comes back after all finds the record and writes nothing. Repeating it is safe.
+
+Where Karmada still reaches the cell, it deletes there what it brought.
+
+Exit codes: 0 removed, now or before; 1 its Cluster is Ready and --force is not given; 2 no such Cluster; 4 the hub refused, or
+could not be asked.
+
+Examples:
+  popcell cell remove dfw-01 --kubeconfig karmada.config --dry-run
+  popcell cell remove dfw-01 --kubeconfig karmada.config
+  popcell cell remove dfw-01 --kubeconfig karmada.config --id 5f7c0a52-3c1e-4a0b-9f0e-2f6d1c9b7e11")]
+pub struct Remove {
+    /// Name of its Karmada Cluster
+    #[arg(value_name = "CLUSTER", value_parser = plain)]
+    pub name: String,
+    /// Remove it although its Cluster is Ready
+    #[arg(long)]
+    pub force: bool,
+    /// Uid of the cell's kube-system namespace, where its Cluster is gone, or is another cell's by now [default: spec.id of the
+    /// Cluster]
+    #[arg(long, value_name = "UID", value_parser = plain)]
+    pub id: Option<String>,
+    /// The program's namespace on the hub
+    #[arg(long, value_name = "NAME", default_value = "compute-system", value_parser = plain)]
+    pub namespace: String,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    // The hub.
+    #[command(flatten)]
+    pub cluster: Cluster,
+}
+
+/// What can be a part of a URL and of a key in the record.
+fn plain(text: &str) -> Result<String, String> {
+    if is_dns_subdomain(text) {
+        return Ok(text.to_owned());
+    }
+    Err("expected lower-case letters, digits, '-' and '.', with a letter or a digit at both ends".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_kind_is_read_with_and_without_group() {
-        let read = |text| kind(text).map(|kind| (kind.group, kind.version, kind.kind));
-        let parts =
-            |group: &str, version: &str, kind: &str| Ok((group.to_owned(), version.to_owned(), kind.to_owned()));
-        assert_eq!(read("apps/v1/Deployment"), parts("apps", "v1", "Deployment"));
-        assert_eq!(read("v1/ConfigMap"), parts("", "v1", "ConfigMap"));
-        for wrong in [
-            "",
-            "Deployment",
-            "apps/v1/",
-            "/v1/ConfigMap",
-            "a/b/c/d",
-            "apps/v1/../x",
-            "apps/v1?/X",
-            "a b/v1/X",
-        ] {
-            assert!(kind(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_grace_leaves_time_to_take_a_note_away() {
@@ -239,6 +311,16 @@ mod tests {
         assert_eq!(pace("1000/s"), Ok(Pace(Duration::from_millis(1))));
         for wrong in ["", "10", "0/s", "1001/s", "-1/s", "10/h", "/s", "1.5/s"] {
             assert!(pace(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_become_parts_of_urls() {
+        for right in ["dfw-01", "a", "1.b", "5f7c0a52-3c1e-4a0b-9f0e-2f6d1c9b7e11"] {
+            assert_eq!(plain(right).as_deref(), Ok(right));
+        }
+        for wrong in ["", "DFW", "a/b", "..", "a_b", "-a", "a-", "a b", "a?x", "ä"] {
+            assert!(plain(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The argument tree. Help texts and the generated reference come from here alone.
+#![allow(
+    missing_docs,
+    reason = "a text at flags that several commands share would become part of the help"
+)]
 
-pub mod cell;
-pub mod cluster;
 pub mod hub;
 pub mod module;
 pub mod planes;
-pub mod source;
-pub mod tree;
+pub mod reach;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -51,9 +52,9 @@ pub enum Command {
     /// Have Karmada interpret objects anew, after a module upgrade or an outage of the webhook
     Reinterpret(hub::Reinterpret),
     /// Show what becomes of a Workload on every plane, and where and why it goes no further
-    Tree(tree::Tree),
+    Tree(hub::Tree),
     /// Look after cells
-    Cell(cell::Cell),
+    Cell(hub::Cell),
     /// Print the completion script for a shell
     #[command(
         after_help = "Examples:\n  popcell completion bash > /etc/bash_completion.d/popcell\n  popcell completion zsh > \"${fpath[1]}/_popcell\""

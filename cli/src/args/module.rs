@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kube::core::GroupVersionKind;
 
 use super::{
     CheckFormat, DataFormat, TestFormat,
-    source::{Source, Trust},
+    reach::{Source, Trust, kind},
 };
 
 /// `popcell new`
@@ -83,7 +84,6 @@ pub struct Test {
     pub url: Option<String>,
     // How the webhook is reached.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub trust: Trust,
     /// Run only the tests whose name contains FILTER
     #[arg(short = 'k', long = "filter", value_name = "FILTER")]
@@ -112,7 +112,6 @@ Examples:
 pub struct Interpret {
     // What is asked.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub source: Source,
     /// Karmada's name of the operation, in any case
     #[arg(long, value_name = "OPERATION", value_parser = crate::operation::parse)]
@@ -155,11 +154,10 @@ pub struct Check {
     #[arg(long, value_name = "URL", requires = "kind")]
     pub url: Option<String>,
     /// Kind to ask the webhook for, as group/version/Kind (a webhook does not list its kinds)
-    #[arg(long, value_name = "GROUP/VERSION/KIND", requires = "url")]
-    pub kind: Vec<String>,
+    #[arg(long, value_name = "GROUP/VERSION/KIND", requires = "url", value_parser = kind)]
+    pub kind: Vec<GroupVersionKind>,
     // How the webhook is reached.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub trust: Trust,
     /// Object to time the operations with, YAML or JSON [default: a minimal one of each kind]
     #[arg(long, value_name = "FILE")]

@@ -6,8 +6,7 @@ use clap::Args;
 
 use super::{
     DataFormat, DoctorFormat,
-    cluster::{Cluster, Names},
-    source::duration,
+    reach::{Cluster, Names, duration},
 };
 
 /// `popcell register`
@@ -36,11 +35,9 @@ pub struct Register {
     pub module_dir: Option<PathBuf>,
     // Where Karmada finds the webhook.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub endpoint: Endpoint,
     // Names of our entry.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub names: Names,
     /// Deadline of each of Karmada's calls, 1 to 30
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=30))]
@@ -71,7 +68,6 @@ pub struct Register {
     pub output: DataFormat,
     // Which Karmada.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub cluster: Cluster,
 }
 
@@ -110,7 +106,6 @@ pub struct Doctor {
     pub allow_core_kinds: bool,
     // Names of our entry.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub names: Names,
     /// Label of Karmada Clusters that names their city
     #[arg(long, value_name = "LABEL", default_value = "topology.datum.net/city-code")]
@@ -126,6 +121,5 @@ pub struct Doctor {
     pub output: DoctorFormat,
     // Which Karmada.
     #[command(flatten)]
-    #[allow(missing_docs, reason = "a text here would become part of the help")]
     pub cluster: Cluster,
 }

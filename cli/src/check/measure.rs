@@ -3,23 +3,20 @@
 use std::time::{Duration, Instant};
 
 use popcell_engine::{Call, Inspection, Module};
-use popcell_protocol::{Gvk, Operation};
+use popcell_protocol::{Gvk, Operation, client::Question};
 use popcell_sdk::Object;
-use serde_json::value::RawValue;
 
 use super::report::{Available, File, Report, Sampled, Target};
 use crate::endpoint::{
     Endpoint,
-    call::{AskError, Connection},
+    call::{AskError, Connection, Sample},
     dial::Trust,
-    sample::Sample,
-    wire::Question,
 };
 
-/// The object that a kind is asked about.
-fn text_for(kind: &Gvk, sample: Option<&Object>) -> String {
-    let given = sample.filter(|object| object.api_version() == kind.api_version() && object.kind() == kind.kind);
-    given.map_or_else(|| Sample::of(kind).text().to_owned(), |object| object.to_text())
+/// What a kind is asked about.
+fn sample_of(kind: &Gvk, given: Option<&Object>) -> Sample {
+    let given = given.filter(|object| object.api_version() == kind.api_version() && object.kind() == kind.kind);
+    given.map_or_else(|| Sample::of(kind), |object| Sample::given(kind, object.to_text()))
 }
 
 /// Describes and times a module. The second part names every operation in which the sample broke it.
@@ -34,9 +31,9 @@ pub(super) fn module(
     let description = module.description();
     let mut targets = Vec::new();
     for target in &description.targets {
-        let text = text_for(&target.kind, sample);
+        let sample = sample_of(&target.kind, sample);
         let available = target.operations.iter().map(|known| {
-            let (sampled, fault) = timed(module, &target.kind, known.operation, &text, calls, limit);
+            let (sampled, fault) = timed(module, &target.kind, known.operation, sample.text(), calls, limit);
             broken.extend(fault);
             Available {
                 operation: known.operation.as_str(),
@@ -108,19 +105,10 @@ pub(super) async fn webhook(
     let mut connection = Connection::open(endpoint, trust, limit).await?;
     let mut targets = Vec::new();
     for kind in kinds {
-        let object = RawValue::from_string(text_for(kind, sample)).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let sample = sample_of(kind, sample);
         let mut available = Vec::new();
         for operation in Operation::ALL {
-            let question = Question {
-                operation,
-                kind,
-                name: "popcell-probe",
-                namespace: Some("default"),
-                object: &object,
-                observed: (operation == Operation::Retain).then_some(&*object),
-                replicas: i32::from(operation == Operation::ReviseReplica),
-                items: None,
-            };
+            let question = sample.question(operation);
             if let Some(sampled) = asked(&mut connection, &question, calls.max(1)).await? {
                 available.push(Available {
                     operation: operation.as_str(),

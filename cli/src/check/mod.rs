@@ -1,7 +1,6 @@
 //! `popcell check`: what a module or a running webhook is and can do, and what Karmada does without the rest.
 
 mod measure;
-mod print;
 mod report;
 
 use std::{
@@ -30,7 +29,9 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         .map(|file| crate::interpret::object(file, console))
         .transpose()?;
     if let Some(url) = &args.url {
-        let kinds = args.kind.iter().map(|text| kind(text)).collect::<Result<Vec<_>, _>>()?;
+        let kinds: Vec<Gvk> = (args.kind.iter())
+            .map(|kind| Gvk::new(&kind.group, &kind.version, &kind.kind))
+            .collect();
         let (endpoint, trust) = interpreters::reach(url, &args.trust)?;
         let measured = measure::webhook(
             &endpoint,
@@ -43,14 +44,14 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         let report = crate::runtime()?
             .block_on(measured)
             .map_err(|error| Failure::Environment(error.to_string()))?;
-        print::reports(&[report], args.output, &mut console.out)?;
+        report::print(&[report], args.output, &mut console.out)?;
         return Ok(Exit::Success);
     }
     let path = (args.path.as_deref())
         .or(args.module.as_deref())
         .ok_or_else(|| Failure::Usage("give a module, a folder of modules, or --url".to_owned()))?;
     let (reports, refusals) = modules(path, sample.as_ref(), args.calls, args.trust.timeout())?;
-    print::reports(&reports, args.output, &mut console.out)?;
+    report::print(&reports, args.output, &mut console.out)?;
     for refusal in &refusals {
         writeln!(console.err, "error: {refusal}")?;
     }
@@ -59,18 +60,6 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
     } else {
         Exit::Module
     })
-}
-
-/// Reads `group/version/Kind`, or `version/Kind` in the core group.
-fn kind(text: &str) -> Result<Gvk, Failure> {
-    let parts: Vec<_> = text.split('/').collect();
-    match parts.as_slice() {
-        [group, version, kind] if parts.iter().all(|part| !part.is_empty()) => Ok(Gvk::new(*group, *version, *kind)),
-        [version, kind] if parts.iter().all(|part| !part.is_empty()) => Ok(Gvk::new("", *version, *kind)),
-        _ => Err(Failure::Usage(format!(
-            "--kind {text:?}: expected GROUP/VERSION/KIND, for example example.io/v1/Widget"
-        ))),
-    }
 }
 
 /// Reports of the modules that can be loaded, and why the others cannot.

@@ -22,20 +22,12 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
 }
 
 fn reachable_for_agents(members: &[Member], by_service: bool) -> Result<String, String> {
-    let pull: Vec<_> = members
-        .iter()
-        .filter(|member| member.pull)
-        .map(|member| member.name.as_str())
-        .collect();
+    let pull = Member::pulling(members);
     match (pull.is_empty(), by_service) {
         (true, _) => Ok("there is no Pull member".to_owned()),
-        (false, false) => Ok(format!(
-            "by URL; run this check beside the agent of {} too",
-            pull.join(", ")
-        )),
+        (false, false) => Ok(format!("by URL; run this check beside the agent of {pull} too")),
         (false, true) => Err(format!(
-            "registered by Service, which the agent of {} cannot resolve",
-            pull.join(", ")
+            "registered by Service, which the agent of {pull} cannot resolve"
         )),
     }
 }

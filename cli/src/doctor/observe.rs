@@ -11,13 +11,12 @@ use popcell_engine::Description;
 use popcell_protocol::{Gvk, Operation};
 
 use crate::{
-    args::{cluster::Names, planes::Doctor},
+    args::{planes::Doctor, reach::Names},
     endpoint::{
         Endpoint,
-        call::{AskError, Connection},
+        call::{AskError, Connection, Sample},
         certificate::Bundle,
         dial::{self, DialError, Presented, Trust},
-        sample::Sample,
         service,
     },
     exit::Failure,

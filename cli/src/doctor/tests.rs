@@ -10,7 +10,7 @@ use super::{
     *,
 };
 use crate::{
-    args::cluster::Names,
+    args::reach::Names,
     endpoint::{
         Endpoint,
         certificate::{Bundle, testing::authority},

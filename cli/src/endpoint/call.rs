@@ -1,4 +1,4 @@
-//! One POST of a question, and its answer.
+//! One POST of a question, and its answer; and questions about a minimal object, to see whether anybody answers for a kind.
 
 use std::time::Duration;
 
@@ -6,11 +6,15 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
+use popcell_protocol::{
+    Gvk, Operation,
+    client::{Answer, Question, Reason, decode, encode, excerpt},
+};
+use serde_json::value::RawValue;
 
 use super::{
     Endpoint, clock,
     dial::{self, DialError, Trust},
-    wire::{Answer, Question, Reason, body, decode, start},
 };
 
 /// More than any answer that Karmada could store.
@@ -113,7 +117,7 @@ impl Connection {
         };
         self.asked += 1;
         let uid = format!("popcell-{}-{}", std::process::id(), self.asked);
-        let body = body(question, &uid).map_err(|error| http(error.to_string()))?;
+        let body = encode(question, &uid).map_err(|error| http(error.to_string()))?;
         let seconds = self.limit.as_secs().max(1);
         let request = Request::post(format!("{}?timeout={seconds}s", self.endpoint.path))
             .header(header::HOST, host(&self.endpoint))
@@ -137,7 +141,7 @@ impl Connection {
             .map_err(|error| http(error.to_string()))?
             .to_bytes();
         if !status.is_success() {
-            return Err(http(format!("it answered HTTP {status}: {}", start(&body))));
+            return Err(http(format!("it answered HTTP {status}: {}", excerpt(&body))));
         }
         decode(&body, &uid, question.operation).map_err(|reason| match reason {
             Reason::Refused(status) => AskError::Refused {
@@ -158,5 +162,50 @@ fn host(endpoint: &Endpoint) -> String {
         format!("[{host}]:{port}")
     } else {
         format!("{host}:{port}")
+    }
+}
+
+/// An object that questions of a kind are about; a minimal one where nobody gives another.
+#[derive(Debug)]
+pub struct Sample {
+    kind: Gvk,
+    object: Box<RawValue>,
+}
+
+impl Sample {
+    /// The minimal object of `kind`.
+    pub fn of(kind: &Gvk) -> Self {
+        let object = serde_json::json!({
+            "apiVersion": kind.api_version(), "kind": kind.kind,
+            "metadata": { "name": "popcell-probe", "namespace": "default", "generation": 1 }, "spec": {}, "status": {},
+        });
+        Self::given(kind, object.to_string())
+    }
+
+    /// An object of `kind` with this text.
+    pub fn given(kind: &Gvk, text: String) -> Self {
+        Self {
+            kind: kind.clone(),
+            object: RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+        }
+    }
+
+    /// The object's text.
+    pub fn text(&self) -> &str {
+        self.object.get()
+    }
+
+    /// A question about it.
+    pub fn question(&self, operation: Operation) -> Question<'_> {
+        Question {
+            operation,
+            kind: &self.kind,
+            name: "popcell-probe",
+            namespace: Some("default"),
+            object: &self.object,
+            observed: (operation == Operation::Retain).then_some(&*self.object),
+            replicas: i32::from(operation == Operation::ReviseReplica),
+            items: None,
+        }
     }
 }

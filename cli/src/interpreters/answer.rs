@@ -1,15 +1,13 @@
 //! From an answer on the wire to the SDK's words.
 
 use base64::Engine as _;
-use popcell_protocol::Operation;
+use popcell_protocol::{Operation, client::Answer};
 use popcell_sdk::{
     Component, Dependency, Json, NodeClaim, Replicas, Requirements,
     module::{Change, Output},
     types::PatchOp,
 };
 use serde_json::value::RawValue;
-
-use crate::endpoint::wire::Answer;
 
 /// The output of an answer that was checked for its operation.
 pub(super) fn output(operation: Operation, answer: &Answer) -> Result<Output, String> {

@@ -12,7 +12,7 @@ use std::path::Path;
 use popcell_sdk::Error;
 
 use crate::{
-    args::source::{Source, Trust},
+    args::reach::{Source, Trust},
     endpoint::{Endpoint, certificate::Bundle, dial},
     exit::Failure,
 };

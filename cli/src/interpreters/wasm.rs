@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use popcell_engine::{Call, CallError, Cause, Engine, Module, Settings};
-use popcell_protocol::{Operation, StatusItem};
+use popcell_protocol::{Operation, StatusItem, client};
 use popcell_sdk::{
     Error,
     module::{Aggregation, Input, Output, Run},
@@ -12,7 +12,7 @@ use popcell_sdk::{
 use serde_json::value::RawValue;
 
 use super::{Unanswered, answer};
-use crate::{endpoint::wire, exit::Failure};
+use crate::exit::Failure;
 
 /// A loaded module.
 pub struct Wasm {
@@ -78,7 +78,7 @@ impl Wasm {
                     message,
                     frames: Vec::new(),
                 };
-                let answer = wire::decode(&text, "u", operation).map_err(|reason| broken(reason.to_string()))?;
+                let answer = client::decode(&text, "u", operation).map_err(|reason| broken(reason.to_string()))?;
                 let output = answer::output(operation, &answer).map_err(broken)?;
                 Ok(match (output, left_out) {
                     (Output::Change(change), Some(left_out)) => Output::Aggregation(Aggregation { change, left_out }),

@@ -2,7 +2,10 @@
 
 use std::{sync::Mutex, time::Duration};
 
-use popcell_protocol::Operation;
+use popcell_protocol::{
+    Operation,
+    client::{Answer, Question},
+};
 use popcell_sdk::{
     Error, Json, StatusItem,
     module::{Input, Output, Run},
@@ -12,12 +15,11 @@ use serde_json::value::RawValue;
 
 use super::{Unanswered, answer, reach};
 use crate::{
-    args::source::Trust,
+    args::reach::Trust,
     endpoint::{
         Endpoint,
         call::{AskError, Connection},
         dial,
-        wire::{Answer, Question},
     },
     exit::Failure,
 };

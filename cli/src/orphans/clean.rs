@@ -1,13 +1,14 @@
 //! Deleting, each object by itself and only under the proofs of its plan, asked for right before.
 
-use popcell_api::annotations;
+use popcell_api::{annotations, kind::Kind};
+use popcell_client::{LiveReads, ProjectAnswer, prove};
 use popcell_core::{
     object::{Fields as _, Object},
-    plan::{Action, Delete, Patch, Plane, Proof, Target},
+    plan::{Action, Delete, Patch, Plane, Target},
 };
 
-use super::look::{Planes, identity_of};
-use crate::planes::{Answer, PlaneError};
+use super::look::Planes;
+use crate::planes::{Answer, PlaneError, no_server};
 
 /// What became of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +33,8 @@ impl Planes {
 
     async fn delete(&self, delete: &Delete) -> Result<Outcome, PlaneError> {
         for proof in &delete.proofs {
-            if let Some(against) = self.against(proof).await? {
-                return Ok(Outcome::Left(against));
+            if let Some(unproven) = prove(self, proof).await? {
+                return Ok(Outcome::Left(unproven.to_string()));
             }
         }
         let target = &delete.target;
@@ -58,45 +59,32 @@ impl Planes {
             }
         })
     }
+}
 
-    /// What a live server says against a proof; `None` = it holds.
-    async fn against(&self, proof: &Proof) -> Result<Option<String>, PlaneError> {
-        match proof {
-            Proof::Gone { source, uid } => {
-                let found = self.read(source).await?;
-                let gone = Proof::is_gone(found.as_ref(), uid.as_deref());
-                Ok((!gone).then(|| format!("{source} is there after all")))
-            }
-            Proof::NoneLeft {
-                plane,
-                kind,
-                namespace,
-                selector,
-            } => {
-                let server = self.of(plane)?;
-                let left = server.metadata(&kind.resource(), Some(namespace), selector).await?;
-                Ok((left.count() > 0).then(|| format!("{} {} left in it", left.count(), kind.plural)))
-            }
-            Proof::Server { project, uid } => {
-                let found = identity_of(&self.of(&Plane::Project(project.clone()))?).await?;
-                let other = found != *uid;
-                Ok(other
-                    .then(|| format!("the project's server is another: its kube-system has uid {found}, not {uid}")))
-            }
-            Proof::ProjectGone { project, uid } => {
-                let found = self.discovered(project).await?;
-                let there = found.is_some_and(|found| found.uid() == uid);
-                Ok(there.then(|| format!("project {project} is there after all")))
-            }
-            Proof::Lives { .. } | Proof::SourceGone { .. } | Proof::NotServed { .. } => {
-                Ok(Some("this command does not prove such a thing".to_owned()))
-            }
-        }
-    }
+impl LiveReads for Planes {
+    type Error = PlaneError;
 
-    async fn read(&self, target: &Target) -> Result<Option<Object>, PlaneError> {
+    async fn get(&self, target: &Target) -> Result<Option<Object>, PlaneError> {
         let server = self.of(&target.plane)?;
         let namespace = target.namespace.as_deref();
         server.get(&target.kind.resource(), namespace, &target.name).await
+    }
+
+    async fn count(&self, plane: &Plane, kind: Kind, namespace: &str, selector: &str) -> Result<usize, PlaneError> {
+        let server = self.of(plane)?;
+        let left = server.metadata(&kind.resource(), Some(namespace), selector).await?;
+        Ok(left.count())
+    }
+
+    async fn project(&self, id: &str) -> Result<ProjectAnswer, PlaneError> {
+        let found = self.discovered(id).await?;
+        Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
+    }
+
+    async fn removed_cells(&self) -> Result<Option<Object>, PlaneError> {
+        Err(no_server(
+            &Plane::Hub,
+            "this command does not read which cells were removed",
+        ))
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
+use popcell_api::names::SINGLE;
 use popcell_api::{
     kind::{self, Kind},
     labels,
 };
-use popcell_controller_runtime::planes::SINGLE;
 use popcell_core::{
     conditions::says,
     identity::{self, SYSTEM_NAMESPACE},
@@ -262,7 +262,7 @@ impl Planes {
 }
 
 /// Tells servers apart, whatever they are called.
-pub(super) async fn identity_of(server: &Server) -> Result<String, PlaneError> {
+async fn identity_of(server: &Server) -> Result<String, PlaneError> {
     let system = server.get(&NAMESPACE.resource(), None, SYSTEM_NAMESPACE).await?;
     Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
 }

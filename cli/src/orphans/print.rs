@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use popcell_core::plan::{Action, Target};
 use serde_json::{Value, json};
 
-use crate::age::age;
+use crate::table::{self, address, age};
 
 use super::{
     clean::Outcome,
@@ -20,38 +20,20 @@ pub(super) fn table(rows: &[Row], now: Timestamp, out: &mut dyn Write) -> io::Re
     if rows.is_empty() {
         return Ok(());
     }
-    let cells: Vec<[String; 6]> = rows
-        .iter()
-        .map(|row| {
-            let target = &row.target;
-            [
-                target.namespace.clone().unwrap_or_else(|| "-".to_owned()),
-                target.kind.kind.to_owned(),
-                target.name.clone(),
-                if row.project.is_empty() {
-                    "-".to_owned()
-                } else {
-                    row.project.clone()
-                },
-                age(row.created, now),
-                row.why.clone(),
-            ]
-        })
-        .collect();
-    let mut widths = HEADS.map(str::len);
-    for line in &cells {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    let heads = HEADS.map(str::to_owned);
-    for [cells @ .., why] in std::iter::once(&heads).chain(&cells) {
-        for (cell, width) in cells.iter().zip(widths) {
-            write!(out, "{cell:<width$}  ")?;
-        }
-        writeln!(out, "{why}")?;
-    }
-    Ok(())
+    let or_dash = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
+    let mut lines = vec![HEADS.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| {
+        let target = &row.target;
+        [
+            or_dash(target.namespace.as_deref().unwrap_or_default()),
+            target.kind.kind.to_owned(),
+            target.name.clone(),
+            or_dash(&row.project),
+            age(row.created, now),
+            row.why.clone(),
+        ]
+    }));
+    table::write(&lines, out)
 }
 
 /// How many there are of each.
@@ -66,10 +48,8 @@ pub(super) fn summary(rows: &[Row]) -> String {
 }
 
 fn name(target: &Target) -> String {
-    match &target.namespace {
-        Some(namespace) => format!("{} {namespace}/{}", target.kind.kind, target.name),
-        None => format!("{} {}", target.kind.kind, target.name),
-    }
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    format!("{} {}", target.kind.kind, address(namespace, &target.name))
 }
 
 /// What would be done to one object.

@@ -1,11 +1,18 @@
-//! Karmada's objects as far as we look at them. Reading is lenient: an object of somebody else must not stop us.
+//! Karmada's objects as far as we look at them, and the requests for them. Reading is lenient: an object of somebody else must
+//! not stop us.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::apis::meta::v1::APIResource};
+use kube::{Api, api::ApiResource, client::Body, core::GroupVersionKind};
+use popcell_core::{object::Object, plan::Precondition};
 use popcell_protocol::{Gvk, Operation};
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::{Answer, PlaneError, Server};
+use crate::{args::reach::Cluster, endpoint::clock, exit::Failure};
 
 /// A ResourceInterpreterWebhookConfiguration.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -227,6 +234,16 @@ pub struct Member {
 }
 
 impl Member {
+    /// Names of those whose own agents call the webhook; empty where there is none.
+    pub fn pulling(members: &[Self]) -> String {
+        let names: Vec<_> = members
+            .iter()
+            .filter(|one| one.pull)
+            .map(|one| one.name.as_str())
+            .collect();
+        names.join(", ")
+    }
+
     /// Reads a Cluster as the API server gave it.
     pub fn read(object: &Value) -> Self {
         let metadata = object
@@ -240,6 +257,180 @@ impl Member {
             labels: metadata.labels,
         }
     }
+}
+
+/// What a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// There was nothing to do.
+    Unchanged,
+    /// The object is new.
+    Created,
+    /// The object was changed.
+    Replaced,
+    /// The object is gone.
+    Deleted,
+}
+
+/// A Karmada API server. Nothing is retried but a write that met a newer object.
+pub struct Karmada(Server);
+
+impl Karmada {
+    /// Reads the kubeconfig. No request is made yet.
+    pub async fn open(cluster: &Cluster) -> Result<Self, PlaneError> {
+        let server = Server::open(cluster).await?;
+        Ok(Self(server.advising(|code| match code {
+            401 | 403 => " (rights that are needed: manifests/webhook/components/register/register.rbac.yaml)",
+            404 => " (is this a Karmada API server? look at --kubeconfig and --context)",
+            _ => "",
+        })))
+    }
+
+    /// Its URL.
+    pub fn server(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Whether it serves a kind.
+    pub async fn served(&self, kind: &Gvk) -> Result<Served, PlaneError> {
+        let client = self.0.client();
+        let list = async {
+            let list = if kind.group.is_empty() {
+                client.list_core_api_resources(&kind.version).await
+            } else {
+                client.list_api_group_resources(&kind.api_version()).await
+            };
+            match list {
+                Ok(list) => Ok(list.resources),
+                Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Vec::new()),
+                Err(error) => Err(error),
+            }
+        };
+        let action = format!("ask for the kinds of {}", kind.api_version());
+        Ok(Served::read(&self.0.run(&action, list).await?, &kind.kind))
+    }
+
+    /// Seconds by which its clock is ahead of ours; `None` when it does not say. A refusal says it too.
+    pub async fn skew(&self) -> Result<Option<i64>, PlaneError> {
+        let asked = Timestamp::now();
+        let request = hyper::Request::get("/version")
+            .body(Body::empty())
+            .map_err(kube::Error::HttpError);
+        let send = async { self.0.client().send(request?).await };
+        let answer = self.0.run("ask for the time", send).await?;
+        Ok(clock::skew(answer.headers(), asked, Timestamp::now()))
+    }
+
+    /// Every ResourceInterpreterWebhookConfiguration.
+    pub async fn configurations(&self) -> Result<Vec<Configuration>, PlaneError> {
+        self.list(&configurations(), Configuration::read).await
+    }
+
+    /// Every ResourceInterpreterCustomization.
+    pub async fn customizations(&self) -> Result<Vec<Customization>, PlaneError> {
+        let resource = resource(
+            "config.karmada.io",
+            "ResourceInterpreterCustomization",
+            "resourceinterpretercustomizations",
+        );
+        self.list(&resource, Customization::read).await
+    }
+
+    /// Every member cluster.
+    pub async fn members(&self) -> Result<Vec<Member>, PlaneError> {
+        self.list(&resource("cluster.karmada.io", "Cluster", "clusters"), Member::read)
+            .await
+    }
+
+    /// All objects of a kind: one that cannot be read may be the one that matters.
+    async fn list<T>(&self, resource: &ApiResource, read: fn(&Value) -> T) -> Result<Vec<T>, PlaneError> {
+        let found = self.0.list(resource, None, "").await?;
+        if let Some(one) = found.unreadable.first() {
+            let reason = format!("{} cannot be read: {}", one.name, one.why);
+            return Err(self.0.failure(&format!("list {}", resource.plural), &reason));
+        }
+        Ok(found.objects.iter().map(|object| read(&plain(object))).collect())
+    }
+
+    /// The Service of a reference, when the Karmada API server has it.
+    pub async fn service(&self, reference: &ServiceReference) -> Result<Option<Service>, PlaneError> {
+        let ServiceReference { namespace, name, .. } = reference;
+        let api: Api<Service> = Api::namespaced(self.0.client().clone(), namespace);
+        let action = format!("read Service {namespace}/{name}");
+        self.0.run(&action, api.get_opt(name)).await
+    }
+
+    /// One ResourceInterpreterWebhookConfiguration, as it is.
+    pub async fn configuration(&self, name: &str) -> Result<Option<Value>, PlaneError> {
+        let found = self.0.get(&configurations(), None, name).await?;
+        Ok(found.as_ref().map(plain))
+    }
+
+    /// Changes one ResourceInterpreterWebhookConfiguration. `change` gets what is there and says what shall be (`None` =
+    /// nothing). A write that meets a newer object is decided again, three times.
+    pub async fn write(
+        &self,
+        name: &str,
+        change: impl Fn(Option<&Value>) -> Result<Option<Value>, Failure>,
+    ) -> Result<Written, Failure> {
+        let action = format!("write ResourceInterpreterWebhookConfiguration {name}");
+        for _ in 0..3 {
+            let found = self.configuration(name).await?;
+            let wanted = change(found.as_ref())?;
+            let (answer, written) = self.write_once(name, found.as_ref(), wanted.as_ref()).await?;
+            match answer {
+                Answer::Done => return Ok(written),
+                Answer::Refused { code, message } => return Err(self.0.refusal(&action, code, &message).into()),
+                Answer::Gone | Answer::Changed(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+        let reason = "somebody else changes it all the time: find out who, then try again";
+        Err(self.0.failure(&action, reason).into())
+    }
+
+    async fn write_once(
+        &self,
+        name: &str,
+        found: Option<&Value>,
+        wanted: Option<&Value>,
+    ) -> Result<(Answer, Written), PlaneError> {
+        let resource = configurations();
+        let (answer, written) = match (found, wanted) {
+            (found, wanted) if found == wanted => return Ok((Answer::Done, Written::Unchanged)),
+            (None, Some(wanted)) => (self.0.create(&resource, None, name, wanted).await?, Written::Created),
+            (_, Some(wanted)) => (self.0.replace(&resource, None, name, wanted).await?, Written::Replaced),
+            (found, None) => {
+                let text = |field: &str| Some(found?.pointer(field)?.as_str()?.to_owned());
+                let on = Precondition {
+                    uid: text("/metadata/uid").unwrap_or_default(),
+                    resource_version: text("/metadata/resourceVersion").unwrap_or_default(),
+                };
+                (self.0.delete(&resource, None, name, &on).await?, Written::Deleted)
+            }
+        };
+        Ok((answer, written))
+    }
+}
+
+fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1alpha1", kind), plural)
+}
+
+fn configurations() -> ApiResource {
+    resource(
+        "config.karmada.io",
+        "ResourceInterpreterWebhookConfiguration",
+        "resourceinterpreterwebhookconfigurations",
+    )
+}
+
+/// The object as JSON, without the server's bookkeeping of writers.
+fn plain(object: &Object) -> Value {
+    let mut value = serde_json::to_value(object).unwrap_or_default();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    value
 }
 
 #[cfg(test)]

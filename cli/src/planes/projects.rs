@@ -1,12 +1,20 @@
-//! The servers of projects.
+//! The servers of projects, and which kubeconfigs lead to them: flags, then the controller's configuration file.
 
 use std::path::PathBuf;
 
-use popcell_controller_runtime::planes::{Addressing, Direct, Projects as Places, Tokens, Transport as _};
+use kube::Config;
+use popcell_client::{
+    Addressing, Tokens, chain, client,
+    config::{self, DiscoveryConfig, ServerConfig},
+    project_url,
+};
 use popcell_core::plan::Plane;
 
-use super::{PlaneError, Server, config, place::Place};
-use crate::{args, args::cluster::Cluster, exit::Failure};
+use super::{PlaneError, Server, server::config as read};
+use crate::{
+    args::hub::{self as args, Mode},
+    exit::Failure,
+};
 
 /// Where projects are reached.
 pub(crate) enum Projects {
@@ -16,55 +24,44 @@ pub(crate) enum Projects {
     Milo {
         /// The server that lists them.
         discovery: Server,
-        /// How each is reached.
-        places: Box<Direct>,
+        /// The server below which they are.
+        template: Box<Config>,
+        /// What their clients share.
+        tokens: Tokens,
     },
 }
 
 impl Projects {
     /// Reads the kubeconfigs. No request is made yet.
-    pub(crate) async fn open(args: &args::hub::Projects) -> Result<Self, Failure> {
+    pub(crate) async fn open(args: &args::Projects) -> Result<Self, Failure> {
         match Place::of(args)? {
-            Place::Single { project } => Ok(Self::Single(open(project).await?)),
-            Place::Milo { template, discovery } => {
-                let template = config(Some(&template), None).await?;
-                let places = Direct {
-                    local: template.clone(),
-                    hub: None,
-                    projects: Places::Milo {
-                        addressing: Addressing::Path,
-                        config: Box::new(template),
-                    },
-                    claims: None,
-                    tokens: Tokens::default(),
-                };
-                Ok(Self::Milo {
-                    discovery: open(discovery).await?,
-                    places: Box::new(places),
-                })
-            }
+            Place::Single { project } => Ok(Self::Single(Server::open(&project.into()).await?)),
+            Place::Milo { template, discovery } => Ok(Self::Milo {
+                template: Box::new(read(Some(&template), None).await?),
+                discovery: Server::open(&discovery.into()).await?,
+                tokens: Tokens::default(),
+            }),
         }
     }
 
     /// The server of a project.
     pub(crate) fn of(&self, id: &str) -> Result<Server, PlaneError> {
-        let plane = Plane::Project(id.to_owned());
         match self {
             Self::Single(server) => Ok(server.clone()),
-            Self::Milo { places, .. } => match places.client(&plane) {
-                Ok(client) => Ok(Server::of(client, plane.to_string())),
-                Err(error) => Err(no_server(&plane, &error.to_string())),
-            },
+            Self::Milo { template, tokens, .. } => {
+                let plane = Plane::Project(id.to_owned());
+                let mut config = Config::clone(template);
+                let client = project_url(Addressing::Path, &config.cluster_url, id).and_then(|url| {
+                    config.cluster_url = url;
+                    client(tokens, &plane, config)
+                });
+                match client {
+                    Ok(client) => Ok(Server::of(client, plane.to_string())),
+                    Err(error) => Err(no_server(&plane, &error.to_string())),
+                }
+            }
         }
     }
-}
-
-async fn open(file: PathBuf) -> Result<Server, PlaneError> {
-    let cluster = Cluster {
-        kubeconfig: Some(file),
-        context: None,
-    };
-    Server::open(&cluster).await
 }
 
 /// A plane that has no server.
@@ -73,5 +70,140 @@ pub(crate) fn no_server(plane: &Plane, reason: &str) -> PlaneError {
         action: "connect".to_owned(),
         server: plane.to_string(),
         reason: reason.to_owned(),
+    }
+}
+
+/// Kubeconfigs by mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// One API server is the project.
+    Single {
+        /// It.
+        project: PathBuf,
+    },
+    /// Milo's.
+    Milo {
+        /// The server below which projects are.
+        template: PathBuf,
+        /// The server that lists them.
+        discovery: PathBuf,
+    },
+}
+
+impl Place {
+    /// From flags and the file that they name.
+    pub(crate) fn of(args: &args::Projects) -> Result<Self, Failure> {
+        let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
+        let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
+        Self::resolve(args, &file.discovery)
+    }
+
+    fn resolve(args: &args::Projects, file: &DiscoveryConfig) -> Result<Self, Failure> {
+        let usage = |text: &str| Err(Failure::Usage(text.to_owned()));
+        let mode = args.mode.unwrap_or(match file.mode {
+            config::Mode::Single => Mode::Single,
+            config::Mode::Milo => Mode::Milo,
+        });
+        // In mode single the project is the server that the controller runs on, which no key of the file names.
+        let of_file = |path: &Option<String>| path.as_ref().filter(|_| mode == Mode::Milo).map(PathBuf::from);
+        let project = args
+            .project_kubeconfig
+            .clone()
+            .or_else(|| of_file(&file.project_kubeconfig));
+        let discovery = args
+            .discovery_kubeconfig
+            .clone()
+            .or_else(|| of_file(&file.discovery_kubeconfig));
+        if mode == Mode::Milo && file.internal && args.project_kubeconfig.is_none() {
+            return usage(
+                "discovery.internalServiceDiscovery names projects as only milo's own cluster does: give --project-kubeconfig of \
+                 milo's API server",
+            );
+        }
+        match (mode, project, discovery) {
+            (Mode::Single, _, Some(_)) => usage("--discovery-kubeconfig is for --mode milo: give --project-kubeconfig"),
+            (Mode::Single, Some(project), None) => Ok(Self::Single { project }),
+            (Mode::Milo, Some(template), discovery) => Ok(Self::Milo {
+                discovery: discovery.unwrap_or_else(|| template.clone()),
+                template,
+            }),
+            (Mode::Milo, None, Some(discovery)) => Ok(Self::Milo {
+                template: discovery.clone(),
+                discovery,
+            }),
+            (_, None, None) => usage("give --project-kubeconfig: nothing else says where the project is"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(mode: Option<Mode>, project: Option<&str>, discovery: Option<&str>) -> args::Projects {
+        args::Projects {
+            mode,
+            project_kubeconfig: project.map(PathBuf::from),
+            discovery_kubeconfig: discovery.map(PathBuf::from),
+            server_config: None,
+        }
+    }
+
+    fn milo(template: &str, discovery: &str) -> Place {
+        Place::Milo {
+            template: template.into(),
+            discovery: discovery.into(),
+        }
+    }
+
+    #[test]
+    fn flags_come_before_the_file() {
+        let file = DiscoveryConfig {
+            mode: config::Mode::Milo,
+            project_kubeconfig: Some("/file/project".to_owned()),
+            discovery_kubeconfig: Some("/file/discovery".to_owned()),
+            ..DiscoveryConfig::default()
+        };
+        let place = |flags: &args::Projects| Place::resolve(flags, &file).ok();
+        assert_eq!(
+            place(&flags(None, None, None)),
+            Some(milo("/file/project", "/file/discovery"))
+        );
+        assert_eq!(place(&flags(None, Some("p"), None)), Some(milo("p", "/file/discovery")));
+        assert_eq!(place(&flags(None, None, Some("d"))), Some(milo("/file/project", "d")));
+        let single = Place::Single { project: "p".into() };
+        assert_eq!(place(&flags(Some(Mode::Single), Some("p"), None)), Some(single));
+        // The file's are milo's, and no project of its own.
+        assert_eq!(place(&flags(Some(Mode::Single), None, None)), None);
+    }
+
+    #[test]
+    fn without_a_file_one_kubeconfig_is_enough() {
+        let place = |flags: &args::Projects| Place::resolve(flags, &DiscoveryConfig::default()).ok();
+        let single = Place::Single { project: "p".into() };
+        assert_eq!(place(&flags(None, Some("p"), None)), Some(single));
+        assert_eq!(place(&flags(Some(Mode::Milo), Some("p"), None)), Some(milo("p", "p")));
+        assert_eq!(place(&flags(Some(Mode::Milo), None, Some("d"))), Some(milo("d", "d")));
+        assert_eq!(
+            place(&flags(Some(Mode::Milo), Some("p"), Some("d"))),
+            Some(milo("p", "d"))
+        );
+        assert_eq!(place(&flags(None, Some("p"), Some("d"))), None);
+        assert_eq!(place(&flags(None, None, None)), None);
+    }
+
+    #[test]
+    fn names_of_milos_own_cluster_lead_nowhere_from_here() {
+        let file = DiscoveryConfig {
+            mode: config::Mode::Milo,
+            internal: true,
+            discovery_kubeconfig: Some("/file/discovery".to_owned()),
+            ..DiscoveryConfig::default()
+        };
+        assert!(Place::resolve(&flags(None, None, None), &file).is_err());
+        assert_eq!(
+            Place::resolve(&flags(None, Some("p"), None), &file).ok(),
+            Some(milo("p", "/file/discovery"))
+        );
     }
 }

@@ -1,28 +1,59 @@
 //! One API server and objects of any kind on it. Every request ends within [`LIMIT`]; nothing is retried.
 
-use std::{future::Future, path::Path};
+use std::{future::Future, path::Path, time::Duration};
 
 use kube::{
-    Api, Client, Error,
+    Api, Client, Config, Error,
     api::{
         ApiResource, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions,
     },
+    config::{KubeConfigOptions, Kubeconfig},
     core::{GroupVersionKind, Request, Resource as _, TypeMeta},
     discovery,
 };
-use popcell_controller_runtime::apply::absent;
+use popcell_client::{absent, chain};
 use popcell_core::object::{List, Listed, Object, ReadError};
 use popcell_core::plan::Precondition;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::api::{LIMIT, PlaneError, chain, config, wrong};
-use crate::args::cluster::Cluster;
+use crate::{args::reach::Cluster, exit::Failure};
 
+/// A request that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(15);
 /// Objects in one answer of a list.
 const PAGE: u32 = 500;
 /// Who writes, in `managedFields`.
 const MANAGER: &str = "popcell-cli";
+
+/// A request that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaneError {
+    /// No kubeconfig that makes sense.
+    #[error("failed to read the kubeconfig{}: {reason}; give --kubeconfig and --context, or set KUBECONFIG", file.as_ref().map(|file| format!(" {file}")).unwrap_or_default())]
+    Kubeconfig {
+        /// The file, when one was named.
+        file: Option<String>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The server refused, or cannot be reached.
+    #[error("failed to {action} at {server}: {reason}")]
+    Request {
+        /// What was tried.
+        action: String,
+        /// Where.
+        server: String,
+        /// What happened.
+        reason: String,
+    },
+}
+
+impl From<PlaneError> for Failure {
+    fn from(error: PlaneError) -> Self {
+        Self::Environment(error.to_string())
+    }
+}
 
 /// What became of a write that reached the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,17 +78,15 @@ pub enum Answer {
 pub struct Server {
     client: Client,
     name: String,
+    /// What to do about a refusal with this code; empty where nothing helps.
+    remedy: fn(u16) -> &'static str,
 }
 
 impl Server {
     /// Reads the kubeconfig. No request is made yet.
     pub async fn open(cluster: &Cluster) -> Result<Self, PlaneError> {
         let file = cluster.kubeconfig.as_deref();
-        Self::with(config(file, cluster.context.clone()).await?, file)
-    }
-
-    /// By a configuration that was read from `file`.
-    pub fn with(mut config: kube::Config, file: Option<&Path>) -> Result<Self, PlaneError> {
+        let mut config = config(file, cluster.context.clone()).await?;
         // A person waits, and each command says what failed: no hidden retries.
         config.default_retry = false;
         config.connect_timeout = Some(LIMIT);
@@ -68,12 +97,31 @@ impl Server {
 
     /// By a client; `name` is for messages.
     pub fn of(client: Client, name: String) -> Self {
-        Self { client, name }
+        Self {
+            client,
+            name,
+            remedy: |code| match code {
+                404 => " (does it serve this kind? look at --kubeconfig and --context)",
+                _ => "",
+            },
+        }
+    }
+
+    /// With other advice to people about refusals.
+    #[must_use]
+    pub fn advising(mut self, remedy: fn(u16) -> &'static str) -> Self {
+        self.remedy = remedy;
+        self
     }
 
     /// Its URL, or what it is.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// For requests that are about no object.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// How a kind is addressed here, and whether its objects are in namespaces.
@@ -124,8 +172,7 @@ impl Server {
         let mut page = ListParams::default().labels(selector).limit(PAGE);
         loop {
             let text = self.run(&action, self.text(request(&page))).await?;
-            let list: List =
-                serde_json::from_str(&text).map_err(|_| self.unreadable(&action, "the answer is no list"))?;
+            let list: List = serde_json::from_str(&text).map_err(|_| self.failure(&action, "the answer is no list"))?;
             let more = list.metadata.more.clone().filter(|token| !token.is_empty());
             let read = Listed::from(list);
             found.objects.extend(read.objects);
@@ -156,20 +203,12 @@ impl Server {
         let found = self.run(&action, request).await?.map(|text| Object::read(&text));
         found
             .transpose()
-            .map_err(|error: ReadError| self.unreadable(&action, &error.to_string()))
+            .map_err(|error: ReadError| self.failure(&action, &error.to_string()))
     }
 
     /// The text of an answer: kube would decode it, and log what it cannot decode.
     async fn text(&self, request: Result<hyper::Request<Vec<u8>>, kube::core::request::Error>) -> kube::Result<String> {
         self.client.request_text(request.map_err(Error::BuildRequest)?).await
-    }
-
-    fn unreadable(&self, action: &str, reason: &str) -> PlaneError {
-        PlaneError::Request {
-            action: action.to_owned(),
-            server: self.name.clone(),
-            reason: reason.to_owned(),
-        }
     }
 
     /// Makes an object; [`Answer::Changed`] = there is one of this name.
@@ -180,16 +219,22 @@ impl Server {
         name: &str,
         object: &Value,
     ) -> Result<Answer, PlaneError> {
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
         let api = self.api(resource, namespace);
-        let request = async {
-            let object = DynamicObject::deserialize(object).map_err(Error::SerdeError)?;
-            answer((&resource.plural, name), api.create(&params, &object).await.map(drop))
-        };
-        self.run(&format!("create {} {name}", resource.kind), request).await
+        let request = async { api.create(&post(), &dynamic(object)?).await };
+        self.write("create", resource, name, request).await
+    }
+
+    /// Stores an object in the place of the one that it was made from, by its resourceVersion.
+    pub async fn replace(
+        &self,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        name: &str,
+        object: &Value,
+    ) -> Result<Answer, PlaneError> {
+        let api = self.api(resource, namespace);
+        let request = async { api.replace(name, &post(), &dynamic(object)?).await };
+        self.write("replace", resource, name, request).await
     }
 
     /// Changes an object.
@@ -205,13 +250,8 @@ impl Server {
             ..PatchParams::default()
         };
         let api = self.api(resource, namespace);
-        let request = async {
-            answer(
-                (&resource.plural, name),
-                api.patch_metadata(name, &params, patch).await.map(drop),
-            )
-        };
-        self.run(&format!("patch {} {name}", resource.kind), request).await
+        let request = api.patch_metadata(name, &params, patch);
+        self.write("patch", resource, name, request).await
     }
 
     /// Deletes an object exactly as it was read.
@@ -227,8 +267,18 @@ impl Server {
             resource_version: Some(on.resource_version.clone()),
         });
         let api = self.api(resource, namespace);
-        let request = async { answer((&resource.plural, name), api.delete(name, &params).await.map(drop)) };
-        self.run(&format!("delete {} {name}", resource.kind), request).await
+        self.write("delete", resource, name, api.delete(name, &params)).await
+    }
+
+    async fn write<T>(
+        &self,
+        verb: &str,
+        resource: &ApiResource,
+        name: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<Answer, PlaneError> {
+        let request = async { answer((&resource.plural, name), request.await.map(drop)) };
+        self.run(&format!("{verb} {} {name}", resource.kind), request).await
     }
 
     fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -238,24 +288,42 @@ impl Server {
         }
     }
 
-    async fn run<T>(&self, action: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T, PlaneError> {
-        let reason = match tokio::time::timeout(LIMIT, request).await {
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(Error::Api(status))) => {
-                let remedy = match status.code {
-                    404 => " (does it serve this kind? look at --kubeconfig and --context)",
-                    _ => "",
-                };
-                format!("{} {}{remedy}", status.code, status.message)
-            }
-            Ok(Err(error)) => chain(&error),
-            Err(_) => format!("no answer within {LIMIT:?}"),
-        };
-        Err(PlaneError::Request {
+    pub(super) async fn run<T>(
+        &self,
+        action: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, PlaneError> {
+        match tokio::time::timeout(LIMIT, request).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(Error::Api(status))) => Err(self.refusal(action, status.code, &status.message)),
+            Ok(Err(error)) => Err(self.failure(action, &chain(&error))),
+            Err(_) => Err(self.failure(action, &format!("no answer within {LIMIT:?}"))),
+        }
+    }
+
+    /// What the server says to a request, in its own words, and what to do about it.
+    pub(super) fn refusal(&self, action: &str, code: u16, message: &str) -> PlaneError {
+        self.failure(action, &format!("{code} {message}{}", (self.remedy)(code)))
+    }
+
+    /// A request that failed for this reason.
+    pub(super) fn failure(&self, action: &str, reason: &str) -> PlaneError {
+        PlaneError::Request {
             action: action.to_owned(),
             server: self.name.clone(),
-            reason,
-        })
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+fn dynamic(object: &Value) -> kube::Result<DynamicObject> {
+    DynamicObject::deserialize(object).map_err(Error::SerdeError)
+}
+
+fn post() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
     }
 }
 
@@ -276,6 +344,32 @@ fn answer(what: (&str, &str), result: kube::Result<()>) -> kube::Result<Answer> 
             },
         }),
         Err(error) => Err(error),
+    }
+}
+
+/// The configuration that a kubeconfig, or the environment, says.
+pub(crate) async fn config(file: Option<&Path>, context: Option<String>) -> Result<Config, PlaneError> {
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
+    match file {
+        Some(file) => {
+            let kubeconfig = Kubeconfig::read_from(file).map_err(|error| wrong(Some(file), &error))?;
+            Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .map_err(|error| wrong(Some(file), &error))
+        }
+        None => Config::from_kubeconfig(&options)
+            .await
+            .map_err(|error| wrong(None, &error)),
+    }
+}
+
+fn wrong(file: Option<&Path>, error: &dyn std::error::Error) -> PlaneError {
+    PlaneError::Kubeconfig {
+        file: file.map(|file| file.display().to_string()),
+        reason: chain(error),
     }
 }
 

@@ -2,11 +2,9 @@
 
 pub mod authority;
 pub mod plan;
-mod probe;
-pub(crate) use probe::not_served;
 pub mod shadow;
 
-use std::{io::Write as _, path::Path};
+use std::{io::Write as _, path::Path, time::Duration};
 
 use jiff::Timestamp;
 use popcell_engine::Modules;
@@ -15,7 +13,13 @@ use serde_json::Value;
 use crate::{
     args::{DataFormat, planes::Register},
     console::Console,
-    endpoint::{Endpoint, certificate::Bundle, dial::Trust, service},
+    endpoint::{
+        Endpoint,
+        call::{AskError, Connection, Sample},
+        certificate::Bundle,
+        dial::{DialError, Trust},
+        service,
+    },
     exit::{Exit, Failure, Outcome},
     interpreters,
     planes::{Karmada, Written, karmada::Member},
@@ -105,7 +109,7 @@ async fn register(
     } else {
         let endpoint = dialled(&karmada, &location).await?;
         let trust = merged.bundle.clone().map_or(Trust::System, Trust::Bundle);
-        let asked = probe::probe(&endpoint, &trust, args.timeout_seconds, &rules).await?;
+        let asked = probe(&endpoint, &trust, args.timeout_seconds, &rules).await?;
         writeln!(
             console.err,
             "probed {endpoint} as {}: {asked} operations answered",
@@ -129,16 +133,11 @@ async fn register(
 
 /// An agent of a Pull member calls from its own cluster, where a Service of the hub means nothing.
 fn refuse_unreachable_for_agents(location: &Location, members: &[Member]) -> Result<(), Failure> {
-    let pull: Vec<_> = members
-        .iter()
-        .filter(|member| member.pull)
-        .map(|member| member.name.as_str())
-        .collect();
+    let pull = Member::pulling(members);
     match location {
         Location::Service(_) if !pull.is_empty() => Err(Failure::Failed(format!(
-            "failed to register a Service: the agents of Pull member(s) {} call the webhook too; use --url with an address that \
-             they reach, and a certificate that names it",
-            pull.join(", ")
+            "failed to register a Service: the agents of Pull member(s) {pull} call the webhook too; use --url with an address \
+             that they reach, and a certificate that names it"
         ))),
         _ => Ok(()),
     }
@@ -182,6 +181,51 @@ async fn dialled(karmada: &Karmada, location: &Location) -> Result<Endpoint, Fai
             service::endpoint(reference, found.as_ref()).map_err(Failure::Failed)
         }
     }
+}
+
+/// Calls each operation of each rule once, on a minimal object, so that Karmada never meets a dead or wrong hook. Gives the number of calls.
+async fn probe(endpoint: &Endpoint, trust: &Trust, seconds: u8, rules: &[Rule]) -> Result<usize, Failure> {
+    let mut connection = Connection::open(endpoint, trust, Duration::from_secs(seconds.into()))
+        .await
+        .map_err(unreached)?;
+    let mut asked = 0;
+    for rule in rules {
+        let sample = Sample::of(&rule.kind);
+        for operation in &rule.operations {
+            match connection.ask(&sample.question(*operation)).await {
+                Err(AskError::Refused { code, message }) if not_served(code) => {
+                    return Err(Failure::Failed(format!(
+                        "failed to register {operation} of {}: {endpoint} does not serve it ({message}); give --module-dir what the \
+                         webhook loads",
+                        rule.kind
+                    )));
+                }
+                // A minimal object may well be refused: the interpreter answered.
+                Ok(_) | Err(AskError::Refused { .. }) => asked += 1,
+                Err(error) => return Err(unreached(error)),
+            }
+        }
+    }
+    Ok(asked)
+}
+
+/// The webhook's code for a kind or operation that no module has.
+pub(crate) fn not_served(code: i32) -> bool {
+    code == 501
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
+fn unreached(error: AskError) -> Failure {
+    let remedy = match &error {
+        AskError::Dial(DialError::Resolve { .. } | DialError::Connect { .. }) => {
+            "start the webhook first; when only Karmada reaches it, and not this machine, use --skip-probe"
+        }
+        AskError::Dial(DialError::Handshake { .. }) => {
+            "give the CA of its certificate with --ca-file, and a certificate that names this host"
+        }
+        _ => "look into the webhook's log",
+    };
+    Failure::Environment(format!("{error}; {remedy}"))
 }
 
 async fn remove(args: &Register, console: &mut Console) -> Outcome {

@@ -3,6 +3,7 @@
 //! Invariants: one rule per target, never merged, so that no operation is claimed for a kind that lacks it; entries of
 //! others and unknown fields of the object stay as they are; the same input gives the same object.
 
+use popcell_core::names::{is_dns_label, is_dns_subdomain};
 use popcell_engine::Description;
 use popcell_protocol::{Gvk, Operation};
 use serde_json::{Value, json};
@@ -159,7 +160,7 @@ pub fn service(text: &str) -> Result<ServiceReference, PlanError> {
         None => 443,
     };
     let path = path.unwrap_or("interpret");
-    if !label(namespace) || !label(name) || !path.split('/').all(segment) {
+    if !is_dns_label(namespace) || !is_dns_label(name) || !path.split('/').all(is_dns_subdomain) {
         return Err(fail());
     }
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
@@ -171,17 +172,6 @@ pub fn service(text: &str) -> Result<ServiceReference, PlanError> {
     })
 }
 
-/// A DNS-1123 label.
-fn label(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len()) && text.chars().all(allowed) && !text.starts_with('-') && !text.ends_with('-')
-}
-
-/// A DNS-1123 subdomain, as Karmada wants each segment of a path.
-fn segment(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(label)
-}
-
 /// Checks the names that the API server or Karmada's webhook would refuse.
 pub fn names(config: &str, webhook: &str) -> Result<(), PlanError> {
     let fail = |flag, name: &str, reason| {
@@ -191,14 +181,14 @@ pub fn names(config: &str, webhook: &str) -> Result<(), PlanError> {
             reason,
         })
     };
-    if !segment(config) {
+    if !is_dns_subdomain(config) {
         return fail(
             "config-name",
             config,
             "expected lower-case letters, digits, dashes and dots (a DNS-1123 subdomain)",
         );
     }
-    if !segment(webhook) || webhook.split('.').count() < 3 {
+    if !is_dns_subdomain(webhook) || webhook.split('.').count() < 3 {
         return fail(
             "webhook-name",
             webhook,

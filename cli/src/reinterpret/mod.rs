@@ -5,9 +5,10 @@
 //! Invariants: nothing but one annotation is written; one object that cannot be written stops no other; never faster than
 //! the rate.
 
-mod count;
-
-use std::io::{IsTerminal as _, Write as _};
+use std::{
+    fmt,
+    io::{IsTerminal as _, Write as _},
+};
 
 use jiff::Timestamp;
 use kube::api::{ApiResource, Patch};
@@ -18,12 +19,11 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 
 use crate::{
     args::hub::Reinterpret,
-    console::Console,
+    console::{self, Console},
     exit::{Exit, Failure, Outcome},
-    interrupt,
     planes::{Answer, PlaneError, Server},
+    table::address,
 };
-use count::{Count, Fate};
 
 /// After so many writes in a row without an answer the server counts as away.
 const SILENCES: usize = 3;
@@ -97,10 +97,7 @@ fn is_due(object: &Object, since: Option<Timestamp>) -> bool {
 }
 
 fn named(object: &Object) -> String {
-    match object.namespace() {
-        "" => object.name().to_owned(),
-        namespace => format!("{namespace}/{}", object.name()),
-    }
+    address(object.namespace(), object.name())
 }
 
 async fn bump_all(
@@ -117,18 +114,19 @@ async fn bump_all(
     let terminal = std::io::stderr().is_terminal();
     let mut told: Option<Instant> = None;
     let mut silences = 0;
-    interrupt::leave(format!("interrupted: {count}"));
+    console::leave(format!("interrupted: {count}"));
     for object in objects {
         ticks.tick().await;
         let answer = bump(hub, resource, object).await;
         silences = if answer.is_err() { silences + 1 } else { 0 };
         let (fate, complaint) = fate(answer);
         count.note(fate);
-        interrupt::leave(format!("interrupted: {count}"));
+        console::leave(format!("interrupted: {count}"));
         if let Some(complaint) = complaint {
             let clear = if terminal { "\r\x1b[K" } else { "" };
             writeln!(console.err, "{clear}{}: {complaint}", named(object))?;
         }
+        // One line that is written over: indicatif would bring five crates for it.
         if terminal {
             write!(console.err, "\r\x1b[K{}", count.progress())?;
             console.err.flush()?;
@@ -175,6 +173,78 @@ fn fate(answer: Result<Answer, PlaneError>) -> (Fate, Option<String>) {
             (fate, Some(format!("{code} {message}")))
         }
         Err(error) => (Fate::Failed, Some(error.to_string())),
+    }
+}
+
+/// What became of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The annotation is set.
+    Bumped,
+    /// It was deleted meanwhile.
+    Gone,
+    /// It was not written.
+    Failed,
+    /// It was not written, and no other could be.
+    Forbidden,
+}
+
+/// Objects of one run, by what became of them.
+#[derive(Clone, Debug)]
+struct Count {
+    kind: String,
+    all: usize,
+    left_out: usize,
+    bumped: usize,
+    gone: usize,
+    failed: usize,
+}
+
+impl Count {
+    fn new(kind: &str, all: usize, left_out: usize) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            all,
+            left_out,
+            bumped: 0,
+            gone: 0,
+            failed: 0,
+        }
+    }
+
+    fn note(&mut self, fate: Fate) {
+        match fate {
+            Fate::Bumped => self.bumped += 1,
+            Fate::Gone => self.gone += 1,
+            Fate::Failed | Fate::Forbidden => self.failed += 1,
+        }
+    }
+
+    fn failed(&self) -> usize {
+        self.failed
+    }
+
+    /// One line while it runs.
+    fn progress(&self) -> String {
+        let done = self.left_out + self.bumped + self.gone + self.failed;
+        format!("{done} of {}", self.all)
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            all,
+            left_out,
+            bumped,
+            gone,
+            failed,
+        } = self;
+        write!(
+            f,
+            "{kind}: {bumped} of {all} bumped, {left_out} left out, {gone} gone meanwhile, {failed} failed"
+        )
     }
 }
 

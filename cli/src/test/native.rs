@@ -15,7 +15,11 @@ use popcell_sdk::test::{
 use serde::Deserialize;
 
 use super::find::Suite;
-use crate::{console::Console, exit::Failure};
+use crate::{
+    build::{self, no_cargo},
+    console::Console,
+    exit::Failure,
+};
 
 /// The test target that `popcell new` makes.
 const TARGET: &str = "cases";
@@ -43,7 +47,7 @@ pub(super) fn answers(package: &Path, suite: &Suite, console: &mut Console) -> R
         )?;
         return Ok(None);
     }
-    build(&manifest, console)?;
+    compile(&manifest, console)?;
     let files = std::path::absolute(&suite.shown).map_err(|error| Failure::file("find", &suite.shown, &error))?;
     let output = cargo(&manifest)
         .arg("--quiet")
@@ -64,7 +68,7 @@ pub(super) fn answers(package: &Path, suite: &Suite, console: &mut Console) -> R
 }
 
 fn cargo(manifest: &Path) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = build::cargo();
     command
         .args(["test", "--test", TARGET, "--manifest-path"])
         .arg(manifest)
@@ -72,15 +76,8 @@ fn cargo(manifest: &Path) -> Command {
     command
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-fn no_cargo(error: std::io::Error) -> Failure {
-    Failure::Environment(format!(
-        "failed to run cargo: {error}; install Rust (https://rustup.rs)"
-    ))
-}
-
 /// A step of its own, so that a test target which does not compile is told from one that crashes.
-fn build(manifest: &Path, console: &mut Console) -> Result<(), Failure> {
+fn compile(manifest: &Path, console: &mut Console) -> Result<(), Failure> {
     let mut child = cargo(manifest)
         .arg("--no-run")
         .stdout(Stdio::null())

@@ -10,20 +10,18 @@ use serde_json::Value;
 
 use super::{
     cell,
+    look::{Found, Hub, Sight},
+    node::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     node::{Node, State},
-    sight::{Found, Hub, Sight},
-    words::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     wrong,
 };
+use crate::table::address;
 
 /// The tree of one Workload. What cannot be read is in its place, or, where that has no name, below the Workload.
 pub(super) fn tree(sight: &Sight) -> Node {
     let mut node = readable(sight);
     for strange in &sight.unreadable {
-        let name = match strange.item.namespace.as_str() {
-            "" => strange.item.name.clone(),
-            namespace => format!("{namespace}/{}", strange.item.name),
-        };
+        let name = address(&strange.item.namespace, &strange.item.name);
         let why = format!("it cannot be read: {}", strange.item.why);
         let place = Node::place(&strange.plane, strange.kind, name, State::Unknown, why);
         // What is of other Workloads hides nothing of this one.

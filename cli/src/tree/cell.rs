@@ -8,9 +8,9 @@ use popcell_core::{
 };
 
 use super::{
+    look::{Found, Sight},
+    node::{CLAIM, DEPLOYMENT, HUB, INSTANCE, PROJECT, counts},
     node::{Node, State},
-    sight::{Found, Sight},
-    words::{CLAIM, DEPLOYMENT, HUB, INSTANCE, PROJECT, counts},
     wrong,
 };
 

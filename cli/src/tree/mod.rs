@@ -7,8 +7,6 @@ mod cell;
 mod look;
 mod node;
 mod print;
-mod sight;
-mod words;
 mod wrong;
 
 use std::{
@@ -19,7 +17,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    args::{ListFormat, tree::Tree},
+    args::{ListFormat, hub::Tree},
     console::Console,
     exit::{Exit, Failure, Outcome},
 };

@@ -1,7 +1,27 @@
-//! The tree that is shown.
+//! The tree that is shown. What planes and kinds are called in it, and how instances are counted. Pure.
 
 use jiff::Timestamp;
 use popcell_core::object::{Fields as _, Object};
+
+use crate::table::address;
+
+pub(super) const PROJECT: &str = "project";
+pub(super) const HUB: &str = "hub";
+
+pub(super) const WORKLOAD: &str = "Workload";
+pub(super) const DEPLOYMENT: &str = "WorkloadDeployment";
+pub(super) const POLICY: &str = "PropagationPolicy";
+pub(super) const BINDING: &str = "ResourceBinding";
+pub(super) const WORK: &str = "Work";
+pub(super) const INSTANCE: &str = "Instance";
+pub(super) const CLAIM: &str = "ResourceClaim";
+
+/// City and ready instances.
+pub(super) fn counts(deployment: &Object) -> String {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    let of = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or_default();
+    format!("{city} {}/{} ready", of("readyReplicas"), of("desiredReplicas"))
+}
 
 /// How it is with one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,10 +70,7 @@ pub(super) struct Node {
 impl Node {
     /// An object that is there.
     pub(super) fn of(plane: &str, kind: &'static str, object: &Object) -> Self {
-        let name = match object.namespace() {
-            "" => object.name().to_owned(),
-            namespace => format!("{namespace}/{}", object.name()),
-        };
+        let name = address(object.namespace(), object.name());
         Self {
             created: object.created(),
             ..Self::place(plane, kind, name, State::Fine, "")

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::node::{Node, State};
-use crate::age::age;
+use crate::table::{self, age};
 
 const HEADS: [&str; 4] = ["OBJECT", "PLANE", "AGE", "STATE"];
 
@@ -14,18 +14,7 @@ const HEADS: [&str; 4] = ["OBJECT", "PLANE", "AGE", "STATE"];
 pub(super) fn text(tree: &Node, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
     let mut lines = vec![HEADS.map(str::to_owned)];
     lines_of(tree, "", "", now, &mut lines);
-    let mut widths = [0; 3];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
-    for [object, plane, created, state] in &lines {
-        let [first, second, third] = widths;
-        let line = format!("{object:<first$}  {plane:<second$}  {created:<third$}  {state}");
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    table::write(&lines, out)
 }
 
 /// `first` stands before the node, `rest` before what is below it.

@@ -3,16 +3,41 @@
 use std::process::Stdio;
 
 use jiff::SignedDuration;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    karmada::{CONFIGURATIONS, Karmada},
+    plane::Plane,
     program::{Run, command, finish},
     webhook::{Served, serve},
 };
 
+const CONFIGURATIONS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations";
+const KINDS: &str = "/apis/workload.example.io/v1alpha1";
+
+/// A Karmada API server with one member and the kind of the module.
+fn karmada() -> Plane {
+    let karmada = Plane::start();
+    karmada.put("/version", json!({ "major": "1" }));
+    karmada.put(
+        "/apis/cluster.karmada.io/v1alpha1/clusters/a",
+        json!({ "metadata": { "labels": { "topology.datum.net/city-code": "DFW" } }, "spec": { "syncMode": "Push" } }),
+    );
+    let resource = |name| json!({ "name": name, "singularName": "workload", "kind": "Workload", "namespaced": true, "verbs": ["get"] });
+    karmada.put(
+        KINDS,
+        json!({ "apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "workload.example.io/v1alpha1",
+            "resources": [resource("workloads"), resource("workloads/status")] }),
+    );
+    karmada
+}
+
+/// Registers what was planned.
+fn register(karmada: &Plane, planned: Value) {
+    karmada.put(&format!("{CONFIGURATIONS}/popcell"), planned);
+}
+
 /// What `popcell register` would write.
-fn planned(karmada: &Karmada, served: &Served) -> Value {
+fn planned(karmada: &Plane, served: &Served) -> Value {
     let run = finish(
         command()
             .args(["register", "--dry-run", "--output=json", "--url", &served.url])
@@ -22,23 +47,22 @@ fn planned(karmada: &Karmada, served: &Served) -> Value {
     )
     .expect(0);
     assert!(run.err.contains("probed https://127.0.0.1:"), "{}", run.err);
+    assert_eq!(karmada.writes(), Vec::<String>::new());
     serde_json::from_str(&run.out).unwrap()
 }
 
-fn doctor(karmada: &Karmada, args: &[&str]) -> Run {
-    finish(
-        command()
-            .arg("doctor")
-            .arg("--kubeconfig")
-            .arg(karmada.kubeconfig())
-            .args(args),
-    )
+fn doctor(karmada: &Plane, args: &[&str]) -> Run {
+    let mut doctor = command();
+    doctor.arg("doctor").arg("--kubeconfig").arg(karmada.kubeconfig());
+    let run = finish(doctor.args(args));
+    assert_eq!(karmada.writes(), Vec::<String>::new());
+    run
 }
 
 #[test]
 fn what_register_writes_passes_every_check() {
-    let (karmada, served) = (Karmada::start(), serve());
-    karmada.set(CONFIGURATIONS, vec![planned(&karmada, &served)]);
+    let (karmada, served) = (karmada(), serve());
+    register(&karmada, planned(&karmada, &served));
     let run = doctor(&karmada, &["--module-dir", &served.modules(), "-o", "json"]).expect(0);
     let report: Value = serde_json::from_str(&run.out).unwrap();
     let checks = report["checks"].as_array().unwrap();
@@ -50,8 +74,8 @@ fn what_register_writes_passes_every_check() {
 
 #[test]
 fn a_clock_that_is_wrong_is_named() {
-    let (karmada, served) = (Karmada::start(), serve());
-    karmada.set(CONFIGURATIONS, vec![planned(&karmada, &served)]);
+    let (karmada, served) = (karmada(), serve());
+    register(&karmada, planned(&karmada, &served));
     karmada.set_clock_ahead(SignedDuration::from_hours(1));
     let run = doctor(&karmada, &["-o", "short"]).expect(1);
     assert!(
@@ -63,10 +87,10 @@ fn a_clock_that_is_wrong_is_named() {
 
 #[test]
 fn a_webhook_that_is_gone_is_told_from_one_that_was_never_registered() {
-    let (karmada, served) = (Karmada::start(), serve());
+    let (karmada, served) = (karmada(), serve());
     let run = doctor(&karmada, &["-o", "short"]).expect(1);
     assert!(run.out.contains("fail  config-present"), "{}", run.out);
-    karmada.set(CONFIGURATIONS, vec![planned(&karmada, &served)]);
+    register(&karmada, planned(&karmada, &served));
     drop(served);
     let run = doctor(&karmada, &["-o", "short"]).expect(1);
     assert!(
@@ -78,7 +102,7 @@ fn a_webhook_that_is_gone_is_told_from_one_that_was_never_registered() {
 
 #[test]
 fn wait_looks_again_until_nothing_fails() {
-    let (karmada, served) = (Karmada::start(), serve());
+    let (karmada, served) = (karmada(), serve());
     let planned = planned(&karmada, &served);
     let before = karmada.asked(CONFIGURATIONS);
     let child = command()
@@ -91,7 +115,7 @@ fn wait_looks_again_until_nothing_fails() {
     while karmada.asked(CONFIGURATIONS) == before {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    karmada.set(CONFIGURATIONS, vec![planned]);
+    register(&karmada, planned);
     let output = child.wait_with_output().unwrap();
     let (out, err) = (
         String::from_utf8(output.stdout).unwrap(),
@@ -104,7 +128,7 @@ fn wait_looks_again_until_nothing_fails() {
 
 #[test]
 fn wait_ends_with_what_still_fails() {
-    let run = doctor(&Karmada::start(), &["--wait", "1ms", "-o", "short"]).expect(1);
+    let run = doctor(&karmada(), &["--wait", "1ms", "-o", "short"]).expect(1);
     assert!(run.out.contains("fail  config-present"), "{}", run.out);
-    doctor(&Karmada::start(), &["--wait", "soon"]).expect(2);
+    doctor(&karmada(), &["--wait", "soon"]).expect(2);
 }

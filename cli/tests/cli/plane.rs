@@ -4,14 +4,15 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     path::PathBuf,
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimePrinter};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::program::scratch;
 
 /// What is answered instead, and how often.
 struct Script {
@@ -29,28 +30,49 @@ struct State {
     scripts: Vec<Script>,
     /// Method and path, in order.
     asked: Vec<String>,
+    /// How far its clock is ahead.
+    ahead: SignedDuration,
 }
 
-pub(crate) struct Plane(Server<State>);
+pub(crate) struct Plane {
+    state: Arc<Mutex<State>>,
+    folder: tempfile::TempDir,
+}
 
 impl Plane {
-    /// Serves until the end of the process.
+    /// Serves until the end of the process, each connection by a thread.
     pub(crate) fn start() -> Self {
-        Self(Server::start(serve))
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let folder = scratch();
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: it\nclusters: [{{name: it, cluster: {{server: 'http://{address}'}}}}]\n\
+             users: [{{name: it, user: {{}}}}]\ncontexts: [{{name: it, context: {{cluster: it, user: it}}}}]\n"
+        );
+        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        let state = Arc::<Mutex<State>>::default();
+        let serving = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                let state = Arc::clone(&serving);
+                std::thread::spawn(move || serve(&connection, &state));
+            }
+        });
+        Self { state, folder }
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
-        self.0.kubeconfig()
+        self.folder.path().join("kubeconfig")
     }
 
     /// Puts an object at a path.
     pub(crate) fn put(&self, path: &str, mut object: Value) {
         object["metadata"]["name"] = json!(path.rsplit('/').next().unwrap());
-        self.0.state.lock().unwrap().objects.insert(path.to_owned(), object);
+        self.state.lock().unwrap().objects.insert(path.to_owned(), object);
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        self.0.state.lock().unwrap().objects.get(path).cloned()
+        self.state.lock().unwrap().objects.get(path).cloned()
     }
 
     /// Answers the next requests so, whatever is there.
@@ -63,12 +85,22 @@ impl Plane {
             message,
             times,
         };
-        self.0.state.lock().unwrap().scripts.push(script);
+        self.state.lock().unwrap().scripts.push(script);
+    }
+
+    pub(crate) fn set_clock_ahead(&self, ahead: SignedDuration) {
+        self.state.lock().unwrap().ahead = ahead;
+    }
+
+    /// How often something with this in its path was asked for.
+    pub(crate) fn asked(&self, part: &str) -> usize {
+        let asked = &self.state.lock().unwrap().asked;
+        asked.iter().filter(|one| one.contains(part)).count()
     }
 
     /// Requests that were to change something.
     pub(crate) fn writes(&self) -> Vec<String> {
-        let asked = &self.0.state.lock().unwrap().asked;
+        let asked = &self.state.lock().unwrap().asked;
         asked.iter().filter(|one| !one.starts_with("GET ")).cloned().collect()
     }
 }
@@ -102,10 +134,16 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) {
         let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        let (code, body) = answer(method, (path, query), body, &mut state.lock().unwrap());
-        let body = body.to_string();
+        let (code, body, ahead) = {
+            let mut state = state.lock().unwrap();
+            let (code, body) = answer(method, (path, query), body, &mut state);
+            (code, body.to_string(), state.ahead)
+        };
+        let date = DateTimePrinter::new()
+            .timestamp_to_rfc9110_string(&(Timestamp::now() + ahead))
+            .unwrap();
         let text = format!(
-            "HTTP/1.1 {code} Said\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "HTTP/1.1 {code} Said\r\ndate: {date}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         let mut out = connection;

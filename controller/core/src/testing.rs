@@ -225,11 +225,7 @@ impl World {
     fn holds(&self, proof: &Proof) -> bool {
         let live = |source: &Target| self.objects.get(&key_of(source));
         match proof {
-            Proof::Gone { source, uid } => match (live(source), uid) {
-                (None, _) => true,
-                (Some(object), Some(uid)) => object.uid() != uid || object.deleting(),
-                (Some(_), None) => false,
-            },
+            Proof::Gone { source, uid } => Proof::is_gone(live(source), uid.as_deref()),
             Proof::Lives { source, uid } => live(source).is_some_and(|one| one.uid() == uid && !one.deleting()),
             Proof::NoneLeft {
                 plane,

@@ -1,8 +1,6 @@
 //! What can go wrong between a plane and us.
 
 use kube::core::Status;
-use popcell_core::names::NameError;
-use popcell_core::plan::Plane;
 use thiserror::Error;
 
 use crate::planes::Broken;
@@ -10,31 +8,6 @@ use crate::planes::Broken;
 /// Everything that planes answer instead of what was asked.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The project cannot be addressed. Nothing but another id ends it.
-    #[error("failed to address a project")]
-    Name(#[from] NameError),
-    /// The id has a dot: as part of a host name it would name somebody else's service.
-    #[error("failed to address project {0} by the name of its service: an id with dots has none")]
-    NoService(String),
-    /// The result is no URL.
-    #[error("failed to make the URL of project {project}")]
-    Url {
-        /// The project id.
-        project: String,
-        /// Why.
-        source: http::uri::InvalidUri,
-    },
-    /// The process was not told where the plane is.
-    #[error("failed to reach the {0}: no kubeconfig was given for it")]
-    NotConfigured(Plane),
-    /// A client could not be made; mostly certificates or keys that cannot be read.
-    #[error("failed to make a client for the {plane}")]
-    Client {
-        /// The plane.
-        plane: Plane,
-        /// Why.
-        source: Box<kube::Error>,
-    },
     /// The server refused or broke a list or watch.
     #[error("failed to watch {kind}")]
     Watch {
@@ -113,8 +86,8 @@ mod tests {
             source: refused().into(),
         };
         assert_eq!(chain(&watch), "failed to watch Workload: Expired (410)");
-        let client = Error::Client {
-            plane: Plane::Hub,
+        let client = popcell_client::ConnectError::Client {
+            plane: popcell_core::plan::Plane::Hub,
             source: Box::new(refused()),
         };
         assert_eq!(chain(&client), "failed to make a client for the hub: Expired (410)");

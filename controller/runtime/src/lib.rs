@@ -20,11 +20,11 @@ pub mod planes;
 pub mod queue;
 pub mod reconcilers;
 pub mod refusal;
-mod required;
 mod run;
 mod sync;
 pub mod times;
 pub mod world;
 
 pub use error::Error;
+pub(crate) use popcell_client::required;
 pub use run::run;

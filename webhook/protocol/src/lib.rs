@@ -8,6 +8,7 @@
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
 mod answer;
+pub mod client;
 mod decode;
 mod encode;
 mod message;

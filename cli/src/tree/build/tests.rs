@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tree::sight::{Cell, Strange};
+use crate::tree::look::{Cell, Strange};
 use popcell_core::object::Unreadable;
 
 fn object(value: Value) -> Object {

@@ -12,6 +12,7 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use popcell_api::kind::{LOCATION_BINDING, WORKLOAD};
+use popcell_client::ConnectError;
 use popcell_core::admission::{self, NetworkUse};
 use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
@@ -22,8 +23,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use crate::error::{Error, chain};
-use crate::planes::Transport;
+use popcell_client::{ConnectError, Transport};
+use crate::error::chain;
 
 /// Where reviews of access are sent.
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -82,7 +83,7 @@ pub(super) struct Asker<'a> {
 
 impl<'a> Asker<'a> {
     /// Every question ends at `by`. Without a client every question has that error.
-    pub(super) fn new(plane: &'a Plane, client: Result<Client, Error>, by: Instant) -> Self {
+    pub(super) fn new(plane: &'a Plane, client: Result<Client, ConnectError>, by: Instant) -> Self {
         let client = client.map_err(|error| {
             warn!(%plane, error = chain(&error), "no client for a review");
             AskError::NoClient

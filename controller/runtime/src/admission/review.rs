@@ -21,7 +21,6 @@ use tokio::time::Instant;
 use super::ask::{AskError, Asker};
 use super::wire::{Refusal, Request};
 use super::{Admission, Mode, Outcome};
-use crate::error::Error;
 use crate::planes::SINGLE;
 
 /// What a request is about.
@@ -210,7 +209,7 @@ impl Admission {
             return Ok(changed.checked(None));
         }
         let client = match self.clients.get(plane) {
-            Err(error @ (Error::Name(_) | Error::NoService(_) | Error::Url { .. })) => {
+            Err(error) if error.is_of_the_address() => {
                 let kind = changed.subject.kind();
                 return Err(Refusal::forbidden(kind, changed.new.name(), &error.to_string()));
             }

@@ -12,10 +12,10 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use kube::core::Status;
+use popcell_client::absent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::absence::absent;
 use crate::refusal::{Refusal, Words};
 
 /// Of an answer that is no Status, so much is told.

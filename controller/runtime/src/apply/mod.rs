@@ -4,7 +4,6 @@
 //! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
 //! [`crate::memory::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
-mod absence;
 mod answer;
 mod event;
 mod guard;
@@ -30,13 +29,12 @@ use popcell_core::plan::{Plane, Proof, Target};
 use tokio::time::Instant;
 use tracing::debug;
 
-pub use crate::refusal::{ApplyError, Failed, Refusal, Unproven, Words};
-pub use absence::absent;
+pub use crate::refusal::{ApplyError, Failed, Refusal, Words};
 use answer::Text;
 pub(crate) use event::tell;
 pub(crate) use guard::release_of;
 pub use heard::{Heard, Spot};
-pub use proof::ProjectAnswer;
+pub use popcell_client::{ProjectAnswer, Unproven};
 use request::{LIST, OBJECT};
 use server::Server;
 

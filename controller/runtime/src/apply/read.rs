@@ -1,14 +1,14 @@
 //! Live reads.
 
 use popcell_api::kind::{Kind, PROJECT};
+use popcell_client::{serves_group, serves_resource};
 use popcell_core::object::{Fields, List, Listed, Object};
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tracing::debug;
 
-use super::proof::ProjectAnswer;
 use super::server::Server;
-use super::{Applier, absence, request};
+use super::{Applier, ProjectAnswer, request};
 use crate::memory::Access;
 use crate::refusal::{ApplyError, Refusal};
 
@@ -83,10 +83,10 @@ impl Applier {
     /// The server is away, or refuses, or is none.
     pub async fn serves(&self, plane: &Plane, kind: Kind) -> Result<bool, ApplyError> {
         match self.discover(plane, kind, Some((kind.group, kind.version))).await {
-            Ok(served) => Ok(absence::serves_resource(&served, kind)),
+            Ok(served) => Ok(serves_resource(&served, kind)),
             Err(error) if error.is_not_found() => {
                 let groups = self.discover(plane, kind, None).await?;
-                if absence::serves_group(&groups, kind) {
+                if serves_group(&groups, kind) {
                     return Err(error);
                 }
                 Ok(false)

@@ -60,7 +60,7 @@ impl Server {
 }
 
 impl Transport for Server {
-    fn client(&self, _: &Plane) -> Result<Client, crate::Error> {
+    fn client(&self, _: &Plane) -> Result<Client, popcell_client::ConnectError> {
         let server = self.clone();
         let answer = move |request: Request<Body>| {
             let response = server.take(request.method(), request.uri().path());

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::error::ConfigError;
-use super::file::TlsFiles;
 use super::surroundings::Surroundings;
-use crate::planes::tuned;
+use super::{ConfigError, TlsFiles};
+use super::settings::{Discovery, Settings};
+use crate::planes::{Tokens, tuned};
 
 /// How an API server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,17 +5,14 @@
 //! is not understood ends the start, it is never ignored; quota is never asked of the server that the process runs on,
 //! unless a setting names that server.
 
-mod address;
 mod credentials;
-mod error;
-mod file;
 mod refusals;
 mod settings;
 mod surroundings;
 
-pub use address::{Address, Host, Listen};
-pub use credentials::{Certificate, Credentials};
-pub use error::ConfigError;
-pub use file::{DiscoveryConfig, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer};
-pub use settings::{Connections, Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
+pub use credentials::{Certificate, Connections, Credentials};
+pub use popcell_client::config::{
+    Address, ConfigError, DiscoveryConfig, Host, Listen, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer,
+};
+pub use settings::{Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
 pub use surroundings::{Surroundings, System};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use popcell_core::names::{check_project, is_dns_label};
 
 use super::credentials::{Certificate, METRICS, WEBHOOK};
-use super::error::ConfigError;
-use super::file::{DiscoveryConfig, Mode, ServerConfig};
+use super::settings::quota_file;
 use super::surroundings::Surroundings;
+use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;
 
 const FEDERATION: &str = "--federation-kubeconfig";

@@ -9,10 +9,9 @@ use popcell_api::names::{LEASE, SINGLE};
 use popcell_core::limits::Limits;
 
 use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
-use super::error::ConfigError;
-use super::file::{DiscoveryConfig, Mode, ServerConfig};
 use super::refusals::check;
 use super::surroundings::{Surroundings, System};
+use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig, TlsFiles};
 use crate::flags::Flags;
 use crate::planes::{Addressing, Tokens};
 use crate::queue::Workers;

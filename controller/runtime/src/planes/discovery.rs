@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use kube::Client;
 use popcell_api::kind::Kind;
+use popcell_client::ConnectError;
 use popcell_core::brake::Difference;
 use popcell_core::conditions::says;
 use popcell_core::names::check_project;
@@ -26,7 +27,7 @@ use super::ends::Ends;
 use super::follow::{Follow, Reached, Streams};
 use super::interest::{Interest, View, When};
 use super::store::Store;
-use crate::error::{Error, chain};
+use crate::error::chain;
 use crate::sync::lock;
 
 /// Why projects that are Ready are not engaged: values of the label `reason` of `popcell_projects_refused`.
@@ -317,10 +318,11 @@ impl Leaving {
     }
 }
 
-fn reason(error: &Error) -> &'static str {
-    match error {
-        Error::Name(_) | Error::NoService(_) | Error::Url { .. } => refusal::NAME,
-        _ => refusal::CLIENT,
+fn reason(error: &ConnectError) -> &'static str {
+    if error.is_of_the_address() {
+        refusal::NAME
+    } else {
+        refusal::CLIENT
     }
 }
 
@@ -370,7 +372,10 @@ mod tests {
     fn refused_projects_are_counted_by_reason_once_all_were_tried() {
         let progress = Progress::default();
         assert!(!progress.has_engaged() && progress.refusals().is_empty());
-        let errors = [Error::NoService("a.b".to_owned()), Error::NotConfigured(Plane::Hub)];
+        let errors = [
+            ConnectError::NoService("a.b".to_owned()),
+            ConnectError::NotConfigured(Plane::Hub),
+        ];
         progress.settle(2, errors.iter().map(reason));
         assert!(progress.has_engaged());
         assert_eq!(progress.refusals(), [(refusal::NAME, 3), (refusal::CLIENT, 1)].into());

@@ -13,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info_span};
 
+use super::Connection;
 use super::Listener;
 use super::budget::Budget;
 use super::change::Change;
 use super::follow::{Follow, Reached, Renewal, Streams};
 use super::interest::{Interest, When};
 use super::store::Store;
-use super::transport::Connection;
 use crate::memory::Memory;
 use crate::required::Required;
 

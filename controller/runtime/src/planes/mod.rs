@@ -4,11 +4,9 @@
 //! Invariants: a plane is engaged once; after [`Planes::disengage`] has returned, its watches are closed and nothing more
 //! is told about it; one plane that is away costs the others nothing.
 
-mod address;
 mod ahead;
 mod budget;
 mod change;
-mod client;
 mod discovery;
 mod ends;
 mod engaged;
@@ -18,21 +16,19 @@ mod items;
 mod list_watch;
 mod stats;
 mod store;
-mod token;
-mod transport;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use popcell_api::kind::Kind;
+use popcell_client::ConnectError;
 use popcell_core::ledger::SpecEchoes;
 use popcell_core::limits::Limits;
 use popcell_core::plan::{Plane, Target};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-pub use address::{Addressing, project_url};
 pub use change::Change;
 pub use discovery::{Discovery, Guard, Progress, refusal};
 pub use ends::Ends;
@@ -40,14 +36,12 @@ pub use engaged::Engaged;
 pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use list_watch::Broken;
 pub use popcell_api::names::SINGLE;
+pub use popcell_client::{Addressing, Connection, Direct, Projects, Tokens, Transport, client, project_url, tuned};
 pub use stats::Stats;
 pub use store::Store;
-pub use token::Tokens;
-pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
 
 pub(crate) use items::uids;
 
-use crate::error::Error;
 use crate::memory::Memory;
 use crate::required::Required;
 use crate::sync::{lock, read, write};
@@ -114,7 +108,7 @@ impl Planes {
     ///
     /// # Errors
     /// The plane has no address, or no client can be made; a server that is away is no error.
-    pub async fn engage(&self, plane: &Plane, uid: Option<&str>) -> Result<(), Error> {
+    pub async fn engage(&self, plane: &Plane, uid: Option<&str>) -> Result<(), ConnectError> {
         let _turn = self.inner.transitions.lock().await;
         match self.get(plane) {
             Some(engaged) if engaged.uid() == uid => return Ok(()),

@@ -12,7 +12,7 @@ use popcell_core::plan::Plane;
 use serde_json::Value;
 
 use super::{CELL, CELL_NETWORKS, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
-use crate::error::Error;
+use popcell_client::ConnectError;
 use popcell_core::object::Raw;
 
 /// What a server is asked.
@@ -52,7 +52,7 @@ impl Told {
 }
 
 impl Transport for Told {
-    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+    fn client(&self, plane: &Plane) -> Result<Client, ConnectError> {
         let (told, plane) = (self.clone(), plane.clone());
         let answer = move |request: Request<Body>| told.clone().answer(plane.clone(), request);
         Ok(Client::new(tower::service_fn(answer), "default"))

@@ -9,6 +9,7 @@ use std::time::Duration;
 use popcell_core::plan::{NAMESPACE, Plane, Proof, Target};
 use thiserror::Error;
 
+use popcell_client::Unproven;
 pub use words::Words;
 pub(crate) use words::brief;
 

@@ -17,7 +17,7 @@ pub(super) enum RunError {
     Config(#[from] ConfigError),
     /// A plane cannot be addressed.
     #[error(transparent)]
-    Plane(#[from] crate::Error),
+    Plane(#[from] popcell_client::ConnectError),
     /// The admission webhook cannot be served.
     #[error(transparent)]
     Admission(#[from] ServeError),

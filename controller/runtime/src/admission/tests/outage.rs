@@ -10,8 +10,8 @@ use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
 use super::*;
-use crate::Error;
 use crate::planes::Transport;
+use popcell_client::ConnectError;
 
 const HTML: &str = "<html>\n<body><h1>502 Bad Gateway</h1>internal.example.com</body></html>";
 
@@ -215,11 +215,11 @@ struct Locked {
 }
 
 impl Transport for Locked {
-    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+    fn client(&self, plane: &Plane) -> Result<Client, ConnectError> {
         if self.open.load(Ordering::SeqCst) {
             self.servers.client(plane)
         } else {
-            Err(Error::NotConfigured(plane.clone()))
+            Err(ConnectError::NotConfigured(plane.clone()))
         }
     }
 }
@@ -259,7 +259,7 @@ async fn a_client_that_cannot_be_made_is_an_outage_and_tried_again() {
 struct Buggy;
 
 impl Transport for Buggy {
-    fn client(&self, _: &Plane) -> Result<Client, Error> {
+    fn client(&self, _: &Plane) -> Result<Client, ConnectError> {
         panic!("a bug")
     }
 }

@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio::time::sleep;
 use tower::{BoxError, service_fn};
 
-use crate::Error;
 use crate::admission::Record;
 use crate::planes::Transport;
+use popcell_client::ConnectError;
 
 /// What a server does with a request.
 pub(super) enum Reply {
@@ -134,7 +134,7 @@ impl Servers {
 }
 
 impl Transport for Servers {
-    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+    fn client(&self, plane: &Plane) -> Result<Client, ConnectError> {
         self.0.clients.lock().unwrap().push(plane.clone());
         let (servers, plane) = (self.clone(), plane.clone());
         let service = service_fn(move |request| servers.clone().answer(plane.clone(), request));

@@ -106,7 +106,7 @@ impl Servers {
 }
 
 impl Transport for Servers {
-    fn client(&self, _: &Plane) -> Result<Client, crate::Error> {
+    fn client(&self, _: &Plane) -> Result<Client, popcell_client::ConnectError> {
         let servers = self.clone();
         let answer = move |request: Request<Body>| servers.clone().answer(request);
         Ok(Client::new(tower::service_fn(answer), "default"))

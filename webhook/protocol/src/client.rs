@@ -1,11 +1,12 @@
-//! One question and one answer as text: a `ResourceInterpreterContext`
+//! Karmada's side of the exchange, for who asks a webhook as Karmada does: one question and one answer as text
 //! (pkg/apis/config/v1alpha1/interpretercontext_types.go), read as strictly as Karmada's client reads it, and no more.
 
 use std::collections::BTreeMap;
 
-use popcell_protocol::{Gvk, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use crate::{API_VERSION, Gvk, KIND, Operation};
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +57,15 @@ pub struct Answer {
 /// What a refusal says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Status {
-    pub(super) code: i32,
-    pub(super) message: String,
+pub struct Status {
+    /// As the webhook gave it; Karmada only prints it.
+    pub code: i32,
+    /// One line.
+    pub message: String,
 }
-pub(super) fn start(body: &[u8]) -> String {
+
+/// The beginning of a body that is no answer, for messages.
+pub fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     text.trim().chars().take(120).collect()
 }
@@ -90,7 +95,11 @@ struct Body<'a> {
     aggregated_status: Option<&'a RawValue>,
 }
 
-pub(super) fn body(question: &Question<'_>, uid: &str) -> serde_json::Result<Vec<u8>> {
+/// The body of the request. `uid` is what the answer must repeat.
+///
+/// # Errors
+/// serde_json's, which no question has.
+pub fn encode(question: &Question<'_>, uid: &str) -> serde_json::Result<Vec<u8>> {
     let Question {
         operation,
         kind,
@@ -103,8 +112,8 @@ pub(super) fn body(question: &Question<'_>, uid: &str) -> serde_json::Result<Vec
     } = *question;
     let Gvk { group, version, kind } = kind;
     serde_json::to_vec(&Context {
-        api_version: popcell_protocol::API_VERSION,
-        kind: popcell_protocol::KIND,
+        api_version: API_VERSION,
+        kind: KIND,
         request: Body {
             uid,
             kind: BTreeMap::from([("group", group.as_str()), ("version", version), ("kind", kind)]),
@@ -121,7 +130,7 @@ pub(super) fn body(question: &Question<'_>, uid: &str) -> serde_json::Result<Vec
 
 /// Why an answer is none.
 #[derive(Debug)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// The interpreter says no.
     Refused(Status),
     /// It is not what an interpreter answers.
@@ -138,7 +147,10 @@ impl std::fmt::Display for Reason {
 }
 
 /// Checks what Karmada's client checks before it believes an answer.
-pub(crate) fn decode(body: &[u8], uid: &str, operation: Operation) -> Result<Answer, Reason> {
+///
+/// # Errors
+/// The interpreter says no, or what it says is none of Karmada's answers.
+pub fn decode(body: &[u8], uid: &str, operation: Operation) -> Result<Answer, Reason> {
     #[derive(Deserialize)]
     struct Envelope {
         response: Option<Answer>,
@@ -146,7 +158,7 @@ pub(crate) fn decode(body: &[u8], uid: &str, operation: Operation) -> Result<Ans
     let protocol = |reason: String| Err(Reason::Protocol(reason));
     let envelope: Envelope = match serde_json::from_slice(body) {
         Ok(envelope) => envelope,
-        Err(error) => return protocol(format!("{error}: {}", start(body))),
+        Err(error) => return protocol(format!("{error}: {}", excerpt(body))),
     };
     let Some(mut answer) = envelope.response else {
         return protocol("it has no response".to_owned());
@@ -282,11 +294,11 @@ mod tests {
             replicas: 0,
             items: None,
         };
-        let text = String::from_utf8(body(&question, "u").unwrap()).unwrap();
+        let text = String::from_utf8(encode(&question, "u").unwrap()).unwrap();
         assert!(
             text.contains(r#""object":{"spec":{"big":9007199254740993,"f":1.50}}"#),
             "{text}"
         );
-        assert!(popcell_protocol::decode(text.as_bytes()).is_ok());
+        assert!(crate::decode(text.as_bytes()).is_ok());
     }
 }

@@ -1,14 +1,12 @@
 //! `popcell new`: a module crate from a template that is part of this program.
 
-mod files;
-
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    args::module::New,
+    args::module::{New, Template},
     console::Console,
     exit::{Exit, Failure, Outcome},
 };
@@ -27,7 +25,7 @@ pub fn run(args: &New, console: &mut Console) -> Outcome {
             "{name} is there already: choose another name, or remove it"
         )));
     }
-    for (file, text) in files::files(*template) {
+    for (file, text) in files(*template) {
         let path = folder.join(file.strip_suffix(".template").unwrap_or(file));
         write(&path, &filled(text, name, &sdk))?;
     }
@@ -39,7 +37,7 @@ pub fn run(args: &New, console: &mut Console) -> Outcome {
     Ok(Exit::Success)
 }
 
-fn template_name(template: crate::args::module::Template) -> String {
+fn template_name(template: Template) -> String {
     use clap::ValueEnum as _;
     template
         .to_possible_value()
@@ -142,6 +140,30 @@ fn by_path(folder: &Path) -> Result<String, Failure> {
     Ok(format!("path = \"{}\"", folder.display()))
 }
 
+macro_rules! files {
+    ($folder:literal: $($file:literal),+ $(,)?) => {
+        &[$(($file, include_str!(concat!("../../interpreter-wasm/templates/", $folder, "/", $file)))),+]
+    };
+}
+
+/// The files of each template, in the binary, since `popcell new` needs no network: paths below the new folder and their texts. `.template` at the end of a path is dropped.
+fn files(template: Template) -> &'static [(&'static str, &'static str)] {
+    match template {
+        Template::Health => {
+            files!("health": "Cargo.toml.template", "src/lib.rs", "tests/cases.rs", "tests/health.yaml")
+        }
+        Template::Replicas => {
+            files!("replicas": "Cargo.toml.template", "src/lib.rs", "tests/cases.rs", "tests/replicas.yaml", "tests/revise.yaml")
+        }
+        Template::Aggregate => {
+            files!("aggregate": "Cargo.toml.template", "src/lib.rs", "tests/aggregate.yaml", "tests/cases.rs", "tests/status.yaml")
+        }
+        Template::Full => {
+            files!("full": "Cargo.toml.template", "src/lib.rs", "tests/cases.rs", "tests/dependencies.yaml", "tests/health.yaml", "tests/replicas.yaml", "tests/retain.yaml", "tests/revise.yaml", "tests/status.yaml")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -149,7 +171,7 @@ mod tests {
     use clap::ValueEnum as _;
 
     use super::*;
-    use crate::args::module::Template;
+    use Template;
 
     #[test]
     fn names_are_checked() {
@@ -201,17 +223,14 @@ mod tests {
                     }
                 }
             }
-            let embedded: BTreeSet<_> = files::files(*template)
-                .iter()
-                .map(|(file, _)| (*file).to_owned())
-                .collect();
+            let embedded: BTreeSet<_> = files(*template).iter().map(|(file, _)| (*file).to_owned()).collect();
             assert_eq!(embedded, there, "{template:?}");
         }
     }
 
     #[test]
     fn the_hello_world_is_four_files_and_35_lines() {
-        let files = files::files(Template::Health);
+        let files = files(Template::Health);
         let lines: usize = files.iter().map(|(_, text)| text.lines().count()).sum();
         assert!(files.len() <= 4 && lines <= 35, "{} files, {lines} lines", files.len());
     }
@@ -219,7 +238,7 @@ mod tests {
     #[test]
     fn nothing_is_left_to_fill_in() {
         for template in Template::value_variants() {
-            for (file, text) in files::files(*template) {
+            for (file, text) in files(*template) {
                 let text = filled(text, "a-b", "path = \"x\"").replace("{{EXCLUDE}}", "");
                 assert!(!text.contains("{{"), "{template:?} {file}");
             }

@@ -73,7 +73,7 @@ impl Tokens {
     }
 
     /// Who is told of a file that is not looked at any more.
-    pub(crate) fn required(&self) -> &Required {
+    pub fn required(&self) -> &Required {
         &self.required
     }
 

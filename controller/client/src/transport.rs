@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use kube::{Client, Config};
+use popcell_api::names::SINGLE;
 use popcell_core::plan::Plane;
 use tokio::sync::watch;
 
 use super::SINGLE;
 use super::address::{Addressing, project_url};
 use super::token::Tokens;
-use crate::error::Error;
+use crate::error::ConnectError;
 
 /// A server that does not take a connection within this time is away.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,13 +24,13 @@ pub trait Transport: Send + Sync {
     ///
     /// # Errors
     /// The plane has no address, or its credentials cannot be used.
-    fn client(&self, plane: &Plane) -> Result<Client, Error>;
+    fn client(&self, plane: &Plane) -> Result<Client, ConnectError>;
 
     /// The same, with word of a token that is replaced.
     ///
     /// # Errors
     /// See [`Self::client`].
-    fn connect(&self, plane: &Plane) -> Result<Connection, Error> {
+    fn connect(&self, plane: &Plane) -> Result<Connection, ConnectError> {
         let client = self.client(plane)?;
         Ok(Connection { client, renewed: None })
     }
@@ -74,17 +75,17 @@ pub struct Direct {
 }
 
 impl Direct {
-    fn config(&self, plane: &Plane) -> Result<Config, Error> {
+    fn config(&self, plane: &Plane) -> Result<Config, ConnectError> {
         match (plane, &self.projects) {
             (Plane::Project(id), Projects::Local) if id != SINGLE => {
-                let mut config = self.claims.clone().ok_or(Error::NotConfigured(plane.clone()))?;
+                let mut config = self.claims.clone().ok_or(ConnectError::NotConfigured(plane.clone()))?;
                 config.cluster_url = project_url(Addressing::Path, &config.cluster_url, id)?;
                 Ok(config)
             }
             (Plane::Cell, _) | (Plane::Project(_), Projects::Local) => Ok(self.local.clone()),
             // Its client is made where it is asked.
-            (Plane::Discovery, _) => Err(Error::NotConfigured(Plane::Discovery)),
-            (Plane::Hub, _) => self.hub.clone().ok_or(Error::NotConfigured(Plane::Hub)),
+            (Plane::Discovery, _) => Err(ConnectError::NotConfigured(Plane::Discovery)),
+            (Plane::Hub, _) => self.hub.clone().ok_or(ConnectError::NotConfigured(Plane::Hub)),
             (Plane::Project(id), Projects::Milo { addressing, config }) => {
                 let mut config = config.as_ref().clone();
                 config.cluster_url = project_url(*addressing, &config.cluster_url, id)?;
@@ -95,11 +96,11 @@ impl Direct {
 }
 
 impl Transport for Direct {
-    fn client(&self, plane: &Plane) -> Result<Client, Error> {
+    fn client(&self, plane: &Plane) -> Result<Client, ConnectError> {
         self.connect(plane).map(|connection| connection.client)
     }
 
-    fn connect(&self, plane: &Plane) -> Result<Connection, Error> {
+    fn connect(&self, plane: &Plane) -> Result<Connection, ConnectError> {
         connect(&self.tokens, plane, self.config(plane)?)
     }
 }
@@ -108,12 +109,12 @@ impl Transport for Direct {
 ///
 /// # Errors
 /// Its credentials cannot be used.
-pub fn client(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Client, Error> {
+pub fn client(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Client, ConnectError> {
     connect(tokens, plane, config).map(|connection| connection.client)
 }
 
-fn connect(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Connection, Error> {
-    tokens.connect(tuned(config)).map_err(|source| Error::Client {
+fn connect(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Connection, ConnectError> {
+    tokens.connect(tuned(config)).map_err(|source| ConnectError::Client {
         plane: plane.clone(),
         source: Box::new(source),
     })
@@ -154,6 +155,6 @@ mod tests {
         assert!(url(&direct(milo.clone()), &project).starts_with("https://milo/apis/"));
         assert_eq!(url(&direct(milo.clone()), &Plane::Cell), "https://local/");
         let hubless = direct(milo).config(&Plane::Hub);
-        assert!(matches!(hubless, Err(Error::NotConfigured(Plane::Hub))));
+        assert!(matches!(hubless, Err(ConnectError::NotConfigured(Plane::Hub))));
     }
 }

@@ -3,7 +3,7 @@
 use http::Uri;
 use popcell_core::names::check_project;
 
-use crate::error::Error;
+use crate::error::ConnectError;
 
 /// How a project's API server is addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Addressing {
 ///
 /// # Errors
 /// An id that is no DNS-1123 subdomain, or is too long for a label, is refused before anything is made of it.
-pub fn project_url(addressing: Addressing, base: &Uri, id: &str) -> Result<Uri, Error> {
+pub fn project_url(addressing: Addressing, base: &Uri, id: &str) -> Result<Uri, ConnectError> {
     check_project(id)?;
     let url = match addressing {
         Addressing::Path => {
@@ -26,10 +26,10 @@ pub fn project_url(addressing: Addressing, base: &Uri, id: &str) -> Result<Uri, 
             let base = base.trim_end_matches('/');
             format!("{base}/apis/resourcemanager.miloapis.com/v1alpha1/projects/{id}/control-plane")
         }
-        Addressing::Service if id.contains('.') => return Err(Error::NoService(id.to_owned())),
+        Addressing::Service if id.contains('.') => return Err(ConnectError::NoService(id.to_owned())),
         Addressing::Service => format!("https://milo-apiserver.project-{id}.svc.cluster.local:6443"),
     };
-    url.parse().map_err(|source| Error::Url {
+    url.parse().map_err(|source| ConnectError::Url {
         project: id.to_owned(),
         source,
     })
@@ -39,7 +39,7 @@ pub fn project_url(addressing: Addressing, base: &Uri, id: &str) -> Result<Uri, 
 mod tests {
     use super::*;
 
-    fn url(addressing: Addressing, base: &str, id: &str) -> Result<String, Error> {
+    fn url(addressing: Addressing, base: &str, id: &str) -> Result<String, ConnectError> {
         let base = base.parse().unwrap();
         project_url(addressing, &base, id).map(|url| url.to_string())
     }
@@ -71,12 +71,12 @@ mod tests {
         ] {
             for addressing in [Addressing::Path, Addressing::Service] {
                 let refused = url(addressing, "https://milo", id);
-                assert!(matches!(refused, Err(Error::Name(_))), "{id}: {refused:?}");
+                assert!(matches!(refused, Err(ConnectError::Name(_))), "{id}: {refused:?}");
             }
         }
         assert!(matches!(
             url(Addressing::Service, "https://milo", "a.kube-system"),
-            Err(Error::NoService(_))
+            Err(ConnectError::NoService(_))
         ));
     }
 }

@@ -14,7 +14,7 @@ pub fn absent(status: &Status) -> Option<(&str, &str)> {
 }
 
 /// Whether the resources of a group and version have a kind. An answer that is no list of resources may have any.
-pub(super) fn serves_resource(resources: &Value, kind: Kind) -> bool {
+pub fn serves_resource(resources: &Value, kind: Kind) -> bool {
     let Some(resources) = resources.get("resources").and_then(Value::as_array) else {
         return true;
     };
@@ -23,7 +23,7 @@ pub(super) fn serves_resource(resources: &Value, kind: Kind) -> bool {
 }
 
 /// Whether the groups of a server have that of a kind, in its version. An answer that is no list of groups may have any.
-pub(super) fn serves_group(groups: &Value, kind: Kind) -> bool {
+pub fn serves_group(groups: &Value, kind: Kind) -> bool {
     let Some(groups) = groups.get("groups").and_then(Value::as_array) else {
         return true;
     };

@@ -18,11 +18,11 @@ use tracing::error;
 
 /// A required task that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// Which.
-    pub(crate) task: String,
+    pub task: String,
     /// The message of its panic; `None` where it just ended.
-    pub(crate) panic: Option<String>,
+    pub panic: Option<String>,
 }
 
 impl fmt::Display for Ended {
@@ -36,11 +36,11 @@ impl fmt::Display for Ended {
 
 /// Who is told that a required task has ended. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Required(Arc<watch::Sender<Option<Ended>>>);
+pub struct Required(Arc<watch::Sender<Option<Ended>>>);
 
 impl Required {
     /// The same task, which is reported when it panics, or ends before `stop`.
-    pub(crate) async fn until(self, stop: CancellationToken, task: String, future: impl Future) {
+    pub async fn until(self, stop: CancellationToken, task: String, future: impl Future) {
         let panic = match AssertUnwindSafe(future).catch_unwind().await {
             Ok(_) if stop.is_cancelled() => return,
             Ok(_) => None,
@@ -50,12 +50,12 @@ impl Required {
     }
 
     /// The same task, which never ends but when it is dropped.
-    pub(crate) async fn endless(self, task: impl Into<String>, future: impl Future) {
+    pub async fn endless(self, task: impl Into<String>, future: impl Future) {
         self.until(CancellationToken::new(), task.into(), future).await;
     }
 
     /// Waits until a required task has ended.
-    pub(crate) async fn failed(&self) -> Ended {
+    pub async fn failed(&self) -> Ended {
         let mut ended = self.0.subscribe();
         match ended.wait_for(Option::is_some).await.map(|ended| ended.clone()) {
             Ok(Some(ended)) => ended,
@@ -75,7 +75,7 @@ impl Required {
 }
 
 /// What a panic said.
-pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
+pub fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "no message".to_owned())

@@ -1,0 +1,10 @@
+//! The controller's configuration file, which says where projects are, also to the command line.
+
+mod address;
+mod error;
+mod file;
+mod section;
+
+pub use address::{Address, Listen};
+pub use error::ConfigError;
+pub use file::{DiscoveryConfig, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer};
