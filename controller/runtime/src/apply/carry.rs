@@ -8,7 +8,7 @@ use popcell_api::events;
 use popcell_api::kind::Kind;
 use popcell_api::names::{DELETION_GUARD, LEASE};
 use popcell_core::brake::{self, ALL_KINDS, Brakes};
-use popcell_core::plan::{Action, Brake, Delete, Event, Order, Patch, Plan, Plane, Proof, Severity};
+use popcell_core::plan::{Action, Brake, Delete, Event, Order, Patch, Plan, Plane, Proof, Severity, Target};
 use popcell_core::rejection::Rejection;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -46,6 +46,8 @@ struct Course {
     held: bool,
     /// What failed, and on which plane.
     failures: Vec<(Plane, ApplyError)>,
+    /// Versions that were made of objects.
+    made: Vec<(Target, String)>,
 }
 
 impl Course {
@@ -55,6 +57,16 @@ impl Course {
         let other =
             |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && (last || error.stale().is_none());
         self.failures.iter().all(other)
+    }
+
+    /// The status on the version that this plan made of its object, where it did.
+    fn follow(&self, status: &Patch) -> Patch {
+        let made = self.made.iter().rev().find(|(target, _)| *target == status.target);
+        let status = status.clone();
+        match made {
+            Some((_, version)) => status.on_version(version),
+            None => status,
+        }
     }
 
     fn end(self) -> Result<Done, ApplyError> {
@@ -146,7 +158,7 @@ impl Applier {
         let otherwise = plan.otherwise.as_ref().filter(|_| !told);
         let status = otherwise.or(plan.status.as_ref());
         if let Some(status) = status.filter(|status| !rejected && course.leaves(status, last)) {
-            let written = self.write_status(status).await;
+            let written = self.write_status(&course.follow(status)).await;
             told = written.is_ok();
             if let Err(error) = written {
                 if let (Some(heard), Some(failed)) = (heard.as_deref_mut(), told_elsewhere(status, &error)) {
@@ -167,7 +179,7 @@ impl Applier {
                 heard.note(action, &written);
             }
             match written {
-                Ok(()) => info!(%action, "written"),
+                Ok(_) => info!(%action, "written"),
                 Err(error) => course.failures.push((action.target().plane.clone(), error)),
             }
         }
@@ -181,7 +193,7 @@ impl Applier {
         let written = self.patch(status).await;
         let Err(error) = &written else {
             lock(&self.unwritten).accepted(target, Instant::now());
-            return written;
+            return Ok(());
         };
         if target.plane != Plane::Hub
             && let Some(failed) = error.rejected()
@@ -191,7 +203,7 @@ impl Applier {
             let event = Event::of(target, uid, Severity::Warning, events::STATUS_REJECTED, &message);
             self.tell(&event).await;
         }
-        written
+        written.map(|_| ())
     }
 
     async fn act(&self, plan: &Plan, difference: &Differ<'_>, mut heard: Option<&mut Heard>) -> Course {
@@ -208,10 +220,14 @@ impl Applier {
             if let Some(heard) = heard.as_deref_mut() {
                 heard.note(action, &written);
             }
-            let Err(error) = written else {
-                info!(%action, "written");
-                wrote = true;
-                continue;
+            let error = match written {
+                Ok(version) => {
+                    info!(%action, "written");
+                    wrote = true;
+                    course.made.extend(version.map(|version| (action.target().clone(), version)));
+                    continue;
+                }
+                Err(error) => error,
             };
             let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
             course.failures.push((action.target().plane.clone(), error));
@@ -230,7 +246,8 @@ impl Applier {
         course
     }
 
-    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
+    /// Answers the version that it made of the object, where the server says so.
+    async fn write(&self, action: &Action) -> Result<Option<String>, ApplyError> {
         match action {
             Action::Create { target, object } => self.create(target, object).await,
             Action::Patch(patch) => self.patch(patch).await,
@@ -241,7 +258,7 @@ impl Applier {
                         return Err(error);
                     }
                 }
-                self.delete(delete).await
+                self.delete(delete).await.map(|()| None)
             }
         }
     }

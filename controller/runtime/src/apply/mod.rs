@@ -15,6 +15,7 @@ mod memory;
 mod proof;
 mod read;
 mod request;
+mod sent;
 #[cfg(test)]
 mod tests;
 mod unwritten;
@@ -42,13 +43,14 @@ pub(crate) use event::tell;
 pub use heard::{Heard, Spot};
 use memory::Projections;
 pub use proof::{ProjectAnswer, Unproven};
+use sent::Sent;
 use unwritten::Unwritten;
 pub use words::Words;
 pub(crate) use words::brief;
 
 use crate::breaker::{Breaker, Server};
 use crate::error::chain;
-use crate::planes::Planes;
+use crate::planes::{Change, Planes};
 
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
@@ -130,6 +132,7 @@ pub struct Applier {
     meter: Arc<dyn Meter>,
     ledger: Ledger,
     projections: Projections,
+    sent: Sent,
     brakes: Mutex<Brakes>,
     /// Proofs of what users did, and when they held.
     excuses: Mutex<Vec<(Proof, Instant)>>,
@@ -149,6 +152,7 @@ impl Applier {
             meter,
             ledger: Ledger::default(),
             projections: Projections::default(),
+            sent: Sent::default(),
             brakes: Mutex::default(),
             excuses: Mutex::default(),
             breaker: Mutex::default(),
@@ -197,6 +201,7 @@ impl Applier {
         lock(&self.brakes).left(plane);
         self.ledger.forget_plane(plane);
         self.projections.retire(plane);
+        self.sent.retire(plane);
     }
 
     /// A plane is another's from now on, or nobody's: what its versions were says nothing any more.
@@ -209,6 +214,7 @@ impl Applier {
         self.ledger.forget(target);
         lock(&self.unwritten).forget(target);
         self.projections.forget(target);
+        self.sent.forget(target);
     }
 
     /// A kind is not watched any more on a plane: nobody would tell when its objects go.
@@ -218,20 +224,32 @@ impl Applier {
         self.projections.forget_kind(plane, kind);
     }
 
-    async fn create(&self, target: &Target, object: &Object) -> Result<(), ApplyError> {
+    /// Answers the version that it made, where the server says so.
+    async fn create(&self, target: &Target, object: &Object) -> Result<Option<String>, ApplyError> {
         let request = request::create(target, object);
         let sent = request::content(&request);
+        self.sent.create(target);
         let answer = self.attempt(target, Access::Create, sent, request).await?;
-        self.record(target, object.data.get("spec"), &answer);
-        Ok(())
+        Ok(self.record(target, object.data.get("spec"), &answer))
     }
 
-    async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
+    /// The same.
+    async fn patch(&self, patch: &Patch) -> Result<Option<String>, ApplyError> {
         let access = if patch.status { Access::Status } else { Access::Patch };
         let (request, sent) = (request::patch(patch), request::changes(patch));
+        self.sent.patch(patch);
         let answer = self.attempt(&patch.target, access, sent, request).await?;
-        self.record(&patch.target, request::spec_of(patch), &answer);
-        Ok(())
+        Ok(self.record(&patch.target, patch.value_at("/spec"), &answer))
+    }
+
+    /// Whether an event brings nothing but an object that was made here.
+    pub fn is_own_create(&self, plane: &Plane, kind: Kind, change: &Change) -> bool {
+        self.sent.is_create(plane, kind, change)
+    }
+
+    /// Whether an event brings nothing but a status, or annotations, that were written here.
+    pub fn is_own_report(&self, plane: &Plane, kind: Kind, change: &Change) -> bool {
+        self.sent.is_report(plane, kind, change)
     }
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
@@ -275,10 +293,8 @@ impl Applier {
         }
     }
 
-    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) {
-        let Some(object) = request::object(answer).map(Arc::new) else {
-            return;
-        };
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) -> Option<String> {
+        let object = request::object(answer).map(Arc::new)?;
         if let Some(sent) = sent {
             let stored = object.data.get("spec").unwrap_or(&Value::Null);
             self.ledger.record(target, sent, stored);
@@ -295,6 +311,7 @@ impl Applier {
             self.projections.put(target, &object);
             self.wrote(target, &object);
         }
+        Some(object.resource_version().to_owned())
     }
 
     /// One write of an object, unless it or its place is not to be tried yet. `sent` tells contents apart.

@@ -101,7 +101,7 @@ impl Listener for Dispatch {
         for Lane { reconciler, queue } in &self.lanes {
             for key in reconciler.wake(&world, plane, kind, change) {
                 world.woken.wake(reconciler.name(), &key);
-                queue.add(key);
+                queue.add_after(key.clone(), reconciler.debounce(&world, plane, kind, change, &key));
             }
         }
     }

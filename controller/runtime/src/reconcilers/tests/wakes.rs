@@ -72,7 +72,7 @@ async fn a_part_of_a_network_wakes_those_whose_bindings_lead_to_it() {
     let mut cell = cell(None);
     (cell.quota, cell.hub, cell.networking) = (false, false, true);
     let all = reconcilers(&Arc::new(cell));
-    let told = Told::in_networked_cell(all, Arc::<Script>::default().answer()).await;
+    let told = Told::in_networked_cell(all, &[], Arc::<Script>::default().answer()).await;
     let deployments = ["web", "api", "new"].map(|name| deployment("ns-1", name, &format!("uid-{name}")));
     told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, deployments.into());
     let part = |name: &str, more: Value| {
