@@ -125,7 +125,8 @@ fn starts(new: &Value) -> bool {
 /// Whether a condition says of the same status another word for "on its way".
 fn goes_on(old: &Value, new: &Value) -> bool {
     let ours = [types::AVAILABLE, types::REPLICAS_READY].contains(&text(new, "type"));
-    ours && text(old, "status") == text(new, "status") && ON_ITS_WAY.contains(&text(new, "reason"))
+    let on_its_way = |one: &Value| ON_ITS_WAY.contains(&text(one, "reason"));
+    ours && text(old, "status") == text(new, "status") && on_its_way(old) && on_its_way(new)
 }
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
             (json!(null), status(0, &[quota]), false),
             (json!({}), status(1, &[some]), false),
             (status(0, &[network]), status(0, &[waits]), true),
-            (status(0, &[quota]), status(0, &[waits]), true),
+            (status(0, &[quota]), status(0, &[waits]), false),
             (status(0, &[waits]), status(0, &[quota]), false),
             (status(0, &[waits]), status(1, &[some]), false),
             (status(1, &[some]), status(2, &[more]), true),
