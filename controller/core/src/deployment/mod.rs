@@ -157,7 +157,11 @@ impl<'a> Pass<'a> {
         let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
         if let Some(remember) = memory.action() {
             // Behind what is refused it would never be written.
-            let place = if self.rejection().is_some() { 0 } else { self.plan.actions.len() };
+            let place = if self.rejection().is_some() {
+                0
+            } else {
+                self.plan.actions.len()
+            };
             self.plan.actions.insert(place, remember);
         }
         if held.is_some() {

@@ -14,8 +14,8 @@ use crate::object::{Fields, Object};
 use crate::plan::{Action, Patch, Plan};
 use crate::priority;
 
-/// How long progress waits for more of it at most.
-pub const PROGRESS: Duration = Duration::from_secs(1);
+/// How long progress waits for more of it at most: an Instance among many that start at once takes as long to become Ready.
+pub const PROGRESS: Duration = Duration::from_secs(3);
 
 /// Reasons of "on its way".
 const ON_ITS_WAY: [&str; 3] = [
@@ -56,8 +56,7 @@ fn remembers(patch: &Patch) -> bool {
     let key = |key: &str| format!("/metadata/annotations/{}", key.replace('/', "~1"));
     let keys = [annotations::GRANTED_SLOTS, annotations::GRANTED_SIZE].map(key);
     let mut paths = patch.changed_paths().peekable();
-    paths.peek().is_some()
-        && paths.all(|path| path == "/metadata/annotations" || keys.iter().any(|key| key == path))
+    paths.peek().is_some() && paths.all(|path| path == "/metadata/annotations" || keys.iter().any(|key| key == path))
 }
 
 /// Whether what became of an Instance is progress to whoever counts or shows it: it has not become Ready or ceased to be, does
@@ -86,7 +85,9 @@ pub fn differs_by_gates_at_most(before: &Object, now: &Object) -> bool {
 
 /// Whether an Instance is Ready, whether its quota was denied, and what blocks it.
 fn telling(instance: &Object) -> (bool, bool, Option<(&str, &str)>) {
-    let ready = instance.at("/status").and_then(|status| conditions::find(status, types::READY));
+    let ready = instance
+        .at("/status")
+        .and_then(|status| conditions::find(status, types::READY));
     let blocked = ready
         .map(|ready| (text(ready, "reason"), text(ready, "message")))
         .filter(|(reason, _)| priority::of(reason) >= priority::BLOCKING);
@@ -153,7 +154,12 @@ mod tests {
         let more = ("Available", "True", "StableInstanceFound", "2/3 instances are ready");
         let quota = ("Available", "False", "PendingQuota", "");
         let all = ("ReplicasReady", "True", "ReplicasAvailable", "3/3 replicas available");
-        let lacks = ("ReplicasReady", "False", "ProvisioningInstances", "2/3 replicas available");
+        let lacks = (
+            "ReplicasReady",
+            "False",
+            "ProvisioningInstances",
+            "2/3 replicas available",
+        );
         for (old, new, expected) in [
             (json!(null), status(0, &[network, lacks]), true),
             (json!(null), status(0, &[quota]), false),
@@ -165,8 +171,16 @@ mod tests {
             (status(1, &[some]), status(2, &[more]), true),
             (status(2, &[more]), status(1, &[some]), false),
             (status(2, &[more, lacks]), status(3, &[more, all]), false),
-            (status(1, &[some, ("Other", "True", "A", "")]), status(1, &[some]), false),
-            (status(1, &[some]), status(1, &[some, ("Other", "True", "A", "")]), false),
+            (
+                status(1, &[some, ("Other", "True", "A", "")]),
+                status(1, &[some]),
+                false,
+            ),
+            (
+                status(1, &[some]),
+                status(1, &[some, ("Other", "True", "A", "")]),
+                false,
+            ),
         ] {
             assert_eq!(is_progress(Some(&old), &new), expected, "{old} {new}");
         }

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use popcell_api::conditions::{self as types, messages, reasons};
 use serde_json::Value;
 
-use super::draft::{Draft, is_reason};
 use super::Observation;
+use super::draft::{Draft, is_reason};
 use crate::conditions::{self, Condition, text};
 use crate::deployment::binding_name;
 use crate::object::{Fields, Object};

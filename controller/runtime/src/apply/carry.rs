@@ -224,7 +224,9 @@ impl Applier {
                 Ok(version) => {
                     info!(%action, "written");
                     wrote = true;
-                    course.made.extend(version.map(|version| (action.target().clone(), version)));
+                    course
+                        .made
+                        .extend(version.map(|version| (action.target().clone(), version)));
                     continue;
                 }
                 Err(error) => error,

@@ -56,7 +56,10 @@ impl Sent {
                 return;
             }
             for path in patch.changed_paths().filter(|path| path.starts_with(ANNOTATIONS)) {
-                let key = path.trim_start_matches(ANNOTATIONS).replace("~1", "/").replace("~0", "~");
+                let key = path
+                    .trim_start_matches(ANNOTATIONS)
+                    .replace("~1", "/")
+                    .replace("~0", "~");
                 let value = patch.value_at(path).and_then(Value::as_str);
                 write.annotations.extend(value.map(|value| (key, value.to_owned())));
             }
@@ -85,7 +88,8 @@ impl Sent {
             return false;
         };
         let status = now.at("/status");
-        let reported = before.at("/status") == status || status.is_some_and(|status| write.status == Some(digest(status)));
+        let reported =
+            before.at("/status") == status || status.is_some_and(|status| write.status == Some(digest(status)));
         reported && write.explains_annotations(before, now) && is_same_but_reports(before, now)
     }
 
@@ -133,7 +137,9 @@ impl Write {
     fn explains_annotations(&self, before: &Object, now: &Object) -> bool {
         let of = |object: &Object| object.metadata.annotations.clone().unwrap_or_default();
         let (before, now) = (of(before), of(now));
-        let is_ours = |(key, value): (&String, &String)| before.get(key) == Some(value) || self.annotations.get(key) == Some(value);
+        let is_ours = |(key, value): (&String, &String)| {
+            before.get(key) == Some(value) || self.annotations.get(key) == Some(value)
+        };
         before.keys().all(|key| now.contains_key(key)) && now.iter().all(is_ours)
     }
 }
@@ -216,8 +222,14 @@ mod tests {
         sent.patch(&Edit::status(&Plane::Cell, INSTANCE, &none, status).unwrap());
         assert!(is_own(&none, &told));
         // Of another, or with something of another.
-        assert!(!is_own(&none, &object("2", json!({ "a": 1, "b": 4 }), json!({ "x": "y" }))));
-        assert!(!is_own(&none, &object("2", json!({ "a": 1, "b": 3 }), json!({ "x": "z" }))));
+        assert!(!is_own(
+            &none,
+            &object("2", json!({ "a": 1, "b": 4 }), json!({ "x": "y" }))
+        ));
+        assert!(!is_own(
+            &none,
+            &object("2", json!({ "a": 1, "b": 3 }), json!({ "x": "z" }))
+        ));
         assert!(!is_own(&none, &object("2", json!({ "a": 1, "b": 3 }), json!({}))));
         let mut edited = told.clone();
         edited.data["spec"]["a"] = json!(2);

@@ -225,7 +225,9 @@ impl Reconciler for Deployment {
             }
             // It has been decided with what is written so.
             kind::WORKLOAD_DEPLOYMENT if world.applier.is_own_report(plane, kind, change) => Vec::new(),
-            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if world.applier.is_own_create(plane, kind, change) => Vec::new(),
+            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if world.applier.is_own_create(plane, kind, change) => {
+                Vec::new()
+            }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
                 let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner::of(one)).collect();

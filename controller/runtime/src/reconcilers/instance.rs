@@ -164,7 +164,10 @@ impl Reconciler for Instance {
 impl Instance {
     /// Whether a new Instance has no claim yet, and its project is known.
     fn waits_for_a_claim(&self, world: &World, instance: &Object) -> bool {
-        let home = self.cell.home_of(world, instance.namespace()).filter(|_| self.cell.quota);
+        let home = self
+            .cell
+            .home_of(world, instance.namespace())
+            .filter(|_| self.cell.quota);
         let claims = home.and_then(|(project, namespace)| {
             let claims = world.store(&Plane::Project(project), kind::RESOURCE_CLAIM)?;
             Some(claims.get(&namespace, &claim::name(instance.name())))

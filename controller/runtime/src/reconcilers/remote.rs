@@ -184,7 +184,12 @@ impl Reconciler for Remote {
                 );
                 woken
             }
-            (Plane::Hub, kind::INSTANCE) if world.applier.is_own_report(plane, kind, change) => Vec::new(),
+            // After a stamp there is more to do.
+            (Plane::Hub, kind::INSTANCE)
+                if !events::is_more_than_status(change) && world.applier.is_own_report(plane, kind, change) =>
+            {
+                Vec::new()
+            }
             (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
             // Whose a claim is, and what it asks for, is not changed by an answer.
             (Plane::Project(_), kind::RESOURCE_CLAIM)
@@ -353,7 +358,9 @@ fn is_answer(change: &Change) -> bool {
         return false;
     };
     let says_whose = claim::instance_of(now).is_some() && now.annotation(annotations::SOURCE_UID).is_some();
-    says_whose && before.metadata.owner_references == now.metadata.owner_references && !events::is_more_than_status(change)
+    says_whose
+        && before.metadata.owner_references == now.metadata.owner_references
+        && !events::is_more_than_status(change)
 }
 
 /// Whether slots of a WorkloadDeployment are not asked for any more.

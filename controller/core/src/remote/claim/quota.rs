@@ -47,7 +47,9 @@ pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<
 
 /// Whether a claim says yes or no, or goes: one that is pending says nothing that an Instance is not born with.
 pub fn is_answered(claim: &Object) -> bool {
-    let granted = claim.at("/status").and_then(|status| conditions::find(status, api::GRANTED));
+    let granted = claim
+        .at("/status")
+        .and_then(|status| conditions::find(status, api::GRANTED));
     let word = granted.map(|granted| (conditions::text(granted, "status"), conditions::text(granted, "reason")));
     claim.deleting()
         || match word {

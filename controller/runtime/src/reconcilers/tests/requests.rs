@@ -20,7 +20,7 @@ use super::*;
 use crate::cell::testing::cell;
 use crate::pass::Runner;
 use crate::planes::testing::CLUSTER;
-use crate::reconcilers::{Lane, INSTANCE_RECONCILER, cell as reconcilers};
+use crate::reconcilers::{INSTANCE_RECONCILER, Lane, cell as reconcilers};
 
 /// From a write to its event.
 const WATCH: Duration = Duration::from_millis(2);
@@ -75,7 +75,11 @@ impl Servers {
         let (mut address, kind) = address(&asked.plane, path.trim_end_matches("/status"), method == "POST");
         let suffix = if status { "/status" } else { "" };
         let line = format!("{} {method} {}{suffix}", asked.plane, address.1);
-        println!("{:>6} ms  {line} {}", self.began.elapsed().as_millis(), shown(&asked.body));
+        println!(
+            "{:>6} ms  {line} {}",
+            self.began.elapsed().as_millis(),
+            shown(&asked.body)
+        );
         self.asked.lock().unwrap().push(line);
         if method == "POST" {
             address.3 = asked.body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -83,7 +87,15 @@ impl Servers {
         Some(self.serve(method, &address, kind, status, &asked.body, path))
     }
 
-    fn serve(&self, method: &str, at: &Address, kind: Option<Kind>, status: bool, body: &Value, path: &str) -> (u16, Value) {
+    fn serve(
+        &self,
+        method: &str,
+        at: &Address,
+        kind: Option<Kind>,
+        status: bool,
+        body: &Value,
+        path: &str,
+    ) -> (u16, Value) {
         let found = self.objects.lock().unwrap().get(at).cloned();
         match (method, found) {
             ("GET", Some(found)) => (200, found),
@@ -98,8 +110,11 @@ impl Servers {
                 (200, self.store(at, kind, &old, new, status))
             }
             ("DELETE", Some(old)) => {
-                self.delete(at, kind, old);
-                (200, json!({ "kind": "Status", "status": "Success" }))
+                let going = self.delete(at, kind, old);
+                (
+                    200,
+                    going.unwrap_or_else(|| json!({ "kind": "Status", "status": "Success" })),
+                )
             }
             _ => absent(path),
         }
@@ -134,7 +149,9 @@ impl Servers {
         if new["spec"] != old["spec"] {
             new["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or(1) + 1);
         }
-        let held = new["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+        let held = new["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
         if !new["metadata"]["deletionTimestamp"].is_null() && !held {
             self.remove(at, kind, new.clone());
             return new;
@@ -142,14 +159,18 @@ impl Servers {
         self.put(at, kind, new)
     }
 
-    fn delete(&self, at: &Address, kind: Option<Kind>, old: Value) {
-        let held = old["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+    /// The object, where a finalizer holds it.
+    fn delete(&self, at: &Address, kind: Option<Kind>, old: Value) -> Option<Value> {
+        let held = old["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
         if !held {
-            return self.remove(at, kind, old);
+            self.remove(at, kind, old);
+            return None;
         }
         let mut going = old;
         going["metadata"]["deletionTimestamp"] = json!(k8s_openapi::jiff::Timestamp::now().to_string());
-        self.put(at, kind, going);
+        Some(self.put(at, kind, going))
     }
 
     fn put(&self, at: &Address, kind: Option<Kind>, mut object: Value) -> Value {
@@ -171,13 +192,23 @@ impl Servers {
         if let Some(kind) = kind {
             let plane = at.0.clone();
             // Nobody hears it once the test has ended.
-            let _ = self.events.send(Event { plane, kind, object, gone });
+            let _ = self.events.send(Event {
+                plane,
+                kind,
+                object,
+                gone,
+            });
         }
     }
 
     /// Somebody else changes an object, or makes it.
     fn change(&self, plane: &Plane, kind: Kind, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
-        let at = (plane.clone(), kind.plural.to_owned(), namespace.to_owned(), name.to_owned());
+        let at = (
+            plane.clone(),
+            kind.plural.to_owned(),
+            namespace.to_owned(),
+            name.to_owned(),
+        );
         let old = self.objects.lock().unwrap().get(&at).cloned();
         let Some(old) = old else {
             let mut new = json!({ "apiVersion": kind.api_version(), "kind": kind.kind,
@@ -193,7 +224,12 @@ impl Servers {
     }
 
     fn at(&self, plane: &Plane, kind: Kind, name: &str) -> Value {
-        let at = (plane.clone(), kind.plural.to_owned(), "ns-1".to_owned(), name.to_owned());
+        let at = (
+            plane.clone(),
+            kind.plural.to_owned(),
+            "ns-1".to_owned(),
+            name.to_owned(),
+        );
         self.objects.lock().unwrap().get(&at).cloned().unwrap_or_default()
     }
 
@@ -234,19 +270,30 @@ fn address(plane: &Plane, path: &str, is_post: bool) -> (Address, Option<Kind>) 
     let rest = if namespace.is_empty() { &parts[..] } else { &parts[2..] };
     let plural = rest.first().copied().unwrap_or_default();
     let name = rest.get(1).copied().filter(|_| !is_post).unwrap_or_default();
-    let kind = KINDS.into_iter().find(|kind| kind.plural == plural && *kind != CONFIG_MAP);
+    let kind = KINDS
+        .into_iter()
+        .find(|kind| kind.plural == plural && *kind != CONFIG_MAP);
     ((plane.clone(), plural.to_owned(), namespace, name.to_owned()), kind)
 }
 
 /// Quota system, networks and provider, each of which takes so long for a step.
 async fn stand_in(servers: &Servers, event: &Event, takes: Duration) {
-    let text = |pointer: &str| event.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |pointer: &str| {
+        event
+            .object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     let (cell, generation) = (&Plane::Cell, event.object["metadata"]["generation"].clone());
     if event.gone || event.object["metadata"]["deletionTimestamp"].is_string() {
         if !event.gone && event.kind == INSTANCE && event.plane == Plane::Cell {
             sleep(takes).await;
-            servers.change(cell, INSTANCE, &namespace, &name, |one| one["metadata"]["finalizers"] = json!([]));
+            servers.change(cell, INSTANCE, &namespace, &name, |one| {
+                one["metadata"]["finalizers"] = json!([])
+            });
         }
         return;
     }
@@ -283,7 +330,9 @@ async fn stand_in(servers: &Servers, event: &Event, takes: Duration) {
             if gates.and_then(Value::as_array).is_some_and(|gates| !gates.is_empty()) {
                 return;
             }
-            let taken = event.object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+            let taken = event.object["metadata"]["finalizers"]
+                .as_array()
+                .is_some_and(|all| !all.is_empty());
             let version = || servers.at(cell, INSTANCE, &name)["metadata"]["resourceVersion"].clone();
             if !taken {
                 sleep(takes).await;
@@ -342,7 +391,14 @@ impl AtWork {
         let told = Arc::new(Told::in_networked_cell(reconcilers(&cell), &["p"], servers.answer()).await);
         let location = json!({ "metadata": { "name": "dfw", "uid": "l", "resourceVersion": "1" },
             "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
-        for kind in [WORKLOAD_DEPLOYMENT, INSTANCE, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET_CLAIM, SUBNET] {
+        for kind in [
+            WORKLOAD_DEPLOYMENT,
+            INSTANCE,
+            NETWORK_BINDING,
+            NETWORK_CONTEXT,
+            SUBNET_CLAIM,
+            SUBNET,
+        ] {
             told.list(&Plane::Cell, kind, Vec::new());
         }
         told.list(&Plane::Cell, LOCATION, vec![location]);
@@ -350,7 +406,10 @@ impl AtWork {
         told.list(&Plane::Hub, INSTANCE, Vec::new());
         told.list(&project("p"), RESOURCE_CLAIM, Vec::new());
 
-        let (passes, stop) = (Arc::<Mutex<BTreeMap<String, usize>>>::default(), CancellationToken::new());
+        let (passes, stop) = (
+            Arc::<Mutex<BTreeMap<String, usize>>>::default(),
+            CancellationToken::new(),
+        );
         told.dispatch.lead();
         for Lane { reconciler, queue } in told.dispatch.lanes().iter().cloned() {
             if reconciler.name() == INSTANCE_RECONCILER {
@@ -360,8 +419,16 @@ impl AtWork {
             let (passes, stop, began) = (Arc::clone(&passes), stop.clone(), servers.began);
             let pass = move |key: Arc<Key>| {
                 let runner = Arc::clone(&runner);
-                println!("{:>6} ms  reconcile {} {key}", began.elapsed().as_millis(), runner.name());
-                *passes.lock().unwrap().entry(format!("{} {}", runner.name(), key.plane)).or_default() += 1;
+                println!(
+                    "{:>6} ms  reconcile {} {key}",
+                    began.elapsed().as_millis(),
+                    runner.name()
+                );
+                *passes
+                    .lock()
+                    .unwrap()
+                    .entry(format!("{} {}", runner.name(), key.plane))
+                    .or_default() += 1;
                 async move { runner.pass(&key).await }
             };
             tokio::spawn(async move { queue.run(pass, stop).await });
@@ -373,10 +440,18 @@ impl AtWork {
                 tokio::spawn(async move {
                     sleep(WATCH).await;
                     let (kind, object) = (event.kind, event.object.clone());
-                    println!("{:>6} ms  event {} {}", began.elapsed().as_millis(), event.plane, kind.kind);
+                    println!(
+                        "{:>6} ms  event {} {}",
+                        began.elapsed().as_millis(),
+                        event.plane,
+                        kind.kind
+                    );
                     if event.gone {
                         told.remove(&event.plane, kind, object);
-                    } else if kind != NAMESPACE && kind != CONFIG_MAP && (event.plane == Plane::Cell || is_watched(&event)) {
+                    } else if kind != NAMESPACE
+                        && kind != CONFIG_MAP
+                        && (event.plane == Plane::Cell || is_watched(&event))
+                    {
                         told.put(&event.plane, kind, object);
                     }
                     stand_in(&others, &event, takes).await;
@@ -395,13 +470,46 @@ impl AtWork {
         above["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
         above["spec"]["template"]["spec"] = json!({ "runtime": { "resources": { "instanceType": "datumcloud/d1-standard-2" } },
             "networkInterfaces": [{ "network": { "name": "default" } }] });
-        let at = (Plane::Hub, WORKLOAD_DEPLOYMENT.plural.to_owned(), "ns-1".to_owned(), name.to_owned());
+        let at = (
+            Plane::Hub,
+            WORKLOAD_DEPLOYMENT.plural.to_owned(),
+            "ns-1".to_owned(),
+            name.to_owned(),
+        );
         self.servers.objects.lock().unwrap().insert(at, above.clone());
-        self.servers.change(&Plane::Cell, WORKLOAD_DEPLOYMENT, "ns-1", name, |one| {
-            one["spec"] = above["spec"].clone();
-            one["metadata"]["annotations"] = json!({ "resourcetemplate.karmada.io/uid": format!("hub-{name}") });
-        });
+        self.servers
+            .change(&Plane::Cell, WORKLOAD_DEPLOYMENT, "ns-1", name, |one| {
+                one["spec"] = above["spec"].clone();
+                one["metadata"]["annotations"] = json!({ "resourcetemplate.karmada.io/uid": format!("hub-{name}") });
+            });
         sleep(SETTLED).await;
+    }
+
+    /// Somebody else changes an object, and all that follows is done.
+    async fn change(&self, plane: &Plane, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
+        self.servers.change(plane, kind, "ns-1", name, change);
+        sleep(SETTLED).await;
+    }
+
+    /// All Instances of a WorkloadDeployment are Ready, and their copies say so.
+    fn expect_ready(&self, name: &str, replicas: usize) {
+        let ready = self
+            .at(&Plane::Cell, WORKLOAD_DEPLOYMENT, name)
+            .pointer("/status/readyReplicas")
+            .cloned();
+        assert_eq!(ready, Some(json!(replicas)));
+        let granted = self.at(&Plane::Cell, WORKLOAD_DEPLOYMENT, name);
+        let granted = granted["metadata"]["annotations"]["compute.datumapis.com/granted-slots"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(granted.split(',').count(), replicas, "{granted}");
+        for slot in 0..replicas {
+            assert!(
+                is_ready(&self.at(&Plane::Hub, INSTANCE, &format!("{name}-{slot}"))),
+                "{slot}"
+            );
+        }
     }
 
     /// Requests and reconciles since the last call.
@@ -425,7 +533,11 @@ fn is_watched(event: &Event) -> bool {
 }
 
 fn to(counts: &BTreeMap<String, usize>, plane: &str) -> usize {
-    counts.iter().filter(|(line, _)| line.starts_with(plane)).map(|(_, count)| count).sum()
+    counts
+        .iter()
+        .filter(|(line, _)| line.starts_with(plane))
+        .map(|(_, count)| count)
+        .sum()
 }
 
 fn is_ready(instance: &Value) -> bool {
@@ -433,18 +545,85 @@ fn is_ready(instance: &Value) -> bool {
     conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
 }
 
+/// What was asked for since the last call is within these bounds.
+fn expect_at_most(cell: &AtWork, bounds: [(&str, usize); 4]) {
+    let (requests, passes) = cell.take();
+    println!("{requests:#?} {passes:#?}");
+    for (what, most) in bounds {
+        let counted = if what == "reconciles" {
+            passes.values().sum()
+        } else {
+            to(&requests, what)
+        };
+        assert!(counted <= most, "{what}: {counted}, {requests:#?} {passes:#?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_deployment_to_ready_takes_few_requests_and_reconciles() {
     for takes in [10, 300] {
         let cell = AtWork::begin(Duration::from_millis(takes)).await;
+        // What a namespace costs once.
         cell.bring("warm", 1).await;
         cell.take();
         cell.bring("web", 1).await;
-        let (requests, passes) = cell.take();
-        println!("{requests:#?} {passes:#?}");
-        assert_eq!(cell.at(&Plane::Cell, WORKLOAD_DEPLOYMENT, "web").pointer("/status/readyReplicas"), Some(&json!(1)));
-        assert!(is_ready(&cell.at(&Plane::Hub, INSTANCE, "web-0")));
-        let all: usize = passes.values().sum();
-        println!("cell {} hub {} project {} reconciles {all}", to(&requests, "cell"), to(&requests, "hub"), to(&requests, "project"));
+        expect_at_most(&cell, [("cell", 10), ("hub", 3), ("project", 1), ("reconciles", 10)]);
+        cell.expect_ready("web", 1);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ordered_instances_take_few_requests_and_reconciles_each() {
+    let cell = AtWork::begin(Duration::from_millis(10)).await;
+    cell.bring("web", 1).await;
+    cell.take();
+    cell.change(&Plane::Cell, WORKLOAD_DEPLOYMENT, "web", |one| {
+        one["spec"]["scaleSettings"]["minReplicas"] = json!(21);
+    })
+    .await;
+    // For each: its creation, its quota, its gate and Ready; its claim; its copy, and what that says. Once for all: what the
+    // WorkloadDeployment remembers and counts, as often as it is told, the record of projects, and whether the hub's lives.
+    let (each, once) = (20, 4);
+    expect_at_most(
+        &cell,
+        [
+            ("cell", 4 * each + once),
+            ("hub", 2 * each + 1),
+            ("project", each),
+            ("reconciles", 6 * each + once),
+        ],
+    );
+    cell.expect_ready("web", 21);
+
+    cell.change(&Plane::Cell, WORKLOAD_DEPLOYMENT, "web", |one| {
+        one["spec"]["template"]["metadata"] = json!({ "annotations": { "restarted": "now" } });
+    })
+    .await;
+    // One goes and one comes, and both are counted.
+    let each = 21;
+    expect_at_most(
+        &cell,
+        [
+            ("cell", 7 * each + once),
+            ("hub", 3 * each + 1),
+            ("project", 0),
+            ("reconciles", 13 * each + once),
+        ],
+    );
+    cell.expect_ready("web", 21);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_change_of_an_instance_is_written_once_everywhere() {
+    let cell = AtWork::begin(Duration::from_millis(10)).await;
+    cell.bring("web", 1).await;
+    cell.take();
+    cell.change(&Plane::Cell, INSTANCE, "web-0", |one| {
+        let all = one["status"]["conditions"].as_array_mut().unwrap();
+        let available = all.iter_mut().find(|one| one["type"] == "Available").unwrap();
+        (available["status"], available["reason"]) = (json!("False"), json!("Failed"));
+    })
+    .await;
+    expect_at_most(&cell, [("cell", 2), ("hub", 1), ("project", 0), ("reconciles", 4)]);
+    assert!(!is_ready(&cell.at(&Plane::Hub, INSTANCE, "web-0")));
 }
