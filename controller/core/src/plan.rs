@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use json_patch::{Patch as JsonPatch, PatchOperation};
 use popcell_api::kind::{Kind, Scope};
+use serde_json::Value;
 
 use crate::object::{Excess, Fields, Object};
 pub(crate) use event::cut;
@@ -156,6 +157,36 @@ pub struct Patch {
     pub status: bool,
     /// The patch, tests included: send it as it is.
     pub patch: JsonPatch,
+}
+
+impl Patch {
+    /// The same on the version that an earlier write of the plan made of the object.
+    #[must_use]
+    pub fn on_version(mut self, version: &str) -> Self {
+        for operation in &mut self.patch.0 {
+            if let PatchOperation::Test(test) = operation
+                && test.path.as_str() == "/metadata/resourceVersion"
+            {
+                test.value = version.into();
+            }
+        }
+        version.clone_into(&mut self.on.resource_version);
+        self
+    }
+
+    /// Paths that it changes.
+    pub fn changed_paths(&self) -> impl Iterator<Item = &str> {
+        self.patch.iter().filter_map(change).map(|(_, path)| path)
+    }
+
+    /// The value that it puts at a path; `None` where it puts none there.
+    pub fn value_at(&self, path: &str) -> Option<&Value> {
+        self.patch.iter().find_map(|operation| match operation {
+            PatchOperation::Add(add) if add.path.as_str() == path => Some(&add.value),
+            PatchOperation::Replace(replace) if replace.path.as_str() == path => Some(&replace.value),
+            _ => None,
+        })
+    }
 }
 
 /// Whether the deletion guard ([`crate::brake`]) counts a delete.
@@ -353,7 +384,8 @@ pub struct Plan {
     /// of the rest. None of them is a delete.
     pub aside: Vec<Action>,
     /// The write of the object's own status, after all actions; left out when one failed on the same plane. When one failed
-    /// on another, it is written all the same: so it says nothing of what this plan writes there.
+    /// on another, it is written all the same: so it says nothing of what this plan writes there. Where an action wrote the
+    /// same object, the status is written on the version that the action made ([`Patch::on_version`]), and on no other.
     pub status: Option<Patch>,
     /// What is written to the status instead where an action on another plane failed.
     pub otherwise: Option<Patch>,

@@ -140,7 +140,12 @@ impl World {
             .filter(|status| !failed.contains(&&status.target.plane))
         {
             self.writes += 1;
-            self.patch(patch);
+            let target = &patch.target;
+            let wrote = plan.actions.iter().any(|action| action.target() == target);
+            match self.objects.get(&key_of(target)).filter(|_| wrote) {
+                Some(object) => self.patch(&patch.clone().on_version(&object.resource_version().to_owned())),
+                None => self.patch(patch),
+            }
         }
         for action in &plan.aside {
             self.writes += 1;

@@ -74,6 +74,12 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Keys that an event wakes. Asked only while the process leads.
     fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
+    /// How long a key that an event wakes waits for more of them: what makes no haste is looked at once for all that comes in
+    /// that time, and at once with what does.
+    fn debounce(&self, _world: &World, _plane: &Plane, _kind: Kind, _change: &Change, _key: &Key) -> Duration {
+        Duration::ZERO
+    }
+
     /// Keys that a disengaged plane wakes; on every replica.
     fn left(&self, _world: &World, _plane: &Plane) -> Vec<Key> {
         Vec::new()

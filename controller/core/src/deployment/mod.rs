@@ -5,6 +5,7 @@
 //! - Nothing here needs another plane: a cell runs what it was told while everything above it is away.
 
 mod networks;
+mod progress;
 mod rollout;
 mod status;
 mod template;
@@ -30,6 +31,7 @@ use crate::sizing;
 use crate::slots;
 use crate::transitions;
 pub use networks::{Networks, binding_name, binding_prefix};
+pub use progress::{PROGRESS, differs_by_gates_at_most, is_on_its_way, tells_progress, without_progress};
 use rollout::{Instances, Step};
 use status::Hindrance;
 pub use template::hash;
@@ -122,6 +124,10 @@ impl<'a> Pass<'a> {
         if !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             let edit = self.edit().with_finalizer(finalizers::WORKLOAD_CONTROLLER);
             self.plan.actions.extend(edit.action());
+            if deployment.excess().is_none() && Template::of(deployment).is_some() {
+                // They take longest, and the garbage collector takes them away with or without a finalizer.
+                self.ask_for_networks();
+            }
             return match self.rejection() {
                 Some(_) => self.report(None, None, None),
                 None => self.plan,
@@ -133,12 +139,7 @@ impl<'a> Pass<'a> {
         let Some(template) = Template::of(deployment) else {
             return self.unreadable("/spec/template/spec");
         };
-        let networks = self.seen.networks.as_ref();
-        let mut asked = Plan::default();
-        let networks = networks.map(|seen| networks::settle(deployment, seen, &mut asked));
-        // Networks that cannot be asked for hold up their gates, and nothing else.
-        self.plan.aside = asked.actions;
-        self.plan.notes.extend(asked.notes);
+        let networks = self.ask_for_networks();
         let networks_are_there = networks.as_ref().is_none_or(|networks| networks.ready);
         let sorted = Instances::sort(deployment, &template, &self.ours);
         self.heal(&sorted, &template);
@@ -155,22 +156,29 @@ impl<'a> Pass<'a> {
         let memory = self.edit().annotation(annotations::GRANTED_SLOTS, granted.as_deref());
         let memory = memory.annotation(annotations::GRANTED_SIZE, size.as_deref());
         if let Some(remember) = memory.action() {
-            // It moves the version that a status would be written on: the next pass writes that. Behind what is refused it
-            // would never be written.
-            if self.rejection().is_some() {
-                self.plan.actions.insert(0, remember);
-                return self.plan;
-            }
-            self.plan.actions.push(remember);
-            if self.rejection().is_none() {
-                return self.plan;
-            }
+            // Behind what is refused it would never be written.
+            let place = if self.rejection().is_some() {
+                0
+            } else {
+                self.plan.actions.len()
+            };
+            self.plan.actions.insert(place, remember);
         }
         if held.is_some() {
             // Nobody tells that what is not ours is gone.
             self.plan.requeue_within(HELD_BY_OTHERS);
         }
         self.report(Some(&template), networks.as_ref(), held.as_ref())
+    }
+
+    /// Asks for what is missing of networks. What cannot be asked for holds up their gates, and nothing else.
+    fn ask_for_networks(&mut self) -> Option<networks::State> {
+        let mut asked = Plan::default();
+        let networks = self.seen.networks.as_ref();
+        let networks = networks.map(|seen| networks::settle(self.deployment, seen, &mut asked));
+        self.plan.aside = asked.actions;
+        self.plan.notes.extend(asked.notes);
+        networks
     }
 
     /// What is refused of the plan as it is so far.
@@ -315,7 +323,8 @@ impl<'a> Pass<'a> {
             }
             Step::Create(ordinal) => {
                 let location = networks.and_then(|networks| networks.location.as_ref());
-                let instance = template.instance(ordinal, location, networks.is_some());
+                let waits = networks.is_some_and(|networks| !networks.ready);
+                let instance = template.instance(ordinal, location, waits);
                 let holder = self.seen.instances.iter().find(|one| one.name() == instance.name());
                 if let Some(holder) = holder {
                     self.plan.notes.push(held(holder));

@@ -123,9 +123,10 @@ impl<'a> Template<'a> {
             .collect()
     }
 
-    /// The Instance of a slot, as it is created. Its labels are its own, not shared with the template.
-    pub(super) fn instance(&self, ordinal: i64, location: Option<&Value>, networking: bool) -> Object {
-        let gates: Vec<Value> = [networking.then_some(gates::NETWORK), Some(gates::QUOTA)]
+    /// The Instance of a slot, as it is created. Its labels are its own, not shared with the template. `waits`: its networks
+    /// are not there yet.
+    pub(super) fn instance(&self, ordinal: i64, location: Option<&Value>, waits: bool) -> Object {
+        let gates: Vec<Value> = [waits.then_some(gates::NETWORK), Some(gates::QUOTA)]
             .into_iter()
             .flatten()
             .map(|name| json!({ "name": name }))

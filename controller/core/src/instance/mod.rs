@@ -2,7 +2,8 @@
 //!
 //! - Only the conditions QuotaGranted and Ready are written, and Programmed and Available while quota holds the Instance
 //!   back; all else in the status is its provider's.
-//! - The gate goes in the pass that sees the grant, after the status that says so.
+//! - The gate goes in the pass that sees the grant, after the status that says so; that status says too what Ready is without
+//!   the gate.
 //! - An Instance that was let go is never stopped for quota: without gates nothing of it is overlaid, and what was granted
 //!   stays so until its own claim is denied.
 //!
@@ -32,6 +33,7 @@ mod told;
 #[cfg(test)]
 mod tests;
 
+pub use ready::has_failed;
 pub use tiers::tier;
 
 /// Finalizers of upstream's operator, which no controller removes once popcell has taken over.
@@ -92,6 +94,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut plan = Plan::default();
     let mut draft = Draft::of(instance, seen.now);
     let mut edit = Edit::by_value(&Plane::Cell, kind::INSTANCE, instance).without_finalizers(&UPSTREAMS);
+    let mut held_by = gates_of(instance);
     // One that is going needs no quota any more, and is not let go; what it is meanwhile is told to the end.
     if !instance.deleting() {
         let verdict = quota::judge(seen);
@@ -100,6 +103,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         }
         if verdict.opens {
             edit = edit.without_gate(gates::QUOTA);
+            held_by.retain(|gate| *gate != gates::QUOTA);
         }
         if draft.status_of(types::QUOTA_GRANTED) != "True" {
             plan.requeue_within(tier(instance.created(), seen.now));
@@ -108,7 +112,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
             plan.requeue_within(sooner);
         }
     }
-    ready::settle(seen, &mut draft);
+    ready::settle(seen, &held_by, &mut draft);
     told::transitions(instance, &draft, &mut plan);
     let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
     match edit.action() {

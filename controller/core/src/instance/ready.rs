@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use popcell_api::conditions::{self as types, messages, reasons};
 use serde_json::Value;
 
+use super::Observation;
 use super::draft::{Draft, is_reason};
-use super::{Observation, gates_of};
 use crate::conditions::{self, Condition, text};
 use crate::deployment::binding_name;
 use crate::object::{Fields, Object};
@@ -17,14 +17,13 @@ const RUNNING: &str = "Running";
 /// Conditions that say nothing about why an Instance is not programmed.
 const NOT_A_CAUSE: [&str; 4] = [types::PROGRAMMED, types::READY, types::QUOTA_GRANTED, RUNNING];
 
-/// Puts Ready, and the overlay, into the draft. QuotaGranted is in it already.
-pub(super) fn settle(seen: &Observation<'_>, draft: &mut Draft<'_>) {
-    let gates = gates_of(seen.instance);
+/// Puts Ready, and the overlay, into the draft of an Instance that these gates hold. QuotaGranted is in it already.
+pub(super) fn settle(seen: &Observation<'_>, gates: &[&str], draft: &mut Draft<'_>) {
     let denied = (draft.status_of(types::QUOTA_GRANTED) == "False")
         .then(|| draft.message_of(types::QUOTA_GRANTED).to_owned())
         .filter(|_| !gates.is_empty());
     overlay(draft, denied.as_deref());
-    let ready = match gates.as_slice() {
+    let ready = match gates {
         [] => of_provider(draft),
         gates => gated(seen, gates, denied),
     };
@@ -67,13 +66,23 @@ fn failed_network(seen: &Observation<'_>) -> Option<String> {
     interfaces.into_iter().find_map(|index| {
         let name = binding_name(deployment.name(), index);
         let binding: &Object = bindings.iter().copied().find(|one| one.name() == name)?;
-        let ready = conditions::find(binding.at("/status")?, types::READY)?;
-        let failed = text(ready, "status") == "False" && text(ready, "reason") == reasons::NETWORK_FAILED_TO_CREATE;
-        failed.then(|| match text(ready, "message") {
+        failure(binding).map(|message| match message {
             "" => format!("NetworkBinding {name} could not be made"),
             message => message.to_owned(),
         })
     })
+}
+
+/// Whether the site could not make the network of a NetworkBinding.
+pub fn has_failed(binding: &Object) -> bool {
+    failure(binding).is_some()
+}
+
+/// The message of a network that the site could not make.
+fn failure(binding: &Object) -> Option<&str> {
+    let ready = conditions::find(binding.at("/status")?, types::READY)?;
+    let failed = text(ready, "status") == "False" && text(ready, "reason") == reasons::NETWORK_FAILED_TO_CREATE;
+    failed.then(|| text(ready, "message"))
 }
 
 /// From what the provider says of an Instance that nothing holds back.

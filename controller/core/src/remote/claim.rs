@@ -33,7 +33,7 @@ mod whose;
 mod tests;
 
 pub use crate::instance::Quota;
-pub use quota::{quota, refusal};
+pub use quota::{is_answered, quota, refusal};
 pub use whose::maker;
 
 /// How soon a claim that is being deleted is looked at again.

@@ -66,7 +66,7 @@ impl Heard {
         }
     }
 
-    pub(super) fn note(&mut self, action: &Action, written: &Result<(), ApplyError>) {
+    pub(super) fn note<T>(&mut self, action: &Action, written: &Result<T, ApplyError>) {
         // What was not tried is rejected in the words that another one heard, but for its name.
         if let Err(error) = written {
             let rejected = error.rejected();

@@ -39,7 +39,7 @@ use request::{LIST, OBJECT};
 use server::Server;
 
 use crate::memory::{Access, Attempt, Place};
-use crate::planes::Planes;
+use crate::planes::{Change, Planes};
 use crate::sync::lock;
 
 /// The longest time of one request.
@@ -197,6 +197,18 @@ impl Applier {
             plane => self.planes.get(plane).map(|engaged| Server::of(&engaged)),
         };
         found.ok_or_else(|| ApplyError::Disengaged(plane.clone()))
+    }
+
+    /// Whether an event brings nothing but an object that was made here.
+    pub fn is_own_create(&self, plane: &Plane, kind: Kind, change: &Change) -> bool {
+        let engaged = self.planes.get(plane);
+        engaged.is_some_and(|plane| plane.memory().sent.is_create(kind, change))
+    }
+
+    /// Whether an event brings nothing but a status, or annotations, that were written here.
+    pub fn is_own_report(&self, plane: &Plane, kind: Kind, change: &Change) -> bool {
+        let engaged = self.planes.get(plane);
+        engaged.is_some_and(|plane| plane.memory().sent.is_report(kind, change))
     }
 
     /// The server of a plane, unless its circuit is open. Who may not write need not ask either: what passes read is read for a

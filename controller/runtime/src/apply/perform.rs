@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::answer::Text;
+use super::server::Server;
 use super::{Applier, Differ, Done, Heard, event, request};
 use crate::error::chain;
 use crate::memory::Access;
@@ -24,6 +25,8 @@ struct Course {
     held: bool,
     /// What failed, and on which plane.
     failures: Vec<(Plane, ApplyError)>,
+    /// Versions that were made of objects.
+    made: Vec<(Target, String)>,
 }
 
 impl Course {
@@ -33,6 +36,16 @@ impl Course {
         let other =
             |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && (last || error.stale().is_none());
         self.failures.iter().all(other)
+    }
+
+    /// The status on the version that this plan made of its object, where it did.
+    fn follow(&self, status: &Patch) -> Patch {
+        let made = self.made.iter().rev().find(|(target, _)| *target == status.target);
+        let status = status.clone();
+        match made {
+            Some((_, version)) => status.on_version(version),
+            None => status,
+        }
     }
 
     fn end(self) -> Result<Done, ApplyError> {
@@ -81,7 +94,7 @@ impl Applier {
         let otherwise = plan.otherwise.as_ref().filter(|_| !told);
         let status = otherwise.or(plan.status.as_ref());
         if let Some(status) = status.filter(|status| heard.rejections.is_empty() && course.leaves(status, last)) {
-            let written = self.write_status(status).await;
+            let written = self.write_status(&course.follow(status)).await;
             told = written.is_ok();
             if let Err(error) = written {
                 if let Some(failed) = told_elsewhere(status, &error) {
@@ -100,7 +113,7 @@ impl Applier {
             let written = self.write(action).await;
             heard.note(action, &written);
             match written {
-                Ok(()) => info!(%action, "written"),
+                Ok(_) => info!(%action, "written"),
                 Err(error) => course.failures.push((action.target().plane.clone(), error)),
             }
         }
@@ -137,10 +150,15 @@ impl Applier {
             }
             let written = self.write(action).await;
             heard.note(action, &written);
-            let Err(error) = written else {
-                info!(%action, "written");
-                wrote = true;
-                continue;
+            let error = match written {
+                Ok(version) => {
+                    info!(%action, "written");
+                    wrote = true;
+                    let target = action.target();
+                    course.made.extend(version.map(|version| (target.clone(), version)));
+                    continue;
+                }
+                Err(error) => error,
             };
             let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
             course.failures.push((action.target().plane.clone(), error));
@@ -159,13 +177,16 @@ impl Applier {
         course
     }
 
-    async fn write(&self, action: &Action) -> Result<(), ApplyError> {
+    /// Answers the version that it made of the object, where the server says so.
+    async fn write(&self, action: &Action) -> Result<Option<String>, ApplyError> {
         match action {
             Action::Create { target, object } => {
+                let server = self.reach(&target.plane).await?;
+                server.memory.sent.create(target);
                 let request = request::create(target, object);
                 let sent = request::content(&request);
                 let spec = object.data.get("spec");
-                self.put((target, Access::Create), sent, request, spec).await
+                self.put(&server, (target, Access::Create), sent, request, spec).await
             }
             Action::Patch(patch) => self.patch(patch).await,
             Action::Delete(delete) => {
@@ -175,7 +196,7 @@ impl Applier {
                         return Err(error);
                     }
                 }
-                self.delete(delete).await
+                self.delete(delete).await.map(|()| None)
             }
         }
     }
@@ -184,7 +205,7 @@ impl Applier {
     /// users look.
     async fn write_status(&self, status: &Patch) -> Result<(), ApplyError> {
         let (target, uid) = (&status.target, &status.on.uid);
-        let written = self.patch(status).await;
+        let written = self.patch(status).await.map(|_| ());
         let Some(engaged) = self.planes.get(&target.plane) else {
             return written;
         };
@@ -204,25 +225,26 @@ impl Applier {
         written
     }
 
-    async fn patch(&self, patch: &Patch) -> Result<(), ApplyError> {
+    async fn patch(&self, patch: &Patch) -> Result<Option<String>, ApplyError> {
         let access = if patch.status { Access::Status } else { Access::Patch };
-        let (sent, spec) = (request::changes(patch), request::spec_of(patch));
-        self.put((&patch.target, access), sent, request::patch(patch), spec)
+        let server = self.reach(&patch.target.plane).await?;
+        server.memory.sent.patch(patch);
+        let (sent, spec) = (request::changes(patch), patch.value_at("/spec"));
+        self.put(&server, (&patch.target, access), sent, request::patch(patch), spec)
             .await
     }
 
     /// Creates or changes an object. `sent` tells contents apart; `spec` is the part of it that the server may store otherwise.
     async fn put(
         &self,
+        server: &Server,
         (target, access): (&Target, Access),
         sent: u64,
         request: Result<http::Request<Vec<u8>>, Refusal>,
         spec: Option<&Value>,
-    ) -> Result<(), ApplyError> {
-        let server = self.reach(&target.plane).await?;
-        let answer = self.attempt(&server, (target, access), sent, request).await?;
-        self.record(target, spec, &answer);
-        Ok(())
+    ) -> Result<Option<String>, ApplyError> {
+        let answer = self.attempt(server, (target, access), sent, request).await?;
+        Ok(self.record(target, spec, &answer))
     }
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
@@ -248,9 +270,11 @@ impl Applier {
     }
 
     /// Takes in the answer to a create or patch: the store of the object is not older than this from now on.
-    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) {
-        let (Some(object), Some(engaged)) = (request::object(answer), self.planes.get(&target.plane)) else {
-            return;
+    fn record(&self, target: &Target, sent: Option<&Value>, answer: &Text) -> Option<String> {
+        let object = request::object(answer)?;
+        let version = object.resource_version().to_owned();
+        let Some(engaged) = self.planes.get(&target.plane) else {
+            return Some(version);
         };
         if let Some(sent) = sent {
             let stored = object.data.get("spec").unwrap_or(&Value::Null);
@@ -264,6 +288,7 @@ impl Applier {
             engaged.memory().put_projection(target, &object);
             engaged.wrote(target.kind, &Arc::new(object));
         }
+        Some(version)
     }
 
     /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.

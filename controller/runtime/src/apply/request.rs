@@ -135,16 +135,6 @@ fn hash(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The spec that a patch puts in place.
-pub(super) fn spec_of(patch: &Patch) -> Option<&Value> {
-    use PatchOperation::{Add, Replace};
-    patch.patch.iter().find_map(|operation| match operation {
-        Add(add) if add.path.as_str() == "/spec" => Some(&add.value),
-        Replace(replace) if replace.path.as_str() == "/spec" => Some(&replace.value),
-        _ => None,
-    })
-}
-
 /// The object in an answer, without what nobody here reads; `None` where it is none, such as a Status.
 pub(super) fn object(answer: &Text) -> Option<Object> {
     let object = Object::read(answer.get()).ok()?;

@@ -21,9 +21,10 @@ use popcell_api::kind::INSTANCE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 use popcell_core::remote::claim::{Home, home};
-use popcell_core::remote::projects::Answer;
+use popcell_core::remote::projects::{self, Answer};
 use popcell_core::sources::Source;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 pub use engage::engage;
 pub use facts::{Facts, MISMATCH_AGAIN};
@@ -38,6 +39,9 @@ use crate::world::World;
 
 /// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
+
+/// How long the record of projects is believed that nobody but this process writes: only a person takes it away.
+const RECORD: Duration = Duration::from_secs(10);
 
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.
 pub type Refusal = (&'static str, String);
@@ -72,6 +76,8 @@ pub struct Cell {
     id: OnceLock<String>,
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
     recorded: Mutex<BTreeSet<String>>,
+    /// The record of projects that hold claims as it was read last, and when.
+    record: Mutex<Option<(Arc<Object>, Instant)>>,
     answers: Mutex<BTreeMap<String, Asked>>,
     /// Projects whose claims are to be read again.
     pub rereads: Rereads,
@@ -138,6 +144,24 @@ impl Cell {
 
     fn recorded(&self) -> BTreeSet<String> {
         lock(&self.recorded).clone()
+    }
+
+    /// The record of projects that hold claims, where it was read lately and has this one.
+    pub fn record_with(&self, project: &str) -> Option<Arc<Object>> {
+        let record = lock(&self.record);
+        let (record, _) = record.as_ref().filter(|(_, at)| at.elapsed() < RECORD)?;
+        let mut recorded = projects::recorded(Some(record));
+        recorded.any(|(one, _)| one == project).then(|| Arc::clone(record))
+    }
+
+    /// The record was read.
+    pub fn keep_record(&self, record: Option<Arc<Object>>) {
+        *lock(&self.record) = record.map(|record| (record, Instant::now()));
+    }
+
+    /// Projects may be taken out of the record: it is read again before a claim is made.
+    pub fn forget_record(&self) {
+        *lock(&self.record) = None;
     }
 
     /// What projects answered that are written down and that nobody needs.

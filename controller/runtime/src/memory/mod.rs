@@ -9,6 +9,7 @@ mod doors;
 mod held;
 mod namespaces;
 mod rejections;
+mod sent;
 mod tally;
 mod unwritten;
 
@@ -31,6 +32,7 @@ pub(crate) use doors::{Access, Attempt, Doors, Place};
 pub(crate) use held::Held;
 pub use namespaces::Namespaces;
 pub use rejections::Rejections;
+pub(crate) use sent::Sent;
 pub use tally::{Counts, Tallied, Tally};
 pub(crate) use unwritten::Unwritten;
 
@@ -68,6 +70,8 @@ pub struct Memory {
     pub(crate) held: Held,
     /// What is not tried yet, because it was refused.
     pub(crate) doors: Mutex<Doors>,
+    /// What was written lately.
+    pub(crate) sent: Sent,
     /// Statuses that are rejected.
     pub(crate) unwritten: Mutex<Unwritten>,
     /// Projections as they were last written, as text: their stores have metadata only.
@@ -114,6 +118,7 @@ impl Memory {
         self.ledger.forget(target);
         lock(&self.unwritten).forget(target);
         lock(&self.projections).remove(&address(target));
+        self.sent.forget(target);
     }
 
     /// A kind is not watched any more: nobody would tell when its objects go.

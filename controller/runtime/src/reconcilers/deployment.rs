@@ -3,11 +3,12 @@
 mod networks;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
-use popcell_core::deployment::{self, Networks};
+use popcell_core::deployment::{self, Networks, PROGRESS};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, Plan, Plane};
@@ -19,9 +20,11 @@ use tracing::warn;
 use super::instance::INSTANCE_RECONCILER;
 use super::remote::REMOTE_RECONCILER;
 use super::{events, federation, owner};
+use crate::apply::Done;
 use crate::pass::{Reconciler, Sight, refs};
 use crate::planes::{Change, SINGLE};
 use crate::queue::{Key, Pace};
+use crate::sync::lock;
 use crate::world::World;
 
 /// Name of the reconciler.
@@ -36,6 +39,8 @@ pub struct Deployment {
     single: bool,
     /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
     ahead: Mutex<Ahead>,
+    /// Those that have progress to tell, and since when.
+    progress: Mutex<BTreeMap<(String, String), Instant>>,
 }
 
 type Ahead = BTreeMap<(String, String), (Arc<Object>, Instant)>;
@@ -48,12 +53,35 @@ impl Deployment {
             networking,
             single,
             ahead: Mutex::default(),
+            progress: Mutex::default(),
         }
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
     fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ahead)
+    }
+
+    // The same.
+    fn progress(&self) -> MutexGuard<'_, BTreeMap<(String, String), Instant>> {
+        lock(&self.progress)
+    }
+
+    /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`].
+    fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
+        let address = (key.namespace.clone(), key.name.clone());
+        if !deployment::tells_progress(deployment, &plan) {
+            self.progress().remove(&address);
+            return plan;
+        }
+        let since = *self.progress().entry(address).or_insert_with(Instant::now);
+        let left = PROGRESS.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            return plan;
+        }
+        let mut plan = deployment::without_progress(deployment, plan);
+        plan.requeue_within(left);
+        plan
     }
 
     /// While the hub repeats what it said before, nothing is replaced by it: it is corrected in a moment.
@@ -98,6 +126,7 @@ impl Reconciler for Deployment {
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
         let mut elsewhere = [INSTANCE_RECONCILER, REMOTE_RECONCILER].into_iter();
         let elsewhere = elsewhere.find_map(|one| sight.world.first_rejection(one, &key.namespace, &prefix, of_it));
+        let rejected = sight.world.rejections_of(self.name(), key);
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
@@ -110,15 +139,27 @@ impl Reconciler for Deployment {
                 claims: claims.as_ref().map(Vec::as_slice),
                 subnets: subnets.as_ref().map(Vec::as_slice),
             }),
-            rejected: &sight.world.rejections_of(self.name(), key),
+            rejected: &rejected,
             elsewhere: elsewhere.as_ref(),
             now,
         });
-        Some(if deployment.deleting() {
+        if deployment.deleting() {
+            return Some(plan);
+        }
+        let plan = self.held(key, plan);
+        // What is rejected is shown at once.
+        let is_rejected = !rejected.is_empty() || elsewhere.is_some();
+        Some(if is_rejected {
             plan
         } else {
-            self.held(key, plan)
+            self.gathered(key, &deployment, plan)
         })
+    }
+
+    fn carried_out(&self, _: &World, key: &Key, plan: &Plan, _: Done) {
+        if plan.status.is_some() {
+            self.progress().remove(&(key.namespace.clone(), key.name.clone()));
+        }
     }
 
     fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
@@ -152,8 +193,24 @@ impl Reconciler for Deployment {
             }
             Change::Gone { .. } => {
                 ahead.remove(&key);
+                self.progress().remove(&key);
             }
             _ => {}
+        }
+    }
+
+    /// What is on its way is counted once for several steps.
+    fn debounce(&self, _: &World, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+        match change {
+            Change::Applied { before, now }
+                if *plane == Plane::Cell
+                    && kind == kind::INSTANCE
+                    && slots::deployment_of(now.name()).is_some()
+                    && deployment::is_on_its_way(before.as_deref(), now) =>
+            {
+                PROGRESS
+            }
+            _ => Duration::ZERO,
         }
     }
 
@@ -165,6 +222,11 @@ impl Reconciler for Deployment {
             // A kind that comes back with nothing in it tells of no object.
             kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING if events::is_listed(change) => {
                 self.keys(world, plane)
+            }
+            // It has been decided with what is written so.
+            kind::WORKLOAD_DEPLOYMENT if world.applier.is_own_report(plane, kind, change) => Vec::new(),
+            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if world.applier.is_own_create(plane, kind, change) => {
+                Vec::new()
             }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {

@@ -103,7 +103,7 @@ impl Listener for Dispatch {
                 if let Some(memory) = world.memory(&key.plane) {
                     memory.wake(reconciler.name(), &key);
                 }
-                queue.add(key);
+                queue.add_after(key.clone(), reconciler.debounce(&world, plane, kind, change, &key));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use popcell_api::annotations;
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
@@ -61,6 +62,28 @@ pub(super) fn is_more_than_status(change: &Change) -> bool {
                     && one.metadata.annotations == other.metadata.annotations
             };
             comes_or_goes(change) || !same(before, now)
+        }
+        _ => comes_or_goes(change),
+    }
+}
+
+/// Whether more of a WorkloadDeployment has changed than its status, and the memory of slots that were granted.
+pub(super) fn is_more_than_memory(change: &Change) -> bool {
+    let without_memory = |one: &Object| {
+        let mut left = one.metadata.annotations.clone().unwrap_or_default();
+        left.remove(annotations::GRANTED_SLOTS);
+        left.remove(annotations::GRANTED_SIZE);
+        left
+    };
+    match change {
+        Change::Applied {
+            before: Some(before),
+            now,
+        } => {
+            comes_or_goes(change)
+                || before.at("/spec") != now.at("/spec")
+                || before.metadata.labels != now.metadata.labels
+                || without_memory(before) != without_memory(now)
         }
         _ => comes_or_goes(change),
     }

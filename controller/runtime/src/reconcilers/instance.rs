@@ -9,9 +9,9 @@ use popcell_api::conditions::QUOTA_GRANTED;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_core::conditions;
-use popcell_core::deployment;
+use popcell_core::deployment::{self, PROGRESS};
 use popcell_core::instance::{self, Quota};
-use popcell_core::object::Fields;
+use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
@@ -107,17 +107,23 @@ impl Reconciler for Instance {
             {
                 self.keys(world, plane)
             }
+            // Nobody else here writes one.
+            (Plane::Cell, kind::INSTANCE) if world.applier.is_own_report(plane, kind, change) => Vec::new(),
             (Plane::Cell, kind::INSTANCE) => events::key(plane, change),
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
                 .flat_map(|deployment| events::instances_saying(world, deployment.uid()))
                 .collect(),
+            // Of a network only its failure is shown.
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change)
+                .filter(|_| events::both(change).any(|one| instance::has_failed(one)))
                 .filter_map(|binding| owner::of(binding))
                 .flat_map(|owner| of_deployment(world, &owner))
                 .collect(),
             (Plane::Cell, NAMESPACE) => events::address(change)
                 .map(|(_, name)| within(world, name))
                 .unwrap_or_default(),
+            // Until it is answered it says nothing new.
+            (Plane::Project(_), kind::RESOURCE_CLAIM) if world.applier.is_own_create(plane, kind, change) => Vec::new(),
             (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
                 Change::Listed | Change::Lost | Change::Cleared => self.of_project(world, id),
                 _ => events::both(change)
@@ -129,6 +135,24 @@ impl Reconciler for Instance {
         }
     }
 
+    /// What neither lets an Instance go nor tells how it is waits for what does.
+    fn debounce(&self, world: &World, _: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+        let Change::Applied { before, now } = change else {
+            return Duration::ZERO;
+        };
+        let waits = match (kind, before) {
+            (kind::INSTANCE, None) => self.waits_for_a_claim(world, now),
+            (kind::INSTANCE, Some(before)) => {
+                before.at("/status") == now.at("/status")
+                    && before.deleting() == now.deleting()
+                    && deployment::differs_by_gates_at_most(before, now)
+            }
+            (kind::RESOURCE_CLAIM, _) => !claim::is_answered(now),
+            _ => false,
+        };
+        if waits { PROGRESS } else { Duration::ZERO }
+    }
+
     fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
         match plane {
             Plane::Cell => events::keys_of(world, plane, kind::INSTANCE),
@@ -138,6 +162,19 @@ impl Reconciler for Instance {
 }
 
 impl Instance {
+    /// Whether a new Instance has no claim yet, and its project is known.
+    fn waits_for_a_claim(&self, world: &World, instance: &Object) -> bool {
+        let home = self
+            .cell
+            .home_of(world, instance.namespace())
+            .filter(|_| self.cell.quota);
+        let claims = home.and_then(|(project, namespace)| {
+            let claims = world.store(&Plane::Project(project), kind::RESOURCE_CLAIM)?;
+            Some(claims.get(&namespace, &claim::name(instance.name())))
+        });
+        claims == Some(Observed::Known(None))
+    }
+
     /// Has the claims of a project read again, while an Instance waits for one that is there and not granted.
     fn reread(&self, sight: &Sight<'_>, key: &Key) {
         if let Some((project, tier, quiet)) = self.waits(sight, key) {

@@ -6,12 +6,16 @@ mod record;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations;
+use popcell_api::conditions::READY;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::CLAIM_PROJECTS;
+use popcell_core::conditions;
+use popcell_core::deployment::{self, PROGRESS};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
@@ -29,6 +33,9 @@ use crate::pass::{Live, Reconciler, Sight};
 use crate::planes::{Change, Store};
 use crate::queue::{Key, Pace};
 use crate::world::World;
+
+/// How long a copy waits for its Instance to settle: a provider's word is followed at once by what it means for Ready.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// Name of the reconciler.
 pub(super) const REMOTE_RECONCILER: &str = "remote";
@@ -85,6 +92,9 @@ impl Reconciler for Remote {
     }
 
     fn carried_out(&self, _: &World, key: &Key, plan: &Plan, _: Done) {
+        if key.plane == Plane::Cell {
+            self.cell.forget_record();
+        }
         if let Plane::Project(_) = &key.plane {
             // Such a claim does not carry our label, so only the pass that was refused its name has seen it.
             let held = claimed::held(plan);
@@ -121,7 +131,7 @@ impl Reconciler for Remote {
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
                 self.cell.look_again();
             }
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_memory(change) => {
                 for uid in events::both(change).filter_map(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)) {
                     self.cell.facts.doubt(uid);
                 }
@@ -147,13 +157,16 @@ impl Reconciler for Remote {
                     return Vec::new();
                 };
                 let mut woken = self.of_instance(world, namespace, name);
+                if !concerns_claim(change) {
+                    woken.retain(|key| key.plane == Plane::Hub);
+                }
                 if matches!(change, Change::Gone { .. }) {
                     // A namespace that has changed hands: what ran kept its claim where it was.
                     woken.extend(astray(world, namespace, |store| store.named(&claim::name(name))));
                 }
                 woken
             }
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_memory(change) => {
                 let (namespace, name) = events::address(change).unwrap_or_default();
                 let mut woken = self.of_deployment(world, namespace, name);
                 if asks_for_less(change) {
@@ -171,7 +184,19 @@ impl Reconciler for Remote {
                 );
                 woken
             }
+            // After a stamp there is more to do.
+            (Plane::Hub, kind::INSTANCE)
+                if !events::is_more_than_status(change) && world.applier.is_own_report(plane, kind, change) =>
+            {
+                Vec::new()
+            }
             (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
+            // Whose a claim is, and what it asks for, is not changed by an answer.
+            (Plane::Project(_), kind::RESOURCE_CLAIM)
+                if world.applier.is_own_create(plane, kind, change) || is_answer(change) =>
+            {
+                Vec::new()
+            }
             (Plane::Project(id), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
                 let mut woken = self.record();
                 woken.extend(self.claims(world, plane, None));
@@ -190,6 +215,20 @@ impl Reconciler for Remote {
                 woken
             }
             _ => Vec::new(),
+        }
+    }
+
+    /// A copy is written once its Instance has settled; a claim at once.
+    fn debounce(&self, _: &World, plane: &Plane, kind: Kind, change: &Change, key: &Key) -> Duration {
+        match change {
+            _ if (plane, kind, &key.plane) != (&Plane::Cell, kind::INSTANCE, &Plane::Hub) => Duration::ZERO,
+            Change::Applied { before, now }
+                if !conditions::says(now, READY, "True") && deployment::is_on_its_way(before.as_deref(), now) =>
+            {
+                PROGRESS
+            }
+            Change::Applied { .. } | Change::Gone { .. } => SETTLED,
+            _ => Duration::ZERO,
         }
     }
 
@@ -291,6 +330,37 @@ impl Remote {
             .map(|(within, name)| Key::new(plane, &within, &name))
             .collect()
     }
+}
+
+/// Whether what became of an Instance may change what is claimed for it: its size, whether it waits for it, whether it is there.
+fn concerns_claim(change: &Change) -> bool {
+    let Change::Applied {
+        before: Some(before),
+        now,
+    } = change
+    else {
+        return true;
+    };
+    let gates = |one: &Object| one.items("/spec/controller/schedulingGates").len();
+    events::comes_or_goes(change)
+        || gates(now) > gates(before)
+        || !deployment::differs_by_gates_at_most(before, now)
+        || before.metadata.labels != now.metadata.labels
+}
+
+/// Whether only the status has changed of a claim that says whose it is.
+fn is_answer(change: &Change) -> bool {
+    let Change::Applied {
+        before: Some(before),
+        now,
+    } = change
+    else {
+        return false;
+    };
+    let says_whose = claim::instance_of(now).is_some() && now.annotation(annotations::SOURCE_UID).is_some();
+    says_whose
+        && before.metadata.owner_references == now.metadata.owner_references
+        && !events::is_more_than_status(change)
 }
 
 /// Whether slots of a WorkloadDeployment are not asked for any more.

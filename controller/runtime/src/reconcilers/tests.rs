@@ -17,6 +17,7 @@ mod refused;
 mod rejected;
 mod remote;
 mod repeated;
+mod requests;
 mod single;
 mod sources;
 mod stalled;

@@ -133,8 +133,12 @@ impl Told {
     }
 
     /// The same where Instances wait for networks.
-    pub(crate) async fn in_networked_cell(reconcilers: Vec<Arc<dyn Reconciler>>, answer: Arc<Answer>) -> Self {
-        let told = Self::made(reconcilers, &[], answer, false, false, testing::of_networked_cell).await;
+    pub(crate) async fn in_networked_cell(
+        reconcilers: Vec<Arc<dyn Reconciler>>,
+        projects: &[&str],
+        answer: Arc<Answer>,
+    ) -> Self {
+        let told = Self::made(reconcilers, projects, answer, false, false, testing::of_networked_cell).await;
         told.world.planes.engage(&Plane::Cell, None).await.unwrap();
         told
     }

@@ -133,7 +133,7 @@ fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
         .iter()
         .map(|action| action.target().name.as_str())
         .collect();
-    assert_eq!((targets, &plan.status), (vec!["web", "web-1"], &None));
+    assert_eq!((targets, plan.status.is_some()), (vec!["web", "web-1"], true));
     cell.world.apply(&Plan {
         actions: plan.actions[..1].to_vec(),
         ..Plan::default()

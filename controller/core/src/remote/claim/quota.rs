@@ -1,10 +1,12 @@
 //! What is known of an Instance's quota, for the pass that opens its gate.
 
 use popcell_api::conditions::reasons;
+use popcell_api::quota as api;
 
 use super::{Home, Observation, fits, home, is_held};
+use crate::conditions;
 use crate::instance::Quota;
-use crate::object::Fields;
+use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::remote::Bond;
 use crate::remote::cell::Identity;
@@ -41,6 +43,20 @@ pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<
         (_, Some((reason, message))) => Quota::Refused { reason, message },
         _ => Quota::Absent,
     }
+}
+
+/// Whether a claim says yes or no, or goes: one that is pending says nothing that an Instance is not born with.
+pub fn is_answered(claim: &Object) -> bool {
+    let granted = claim
+        .at("/status")
+        .and_then(|status| conditions::find(status, api::GRANTED));
+    let word = granted.map(|granted| (conditions::text(granted, "status"), conditions::text(granted, "reason")));
+    claim.deleting()
+        || match word {
+            Some(("True", _)) => true,
+            Some(("False", reason)) => reason != reasons::PENDING_EVALUATION,
+            _ => false,
+        }
 }
 
 /// The reason for an answer to the creation of a claim: its HTTP status (0 = no answer), and whether it says that the

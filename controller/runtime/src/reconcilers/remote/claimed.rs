@@ -176,7 +176,17 @@ pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live, key: &K
     }
     cell.facts.confirm(cell, &world.applier).await;
     let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
-    live.put(&target, world.applier.read(&target).await?);
+    let Plane::Project(project) = &key.plane else {
+        return Ok(());
+    };
+    let known = cell.record_with(project);
+    if known.is_some() {
+        live.insert(&target, known);
+        return Ok(());
+    }
+    let read = world.applier.read(&target).await?.map(Arc::new);
+    cell.keep_record(read.clone());
+    live.insert(&target, read);
     Ok(())
 }
 

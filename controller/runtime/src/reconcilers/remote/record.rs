@@ -30,6 +30,7 @@ const READ_AGAIN: Duration = Duration::from_secs(2);
 /// Reads the record, and asks projects that nobody in the cell needs whether they still hold claims.
 pub(super) async fn prepare(cell: &Cell, world: &World, live: &mut Live) -> Result<(), ApplyError> {
     let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
+    cell.forget_record();
     let record = world.applier.read(&target).await?.map(Arc::new);
     live.insert(&target, record.clone());
     let Some(needs) = Needs::of(cell, &Sight::new(world, live)) else {

@@ -11,7 +11,7 @@ async fn a_refused_network_request_holds_up_no_instance_and_no_status() {
     let script = Arc::<Script>::default();
     script.say("cell POST /apis/networking.datumapis.com", 403, refusal(403));
     let reconciler = Arc::new(Deployment::new(true, false));
-    let told = Told::in_networked_cell(vec![reconciler], script.answer()).await;
+    let told = Told::in_networked_cell(vec![reconciler], &[], script.answer()).await;
     let mut one = deployment("ns-1", "web", "wd");
     one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);
     one["spec"]["template"]["spec"] = json!({ "networkInterfaces": [{ "network": { "name": "default" } }] });
@@ -28,7 +28,6 @@ async fn a_refused_network_request_holds_up_no_instance_and_no_status() {
     let writes = script.writes();
     let in_order = [
         format!("cell POST {DEPLOYMENTS}/ns-1/instances"),
-        format!("cell PATCH {DEPLOYMENTS}/ns-1/workloaddeployments/web/status"),
         "cell POST /apis/networking.datumapis.com/v1alpha/namespaces/ns-1/networkbindings".to_owned(),
         // What is refused is shown.
         format!("cell PATCH {DEPLOYMENTS}/ns-1/workloaddeployments/web/status"),

@@ -8,6 +8,7 @@ use json_patch::Patch;
 use popcell_api::finalizers::{FEDERATOR, WORKLOAD_CONTROLLER};
 use popcell_api::kind::{LOCATION_BINDING, NETWORK};
 use popcell_core::conditions;
+use popcell_core::deployment::PROGRESS;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -279,6 +280,9 @@ async fn a_status_that_is_denied_alone_is_told_once_by_an_event_with_the_words_o
     servers.deny(&[&status]);
     let key = Key::new(&Plane::Cell, "ns-1", "web");
     let message = format!("The cell rejects the change of the status of WorkloadDeployment web: {WORDS}");
+    // That it is on its way waits for more of it.
+    told.pass("deployment", &key).await;
+    tokio::time::sleep(PROGRESS).await;
     for pass in 0..20 {
         told.pass("deployment", &key).await;
         let expected = (pass == 0).then(|| ("StatusRejected".to_owned(), message.clone()));

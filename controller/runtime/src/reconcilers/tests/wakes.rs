@@ -1,6 +1,10 @@
 //! Whom events of a cell wake: those whom they concern, however many others there are.
 
+use std::time::Duration;
+
 use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
+use popcell_core::deployment::PROGRESS;
+use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::testing::cell;
@@ -72,7 +76,7 @@ async fn a_part_of_a_network_wakes_those_whose_bindings_lead_to_it() {
     let mut cell = cell(None);
     (cell.quota, cell.hub, cell.networking) = (false, false, true);
     let all = reconcilers(&Arc::new(cell));
-    let told = Told::in_networked_cell(all, Arc::<Script>::default().answer()).await;
+    let told = Told::in_networked_cell(all, &[], Arc::<Script>::default().answer()).await;
     let deployments = ["web", "api", "new"].map(|name| deployment("ns-1", name, &format!("uid-{name}")));
     told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, deployments.into());
     let part = |name: &str, more: Value| {
@@ -121,4 +125,83 @@ async fn a_part_of_a_network_wakes_those_whose_bindings_lead_to_it() {
     }
     let listed = woken(&told, "deployment", SUBNET, &Change::Listed);
     assert_eq!(listed, ["cell api", "cell new", "cell web"]);
+}
+
+#[tokio::test]
+async fn only_what_lets_nothing_go_on_waits_for_more() {
+    let told = bench().await;
+    let (none, soon, later) = (Duration::ZERO, Duration::from_millis(100), PROGRESS);
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut one = instance("web-0", Some("uid-web"));
+        one["spec"] = json!({ "controller": { "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] } });
+        one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending" }] });
+        change(&mut one);
+        Arc::new(serde_json::from_value::<Object>(one).unwrap())
+    };
+    let says = |status: &'static str, reason: &'static str| {
+        move |one: &mut Value| {
+            one["status"]["conditions"][0] = json!({ "type": "Ready", "status": status, "reason": reason })
+        }
+    };
+    let waiting = || Some(with(&|_| {}));
+    let ready = || with(&says("True", "Available"));
+    // What became of an Instance, and how long deployment, instance and remote (its copy) wait with it.
+    for (what, before, now, waits) in [
+        ("born", None, with(&|_| {}), [later, none, later]),
+        (
+            "taken by its provider",
+            waiting(),
+            with(&|one| one["metadata"]["finalizers"] = json!(["p"])),
+            [later, later, later],
+        ),
+        (
+            "without gates",
+            waiting(),
+            with(&|one| one["spec"]["controller"]["schedulingGates"] = json!([])),
+            [later, later, later],
+        ),
+        (
+            "on its way",
+            waiting(),
+            with(&says("False", "PendingProgramming")),
+            [later, none, later],
+        ),
+        (
+            "blocked",
+            waiting(),
+            with(&says("False", "ImageUnavailable")),
+            [none, none, soon],
+        ),
+        ("ready", waiting(), ready(), [none, none, soon]),
+        ("not ready any more", Some(ready()), with(&|_| {}), [none, none, soon]),
+        (
+            "going",
+            waiting(),
+            with(&|one| one["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")),
+            [none, none, soon],
+        ),
+        (
+            "of another size",
+            waiting(),
+            with(&|one| one["spec"]["runtime"] = json!({})),
+            [none, none, soon],
+        ),
+        (
+            "without a label",
+            waiting(),
+            with(&|one| one["metadata"]["labels"] = json!({})),
+            [none, later, soon],
+        ),
+    ] {
+        let change = Change::Applied { before, now };
+        let waited = ["deployment", "instance", "remote"].map(|name| {
+            let lanes = told.dispatch.lanes();
+            let lane = lanes.iter().find(|lane| lane.reconciler.name() == name).unwrap();
+            let plane = if name == "remote" { Plane::Hub } else { Plane::Cell };
+            let key = Key::new(&plane, "ns-1", "web-0");
+            lane.reconciler
+                .debounce(&told.world, &Plane::Cell, INSTANCE, &change, &key)
+        });
+        assert_eq!(waited, waits, "{what}");
+    }
 }
