@@ -10,7 +10,6 @@ use popcell_api::names::SINGLE;
 use popcell_core::plan::Plane;
 use tokio::sync::watch;
 
-use super::SINGLE;
 use super::address::{Addressing, project_url};
 use super::token::Tokens;
 use crate::error::ConnectError;

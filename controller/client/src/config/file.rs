@@ -156,7 +156,7 @@ impl MetricsServer {
 impl DiscoveryConfig {
     /// The file with credentials for quota, and the setting that names it. Never the local server's: without either setting
     /// quota is off.
-    pub(super) fn quota_file(&self) -> Option<(&'static str, &str)> {
+    pub fn quota_file(&self) -> Option<(&'static str, &str)> {
         let own = self.quota_kubeconfig.as_deref();
         let own = own.map(|path| ("discovery.quotaKubeconfigPath", path));
         let fallback = self.project_kubeconfig.as_deref();

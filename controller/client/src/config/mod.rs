@@ -3,8 +3,7 @@
 mod address;
 mod error;
 mod file;
-mod section;
 
-pub use address::{Address, Listen};
+pub use address::{Address, Host, Listen};
 pub use error::ConfigError;
 pub use file::{DiscoveryConfig, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer};

@@ -12,7 +12,7 @@ use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use popcell_api::kind::{LOCATION_BINDING, WORKLOAD};
-use popcell_client::ConnectError;
+use popcell_client::{ConnectError, Transport};
 use popcell_core::admission::{self, NetworkUse};
 use popcell_core::object::{List, Object};
 use popcell_core::plan::Plane;
@@ -23,7 +23,6 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use popcell_client::{ConnectError, Transport};
 use crate::error::chain;
 
 /// Where reviews of access are sent.
@@ -213,7 +212,7 @@ impl Clients {
     }
 
     /// The client of a plane; a new one where none is held. One that cannot be made is tried anew at the next review.
-    pub(super) fn get(&self, plane: &Plane) -> Result<Client, Error> {
+    pub(super) fn get(&self, plane: &Plane) -> Result<Client, ConnectError> {
         let now = Instant::now();
         // Held while a client is made, so that two reviews of one project share it. Each access is one step of a map.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

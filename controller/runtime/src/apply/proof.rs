@@ -1,7 +1,7 @@
 //! What a live server must confirm right before a delete is sent
 //! (docs/decisions/22-proofs-and-deletion-guard.md), asked through the doors and under the deadlines of all requests.
 
-use popcell_api::kind::{CLUSTER, Kind};
+use popcell_api::kind::Kind;
 use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};
 use popcell_client::{LiveReads, ProjectAnswer, Unproven, prove};
 use popcell_core::object::Object;

@@ -7,8 +7,7 @@ use kube::{Client, Config};
 
 use super::surroundings::Surroundings;
 use super::{ConfigError, TlsFiles};
-use super::settings::{Discovery, Settings};
-use crate::planes::{Tokens, tuned};
+use crate::planes::tuned;
 
 /// How an API server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

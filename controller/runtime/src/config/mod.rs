@@ -10,9 +10,9 @@ mod refusals;
 mod settings;
 mod surroundings;
 
-pub use credentials::{Certificate, Connections, Credentials};
+pub use credentials::{Certificate, Credentials};
 pub use popcell_client::config::{
     Address, ConfigError, DiscoveryConfig, Host, Listen, MetricsServer, Mode, ServerConfig, TlsFiles, WebhookServer,
 };
-pub use settings::{Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
+pub use settings::{Connections, Controllers, Discovery, LeaseSettings, Metrics, Milo, Quota, Settings, Webhook};
 pub use surroundings::{Surroundings, System};

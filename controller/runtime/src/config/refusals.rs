@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use popcell_core::names::{check_project, is_dns_label};
 
 use super::credentials::{Certificate, METRICS, WEBHOOK};
-use super::settings::quota_file;
 use super::surroundings::Surroundings;
 use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;

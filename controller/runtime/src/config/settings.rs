@@ -11,7 +11,7 @@ use popcell_core::limits::Limits;
 use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
 use super::refusals::check;
 use super::surroundings::{Surroundings, System};
-use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig, TlsFiles};
+use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;
 use crate::planes::{Addressing, Tokens};
 use crate::queue::Workers;

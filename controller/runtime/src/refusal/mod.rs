@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 
-use popcell_core::plan::{NAMESPACE, Plane, Proof, Target};
+use popcell_core::plan::{NAMESPACE, Plane, Target};
 use thiserror::Error;
 
 use popcell_client::Unproven;
@@ -213,45 +213,6 @@ impl Failed {
     /// Whether nothing was to be changed.
     pub(crate) fn reads(&self) -> bool {
         !matches!(self.verb, "create" | "patch" | "delete")
-    }
-}
-
-/// What was asked for, and what is there instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unproven {
-    /// The proof.
-    pub proof: Box<Proof>,
-    /// What speaks against it.
-    pub found: String,
-}
-
-impl fmt::Display for Unproven {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = &self.found;
-        match self.proof.as_ref() {
-            Proof::Gone { source, .. } => write!(f, "{source} should be gone, but {found}"),
-            Proof::Lives { source, .. } => write!(f, "{source} should live, but {found}"),
-            Proof::NoneLeft {
-                plane, kind, namespace, ..
-            } => write!(
-                f,
-                "no {} should be left in {namespace} of the {plane}, but {found}",
-                kind.kind
-            ),
-            Proof::SourceGone { cluster, .. } => write!(f, "Cluster {cluster} should be gone, but {found}"),
-            Proof::NotServed { cluster, deployment } => {
-                write!(
-                    f,
-                    "Cluster {cluster} should not serve the city of {deployment}, but {found}"
-                )
-            }
-            Proof::ProjectGone { project, .. } => write!(f, "project {project} should be gone, but {found}"),
-            Proof::Server { project, uid } => write!(
-                f,
-                "the API server of project {project} should be the one whose kube-system has uid {uid}, but {found}: correct \
-                 its kubeconfig; if the project has moved to another server, see \"orphans\" in docs/operations.md"
-            ),
-        }
     }
 }
 

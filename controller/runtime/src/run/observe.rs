@@ -16,9 +16,9 @@ use popcell_core::sources;
 use super::notices::Notices;
 use crate::apply::{Braking, MayWrite, Meter};
 use crate::metrics::Metrics;
-use crate::pass::{Counts, Outcome, Reporter, Tallied};
+use crate::memory::{Counts, Tallied};
 use crate::reconcilers::Lane;
-use crate::world::World;
+use crate::world::{Outcome, Reporter, World};
 use crate::{planes, queue};
 
 /// Counts into the process's metrics, and tells on its Lease.
