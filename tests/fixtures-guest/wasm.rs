@@ -16,11 +16,7 @@ pub(crate) const FILE: &str = "POPCELL_TEST_MISBEHAVING";
 pub(crate) fn wasm(variant: &str) -> Vec<u8> {
     static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
     let mut wasm = BUILT.get_or_init(built).clone();
-    let at = wasm
-        .windows(MARK.len())
-        .position(|window| window == MARK)
-        .expect("the mark is in the file")
-        + MARK.len();
+    let at = wasm.windows(MARK.len()).position(|window| window == MARK).unwrap() + MARK.len();
     let text = &mut wasm[at..at + SELF - MARK.len()];
     text.fill(b' ');
     text[..variant.len()].copy_from_slice(variant.as_bytes());
@@ -34,7 +30,7 @@ pub(crate) fn file() -> PathBuf {
 
 fn built() -> Vec<u8> {
     if let Some(file) = std::env::var_os(FILE) {
-        return std::fs::read(file).expect("the parent built it");
+        return std::fs::read(file).unwrap();
     }
     // That of the crate whose tests these are.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -45,7 +41,7 @@ fn built() -> Vec<u8> {
     };
     let mut lines = Vec::new();
     match build(&request, &mut |line| lines.push(line.to_owned())) {
-        Ok(built) => std::fs::read(built.output).expect("the file was just written"),
+        Ok(built) => std::fs::read(built.output).unwrap(),
         Err(error) => panic!("{error}\n{}", lines.join("\n")),
     }
 }
