@@ -18,7 +18,7 @@ use crate::world::{P1, World};
 use popcell_suites::tenant::Tenant;
 
 const CHANGES: i32 = 10;
-const FLAPS: usize = 5;
+const FLAPS: u32 = 5;
 /// A holder that ends gracefully gives the Lease back; the other looks every second.
 const HANDOVER: Duration = Duration::from_secs(5);
 /// 15 s until the Lease of a dead holder is over, and a look.
@@ -190,7 +190,10 @@ async fn flapping(tenant: &Tenant, both: &mut [Controller]) -> Result<()> {
         }
     }
     let creates = created(&tenant.hub).await? - before;
-    ensure!(creates < FLAPS as f64 + 0.5, "{creates} creates for {FLAPS} objects");
+    ensure!(
+        creates < f64::from(FLAPS) + 0.5,
+        "{creates} creates for {FLAPS} objects"
+    );
     Ok(())
 }
 
