@@ -142,10 +142,9 @@ impl World {
             self.writes += 1;
             let target = &patch.target;
             let wrote = plan.actions.iter().any(|action| action.target() == target);
-            match self.objects.get(&key_of(target)).filter(|_| wrote) {
-                Some(object) => self.patch(&patch.clone().on_version(&object.resource_version().to_owned())),
-                None => self.patch(patch),
-            }
+            let made = self.objects.get(&key_of(target)).filter(|_| wrote);
+            let followed = made.map(|object| patch.clone().on_version(object.resource_version()));
+            self.patch(followed.as_ref().unwrap_or(patch));
         }
         for action in &plan.aside {
             self.writes += 1;

@@ -172,7 +172,9 @@ fn feed(hasher: &mut DefaultHasher, value: &Value) {
         }
         Value::Array(items) => {
             hasher.write_u8(b'[');
-            items.iter().for_each(|item| feed(hasher, item));
+            for item in items {
+                feed(hasher, item);
+            }
             hasher.write_u8(b']');
         }
         other => hasher.write(other.to_string().as_bytes()),
@@ -190,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn object(version: &str, status: Value, annotations: Value) -> Object {
+    fn object(version: &str, status: &Value, annotations: &Value) -> Object {
         serde_json::from_value(json!({ "metadata": { "name": "a", "namespace": "n", "uid": "u",
             "resourceVersion": version, "annotations": annotations }, "spec": { "a": 1 }, "status": status }))
         .unwrap()
@@ -206,8 +208,8 @@ mod tests {
     #[test]
     fn only_what_was_written_here_is_known_again() {
         let sent = Sent::default();
-        let none = object("1", json!({ "a": 1, "b": 2 }), json!({ "x": "y" }));
-        let told = object("2", json!({ "b": 3, "a": 1 }), json!({ "x": "y" }));
+        let none = object("1", &json!({ "a": 1, "b": 2 }), &json!({ "x": "y" }));
+        let told = object("2", &json!({ "b": 3, "a": 1 }), &json!({ "x": "y" }));
         let is_own = |before: &Object, now: &Object| sent.is_report(INSTANCE, &change(before, now));
         assert!(!is_own(&none, &told));
         let status = json!({ "a": 1, "b": 3 });
@@ -216,20 +218,20 @@ mod tests {
         // Of another, or with something of another.
         assert!(!is_own(
             &none,
-            &object("2", json!({ "a": 1, "b": 4 }), json!({ "x": "y" }))
+            &object("2", &json!({ "a": 1, "b": 4 }), &json!({ "x": "y" }))
         ));
         assert!(!is_own(
             &none,
-            &object("2", json!({ "a": 1, "b": 3 }), json!({ "x": "z" }))
+            &object("2", &json!({ "a": 1, "b": 3 }), &json!({ "x": "z" }))
         ));
-        assert!(!is_own(&none, &object("2", json!({ "a": 1, "b": 3 }), json!({}))));
+        assert!(!is_own(&none, &object("2", &json!({ "a": 1, "b": 3 }), &json!({}))));
         let mut edited = told.clone();
         edited.data["spec"]["a"] = json!(2);
         assert!(!is_own(&none, &edited));
         // And annotations.
         let memory = Edit::of(&Plane::Cell, INSTANCE, &told).annotation("c/d", Some("0"));
         sent.patch(&memory.patch().unwrap());
-        let remembered = object("3", json!({ "a": 1, "b": 3 }), json!({ "x": "y", "c/d": "0" }));
+        let remembered = object("3", &json!({ "a": 1, "b": 3 }), &json!({ "x": "y", "c/d": "0" }));
         assert!(is_own(&told, &remembered));
         sent.forget(&Target::of(&Plane::Cell, INSTANCE, &told));
         assert!(!is_own(&told, &remembered));
@@ -238,7 +240,7 @@ mod tests {
     #[test]
     fn an_object_that_was_made_here_is_known_again() {
         let sent = Sent::default();
-        let made = object("1", json!({}), json!({}));
+        let made = object("1", &json!({}), &json!({}));
         let came = Change::Applied {
             before: None,
             now: Arc::new(made.clone()),

@@ -140,7 +140,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
     };
     let says = |status: &'static str, reason: &'static str| {
         move |one: &mut Value| {
-            one["status"]["conditions"][0] = json!({ "type": "Ready", "status": status, "reason": reason })
+            one["status"]["conditions"][0] = json!({ "type": "Ready", "status": status, "reason": reason });
         }
     };
     let waiting = || Some(with(&|_| {}));
