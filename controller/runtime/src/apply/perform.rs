@@ -219,7 +219,7 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
         spec: Option<&Value>,
     ) -> Result<(), ApplyError> {
-        let server = self.reach(&target.plane).await?;
+        let server = self.server(&target.plane)?;
         let answer = self.attempt(&server, (target, access), sent, request).await?;
         self.record(target, spec, &answer);
         Ok(())
@@ -227,7 +227,7 @@ impl Applier {
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let Delete { target, on, .. } = delete;
-        let server = self.reach(&target.plane).await?;
+        let server = self.server(&target.plane)?;
         let request = request::delete(delete);
         let answer = match self.attempt(&server, (target, Access::Delete), 0, request).await {
             // Another client was faster: absent is what was wanted.
@@ -269,7 +269,7 @@ impl Applier {
     /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
     async fn tell(&self, event: &Event) {
         let (target, request) = event::request(event);
-        let sent = match self.reach(&target.plane).await {
+        let sent = match self.server(&target.plane) {
             Ok(server) => self.send(&server, &target, Access::Create, request).await,
             Err(error) => Err(error),
         };
