@@ -211,17 +211,6 @@ impl Applier {
         engaged.is_some_and(|plane| plane.memory().sent.is_report(kind, change))
     }
 
-    /// The server of a plane, unless its circuit is open. Who may not write need not ask either: what passes read is read for a
-    /// write.
-    async fn reach(&self, plane: &Plane) -> Result<Server, ApplyError> {
-        if !(self.options.may_write)() {
-            return Err(ApplyError::NotAllowed);
-        }
-        let server = self.server(plane)?;
-        server.admit().await?;
-        Ok(server)
-    }
-
     /// One request about an object, unless it or its place is not to be tried yet. `sent` tells contents apart.
     async fn attempt(
         &self,
@@ -245,7 +234,8 @@ impl Applier {
         answer
     }
 
-    /// One request.
+    /// One request, unless the circuit of the server is open. Who may not write need not ask either: what passes read is read
+    /// for a write.
     async fn send(
         &self,
         server: &Server,
@@ -254,8 +244,13 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
         let failed = |refusal| ApplyError::of(target, access.verb(), refusal);
+        let request = request.map_err(failed)?;
+        if !server.is_for_all && !(self.options.may_write)() {
+            return Err(ApplyError::NotAllowed);
+        }
+        server.admit().await?;
         let most = if access == Access::List { LIST } else { OBJECT };
-        let answer = server.send(request.map_err(failed)?, most).await;
+        let answer = server.send(request, most).await;
         if !access.reads() {
             let code = answer.as_ref().err().map_or(200, Refusal::code);
             self.meter.wrote(target, access.verb(), code);

@@ -181,7 +181,7 @@ impl Applier {
     async fn write(&self, action: &Action) -> Result<Option<String>, ApplyError> {
         match action {
             Action::Create { target, object } => {
-                let server = self.reach(&target.plane).await?;
+                let server = self.server(&target.plane)?;
                 server.memory.sent.create(target);
                 let request = request::create(target, object);
                 let sent = request::content(&request);
@@ -227,7 +227,7 @@ impl Applier {
 
     async fn patch(&self, patch: &Patch) -> Result<Option<String>, ApplyError> {
         let access = if patch.status { Access::Status } else { Access::Patch };
-        let server = self.reach(&patch.target.plane).await?;
+        let server = self.server(&patch.target.plane)?;
         server.memory.sent.patch(patch);
         let (sent, spec) = (request::changes(patch), patch.value_at("/spec"));
         self.put(&server, (&patch.target, access), sent, request::patch(patch), spec)
@@ -249,7 +249,7 @@ impl Applier {
 
     async fn delete(&self, delete: &Delete) -> Result<(), ApplyError> {
         let Delete { target, on, .. } = delete;
-        let server = self.reach(&target.plane).await?;
+        let server = self.server(&target.plane)?;
         let request = request::delete(delete);
         let answer = match self.attempt(&server, (target, Access::Delete), 0, request).await {
             // Another client was faster: absent is what was wanted.
@@ -294,7 +294,7 @@ impl Applier {
     /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
     async fn tell(&self, event: &Event) {
         let (target, request) = event::request(event);
-        let sent = match self.reach(&target.plane).await {
+        let sent = match self.server(&target.plane) {
             Ok(server) => self.send(&server, &target, Access::Create, request).await,
             Err(error) => Err(error),
         };

@@ -21,8 +21,7 @@ impl Applier {
     /// # Errors
     /// The server is away, or refuses.
     pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let server = self.reach(&target.plane).await?;
-        self.get(&server, target).await
+        self.get(&self.server(&target.plane)?, target).await
     }
 
     /// An object as it is now, also for a replica that does not lead: this is not for a pass.
@@ -30,8 +29,8 @@ impl Applier {
     /// # Errors
     /// The server is away, or refuses.
     pub async fn look(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
-        let server = self.server(&target.plane)?;
-        server.admit().await?;
+        let mut server = self.server(&target.plane)?;
+        server.is_for_all = true;
         self.get(&server, target).await
     }
 
@@ -65,7 +64,7 @@ impl Applier {
             namespace: namespace.map(str::to_owned),
             name: String::new(),
         };
-        let (server, asked) = (self.reach(plane).await?, (&target, Access::List));
+        let (server, asked) = (self.server(plane)?, (&target, Access::List));
         let request = request::list(&target, selector);
         let list = self.attempt(&server, asked, SAME, request).await?;
         let list: List = serde_json::from_str(list.get()).map_err(|_| unreadable(asked, "it is no list".to_owned()))?;
@@ -97,7 +96,7 @@ impl Applier {
 
     async fn discover(&self, plane: &Plane, kind: Kind, of: Option<(&str, &str)>) -> Result<Value, ApplyError> {
         let target = Target::cluster(plane, kind, "");
-        let (server, asked) = (self.reach(plane).await?, (&target, Access::Discover));
+        let (server, asked) = (self.server(plane)?, (&target, Access::Discover));
         let answer = self
             .send(&server, &target, Access::Discover, request::discover(of))
             .await?;
@@ -115,7 +114,7 @@ impl Applier {
         };
         let mut target = Target::cluster(&Plane::Project(project.to_owned()), PROJECT, project);
         target.kind = *kind;
-        let server = self.reach(&Plane::Discovery).await?;
+        let server = self.server(&Plane::Discovery)?;
         let found = self.get(&server, &target).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
     }

@@ -23,6 +23,8 @@ pub(super) struct Server {
     client: Client,
     /// A kind that is watched there: a list of it is the probe.
     watched: Option<Kind>,
+    /// Whether a replica that does not lead may ask, too: what it reads is not for a pass.
+    pub(super) is_for_all: bool,
     pub(super) memory: Arc<Memory>,
 }
 
@@ -33,6 +35,7 @@ impl Server {
             plane: engaged.plane().clone(),
             client: engaged.client().clone(),
             watched: engaged.stores().next().map(|(kind, _)| kind),
+            is_for_all: false,
             memory: Arc::clone(engaged.memory()),
         }
     }
@@ -43,6 +46,7 @@ impl Server {
             plane: Plane::Discovery,
             client,
             watched: Some(kind),
+            is_for_all: false,
             memory: Arc::default(),
         }
     }

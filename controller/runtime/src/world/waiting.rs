@@ -28,6 +28,41 @@ struct Lines {
 }
 
 impl Lines {
+    /// Puts one at the end of a line, where it is not in it; whether it is the one that looks.
+    fn join(&mut self, who: &Who, spot: &Spot) -> bool {
+        let line = self.places.entry(spot.clone()).or_insert_with(|| Line {
+            looks: who.clone(),
+            rest: BTreeMap::new(),
+        });
+        let looks = line.looks == *who;
+        if !self.within.contains_key(who) {
+            self.last += 1;
+            if !looks {
+                line.rest.insert(self.last, who.clone());
+            }
+            self.within.insert(who.clone(), (spot.clone(), self.last));
+        }
+        looks
+    }
+
+    /// Takes one out of its line; who looks from now on, where it was the one that did.
+    fn leave(&mut self, who: &Who) -> Option<Who> {
+        let (spot, place) = self.within.remove(who)?;
+        let line = self.places.get_mut(&spot)?;
+        if line.looks != *who {
+            line.rest.remove(&place);
+            return None;
+        }
+        let next = line.rest.pop_first().map(|(_, next)| next);
+        match &next {
+            Some(next) => line.looks = next.clone(),
+            None => {
+                self.places.remove(&spot);
+            }
+        }
+        next
+    }
+
     /// Nobody waits there any more: who did.
     fn end(&mut self, spot: &Spot) -> Vec<Who> {
         let Some(line) = self.places.remove(spot) else {
@@ -64,49 +99,30 @@ impl Waiting {
     /// A write of a key was not tried, and may be after `delay`: how long the key waits.
     pub(crate) fn shut(&self, reconciler: &'static str, key: &Key, spot: &Spot, delay: Duration) -> Duration {
         let who = (reconciler, key.clone());
-        if lock(&self.lines)
-            .within
-            .get(&who)
-            .is_some_and(|(before, _)| before != spot)
-        {
-            // It waits somewhere else now.
-            self.left(reconciler, key);
-        }
-        let lines = &mut *lock(&self.lines);
-        let line = lines.places.entry(spot.clone()).or_insert_with(|| Line {
-            looks: who.clone(),
-            rest: BTreeMap::new(),
-        });
-        if line.looks == who {
-            lines.within.entry(who).or_insert((spot.clone(), 0));
-            return delay;
-        }
-        let waits = by_itself(&who);
-        if !lines.within.contains_key(&who) {
-            lines.last += 1;
-            line.rest.insert(lines.last, who.clone());
-            lines.within.insert(who, (spot.clone(), lines.last));
-        }
-        waits.max(delay)
+        let mut lines = lock(&self.lines);
+        let is_elsewhere = lines.within.get(&who).is_some_and(|(before, _)| before != spot);
+        let next = if is_elsewhere { lines.leave(&who) } else { None };
+        let looks = lines.join(&who, spot);
+        drop(lines);
+        self.wake_all(next);
+        if looks { delay } else { by_itself(&who).max(delay) }
     }
 
     /// A write of a key was refused again: another one looks, and how long this one waits; `None` where nobody waits with it.
     pub(crate) fn refused(&self, reconciler: &'static str, key: &Key, at: &Spot) -> Option<Duration> {
         let who = (reconciler, key.clone());
-        let mut guard = lock(&self.lines);
-        let lines = &mut *guard;
+        let mut lines = lock(&self.lines);
         let (spot, _) = lines.within.get(&who).filter(|(spot, _)| spot.is_beside(at))?;
-        let line = lines.places.get_mut(spot).filter(|line| line.looks == who)?;
-        let (_, next) = line.rest.pop_first()?;
-        let waits = by_itself(&who);
-        lines.last += 1;
-        line.rest.insert(lines.last, who.clone());
-        line.looks = next.clone();
         let spot = spot.clone();
-        lines.within.insert(who, (spot, lines.last));
-        drop(guard);
-        self.wake(next.0, next.1);
-        Some(waits)
+        lines
+            .places
+            .get(&spot)
+            .filter(|line| line.looks == who && !line.rest.is_empty())?;
+        let next = lines.leave(&who);
+        lines.join(&who, &spot);
+        drop(lines);
+        self.wake_all(next);
+        Some(by_itself(&who))
     }
 
     /// A key does not wait any more.
@@ -115,27 +131,9 @@ impl Waiting {
         if lines.within.is_empty() {
             return;
         }
-        let who = (reconciler, key.clone());
-        let Some((spot, place)) = lines.within.remove(&who) else {
-            return;
-        };
-        let Some(line) = lines.places.get_mut(&spot) else {
-            return;
-        };
-        if line.looks != who {
-            line.rest.remove(&place);
-            return;
-        }
-        match line.rest.pop_first() {
-            Some((_, next)) => {
-                line.looks = next.clone();
-                drop(lines);
-                self.wake(next.0, next.1);
-            }
-            None => {
-                lines.places.remove(&spot);
-            }
-        }
+        let next = lines.leave(&(reconciler, key.clone()));
+        drop(lines);
+        self.wake_all(next);
     }
 
     /// What was refused in these places is accepted again, whoever asked.
@@ -148,9 +146,7 @@ impl Waiting {
         let open: Vec<Spot> = lines.places.keys().filter(is_open).cloned().collect();
         let all: Vec<Who> = open.iter().flat_map(|spot| lines.end(spot)).collect();
         drop(lines);
-        for (reconciler, key) in all {
-            self.wake(reconciler, key);
-        }
+        self.wake_all(all);
     }
 
     /// Forgets what concerns a plane. Those that waited for it look by themselves.
@@ -158,15 +154,16 @@ impl Waiting {
         let mut lines = lock(&self.lines);
         lines.places.retain(|spot, _| spot.plane != *plane);
         lines.within.retain(|_, (spot, _)| spot.plane != *plane);
-        let gone: Vec<Who> = lines
-            .within
-            .keys()
-            .filter(|(_, key)| key.plane == *plane)
-            .cloned()
-            .collect();
+        let of_plane = lines.within.keys().filter(|(_, key)| key.plane == *plane);
+        let gone: Vec<Who> = of_plane.cloned().collect();
+        let next: Vec<Who> = gone.iter().filter_map(|who| lines.leave(who)).collect();
         drop(lines);
-        for (reconciler, key) in gone {
-            self.left(reconciler, &key);
+        self.wake_all(next);
+    }
+
+    fn wake_all(&self, all: impl IntoIterator<Item = Who>) {
+        for (reconciler, key) in all {
+            self.wake(reconciler, key);
         }
     }
 

@@ -47,7 +47,7 @@ async fn discovery_that_is_away_is_no_fault_of_the_projects() {
         let failed = tried.applier.project("p").await;
         assert!(matches!(failed, Err(ApplyError::Failed(_))));
     }
-    assert!(tried.applier.reach(&project).await.is_ok());
+    assert!(tried.applier.server(&project).unwrap().admit().await.is_ok());
     assert_eq!(discovery.asked().len(), FAILURES as usize + 1);
     let away = tried.applier.project("q").await.unwrap_err();
     assert_eq!(away.to_string(), "failed to reach the discovery server: it is away");
@@ -72,7 +72,7 @@ async fn a_plane_that_has_left_leaves_no_circuit() {
     }
     assert_eq!(tried.applier.open_circuits(), 0);
     tried.applier.planes.engage(&Plane::Hub, None).await.unwrap();
-    assert!(tried.applier.reach(&Plane::Hub).await.is_ok());
+    assert!(tried.applier.server(&Plane::Hub).unwrap().admit().await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
