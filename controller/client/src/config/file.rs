@@ -69,7 +69,7 @@ pub struct DiscoveryConfig {
     pub cluster_name: Option<String>,
     /// `quotaKubeconfigPath`: credentials for claims in the API servers of projects.
     pub quota_kubeconfig: Option<String>,
-    /// `projectID`, a key of ours: the project that a single cluster stands for. See [`its use in the settings`].
+    /// `projectID`, a key of ours: the project that a single cluster stands for. See [`super::Settings::quota`].
     pub project: Option<String>,
 }
 
