@@ -1,4 +1,4 @@
-//! The engine with real components. Case ids: docs of the project's test plan.
+//! The engine with real components.
 
 #![allow(
     clippy::unwrap_used,
