@@ -101,29 +101,20 @@ impl Controllers {
             let engaging = engage(cell, Arc::clone(&world));
             tasks.spawn(required.clone().endless("the engagement of planes", engaging));
         }
-        if !settings.controllers.management {
-            return Ok(Self {
-                world,
-                dispatch,
-                tasks,
-                required,
-                checks,
-                release,
-                projects_again,
-            });
-        }
-        if hub {
-            planes.engage(&Plane::Hub, None).await?;
-            checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, patience));
-        }
-        if let Some(found) = discovery {
-            checks.extend(found.checks(metrics, patience));
-            let finding = found.discovery.guarded(world.clone()).telling(&world.ends).run(planes);
-            tasks.spawn(required.clone().endless("the discovery of projects", finding));
-        } else {
-            let project = Plane::Project(SINGLE.to_owned());
-            planes.engage(&project, None).await?;
-            checks.push(plane_synced("project-synced", planes, project, patience));
+        if settings.controllers.management {
+            if hub {
+                planes.engage(&Plane::Hub, None).await?;
+                checks.push(plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, patience));
+            }
+            if let Some(found) = discovery {
+                checks.extend(found.checks(metrics, patience));
+                let finding = found.discovery.guarded(world.clone()).telling(&world.ends).run(planes);
+                tasks.spawn(required.clone().endless("the discovery of projects", finding));
+            } else {
+                let project = Plane::Project(SINGLE.to_owned());
+                planes.engage(&project, None).await?;
+                checks.push(plane_synced("project-synced", planes, project, patience));
+            }
         }
         Ok(Self {
             world,
