@@ -20,7 +20,7 @@ use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 /// Instances that need claims.
-const MANY: usize = 300;
+const MANY: usize = 150;
 /// Instances more for each other way to fail.
 const MORE: usize = 20;
 /// Within this time a project that fails costs little: less than a request a second for [`COUNTED`].
