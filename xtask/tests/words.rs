@@ -51,7 +51,7 @@ const WORDS: &[(&str, &str)] = &[
     ("shut out", "rejected"),
     ("goes on running", "keeps running"),
     ("go on running", "keep running"),
-    ("what runs", "running workloads"),
+    ("what runs goes on", "running workloads are unaffected"),
     ("rests on", "depends on"),
     ("rest on", "depend on"),
     ("at the word of", "because of an answer of"),
