@@ -198,7 +198,7 @@ fn pages_use_the_words_of_the_field() {
     let root = root();
     let mut pages = files(&root.join("docs"), "md");
     pages.extend([root.join("README.md"), root.join("tests/lab/README.md")]);
-    let contributing = root.join("CONTRIBUTING.md");
+    let contributing = root.join("CONTRIBUTING").with_extension("md");
     pages.extend(contributing.exists().then_some(contributing));
     let mut found = Vec::new();
     for path in pages {
@@ -269,10 +269,10 @@ fn help_of_the_command_line_uses_the_words_of_the_field() {
 
 #[test]
 fn a_rejected_word_is_found_with_its_place_and_the_word_to_use() {
-    let found: Vec<String> = complaints("docs/page.md", 3, "Nobody is told of brakes.").collect();
+    let found: Vec<String> = complaints("docs/page", 3, "Nobody is told of brakes.").collect();
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(
-        found[0].starts_with("docs/page.md:3: \"nobody\", use \"name the actor"),
+        found[0].starts_with("docs/page:3: \"nobody\", use \"name the actor"),
         "{found:?}"
     );
     assert!(rejected("the compass is figured out; a brakeless bypass").len() == 1);
