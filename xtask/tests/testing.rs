@@ -147,9 +147,12 @@ fn every_place_exists() {
 /// Bugs and tests of the regression table.
 fn regressions(page: &str) -> Vec<(&str, &str)> {
     let (_, tables) = page.split_once("\n## Regression tests\n").unwrap();
-    let rows = tables.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let rows = tables
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
     let rows = rows.filter(|line| *line != "| bug | tests |");
-    rows.map(|row| row.trim_matches(['|', ' ']).split_once(" | ").unwrap()).collect()
+    rows.map(|row| row.trim_matches(['|', ' ']).split_once(" | ").unwrap())
+        .collect()
 }
 
 #[test]
