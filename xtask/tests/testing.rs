@@ -1,4 +1,4 @@
-//! docs/testing.md points at files and tests that exist. That they do what the row says, people have to judge.
+//! docs/testing.md names tests that exist, one or more for each bug. Whether a test shows what its row claims is for review.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -142,6 +142,32 @@ fn every_place_exists() {
     let text = fs::read_to_string(repository.root.join("docs/testing.md")).unwrap();
     let complaints = repository.complaints(&text);
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Bugs and tests of the regression table.
+fn regressions(page: &str) -> Vec<(&str, &str)> {
+    let (_, tables) = page.split_once("\n## Regression tests\n").unwrap();
+    let rows = tables
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| ---"));
+    let rows = rows.filter(|line| *line != "| bug | tests |");
+    rows.map(|row| row.trim_matches(['|', ' ']).split_once(" | ").unwrap())
+        .collect()
+}
+
+#[test]
+fn every_regression_names_a_test_and_no_commit_or_command() {
+    let text = fs::read_to_string(Repository::read().root.join("docs/testing.md")).unwrap();
+    let rows = regressions(&text);
+    assert!(rows.len() > 100, "{} rows", rows.len());
+    for (bug, tests) in rows {
+        let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "no test is named: {bug}");
+        for word in named {
+            let is_commit = word.len() >= 7 && word.chars().all(|character| character.is_ascii_hexdigit());
+            assert!(!is_commit && !word.contains(' '), "{word} is no test: {bug}");
+        }
+    }
 }
 
 /// Pages that a text names: words that end so, but for addresses in the web.

@@ -15,7 +15,7 @@ use crate::plan::{Action, Patch, Plan};
 use crate::priority;
 
 /// How long progress waits for more of it at most: an Instance among many that start at once takes as long to become Ready.
-pub const PROGRESS: Duration = Duration::from_secs(3);
+pub const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Reasons of "on its way".
 const ON_ITS_WAY: [&str; 3] = [
