@@ -7,7 +7,7 @@ pub enum Exit {
     Success = 0,
     /// A test or a check failed.
     Failed = 1,
-    /// The command line or an input file makes no sense.
+    /// Invalid arguments or input.
     Usage = 2,
     /// A module was refused, or trapped.
     Module = 3,
@@ -31,13 +31,13 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command could not do what was asked. Each message names the thing, the place and the remedy.
+/// Why a command could not do what was asked. Each message names the thing, the place and the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A test or a check failed, and the message is all there is to say.
     #[error("{0}")]
     Failed(String),
-    /// The command line or an input file makes no sense.
+    /// Invalid arguments or input.
     #[error("{0}")]
     Usage(String),
     /// A module was refused, or trapped.
@@ -46,7 +46,7 @@ pub enum Failure {
     /// A cluster, the network or the file system failed.
     #[error("{0}")]
     Environment(String),
-    /// Nobody reads the output any more (`popcell ... | head`): nothing to say, and nobody to say it to.
+    /// The reader of the output has exited (`popcell ... | head`): there is nothing to report.
     #[error("the output was closed")]
     Closed,
 }

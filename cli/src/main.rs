@@ -18,7 +18,7 @@ fn main() -> std::process::ExitCode {
         Ok(exit) => exit,
         Err(Failure::Closed) => Failure::Closed.exit(),
         Err(failure) => {
-            // Nobody is left to tell when stderr is gone too.
+            // Nothing can be reported when stderr is gone too.
             let _ = writeln!(std::io::stderr(), "error: {failure}");
             failure.exit()
         }
@@ -41,7 +41,7 @@ fn exit_when_interrupted() {
     std::thread::spawn(move || {
         if runtime.block_on(interrupts.recv()).is_some() {
             if let Some(words) = popcell::console::last_words() {
-                // Nobody is left to tell when stderr is gone too.
+                // Nothing can be reported when stderr is gone too.
                 let _ = writeln!(std::io::stderr(), "{words}");
             }
             std::process::exit(Exit::Interrupted.code());

@@ -11,8 +11,11 @@ pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let read = ServerConfig::parse(Path::new(FILE), text);
     if let Err(error) = &read {
-        let told = error.to_string();
-        assert!(told.contains(FILE) && told.len() > FILE.len() + 20, "{told}");
+        let reported = error.to_string();
+        assert!(
+            reported.contains(FILE) && reported.len() > FILE.len() + 20,
+            "{reported}"
+        );
     }
     if let Ok(config) = &read {
         let commented = format!("# of an operator\n{text}");

@@ -63,19 +63,19 @@ fn labels(key: &str, value: &str) {
         return;
     };
     let errors = admission::validate(None, &workload, &BTreeSet::new());
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let told = |start: &str| told.iter().any(|one| one.starts_with(start));
-    let annotated = !told("spec.template.metadata.annotations: Invalid value");
+    let reported: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let reported = |start: &str| reported.iter().any(|one| one.starts_with(start));
+    let annotated = !reported("spec.template.metadata.annotations: Invalid value");
     assert_eq!(annotated, qualified(&key.to_ascii_lowercase()), "{key:?}");
     let path = "spec.template.metadata.labels";
     if !qualified(key) {
-        assert!(told(&format!("{path}: Invalid value")), "{key:?}");
+        assert!(reported(&format!("{path}: Invalid value")), "{key:?}");
         return;
     }
-    assert!(!told(&format!("{path}: ")), "{key:?}");
-    let invalid = told(&format!("{path}[{key}]: Invalid value"));
+    assert!(!reported(&format!("{path}: ")), "{key:?}");
+    let invalid = reported(&format!("{path}[{key}]: Invalid value"));
     assert_eq!(invalid, !label_value(value), "{key:?} = {value:?}");
-    assert_eq!(told(&format!("{path}[{key}]: Forbidden")), reserved(key), "{key:?}");
+    assert_eq!(reported(&format!("{path}[{key}]: Forbidden")), reserved(key), "{key:?}");
 }
 
 /// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`

@@ -54,7 +54,7 @@ fn render() -> Result<BTreeMap<String, String>> {
         format!("{HEADER}apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n");
     for crd in popcell_api::crds() {
         let name = format!("{}_{}.yaml", crd.spec.group, crd.spec.names.plural);
-        // Through a JSON value: absent fields are left out instead of written as null.
+        // Through a JSON value: absent fields are skipped instead of written as null.
         let value = serde_json::to_value(&crd).context("failed to turn a CRD into JSON")?;
         let yaml = serde_saphyr::to_string(&value).context("failed to turn a CRD into YAML")?;
         writeln!(kustomization, "  - {name}").context("failed to write text")?;

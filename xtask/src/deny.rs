@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_cannot_be_reached_is_told_and_no_failure() {
+    fn a_database_that_cannot_be_reached_is_reported_and_no_failure() {
         let (result, steps) = outcome("echo 'fatal: no network' >&2; echo >&2; exit 1", "exit 1");
         result.unwrap();
         let summary = steps.summary();

@@ -80,7 +80,7 @@ impl Steps {
         self.step(name, repeat, work)
     }
 
-    /// Says that a step is left out, and why.
+    /// Says that a step is skipped, and why.
     pub(crate) fn skip(&mut self, name: &str, reason: &str) {
         self.number += 1;
         println!("\n=== {}. {name}: skipped, {reason}", self.number);

@@ -113,7 +113,7 @@ fn every_capability_names_one_test_that_exists() {
 #[test]
 fn what_is_no_test_is_distinguished_from_one() {
     assert!(is_a_test("core::plan::tests::the_earliest_look_counts"));
-    assert!(is_a_test("core::laws::a_converged_world_is_quiet"));
+    assert!(is_a_test("core::laws::a_converged_state_plans_nothing"));
     assert!(is_a_test(
         "core::federation::tests::identity::a_project_that_is_back_is_no_longer_noted_as_gone"
     ));

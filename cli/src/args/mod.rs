@@ -16,7 +16,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    everything asked for was done
   1    a test or a check failed
-  2    the command line or an input file makes no sense
+  2    invalid arguments or input
   3    a module was refused, or trapped
   4    a cluster, the network or the file system failed
   130  interrupted";
@@ -47,13 +47,13 @@ pub enum Command {
     Register(planes::Register),
     /// Find out why the webhook does not work
     Doctor(planes::Doctor),
-    /// Find what is left on the hub that no project stands behind, and delete it when told to
+    /// List orphaned hub objects; delete them with --delete
     Orphans(hub::Orphans),
-    /// Have Karmada interpret objects anew, after a module upgrade or an outage of the webhook
+    /// Have Karmada interpret objects again, after a module upgrade or an outage of the webhook
     Reinterpret(hub::Reinterpret),
-    /// Show what becomes of a Workload on every plane, and where and why it goes no further
+    /// Trace a Workload through project, hub and cells, and show where it is stuck
     Tree(hub::Tree),
-    /// Look after cells
+    /// Manage cells
     Cell(hub::Cell),
     /// Print the completion script for a shell
     #[command(
@@ -90,7 +90,7 @@ pub enum TestFormat {
 /// How the answers of `doctor` are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DoctorFormat {
-    /// Every check, by category, with its remedy
+    /// Every check, by category, with its fix
     #[default]
     Table,
     /// Only what is not in order

@@ -79,7 +79,7 @@ pub struct Test {
     /// Module to test [default: the one built from the Cargo.toml]
     #[arg(long, value_name = "FILE")]
     pub module: Option<PathBuf>,
-    /// Running webhook to test instead; the laws need a module and are left out
+    /// Running webhook to test instead; the laws need a module and are skipped
     #[arg(long, value_name = "URL", conflicts_with = "module")]
     pub url: Option<String>,
     // How the webhook is reached.

@@ -4,7 +4,7 @@ use popcell_api::names::REMOVED_CELLS;
 use popcell_core::{
     conditions::says,
     object::{Fields as _, Object},
-    sources::{Source, record_key, removed},
+    removed_cells::{Source, record_key, removed},
 };
 
 /// What was asked for, and what was found.
@@ -103,7 +103,7 @@ fn has(record: &Object, key: &str) -> bool {
 }
 
 impl Refusal {
-    /// For people, with the remedy. `known` are the Clusters that there are.
+    /// For people, with the fix. `known` are the Clusters that there are.
     pub(super) fn message(self, name: &str, known: &[String]) -> String {
         match self {
             Self::Ready => format!(

@@ -164,15 +164,15 @@ async fn write_record(args: &Remove, hub: &Server, key: &str, mut is_there: bool
 }
 
 fn not_recorded(args: &Remove, code: u16, message: &str) -> Failure {
-    let remedy = match code {
+    let fix = match code {
         401 | 403 => "the user needs get, create and patch of ConfigMaps there, and get, list and delete of Clusters",
         404 => "create the namespace, or name the program's with --namespace",
-        409 => "somebody else changes it all the time: try again",
+        409 => "another client keeps modifying it: retry",
         _ => "look at what the hub says",
     };
     let place = place(args);
     Failure::Environment(format!(
-        "failed to record cell {} in {place}: {code} {message}; {remedy}. Its Cluster was left alone",
+        "failed to record cell {} in {place}: {code} {message}; {fix}. Its Cluster was not changed",
         args.name
     ))
 }
@@ -200,7 +200,7 @@ async fn delete(hub: &Server, mut cluster: Object) -> Result<(), Failure> {
             None => return Ok(()),
         }
     }
-    Err(failed("somebody else changes it all the time"))
+    Err(failed("another client keeps modifying it"))
 }
 
 /// What others do now, for people.
@@ -211,8 +211,8 @@ fn follows(args: &Remove, course: &Course) -> String {
     );
     if matches!(course.cluster, Fate::Delete | Fate::Leaving) {
         text.push_str(
-            " Karmada deletes what it brought to the cell where it reaches it, otherwise what runs there goes on until somebody \
-             deletes it; the city's other Cluster takes its objects.",
+            " Karmada deletes what it brought to the cell where it reaches it, otherwise workloads there keep \
+             running until they are deleted; Karmada reschedules its objects to the city's other Cluster.",
         );
     }
     if let Some(key) = &course.key {

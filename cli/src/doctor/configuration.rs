@@ -6,7 +6,7 @@ use popcell_engine::Description;
 use popcell_protocol::{Gvk, Operation};
 
 use super::{
-    Check, Id, Verdict,
+    Check, CheckResult, Id,
     observe::{Observed, Seen, questions},
 };
 use crate::planes::karmada::{Served, Webhook};
@@ -46,11 +46,14 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
     let (config, name) = (&observed.names.config_name, &observed.names.webhook_name);
     let Some(webhook) = observed.webhook() else {
         let missing = format!("there is no webhook {name} in ResourceInterpreterWebhookConfiguration {config}");
-        checks.push(Check::new(Id::ConfigPresent, Verdict::Fail(missing)));
+        checks.push(Check::new(Id::ConfigPresent, CheckResult::Fail(missing)));
         checks.extend(IDS.map(|id| Check::skip(id, "our webhook is not registered")));
         return checks;
     };
-    checks.push(Check::new(Id::ConfigPresent, Verdict::Pass(format!("{config}/{name}"))));
+    checks.push(Check::new(
+        Id::ConfigPresent,
+        CheckResult::Pass(format!("{config}/{name}")),
+    ));
     checks.push(Check::of(Id::ConfigTimeout, timeout(webhook)));
     checks.push(Check::of(Id::ConfigContextVersion, context_version(webhook)));
     checks.push(Check::of(Id::ConfigRulesExplicit, explicit(webhook)));
@@ -67,7 +70,7 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
 
 fn timeout(webhook: &Webhook) -> Result<String, String> {
     match webhook.timeout_seconds {
-        None => Err("timeoutSeconds is not set: a call may last for ever".to_owned()),
+        None => Err("timeoutSeconds is not set: a call may hang forever".to_owned()),
         Some(seconds @ 1..=30) => Ok(format!("{seconds} s")),
         Some(seconds) => Err(format!("timeoutSeconds is {seconds}: expected 1 to 30")),
     }
@@ -103,7 +106,7 @@ fn explicit(webhook: &Webhook) -> Result<String, String> {
 
 /// What is registered and not there fails: Karmada's calls would fail. What is there and not registered is a remark, since
 /// an operator may have left it out.
-fn matching(webhook: &Webhook, modules: &[Description]) -> Verdict {
+fn matching(webhook: &Webhook, modules: &[Description]) -> CheckResult {
     type Named = BTreeSet<(Gvk, Operation)>;
     let all = |wanted: fn(&popcell_engine::Implemented) -> bool| -> Named {
         let targets = modules.iter().flat_map(|module| &module.targets);
@@ -128,15 +131,15 @@ fn matching(webhook: &Webhook, modules: &[Description]) -> Verdict {
     let missing = shown(registered.difference(&all(|_| true)).collect());
     let unregistered = shown(all(|known| known.register).difference(&registered).collect());
     match (missing.is_empty(), unregistered.is_empty()) {
-        (false, _) => Verdict::Fail(format!("registered, but no module has it: {missing}")),
-        (true, false) => Verdict::Warn(format!("the modules would register this too: {unregistered}")),
-        (true, true) => Verdict::Pass(format!("{} operation(s)", registered.len())),
+        (false, _) => CheckResult::Fail(format!("registered, but no module has it: {missing}")),
+        (true, false) => CheckResult::Warn(format!("the modules would register this too: {unregistered}")),
+        (true, true) => CheckResult::Pass(format!("{} operation(s)", registered.len())),
     }
 }
 
-/// A kind that nobody can store yet is in order: its CRD may be installed after the webhook. A status that cannot be written
+/// A kind that is not served yet is valid: its CRD may be installed after the webhook. A status that cannot be written
 /// is not: each AggregateStatus fails.
-fn kinds(webhook: &Webhook, kinds: &[(Gvk, Seen<Served>)]) -> Verdict {
+fn kinds(webhook: &Webhook, kinds: &[(Gvk, Seen<Served>)]) -> CheckResult {
     let aggregated =
         |kind: &Gvk| questions(webhook).any(|(of, operation)| of == *kind && operation == Operation::AggregateStatus);
     let (mut broken, mut absent) = (Vec::new(), Vec::new());
@@ -153,9 +156,9 @@ fn kinds(webhook: &Webhook, kinds: &[(Gvk, Seen<Served>)]) -> Verdict {
         }
     }
     match (kinds.is_empty(), broken.is_empty(), absent.is_empty()) {
-        (true, ..) => Verdict::Skip("no rule names a kind".to_owned()),
-        (_, false, _) => Verdict::Fail(broken.join("; ")),
-        (_, _, false) => Verdict::Warn(format!("not installed: {}", absent.join(", "))),
-        _ => Verdict::Pass(format!("{} kind(s)", kinds.len())),
+        (true, ..) => CheckResult::Skip("no rule names a kind".to_owned()),
+        (_, false, _) => CheckResult::Fail(broken.join("; ")),
+        (_, _, false) => CheckResult::Warn(format!("not installed: {}", absent.join(", "))),
+        _ => CheckResult::Pass(format!("{} kind(s)", kinds.len())),
     }
 }

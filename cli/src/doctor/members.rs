@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Id, Verdict, observe::Observed};
+use super::{Check, CheckResult, Id, observe::Observed};
 use crate::planes::karmada::Member;
 
 pub(super) fn checks(observed: &Observed) -> Vec<Check> {
@@ -33,7 +33,7 @@ fn reachable_for_agents(members: &[Member], by_service: bool) -> Result<String, 
 }
 
 /// Two clusters of one city are legal (placement takes one); two spellings of one city are two cities to Karmada.
-fn cities(members: &[Member], label: &str) -> Verdict {
+fn cities(members: &[Member], label: &str) -> CheckResult {
     let mut spellings: BTreeMap<String, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for member in members {
         if let Some(city) = member.labels.get(label) {
@@ -68,15 +68,15 @@ fn cities(members: &[Member], label: &str) -> Verdict {
         .map(|member| member.name.as_str())
         .collect();
     if !split.is_empty() {
-        Verdict::Fail(format!("one city in two spellings: {}", split.join("; ")))
+        CheckResult::Fail(format!("one city in two spellings: {}", split.join("; ")))
     } else if !shared.is_empty() {
-        Verdict::Warn(format!(
+        CheckResult::Warn(format!(
             "several clusters of one city, of which each object goes to one only: {}",
             shared.join("; ")
         ))
     } else if !unnamed.is_empty() {
-        Verdict::Warn(format!("no label {label} on {}", unnamed.join(", ")))
+        CheckResult::Warn(format!("no label {label} on {}", unnamed.join(", ")))
     } else {
-        Verdict::Pass(format!("{} city or cities", spellings.len()))
+        CheckResult::Pass(format!("{} city or cities", spellings.len()))
     }
 }

@@ -9,7 +9,7 @@ mod print;
 mod reach;
 mod verdict;
 
-pub use verdict::{Check, Id, Verdict};
+pub use verdict::{Check, CheckResult, Id};
 
 use std::{
     io::Write as _,
@@ -34,7 +34,7 @@ pub fn run(args: &Doctor, console: &mut Console) -> Outcome {
         modules.map(|modules| modules.iter().map(|module| module.description().clone()).collect());
     let runtime = crate::runtime()?;
     let end = args.wait.and_then(|wait| Instant::now().checked_add(wait));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let observed = runtime.block_on(observe::observe(args, descriptions.clone()))?;
         let checks = verdicts(&observed);
@@ -43,9 +43,9 @@ pub fn run(args: &Doctor, console: &mut Console) -> Outcome {
             print::checks(&observed.server, &checks, args.output, &mut console.out)?;
             return Ok(if failed.is_empty() { Exit::Success } else { Exit::Failed });
         }
-        if failed != told {
+        if failed != reported {
             writeln!(console.err, "waiting for {}", failed.join(", "))?;
-            told = failed;
+            reported = failed;
         }
         std::thread::sleep(PAUSE);
     }
@@ -57,7 +57,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 fn failed(checks: &[Check]) -> Vec<&'static str> {
     checks
         .iter()
-        .filter(|check| matches!(check.verdict, Verdict::Fail(_)))
+        .filter(|check| matches!(check.result, CheckResult::Fail(_)))
         .map(|check| check.id.as_str())
         .collect()
 }

@@ -206,7 +206,7 @@ fn bundle(webhook: &Webhook) -> Seen<Option<Bundle>> {
     Bundle::parse(&pem).map(Some).map_err(|error| error.to_string())
 }
 
-/// A bundle that cannot be read trusts nobody; the handshake is tried all the same, to see the certificate.
+/// A bundle that cannot be read trusts no certificate; the handshake is tried all the same, to see the certificate.
 fn trust(bundle: &Seen<Option<Bundle>>) -> Trust {
     match bundle {
         Ok(None) => Trust::System,

@@ -1,7 +1,7 @@
-//! Does somebody else answer instead?
+//! Does another client answer instead?
 
 use super::{
-    Check, Id, Verdict,
+    Check, CheckResult, Id,
     observe::{Observed, questions},
 };
 use crate::register::{
@@ -25,9 +25,9 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
         Check::new(
             id,
             if list.is_empty() {
-                Verdict::Pass("nobody".to_owned())
+                CheckResult::Pass("none".to_owned())
             } else {
-                Verdict::Fail(list)
+                CheckResult::Fail(list)
             },
         )
     };

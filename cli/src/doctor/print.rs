@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Check, Verdict};
+use super::{Check, CheckResult};
 use crate::args::DoctorFormat;
 
 pub(super) fn checks(server: &str, checks: &[Check], format: DoctorFormat, out: &mut dyn Write) -> io::Result<()> {
@@ -13,12 +13,12 @@ pub(super) fn checks(server: &str, checks: &[Check], format: DoctorFormat, out: 
     }
 }
 
-fn parts(verdict: &Verdict) -> (&'static str, &str) {
-    match verdict {
-        Verdict::Pass(found) => ("ok", found),
-        Verdict::Warn(found) => ("warn", found),
-        Verdict::Fail(found) => ("fail", found),
-        Verdict::Skip(found) => ("skip", found),
+fn parts(result: &CheckResult) -> (&'static str, &str) {
+    match result {
+        CheckResult::Pass(found) => ("ok", found),
+        CheckResult::Warn(found) => ("warn", found),
+        CheckResult::Fail(found) => ("fail", found),
+        CheckResult::Skip(found) => ("skip", found),
     }
 }
 
@@ -29,9 +29,9 @@ fn table(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
             category = check.id.category();
             writeln!(out, "{category}")?;
         }
-        let (word, found) = parts(&check.verdict);
+        let (word, found) = parts(&check.result);
         writeln!(out, "  {word:<5} {:<28} {found}", check.id.as_str())?;
-        remedy(check, out)?;
+        fix(check, out)?;
     }
     summary(checks, out)
 }
@@ -39,21 +39,21 @@ fn table(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
 fn short(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
     for check in checks
         .iter()
-        .filter(|check| matches!(check.verdict, Verdict::Fail(_) | Verdict::Warn(_)))
+        .filter(|check| matches!(check.result, CheckResult::Fail(_) | CheckResult::Warn(_)))
     {
-        let (word, found) = parts(&check.verdict);
+        let (word, found) = parts(&check.result);
         writeln!(out, "{word:<5} {}: {found}", check.id.as_str())?;
-        remedy(check, out)?;
+        fix(check, out)?;
     }
     summary(checks, out)
 }
 
-fn remedy(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    if matches!(check.verdict, Verdict::Fail(_) | Verdict::Warn(_)) {
+fn fix(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    if matches!(check.result, CheckResult::Fail(_) | CheckResult::Warn(_)) {
         writeln!(
             out,
             "        -> {} (docs/troubleshooting.md#{})",
-            check.id.remedy(),
+            check.id.fix(),
             check.id.as_str()
         )?;
     }
@@ -61,7 +61,7 @@ fn remedy(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn summary(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
-    let count = |wanted: &str| checks.iter().filter(|check| parts(&check.verdict).0 == wanted).count();
+    let count = |wanted: &str| checks.iter().filter(|check| parts(&check.result).0 == wanted).count();
     writeln!(
         out,
         "{} ok, {} warnings, {} failed, {} skipped",
@@ -74,13 +74,13 @@ fn summary(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
 
 fn json(server: &str, checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
     let one = |check: &Check| {
-        let (verdict, found) = parts(&check.verdict);
+        let (result, found) = parts(&check.result);
         serde_json::json!({
             "id": check.id.as_str(), "category": check.id.category(), "about": check.id.about(),
-            "verdict": verdict, "found": found, "remedy": check.id.remedy(),
+            "verdict": result, "found": found, "remedy": check.id.fix(),
         })
     };
-    let ok = !checks.iter().any(|check| matches!(check.verdict, Verdict::Fail(_)));
+    let ok = !checks.iter().any(|check| matches!(check.result, CheckResult::Fail(_)));
     let report =
         serde_json::json!({ "server": server, "ok": ok, "checks": checks.iter().map(one).collect::<Vec<_>>() });
     writeln!(out, "{report:#}")

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    Check, Id, Verdict,
+    Check, CheckResult, Id,
     observe::{Called, Observed, Reached, Seen},
 };
 use crate::endpoint::{
@@ -57,10 +57,12 @@ fn step<T>(id: Id, seen: Option<&Seen<T>>, show: impl Fn(&T) -> String) -> Check
     }
 }
 
-fn ca_bundle(bundle: &Seen<Option<Bundle>>, now: Timestamp) -> Verdict {
+fn ca_bundle(bundle: &Seen<Option<Bundle>>, now: Timestamp) -> CheckResult {
     let bundle = match bundle {
-        Err(reason) => return Verdict::Fail(reason.clone()),
-        Ok(None) => return Verdict::Warn("there is none: Karmada trusts the roots of its own image only".to_owned()),
+        Err(reason) => return CheckResult::Fail(reason.clone()),
+        Ok(None) => {
+            return CheckResult::Warn("there is none: Karmada trusts the roots of its own image only".to_owned());
+        }
         Ok(Some(bundle)) => bundle,
     };
     let facts: Vec<_> = bundle
@@ -82,12 +84,12 @@ fn ca_bundle(bundle: &Seen<Option<Bundle>>, now: Timestamp) -> Verdict {
         })
         .collect();
     if invalid.len() == facts.len() {
-        return Verdict::Fail(format!("no certificate in it is valid now: {}", invalid.join("; ")));
+        return CheckResult::Fail(format!("no certificate in it is valid now: {}", invalid.join("; ")));
     }
     if !invalid.is_empty() {
-        return Verdict::Warn(format!("not valid now, but not the only one: {}", invalid.join("; ")));
+        return CheckResult::Warn(format!("not valid now, but not the only one: {}", invalid.join("; ")));
     }
-    Verdict::Pass(
+    CheckResult::Pass(
         facts
             .iter()
             .map(|facts| facts.subject.as_str())
@@ -105,7 +107,7 @@ fn certificate(reached: &Reached, expiry_days: u32, now: Timestamp) -> Vec<Check
             .and_then(|handshake| handshake.as_ref().err());
         return match handshake {
             Some(reason) => {
-                let mut checks = vec![Check::new(Id::TlsTrusted, Verdict::Fail(reason.clone()))];
+                let mut checks = vec![Check::new(Id::TlsTrusted, CheckResult::Fail(reason.clone()))];
                 checks.extend([Id::TlsNames, Id::TlsExpiry].map(|id| Check::skip(id, "no certificate was shown")));
                 checks
             }
@@ -133,39 +135,39 @@ fn certificate(reached: &Reached, expiry_days: u32, now: Timestamp) -> Vec<Check
         .filter(|_| misnomer.is_none());
     vec![
         match distrust.as_ref().or(broken) {
-            Some(reason) => Check::new(Id::TlsTrusted, Verdict::Fail(format!("{subject}: {reason}"))),
-            None => Check::new(Id::TlsTrusted, Verdict::Pass(subject.to_owned())),
+            Some(reason) => Check::new(Id::TlsTrusted, CheckResult::Fail(format!("{subject}: {reason}"))),
+            None => Check::new(Id::TlsTrusted, CheckResult::Pass(subject.to_owned())),
         },
         match misnomer {
             Some(_) => Check::new(
                 Id::TlsNames,
-                Verdict::Fail(format!("expected {server_name}, the SAN has [{names}]")),
+                CheckResult::Fail(format!("expected {server_name}, the SAN has [{names}]")),
             ),
-            None => Check::new(Id::TlsNames, Verdict::Pass(names)),
+            None => Check::new(Id::TlsNames, CheckResult::Pass(names)),
         },
         Check::new(
             Id::TlsExpiry,
             facts.map_or_else(
-                || Verdict::Fail("its dates cannot be read".to_owned()),
+                || CheckResult::Fail("its dates cannot be read".to_owned()),
                 |facts| expiry(&facts, expiry_days, now),
             ),
         ),
     ]
 }
 
-fn expiry(facts: &Facts, days: u32, now: Timestamp) -> Verdict {
+fn expiry(facts: &Facts, days: u32, now: Timestamp) -> CheckResult {
     let Facts {
         not_before, not_after, ..
     } = facts;
     let left = not_after.as_second().saturating_sub(now.as_second());
     if *not_before > now {
-        Verdict::Fail(format!("valid only from {not_before}: is a clock wrong?"))
+        CheckResult::Fail(format!("valid only from {not_before}: is a clock wrong?"))
     } else if left < 0 {
-        Verdict::Fail(format!("expired {not_after}"))
+        CheckResult::Fail(format!("expired {not_after}"))
     } else if left < i64::from(days) * 86_400 {
-        Verdict::Warn(format!("ends {not_after}, in {} day(s)", left / 86_400))
+        CheckResult::Warn(format!("ends {not_after}, in {} day(s)", left / 86_400))
     } else {
-        Verdict::Pass(format!("until {not_after}"))
+        CheckResult::Pass(format!("until {not_after}"))
     }
 }
 
@@ -175,7 +177,7 @@ const SKEW_TO_WARN: u64 = 10;
 /// From here on certificates and tokens that were just issued are refused.
 const SKEW_TO_FAIL: u64 = 300;
 
-fn clocks(server: Option<i64>, webhook: Option<i64>) -> Verdict {
+fn clocks(server: Option<i64>, webhook: Option<i64>) -> CheckResult {
     let known: Vec<(&str, i64)> = [("the Karmada API server", server), ("the webhook", webhook)]
         .into_iter()
         .filter_map(|(who, skew)| Some((who, skew?)))
@@ -193,10 +195,10 @@ fn clocks(server: Option<i64>, webhook: Option<i64>) -> Verdict {
         .collect::<Vec<_>>()
         .join(", ");
     match (known.is_empty(), spread) {
-        (true, _) => Verdict::Skip("nobody said what time it is".to_owned()),
-        (false, SKEW_TO_FAIL..) => Verdict::Fail(found),
-        (false, SKEW_TO_WARN..) => Verdict::Warn(found),
-        (false, _) => Verdict::Pass(found),
+        (true, _) => CheckResult::Skip("no server sent a Date header".to_owned()),
+        (false, SKEW_TO_FAIL..) => CheckResult::Fail(found),
+        (false, SKEW_TO_WARN..) => CheckResult::Warn(found),
+        (false, _) => CheckResult::Pass(found),
     }
 }
 
@@ -225,18 +227,18 @@ fn calls(reached: &Reached) -> Check {
             Called::Answered(took) => Some((*took, kind, operation)),
             _ => None,
         });
-    let verdict = match slowest.max_by_key(|(took, ..)| *took) {
-        _ if !wrong.is_empty() => Verdict::Fail(wrong.join("; ")),
+    let result = match slowest.max_by_key(|(took, ..)| *took) {
+        _ if !wrong.is_empty() => CheckResult::Fail(wrong.join("; ")),
         // Karmada gives up at the deadline, and from other places the way may be longer.
         Some((took, kind, operation)) if took > reached.limit / 2 => {
-            Verdict::Warn(format!("{operation} of {kind} took {took:.1?} of {:?}", reached.limit))
+            CheckResult::Warn(format!("{operation} of {kind} took {took:.1?} of {:?}", reached.limit))
         }
-        slowest => Verdict::Pass(format!(
+        slowest => CheckResult::Pass(format!(
             "{} operation(s), the slowest in {:.1?} of {:?}",
             reached.calls.len(),
             slowest.map(|(took, ..)| took).unwrap_or_default(),
             reached.limit
         )),
     };
-    Check::new(Id::CallAnswered, verdict)
+    Check::new(Id::CallAnswered, result)
 }

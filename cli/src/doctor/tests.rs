@@ -27,7 +27,7 @@ fn read(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// A world in which everything is in order.
+/// An environment in which everything is in order.
 fn healthy() -> Observed {
     let issuer = authority("popcell", 2020..2090);
     let bundle = Bundle::parse(issuer.pem().as_bytes()).unwrap();
@@ -87,7 +87,7 @@ fn set_webhook(observed: &mut Observed, change: impl Fn(&mut crate::planes::karm
 }
 
 /// The ids that did not pass, with their verdicts.
-fn wrong(observed: &Observed) -> Vec<(&'static str, Verdict)> {
+fn wrong(observed: &Observed) -> Vec<(&'static str, CheckResult)> {
     let checks = verdicts(observed);
     assert_eq!(
         checks.iter().map(|check| check.id).collect::<Vec<_>>(),
@@ -96,15 +96,15 @@ fn wrong(observed: &Observed) -> Vec<(&'static str, Verdict)> {
     );
     checks
         .into_iter()
-        .filter(|check| !matches!(check.verdict, Verdict::Pass(_)))
-        .map(|check| (check.id.as_str(), check.verdict))
+        .filter(|check| !matches!(check.result, CheckResult::Pass(_)))
+        .map(|check| (check.id.as_str(), check.result))
         .collect()
 }
 
 fn failed(observed: &Observed) -> Vec<&'static str> {
     wrong(observed)
         .into_iter()
-        .filter(|(_, verdict)| matches!(verdict, Verdict::Fail(_)))
+        .filter(|(_, result)| matches!(result, CheckResult::Fail(_)))
         .map(|(id, _)| id)
         .collect()
 }
@@ -112,13 +112,13 @@ fn failed(observed: &Observed) -> Vec<&'static str> {
 fn warned(observed: &Observed) -> Vec<&'static str> {
     wrong(observed)
         .into_iter()
-        .filter(|(_, verdict)| matches!(verdict, Verdict::Warn(_)))
+        .filter(|(_, result)| matches!(result, CheckResult::Warn(_)))
         .map(|(id, _)| id)
         .collect()
 }
 
 #[test]
-fn a_world_in_order_passes_every_check() {
+fn a_healthy_setup_passes_every_check() {
     assert_eq!(wrong(&healthy()), []);
 }
 
@@ -210,7 +210,7 @@ fn an_unregistered_webhook_is_one_failure_and_not_ten() {
 }
 
 #[test]
-fn each_step_on_the_way_is_told_apart() {
+fn each_step_on_the_way_is_distinguished() {
     type Cut = (&'static str, fn(&mut Reached));
     let cut: [Cut; 4] = [
         ("endpoint-resolves", |reached| {
@@ -283,7 +283,7 @@ fn clocks_that_differ_are_reported() {
     let mut silent = healthy();
     silent.server_skew = None;
     silent.endpoint.as_mut().unwrap().skew = None;
-    assert!(matches!(wrong(&silent)[..], [("clock-skew", Verdict::Skip(_))]));
+    assert!(matches!(wrong(&silent)[..], [("clock-skew", CheckResult::Skip(_))]));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 /// Makes [`Id`] of a table: each check with its heading, its id as it is printed, what it checks, and what to do when it fails.
 macro_rules! checks {
-    ($($name:ident in $category:literal is $id:literal: $about:literal, $remedy:literal;)+) => {
+    ($($name:ident in $category:literal is $id:literal: $about:literal, $fix:literal;)+) => {
         /// A check.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "`about` says what each one checks")]
@@ -31,8 +31,8 @@ macro_rules! checks {
             }
 
             /// What to do when it fails.
-            pub const fn remedy(self) -> &'static str {
-                match self { $(Self::$name => $remedy,)+ }
+            pub const fn fix(self) -> &'static str {
+                match self { $(Self::$name => $fix,)+ }
             }
         }
     };
@@ -46,7 +46,7 @@ checks! {
         "our webhook is registered",
         "run `popcell register`";
     ConfigTimeout in "configuration" is "config-timeout":
-        "timeoutSeconds is set: without it a hung call blocks a worker of Karmada for ever",
+        "timeoutSeconds is set: without it a hung call blocks a worker of Karmada forever",
         "run `popcell register --timeout-seconds 5`";
     ConfigContextVersion in "configuration" is "config-context-version":
         "interpreterContextVersions has v1alpha1",
@@ -103,7 +103,7 @@ checks! {
 
 /// How a check ended. Each text says what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckResult {
     /// In order.
     Pass(String),
     /// In order today.
@@ -120,16 +120,16 @@ pub struct Check {
     /// Which.
     pub id: Id,
     /// How it ended.
-    pub verdict: Verdict,
+    pub result: CheckResult,
 }
 
 impl Check {
-    pub(super) fn new(id: Id, verdict: Verdict) -> Self {
-        Self { id, verdict }
+    pub(super) fn new(id: Id, result: CheckResult) -> Self {
+        Self { id, result }
     }
 
     pub(super) fn skip(id: Id, reason: &str) -> Self {
-        Self::new(id, Verdict::Skip(reason.to_owned()))
+        Self::new(id, CheckResult::Skip(reason.to_owned()))
     }
 
     /// `Ok` = in order.
@@ -137,8 +137,8 @@ impl Check {
         Self::new(
             id,
             match result {
-                Ok(found) => Verdict::Pass(found.into()),
-                Err(found) => Verdict::Fail(found.into()),
+                Ok(found) => CheckResult::Pass(found.into()),
+                Err(found) => CheckResult::Fail(found.into()),
             },
         )
     }

@@ -21,7 +21,7 @@ use crate::{
 
 /// Runs the command.
 pub fn run(args: &Interpret, console: &mut Console) -> Outcome {
-    // A mistake on the command line is told before anything is loaded or called.
+    // A mistake on the command line is reported before anything is loaded or called.
     let input = input::read(args, console)?;
     let interpreter = Interpreter::open(&args.source)?;
     let failed = |reason: &dyn std::fmt::Display| format!("failed to execute {}: {reason}", args.operation);

@@ -54,7 +54,7 @@ impl From<Unanswered> for Error {
     }
 }
 
-/// Somebody who can be asked.
+/// An interpreter that answers questions.
 pub enum Interpreter {
     /// A module file.
     Module(Box<Wasm>),

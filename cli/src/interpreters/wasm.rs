@@ -71,7 +71,7 @@ impl Wasm {
                     popcell_protocol::Answer::Aggregation(aggregation) => Some(aggregation.left_out),
                     _ => None,
                 };
-                // Through the wire, so that an answer means the same from a module as from a webhook. What was left out
+                // Through the wire, so that an answer means the same from a module as from a webhook. What was skipped
                 // is the one thing that it does not carry.
                 let text = popcell_protocol::encode("u", &Ok(given));
                 let broken = |message: String| Unanswered::Broken {

@@ -34,7 +34,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Reads URL and certificates; calls nobody yet.
+    /// Reads URL and certificates; sends no request yet.
     pub fn open(url: &str, trust: &Trust) -> Result<Self, Failure> {
         let (endpoint, against) = reach(url, trust)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -118,7 +118,7 @@ impl Run for Webhook {
     }
 }
 
-/// An AggregatedStatusItem as Karmada writes it: what is empty is left out.
+/// An AggregatedStatusItem as Karmada writes it: what is empty is skipped.
 fn wire_item(item: &StatusItem) -> Json {
     let StatusItem {
         cluster_name,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use popcell_api::{annotations, kind};
 use popcell_core::{
-    brake, identity,
+    deletion_guard, identity,
     object::{Fields as _, Object},
 };
 
@@ -63,7 +63,7 @@ impl Census {
     /// where exactly so many are agreed to be gone.
     pub(super) fn wrong(&self, server: &str, agreed: Option<usize>) -> Option<String> {
         let (named, missing) = (self.named, self.missing.len());
-        if agreed == Some(missing) || !brake::is_mass(kind::PROJECT, named, missing) {
+        if agreed == Some(missing) || !deletion_guard::is_mass(kind::PROJECT, named, missing) {
             return None;
         }
         Some(format!(

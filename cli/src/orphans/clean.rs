@@ -7,7 +7,7 @@ use popcell_core::{
     plan::{Action, Delete, Patch, Plane, Target},
 };
 
-use super::look::Planes;
+use super::read::Planes;
 use crate::planes::{Answer, PlaneError, no_server};
 
 /// What became of one object.

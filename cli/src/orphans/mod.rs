@@ -8,8 +8,8 @@
 
 mod census;
 mod clean;
-mod look;
 mod print;
+mod read;
 mod row;
 mod subject;
 
@@ -32,8 +32,8 @@ use crate::{
 };
 use census::Census;
 use clean::Outcome;
-use look::Planes;
-use row::{Row, Verdict, rows};
+use read::Planes;
+use row::{OrphanState, Row, rows};
 use subject::{Standing, Subject};
 
 /// Between two looks while something is on its way out.
@@ -86,19 +86,19 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
         if args.output == ListFormat::Json {
             writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, None))?;
         }
-        return Ok(verdict(&found));
+        return Ok(orphan_state(&found));
     }
     let (done, left) = clean(args, &planes, subjects, &agreed, console).await?;
     match args.output {
         ListFormat::Json => writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, Some(&done)))?,
         ListFormat::Text => writeln!(console.err, "left: {}", print::summary(&left))?,
     }
-    Ok(verdict(&left))
+    Ok(orphan_state(&left))
 }
 
 /// What is deleted: nothing that the list does not name.
 fn orphaned(rows: &[Row]) -> Vec<Target> {
-    let orphans = rows.iter().filter(|row| row.verdict == Verdict::Orphan);
+    let orphans = rows.iter().filter(|row| row.orphan_state == OrphanState::Orphan);
     orphans.map(|row| row.target.clone()).collect()
 }
 
@@ -121,7 +121,8 @@ fn doubt(census: Option<(Census, &str)>, agreed: Option<usize>) -> Result<Option
             Ok(census.wrong(server, agreed))
         }
         None if agreed.is_some() => Err(Failure::Usage(
-            "--projects-gone is for --mode milo: in mode single nobody says that a project is gone".to_owned(),
+            "--projects-gone is for --mode milo: in mode single no discovery server reports removed projects"
+                .to_owned(),
         )),
         None => Ok(None),
     }
@@ -161,11 +162,11 @@ fn all_rows(subjects: &[Subject]) -> Vec<Row> {
 }
 
 /// An orphan is a failed check; a project that cannot be asked is a failed cluster.
-fn verdict(rows: &[Row]) -> Exit {
-    let has = |verdict| rows.iter().any(|row| row.verdict == verdict);
-    if has(Verdict::Orphan) || has(Verdict::Kept) {
+fn orphan_state(rows: &[Row]) -> Exit {
+    let has = |orphan_state| rows.iter().any(|row| row.orphan_state == orphan_state);
+    if has(OrphanState::Orphan) || has(OrphanState::Kept) {
         Exit::Failed
-    } else if has(Verdict::Unknown) {
+    } else if has(OrphanState::Unknown) {
         Exit::Environment
     } else {
         Exit::Success
@@ -190,7 +191,10 @@ fn wanted(args: &Orphans, subject: &Subject) -> Vec<Action> {
 }
 
 fn confirmed(rows: &[Row], server: &str, console: &mut Console) -> Result<bool, Failure> {
-    let count = rows.iter().filter(|row| row.verdict == Verdict::Orphan).count();
+    let count = rows
+        .iter()
+        .filter(|row| row.orphan_state == OrphanState::Orphan)
+        .count();
     write!(console.err, "Delete {count} objects at {server}? [y/N] ")?;
     console.err.flush()?;
     let mut answer = Vec::new();
@@ -245,7 +249,7 @@ async fn clean(
         let namespaces = planes.namespaces().await?;
         let strange = unreadable(&namespaces, args.namespace.as_deref());
         subjects = planes.look(namespaces.objects, args.namespace.as_deref()).await?;
-        // What came since nobody has seen, and so nobody has agreed to delete.
+        // Objects that came since were not shown, so their deletion was not confirmed.
         subjects.retain(|one| of_interest.contains(one.namespace.name()));
         if !again || is_late {
             let left = all_rows(&subjects).into_iter().chain(strange);

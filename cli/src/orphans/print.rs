@@ -10,7 +10,7 @@ use crate::table::{self, address, age};
 
 use super::{
     clean::Outcome,
-    row::{Row, Verdict},
+    row::{OrphanState, Row},
 };
 
 const HEADS: [&str; 6] = ["NAMESPACE", "KIND", "NAME", "PROJECT", "AGE", "WHY"];
@@ -38,12 +38,12 @@ pub(super) fn table(rows: &[Row], now: Timestamp, out: &mut dyn Write) -> io::Re
 
 /// How many there are of each.
 pub(super) fn summary(rows: &[Row]) -> String {
-    let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let count = |orphan_state| rows.iter().filter(|row| row.orphan_state == orphan_state).count();
     format!(
         "{} orphans, {} that are not ours to delete, {} unknown",
-        count(Verdict::Orphan),
-        count(Verdict::Kept),
-        count(Verdict::Unknown)
+        count(OrphanState::Orphan),
+        count(OrphanState::Kept),
+        count(OrphanState::Unknown)
     )
 }
 
@@ -79,7 +79,7 @@ pub(super) fn json(server: &str, rows: &[Row], done: Option<&[(Target, Outcome)]
     let rows = rows.iter().map(|row| {
         let mut value = about(&row.target);
         value["project"] = json!(row.project);
-        value["verdict"] = json!(row.verdict.word());
+        value["verdict"] = json!(row.orphan_state.word());
         value["why"] = json!(row.why);
         value["created"] = json!(row.created.map(|time| time.to_string()));
         value

@@ -1,4 +1,4 @@
-//! What the list says: one row for each orphan, and for each object whose project nobody knows. Pure.
+//! What the list says: one row for each orphan, and for each object whose project is unknown. Pure.
 
 use jiff::Timestamp;
 use popcell_api::{annotations, kind};
@@ -18,7 +18,7 @@ pub(super) struct Row {
     /// Id of its project; empty where nothing says it.
     pub(super) project: String,
     /// What it is.
-    pub(super) verdict: Verdict,
+    pub(super) orphan_state: OrphanState,
     /// Why, for people.
     pub(super) why: String,
     /// When it was created.
@@ -27,16 +27,16 @@ pub(super) struct Row {
 
 /// What an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nobody stands behind it.
+pub(super) enum OrphanState {
+    /// It is orphaned.
     Orphan,
-    /// Nobody stands behind it, and it is never deleted: nothing proves that it is ours.
+    /// It is orphaned, and it is never deleted: nothing proves that it is ours.
     Kept,
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }
 
-impl Verdict {
+impl OrphanState {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Orphan => "orphan",
@@ -59,12 +59,12 @@ pub(super) fn rows(subject: &Subject, now: Timestamp) -> Vec<Row> {
     rows
 }
 
-/// Of an object that cannot be read nobody knows what it is.
+/// The meaning of an unreadable object is unknown.
 pub(super) fn unreadable(target: Target, project: &str, why: &str) -> Row {
     Row {
         target,
         project: project.to_owned(),
-        verdict: Verdict::Unknown,
+        orphan_state: OrphanState::Unknown,
         why: format!("unknown: it cannot be read: {why}"),
         created: None,
     }
@@ -74,10 +74,10 @@ fn readable(subject: &Subject, now: Timestamp) -> Vec<Row> {
     if subject.namespace.deleting() {
         return Vec::new();
     }
-    let row = |target: &Target, verdict, why: String| Row {
+    let row = |target: &Target, orphan_state, why: String| Row {
         target: target.clone(),
         project: subject.owner().0.to_owned(),
-        verdict,
+        orphan_state,
         why,
         created: subject.created(target),
     };
@@ -87,7 +87,7 @@ fn readable(subject: &Subject, now: Timestamp) -> Vec<Row> {
         let marked = marked.map(|one| Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one));
         let all = std::iter::once(own).chain(marked);
         return all
-            .map(|target| row(&target, Verdict::Unknown, format!("unknown: {reason}")))
+            .map(|target| row(&target, OrphanState::Unknown, format!("unknown: {reason}")))
             .collect();
     }
     let why = why(subject);
@@ -95,13 +95,13 @@ fn readable(subject: &Subject, now: Timestamp) -> Vec<Row> {
         let marked = subject.deployments.iter().filter(|one| one.marked());
         let marked = marked.map(|one| Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, one));
         let all = std::iter::once(own).chain(marked);
-        return all.map(|target| row(&target, Verdict::Kept, why.clone())).collect();
+        return all.map(|target| row(&target, OrphanState::Kept, why.clone())).collect();
     }
     let foreseen = subject.foresee(now);
     let mut rows: Vec<Row> = foreseen
-        .doomed
+        .to_delete
         .iter()
-        .map(|target| row(target, Verdict::Orphan, why.clone()))
+        .map(|target| row(target, OrphanState::Orphan, why.clone()))
         .collect();
     let is_there = |rows: &[Row], target: &Target| rows.iter().any(|row| row.target == *target);
     for target in &foreseen.stays {
@@ -112,12 +112,12 @@ fn readable(subject: &Subject, now: Timestamp) -> Vec<Row> {
         } else {
             format!("{why}; it is not marked as ours")
         };
-        rows.push(row(target, Verdict::Kept, why));
+        rows.push(row(target, OrphanState::Kept, why));
     }
     if !matches!(subject.standing(), Standing::Current | Standing::Unproven) && !is_there(&rows, &own) {
         rows.push(row(
             &own,
-            Verdict::Kept,
+            OrphanState::Kept,
             if subject.unreadable.is_empty() {
                 format!("{why}; it holds objects that are not ours")
             } else {
@@ -136,7 +136,7 @@ pub(super) fn why(subject: &Subject) -> String {
     match (subject.standing(), &subject.project) {
         (Standing::Current, _) => format!("no such WorkloadDeployment in {namespace} of the project"),
         (Standing::Outlived, Project::Engaged { namespace: Some(_), .. }) => {
-            format!("namespace {namespace} of the project was made anew")
+            format!("namespace {namespace} of the project was recreated")
         }
         (Standing::Outlived, _) => format!("namespace {namespace} of the project is gone"),
         (Standing::Unproven, _) => format!(
@@ -151,7 +151,7 @@ pub(super) fn why(subject: &Subject) -> String {
         ),
         (Standing::Gone, state) => {
             let what = match state {
-                Project::Engaged { .. } => "was made anew",
+                Project::Engaged { .. } => "was recreated",
                 _ => "is gone",
             };
             match subject.namespace.annotation(annotations::PROJECT_GONE_SINCE) {

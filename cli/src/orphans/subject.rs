@@ -47,7 +47,7 @@ pub(super) enum Project {
         /// All WorkloadDeployments in that Namespace.
         deployments: Vec<Object>,
     },
-    /// Nobody knows, for this reason.
+    /// Unknown, for this reason.
     Unknown(String),
     /// The discovery server answered NotFound, or another uid than the hub namespace carries.
     Gone,
@@ -58,23 +58,23 @@ pub(super) enum Project {
 pub(super) enum Standing {
     /// The project's Namespace lives and is this one's.
     Current,
-    /// The project's Namespace is gone, or was made anew.
+    /// The project's Namespace is gone, or was recreated.
     Outlived,
     /// The project's Namespace is not there, and nothing says that this server is the one that had it.
     Unproven,
     /// The hub namespace says that its project is on another server than the one that was given.
     Elsewhere,
-    /// The project is gone, or was made anew.
+    /// The project is gone, or was recreated.
     Gone,
     /// See [`Project::Unknown`].
     Unknown,
 }
 
-/// What would become of a namespace if nobody else did anything.
+/// What would become of a namespace if no other client did anything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Foreseen {
     /// What would be deleted, in this order.
-    pub(super) doomed: Vec<Target>,
+    pub(super) to_delete: Vec<Target>,
     /// Orphans that would stay, because nothing proves whose they are.
     pub(super) stays: Vec<Target>,
 }
@@ -181,27 +181,31 @@ impl Subject {
 
     /// Carries the plan out in thought, without grace, until it has nothing more to do.
     pub(super) fn foresee(&self, now: Timestamp) -> Foreseen {
-        let mut world = self.clone();
-        for objects in [&mut world.deployments, &mut world.copies, &mut world.policies] {
+        let mut state_of_planes = self.clone();
+        for objects in [
+            &mut state_of_planes.deployments,
+            &mut state_of_planes.copies,
+            &mut state_of_planes.policies,
+        ] {
             // They go by themselves.
             objects.retain(|one| !one.deleting());
         }
         let mut foreseen = Foreseen::default();
         for _ in 0..ROUNDS {
-            let plan = world.plan(Duration::ZERO, now);
+            let plan = state_of_planes.plan(Duration::ZERO, now);
             let mut acted = false;
             for action in &plan.actions {
-                acted |= world.imagine(action);
+                acted |= state_of_planes.imagine(action);
                 if let Action::Delete(delete) = action {
-                    foreseen.doomed.push(delete.target.clone());
+                    foreseen.to_delete.push(delete.target.clone());
                 }
             }
             let noted = plan.notes.into_iter().filter_map(|note| match note {
                 Note::Orphan(target) => Some(target),
                 _ => None,
             });
-            foreseen.stays = noted.filter(|one| !foreseen.doomed.contains(one)).collect();
-            if !acted || foreseen.doomed.iter().any(|target| target.kind == NAMESPACE) {
+            foreseen.stays = noted.filter(|one| !foreseen.to_delete.contains(one)).collect();
+            if !acted || foreseen.to_delete.iter().any(|target| target.kind == NAMESPACE) {
                 break;
             }
         }

@@ -3,22 +3,25 @@ use popcell_core::plan::Plane;
 
 use super::*;
 
-fn row(verdict: Verdict) -> Row {
+fn row(orphan_state: OrphanState) -> Row {
     Row {
         target: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "web"),
         project: "p".to_owned(),
-        verdict,
+        orphan_state,
         why: String::new(),
         created: None,
     }
 }
 
 #[test]
-fn an_orphan_outweighs_a_project_that_is_away() {
-    assert_eq!(verdict(&[]), Exit::Success);
-    assert_eq!(verdict(&[row(Verdict::Unknown)]), Exit::Environment);
-    assert_eq!(verdict(&[row(Verdict::Unknown), row(Verdict::Orphan)]), Exit::Failed);
-    assert_eq!(verdict(&[row(Verdict::Kept)]), Exit::Failed);
+fn an_orphan_outweighs_a_project_that_is_unreachable() {
+    assert_eq!(orphan_state(&[]), Exit::Success);
+    assert_eq!(orphan_state(&[row(OrphanState::Unknown)]), Exit::Environment);
+    assert_eq!(
+        orphan_state(&[row(OrphanState::Unknown), row(OrphanState::Orphan)]),
+        Exit::Failed
+    );
+    assert_eq!(orphan_state(&[row(OrphanState::Kept)]), Exit::Failed);
 }
 
 fn answered(text: &'static str) -> (bool, usize) {
@@ -27,7 +30,7 @@ fn answered(text: &'static str) -> (bool, usize) {
         err: Box::new(std::io::sink()),
         stdin: Box::new(text.as_bytes()),
     };
-    let yes = confirmed(&[row(Verdict::Orphan)], "https://hub", &mut console).unwrap();
+    let yes = confirmed(&[row(OrphanState::Orphan)], "https://hub", &mut console).unwrap();
     let mut rest = Vec::new();
     console.stdin.read_to_end(&mut rest).unwrap();
     (yes, rest.len())
@@ -96,8 +99,8 @@ fn the_end_of_a_project_is_noted_only_where_something_of_it_was_agreed_to() {
 }
 
 #[test]
-fn an_outcome_is_told_once_until_it_changes() {
-    let target = row(Verdict::Orphan).target;
+fn an_outcome_is_reported_once_until_it_changes() {
+    let target = row(OrphanState::Orphan).target;
     let mut done = Vec::new();
     let left = Outcome::Left("it has changed".to_owned());
     assert!(keep(&mut done, &target, &left));

@@ -1,5 +1,5 @@
-//! Karmada's objects as far as we look at them, and the requests for them. Reading is lenient: an object of somebody else must
-//! not stop us.
+//! Karmada's objects as far as we look at them, and the requests for them. Reading is lenient: an object of another
+//! client must not stop us.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -46,7 +46,7 @@ pub struct Webhook {
     pub interpreter_context_versions: Vec<String>,
 }
 
-/// Where a webhook is, and whom to trust.
+/// Address of a webhook, and its CA.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClientConfig {
@@ -195,7 +195,7 @@ impl Customization {
 /// Whether an API server serves a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Nobody can store such an object.
+    /// Such an object cannot be stored.
     Not,
     /// Its status is stored with the object: a write to `/status` is answered with 404.
     WithoutStatus,
@@ -384,7 +384,7 @@ impl Karmada {
                 Answer::Gone | Answer::Changed(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
-        let reason = "somebody else changes it all the time: find out who, then try again";
+        let reason = "another client keeps modifying it: find out which, then retry";
         Err(self.0.failure(&action, reason).into())
     }
 

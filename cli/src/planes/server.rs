@@ -79,7 +79,7 @@ pub struct Server {
     client: Client,
     name: String,
     /// What to do about a refusal with this code; empty where nothing helps.
-    remedy: fn(u16) -> &'static str,
+    fix: fn(u16) -> &'static str,
 }
 
 impl Server {
@@ -100,7 +100,7 @@ impl Server {
         Self {
             client,
             name,
-            remedy: |code| match code {
+            fix: |code| match code {
                 404 => " (does it serve this kind? look at --kubeconfig and --context)",
                 _ => "",
             },
@@ -109,8 +109,8 @@ impl Server {
 
     /// With other advice to people about refusals.
     #[must_use]
-    pub fn advising(mut self, remedy: fn(u16) -> &'static str) -> Self {
-        self.remedy = remedy;
+    pub fn advising(mut self, fix: fn(u16) -> &'static str) -> Self {
+        self.fix = fix;
         self
     }
 
@@ -303,7 +303,7 @@ impl Server {
 
     /// What the server says to a request, in its own words, and what to do about it.
     pub(super) fn refusal(&self, action: &str, code: u16, message: &str) -> PlaneError {
-        self.failure(action, &format!("{code} {message}{}", (self.remedy)(code)))
+        self.failure(action, &format!("{code} {message}{}", (self.fix)(code)))
     }
 
     /// A request that failed for this reason.

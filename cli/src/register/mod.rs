@@ -105,7 +105,7 @@ async fn register(
         writeln!(console.err, "{remark}")?;
     }
     if args.skip_probe {
-        writeln!(console.err, "not probed: nobody knows whether the webhook answers")?;
+        writeln!(console.err, "warning: webhook not probed (--skip-probe)")?;
     } else {
         let endpoint = dialled(&karmada, &location).await?;
         let trust = merged.bundle.clone().map_or(Trust::System, Trust::Bundle);
@@ -164,12 +164,16 @@ async fn refuse_shadows(
         .iter()
         .fold(String::new(), |list, shadow| format!("{list}\n  {shadow}"));
     if args.allow_shadowed {
-        writeln!(console.err, "registered although somebody else answers:{list}")?;
+        writeln!(
+            console.err,
+            "registered although another interpreter answers first:{list}"
+        )?;
         return Ok(());
     }
     Err(Failure::Failed(format!(
-        "failed to register, since somebody else would answer:{list}\nremove it, choose names that sort before it \
-         (--config-name, --webhook-name; customizations always come first), or register all the same with --allow-shadowed"
+        "failed to register, since another interpreter would answer first:{list}\nremove it, choose names that sort \
+         before it (--config-name, --webhook-name; customizations always come first), or register all the same with \
+         --allow-shadowed"
     )))
 }
 
@@ -216,7 +220,7 @@ pub(crate) fn not_served(code: i32) -> bool {
 
 #[allow(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
 fn unreached(error: AskError) -> Failure {
-    let remedy = match &error {
+    let fix = match &error {
         AskError::Dial(DialError::Resolve { .. } | DialError::Connect { .. }) => {
             "start the webhook first; when only Karmada reaches it, and not this machine, use --skip-probe"
         }
@@ -225,7 +229,7 @@ fn unreached(error: AskError) -> Failure {
         }
         _ => "look into the webhook's log",
     };
-    Failure::Environment(format!("{error}; {remedy}"))
+    Failure::Environment(format!("{error}; {fix}"))
 }
 
 async fn remove(args: &Register, console: &mut Console) -> Outcome {

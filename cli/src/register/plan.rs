@@ -262,7 +262,7 @@ impl Rule {
     }
 }
 
-/// The object without our entry; `None` when nobody else has one in it.
+/// The object without our entry; `None` when no other client has one in it.
 pub fn without(object: &Value, webhook: &str) -> Option<Value> {
     let left: Vec<_> = webhooks(object)
         .into_iter()

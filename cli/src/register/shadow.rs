@@ -8,7 +8,7 @@ use popcell_protocol::{Gvk, Operation};
 use super::plan::Rule;
 use crate::planes::karmada::{Configuration, Customization};
 
-/// One operation that somebody else takes.
+/// One operation that another client takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadow {
     /// The kind.

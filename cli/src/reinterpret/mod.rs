@@ -51,7 +51,7 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     for one in &found.unreadable {
         writeln!(
             console.err,
-            "{}/{} cannot be read, and is left out: {}",
+            "{}/{} cannot be read, skipped: {}",
             one.namespace, one.name, one.why
         )?;
     }
@@ -65,7 +65,7 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
         }
         writeln!(
             console.err,
-            "{} would be bumped, {} left out",
+            "{} would be bumped, {} skipped",
             objects.len(),
             all - objects.len()
         )?;
@@ -73,7 +73,7 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     }
     writeln!(
         console.err,
-        "{} {} at {}; to take it up after an interrupt: --since {begun:.6}",
+        "{} {} at {}; to resume after an interrupt: --since {begun:.6}",
         objects.len(),
         resource.plural,
         hub.name()
@@ -87,7 +87,7 @@ fn verdict(is_whole: bool) -> Exit {
     if is_whole { Exit::Success } else { Exit::Environment }
 }
 
-/// What is being deleted is left alone, and what was bumped at `since` or later.
+/// What is being deleted is not changed, and what was bumped at `since` or later.
 fn is_due(object: &Object, since: Option<Timestamp>) -> bool {
     let bumped = object
         .annotation(REINTERPRETED_AT)
@@ -112,7 +112,7 @@ async fn bump_all(
     // A slow answer is not made up for by a burst.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let terminal = std::io::stderr().is_terminal();
-    let mut told: Option<Instant> = None;
+    let mut reported: Option<Instant> = None;
     let mut silences = 0;
     console::leave(format!("interrupted: {count}"));
     for object in objects {
@@ -130,9 +130,9 @@ async fn bump_all(
         if terminal {
             write!(console.err, "\r\x1b[K{}", count.progress())?;
             console.err.flush()?;
-        } else if told.is_none_or(|told| told.elapsed() >= QUIET) {
+        } else if reported.is_none_or(|reported| reported.elapsed() >= QUIET) {
             writeln!(console.err, "{}", count.progress())?;
-            told = Some(Instant::now());
+            reported = Some(Instant::now());
         }
         if fate == Fate::Forbidden || silences == SILENCES {
             end_line(terminal, console)?;
@@ -243,7 +243,7 @@ impl fmt::Display for Count {
         } = self;
         write!(
             f,
-            "{kind}: {bumped} of {all} bumped, {left_out} left out, {gone} gone meanwhile, {failed} failed"
+            "{kind}: {bumped} of {all} bumped, {left_out} skipped, {gone} gone meanwhile, {failed} failed"
         )
     }
 }

@@ -7,7 +7,7 @@ fn object(metadata: &Value) -> Object {
 }
 
 #[test]
-fn what_was_bumped_since_is_left_out() {
+fn what_was_bumped_since_is_skipped() {
     let bumped = |at: &str| object(&json!({ "name": "a", "annotations": { REINTERPRETED_AT: at } }));
     let since = Some("2026-01-01T12:00:00Z".parse().unwrap());
     assert!(is_due(&bumped("2026-01-01T11:59:59.999999Z"), since));
@@ -20,7 +20,7 @@ fn what_was_bumped_since_is_left_out() {
 }
 
 #[test]
-fn what_is_being_deleted_is_left_out() {
+fn what_is_being_deleted_is_skipped() {
     let going = object(&json!({ "name": "a", "deletionTimestamp": "2026-01-01T12:00:00Z" }));
     assert!(!is_due(&going, None));
 }
@@ -52,7 +52,7 @@ fn counts_add_up() {
     assert_eq!(count.progress(), "5 of 6");
     assert_eq!(
         count.to_string(),
-        "WorkloadDeployment: 1 of 6 bumped, 2 left out, 1 gone meanwhile, 1 failed"
+        "WorkloadDeployment: 1 of 6 bumped, 2 skipped, 1 gone meanwhile, 1 failed"
     );
     assert_eq!(count.failed(), 1);
 }

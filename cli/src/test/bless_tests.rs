@@ -71,7 +71,7 @@ fn a_missing_output_is_added() {
 }
 
 #[test]
-fn a_document_in_flow_style_is_left_alone() {
+fn a_document_in_flow_style_is_kept() {
     let text =
         "{name: a, operation: InterpretHealth, observedObj: {apiVersion: v1, kind: A}, output: {healthy: true}}\n";
     assert!(rewritten(text, &case(text, 0), &node("{healthy: false}")).is_err());

@@ -102,7 +102,7 @@ fn package_above(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(|folder| is_module(folder)).map(Path::to_owned)
 }
 
-/// Reads the test files. Manifests that lie beside them, as Karmada's customizations.yaml does, are left alone.
+/// Reads the test files. Manifests that lie beside them, as Karmada's customizations.yaml does, are not changed.
 pub(super) fn files(suite: &Suite, console: &mut Console) -> Result<Vec<CaseFile>, Failure> {
     if !suite.shown.exists() {
         return Err(Failure::Failed(format!(
@@ -118,7 +118,7 @@ pub(super) fn files(suite: &Suite, console: &mut Console) -> Result<Vec<CaseFile
     for file in manifests {
         writeln!(
             console.err,
-            "left out {}: it holds Kubernetes objects, not tests",
+            "skipped {}: it holds Kubernetes objects, not tests",
             file.name
         )?;
     }
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_are_told_from_tests() {
+    fn manifests_are_distinguished_from_tests() {
         assert!(is_manifest("apiVersion: v1\nkind: ConfigMap\n"));
         assert!(!is_manifest("name: a\noperation: Retain\n"));
         assert!(!is_manifest(

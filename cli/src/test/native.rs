@@ -76,7 +76,7 @@ fn cargo(manifest: &Path) -> Command {
     command
 }
 
-/// A step of its own, so that a test target which does not compile is told from one that crashes.
+/// A step of its own, so that a test target which does not compile is distinguished from one that crashes.
 fn compile(manifest: &Path, console: &mut Console) -> Result<(), Failure> {
     let mut child = cargo(manifest)
         .arg("--no-run")
@@ -118,7 +118,7 @@ fn reason(said: &str) -> String {
         .unwrap_or_else(|| "it gave no reason".to_owned())
 }
 
-/// What is no line of ours (something that the module itself prints) is left out: the document that it may have been
+/// What is no line of ours (something that the module itself prints) is skipped: the document that it may have been
 /// counts as not answered.
 fn read(package: &Path, lines: &str) -> HashMap<(PathBuf, usize), String> {
     #[derive(Deserialize)]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_native_code_left_out_differs() {
+    fn a_document_that_native_code_skipped_differs() {
         let others = LINE.replace("\"document\":1", "\"document\":2");
         for lines in ["", &others] {
             let difference = answers(lines, None).difference(&case(), LINE).unwrap();

@@ -9,45 +9,48 @@ use popcell_core::{
 use serde_json::Value;
 
 use super::{
-    cell,
-    look::{Found, Hub, Sight},
+    cell, fault,
     node::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
     node::{Node, State},
-    wrong,
+    read::{Found, Hub, Snapshot},
 };
 use crate::table::address;
 
 /// The tree of one Workload. What cannot be read is in its place, or, where that has no name, below the Workload.
-pub(super) fn tree(sight: &Sight) -> Node {
-    let mut node = readable(sight);
-    for strange in &sight.unreadable {
+pub(super) fn tree(snapshot: &Snapshot) -> Node {
+    let mut node = readable(snapshot);
+    for strange in &snapshot.unreadable {
         let name = address(&strange.item.namespace, &strange.item.name);
         let why = format!("it cannot be read: {}", strange.item.why);
         let place = Node::place(&strange.plane, strange.kind, name, State::Unknown, why);
         // What is of other Workloads hides nothing of this one.
-        if !node.put(&place) && may_be_of(sight, &strange.item.name, strange.kind) {
+        if !node.put(&place) && may_be_of(snapshot, &strange.item.name, strange.kind) {
             node.children.push(place);
         }
     }
     node
 }
 
-fn may_be_of(sight: &Sight, name: &str, kind: &str) -> bool {
+fn may_be_of(snapshot: &Snapshot, name: &str, kind: &str) -> bool {
     let bare = name.strip_prefix(RESOURCE_CLAIM_PREFIX).unwrap_or(name);
-    name.is_empty() || kind == CLUSTER.kind || bare.starts_with(&sight.name)
+    name.is_empty() || kind == CLUSTER.kind || bare.starts_with(&snapshot.name)
 }
 
-fn readable(sight: &Sight) -> Node {
-    let name = format!("{}/{}", sight.namespace, sight.name);
-    let Some(workload) = &sight.workload else {
+fn readable(snapshot: &Snapshot) -> Node {
+    let name = format!("{}/{}", snapshot.namespace, snapshot.name);
+    let Some(workload) = &snapshot.workload else {
         return Node::place(PROJECT, WORKLOAD, name, State::Broken, "not there");
     };
-    let mut node = Node::of(PROJECT, WORKLOAD, workload).with(wrong::of_available(workload));
-    node.children = sight.deployments.iter().map(|one| deployment(sight, one)).collect();
+    let mut node = Node::of(PROJECT, WORKLOAD, workload).with(fault::of_available(workload));
+    node.children = snapshot
+        .deployments
+        .iter()
+        .map(|one| deployment(snapshot, one))
+        .collect();
     for slot in slots_of(workload) {
-        if !sight.deployments.iter().any(|one| one.name() == slot.name) {
-            let place = format!("{}/{}", sight.namespace, slot.name);
-            let why = wrong::not_made(workload, &slot.placement, &slot.city);
+        if !snapshot.deployments.iter().any(|one| one.name() == slot.name) {
+            let place = format!("{}/{}", snapshot.namespace, slot.name);
+            let why = fault::not_made(workload, &slot.placement, &slot.city);
             node.children
                 .push(Node::place(PROJECT, DEPLOYMENT, place, State::Broken, &why));
         }
@@ -78,36 +81,37 @@ fn slots_of(workload: &Object) -> Vec<Slot> {
     slots
 }
 
-fn deployment(sight: &Sight, deployment: &Object) -> Node {
-    let mut node = Node::of(PROJECT, DEPLOYMENT, deployment).with(wrong::of_available(deployment));
+fn deployment(snapshot: &Snapshot, deployment: &Object) -> Node {
+    let mut node = Node::of(PROJECT, DEPLOYMENT, deployment).with(fault::of_available(deployment));
     if node.state == State::Fine {
         node.text = counts(deployment);
     }
-    node.children = match &sight.hub {
-        Some(Found::Known(hub)) => vec![on_hub(sight, hub, deployment)],
-        Some(Found::Away(why)) => vec![hub_place(sight, deployment, State::Unknown, why)],
+    node.children = match &snapshot.hub {
+        Some(Found::Known(hub)) => vec![on_hub(snapshot, hub, deployment)],
+        Some(Found::Away(why)) => vec![hub_place(snapshot, deployment, State::Unknown, why)],
         None => {
-            let all: Vec<&Object> = sight.instances.iter().collect();
-            cell::instances(sight, PROJECT, None, deployment, &all)
+            let all: Vec<&Object> = snapshot.instances.iter().collect();
+            cell::instances(snapshot, PROJECT, None, deployment, &all)
         }
     };
     node
 }
 
-fn hub_place(sight: &Sight, deployment: &Object, state: State, text: &str) -> Node {
-    let name = format!("{}/{}", sight.hub_namespace, deployment.name());
+fn hub_place(snapshot: &Snapshot, deployment: &Object, state: State, text: &str) -> Node {
+    let name = format!("{}/{}", snapshot.hub_namespace, deployment.name());
     let mut node = Node::place(HUB, DEPLOYMENT, name, state, text);
     // Cells can be looked at without it.
-    for cluster in holders(sight, deployment) {
-        node.children.push(cell::deployment(sight, cluster, deployment, None));
+    for cluster in holders(snapshot, deployment) {
+        node.children
+            .push(cell::deployment(snapshot, cluster, deployment, None));
     }
     node
 }
 
 /// Cells that have it.
-fn holders<'a>(sight: &'a Sight, deployment: &Object) -> impl Iterator<Item = &'a str> {
+fn holders<'a>(snapshot: &'a Snapshot, deployment: &Object) -> impl Iterator<Item = &'a str> {
     let name = deployment.name().to_owned();
-    sight.cells.iter().filter_map(move |(cluster, cell)| {
+    snapshot.cells.iter().filter_map(move |(cluster, cell)| {
         let cell = cell.known()?;
         cell.deployments
             .iter()
@@ -116,21 +120,21 @@ fn holders<'a>(sight: &'a Sight, deployment: &Object) -> impl Iterator<Item = &'
     })
 }
 
-fn on_hub(sight: &Sight, hub: &Hub, deployment: &Object) -> Node {
+fn on_hub(snapshot: &Snapshot, hub: &Hub, deployment: &Object) -> Node {
     let Some(found) = hub.deployments.iter().find(|one| one.name() == deployment.name()) else {
         let why = if hub.namespace.is_none() {
             format!(
                 "not there, and neither is namespace {}: does the controller run?",
-                sight.hub_namespace
+                snapshot.hub_namespace
             )
         } else {
             "not there: does the controller run, and reach the hub?".to_owned()
         };
-        return hub_place(sight, deployment, State::Broken, &why);
+        return hub_place(snapshot, deployment, State::Broken, &why);
     };
     let mut node = Node::of(HUB, DEPLOYMENT, found).with(carried(found, deployment));
     let city = deployment.text("/spec/cityCode").unwrap_or_default();
-    node.children = vec![policy(sight, hub, city), binding(sight, hub, found, city)];
+    node.children = vec![policy(snapshot, hub, city), binding(snapshot, hub, found, city)];
     node
 }
 
@@ -145,26 +149,26 @@ fn carried(found: &Object, deployment: &Object) -> Option<String> {
         let now = deployment.generation()?;
         (carries != now).then(|| format!("it carries generation {carries}, the project has {now}"))
     };
-    wrong::of_any(found).or_else(other).or_else(behind)
+    fault::of_any(found).or_else(other).or_else(behind)
 }
 
-fn policy(sight: &Sight, hub: &Hub, city: &str) -> Node {
+fn policy(snapshot: &Snapshot, hub: &Hub, city: &str) -> Node {
     let name = names::city_policy(city);
     if let Some(found) = hub.policies.iter().find(|one| one.name() == name) {
-        return Node::of(HUB, POLICY, found).with(wrong::of_any(found));
+        return Node::of(HUB, POLICY, found).with(fault::of_any(found));
     }
-    let name = format!("{}/{name}", sight.hub_namespace);
+    let name = format!("{}/{name}", snapshot.hub_namespace);
     let why = "not there, so Karmada places nothing: does the controller run?";
     Node::place(HUB, POLICY, name, State::Broken, why)
 }
 
-fn binding(sight: &Sight, hub: &Hub, deployment: &Object, city: &str) -> Node {
+fn binding(snapshot: &Snapshot, hub: &Hub, deployment: &Object, city: &str) -> Node {
     let is_its = |one: &&Object| {
         one.text("/spec/resource/kind") == Some(DEPLOYMENT)
             && one.text("/spec/resource/name") == Some(deployment.name())
     };
     let Some(found) = hub.bindings.iter().find(is_its) else {
-        let name = format!("{}/{}-workloaddeployment", sight.hub_namespace, deployment.name());
+        let name = format!("{}/{}-workloaddeployment", snapshot.hub_namespace, deployment.name());
         let why = "not there: does Karmada run, and does the policy select this object?";
         return Node::place(HUB, BINDING, name, State::Broken, why);
     };
@@ -179,10 +183,10 @@ fn binding(sight: &Sight, hub: &Hub, deployment: &Object, city: &str) -> Node {
     }
     node.children = clusters
         .iter()
-        .map(|cluster| work(sight, hub, deployment, cluster))
+        .map(|cluster| work(snapshot, hub, deployment, cluster))
         .collect();
-    for cluster in holders(sight, deployment).filter(|one| !clusters.contains(one)) {
-        let left = cell::deployment(sight, cluster, deployment, Some(deployment));
+    for cluster in holders(snapshot, deployment).filter(|one| !clusters.contains(one)) {
+        let left = cell::deployment(snapshot, cluster, deployment, Some(deployment));
         let why = "it is here although the binding does not name this cell".to_owned();
         node.children.push(left.with(Some(why)));
     }
@@ -195,9 +199,9 @@ fn unplaced(hub: &Hub, binding: &Object, clusters: &[&str], city: &str) -> Optio
         let none = clusters.is_empty() && !hub.clusters.iter().any(|one| of_city(&one));
         none.then(|| format!("no Cluster carries label {}={city}", labels::CITY_CODE))
     };
-    wrong::of_any(binding)
+    fault::of_any(binding)
         .or_else(nowhere)
-        .or_else(|| wrong::if_false(binding, "Scheduled"))
+        .or_else(|| fault::if_false(binding, "Scheduled"))
         .or_else(|| {
             clusters
                 .is_empty()
@@ -205,7 +209,7 @@ fn unplaced(hub: &Hub, binding: &Object, clusters: &[&str], city: &str) -> Optio
         })
 }
 
-fn work(sight: &Sight, hub: &Hub, deployment: &Object, cluster: &str) -> Node {
+fn work(snapshot: &Snapshot, hub: &Hub, deployment: &Object, cluster: &str) -> Node {
     let space = format!("karmada-es-{cluster}");
     let carries = |one: &&Object| {
         let manifest = |field: &str| {
@@ -228,7 +232,7 @@ fn work(sight: &Sight, hub: &Hub, deployment: &Object, cluster: &str) -> Node {
             "not there: does Karmada run?",
         ),
     };
-    node.children = vec![cell::deployment(sight, cluster, deployment, Some(deployment))];
+    node.children = vec![cell::deployment(snapshot, cluster, deployment, Some(deployment))];
     node
 }
 
@@ -237,14 +241,14 @@ fn unapplied(work: &Object, cluster: Option<&Object>, name: &str) -> Option<Stri
         None => Some(format!("Cluster {name} is gone")),
         Some(cluster) if says(cluster, "Ready", "True") => None,
         Some(cluster) => {
-            let why = wrong::unless(cluster, "Ready", "no status yet")?;
+            let why = fault::unless(cluster, "Ready", "no status yet")?;
             Some(format!("Cluster {name} is not Ready: {why}"))
         }
     };
-    wrong::of_any(work)
+    fault::of_any(work)
         .or_else(away)
-        .or_else(|| wrong::if_false(work, "Dispatching"))
-        .or_else(|| wrong::unless(work, "Applied", "not applied yet"))
+        .or_else(|| fault::if_false(work, "Dispatching"))
+        .or_else(|| fault::unless(work, "Applied", "not applied yet"))
 }
 
 #[cfg(test)]

@@ -8,20 +8,20 @@ use popcell_core::{
 };
 
 use super::{
-    look::{Found, Sight},
+    fault,
     node::{CLAIM, DEPLOYMENT, HUB, INSTANCE, PROJECT, counts},
     node::{Node, State},
-    wrong,
+    read::{Found, Snapshot},
 };
 
 /// A WorkloadDeployment in a cell. `origin` gives its name and what is asked for; `on_hub` is what Karmada brought, where
-/// somebody knows it. Of a cell that nobody asked, the copies of its Instances on the hub are shown.
-pub(super) fn deployment(sight: &Sight, cluster: &str, origin: &Object, on_hub: Option<&Object>) -> Node {
+/// somebody knows it. Of a cell that was not asked, the copies of its Instances on the hub are shown.
+pub(super) fn deployment(snapshot: &Snapshot, cluster: &str, origin: &Object, on_hub: Option<&Object>) -> Node {
     let plane = format!("cell {cluster}");
-    let name = format!("{}/{}", sight.hub_namespace, origin.name());
+    let name = format!("{}/{}", snapshot.hub_namespace, origin.name());
     let stand_in = |state, text: &str| Node::place(&plane, DEPLOYMENT, name.clone(), state, text);
     let copies = |mut node: Node| {
-        let copies = sight
+        let copies = snapshot
             .hub
             .as_ref()
             .and_then(Found::known)
@@ -29,10 +29,10 @@ pub(super) fn deployment(sight: &Sight, cluster: &str, origin: &Object, on_hub: 
             .unwrap_or_default();
         let of_cell = |one: &&Object| one.label(labels::SOURCE_CLUSTER) == Some(cluster);
         let copies: Vec<&Object> = copies.iter().filter(of_cell).collect();
-        node.children = instances(sight, HUB, Some(cluster), origin, &copies);
+        node.children = instances(snapshot, HUB, Some(cluster), origin, &copies);
         node
     };
-    let cell = match sight.cells.get(cluster) {
+    let cell = match snapshot.cells.get(cluster) {
         None => return copies(stand_in(State::Unasked, &format!("give --cell {cluster}=KUBECONFIG"))),
         Some(Found::Away(why)) => return copies(stand_in(State::Unknown, why)),
         Some(Found::Known(cell)) => cell,
@@ -44,12 +44,12 @@ pub(super) fn deployment(sight: &Sight, cluster: &str, origin: &Object, on_hub: 
         );
     };
     let mut node =
-        Node::of(&plane, DEPLOYMENT, found).with(brought(found, on_hub).or_else(|| wrong::of_available(found)));
+        Node::of(&plane, DEPLOYMENT, found).with(brought(found, on_hub).or_else(|| fault::of_available(found)));
     if node.state == State::Fine {
         node.text = counts(found);
     }
     let all: Vec<&Object> = cell.instances.iter().collect();
-    node.children = instances(sight, &plane, Some(cluster), found, &all);
+    node.children = instances(snapshot, &plane, Some(cluster), found, &all);
     node
 }
 
@@ -73,7 +73,7 @@ fn brought(found: &Object, on_hub: Option<&Object>) -> Option<String> {
 
 /// Instances of a WorkloadDeployment by ordinal, and the first slot that has none.
 pub(super) fn instances(
-    sight: &Sight,
+    snapshot: &Snapshot,
     plane: &str,
     cluster: Option<&str>,
     deployment: &Object,
@@ -88,7 +88,7 @@ pub(super) fn instances(
     let desired = slots::desired(deployment);
     let mut nodes: Vec<Node> = found
         .iter()
-        .map(|(ordinal, one)| instance(sight, plane, cluster, one, *ordinal >= desired))
+        .map(|(ordinal, one)| instance(snapshot, plane, cluster, one, *ordinal >= desired))
         .collect();
     let mut missing = (0..desired).filter(|slot| !found.iter().any(|(ordinal, _)| ordinal == slot));
     if let Some(first) = missing.next() {
@@ -101,38 +101,38 @@ pub(super) fn instances(
             more => format!(", and {more} more after it"),
         };
         let why = format!("not there{}{more}", waits.unwrap_or_default());
-        let slot = format!("{}/{}", sight.hub_namespace, slots::instance_name(name, first));
+        let slot = format!("{}/{}", snapshot.hub_namespace, slots::instance_name(name, first));
         nodes.push(Node::place(plane, INSTANCE, slot, State::Broken, why));
     }
     nodes
 }
 
-fn instance(sight: &Sight, plane: &str, cluster: Option<&str>, instance: &Object, surplus: bool) -> Node {
-    let unready = || wrong::unless(instance, types::READY, "no status yet");
-    let beyond = || surplus.then(|| "beyond the number that is asked for".to_owned());
-    let mut node = Node::of(plane, INSTANCE, instance).with(wrong::of_any(instance).or_else(beyond).or_else(unready));
+fn instance(snapshot: &Snapshot, plane: &str, cluster: Option<&str>, instance: &Object, surplus: bool) -> Node {
+    let unready = || fault::unless(instance, types::READY, "no status yet");
+    let beyond = || surplus.then(|| "surplus replica".to_owned());
+    let mut node = Node::of(plane, INSTANCE, instance).with(fault::of_any(instance).or_else(beyond).or_else(unready));
     if node.state == State::Fine {
         "ready".clone_into(&mut node.text);
     }
-    node.children.extend(claim(sight, cluster, instance));
+    node.children.extend(claim(snapshot, cluster, instance));
     node
 }
 
 /// The claim of an Instance; nothing where the cell has no quota.
-fn claim(sight: &Sight, cluster: Option<&str>, instance: &Object) -> Option<Node> {
+fn claim(snapshot: &Snapshot, cluster: Option<&str>, instance: &Object) -> Option<Node> {
     let name = format!("{RESOURCE_CLAIM_PREFIX}{}", instance.name());
-    let place = |state, text: &str| Node::place(PROJECT, CLAIM, format!("{}/{name}", sight.namespace), state, text);
+    let place = |state, text: &str| Node::place(PROJECT, CLAIM, format!("{}/{name}", snapshot.namespace), state, text);
     let granted = instance
         .at("/status")
         .and_then(|status| find(status, types::QUOTA_GRANTED));
     let is_off = granted.is_some_and(|one| text(one, "reason") == reasons::QUOTA_DISABLED);
-    let claims = match &sight.claims {
+    let claims = match &snapshot.claims {
         Found::Known(claims) => claims,
         _ if is_off => return None,
         Found::Away(why) => return Some(place(State::Unknown, why)),
     };
     let Some(found) = claims.iter().find(|one| one.name() == name) else {
-        let why = wrong::unless(instance, types::QUOTA_GRANTED, "no status yet");
+        let why = fault::unless(instance, types::QUOTA_GRANTED, "no status yet");
         let why = why.map_or_else(|| "not there".to_owned(), |why| format!("not there: {why}"));
         return (!is_off).then(|| place(State::Broken, &why));
     };
@@ -141,8 +141,8 @@ fn claim(sight: &Sight, cluster: Option<&str>, instance: &Object) -> Option<Node
         Some(other) => Some(format!("it is of cell {other}")),
         None => Some("it is not ours".to_owned()),
     };
-    let pending = || wrong::unless(found, "Granted", "the quota system has not answered yet");
-    let mut node = Node::of(PROJECT, CLAIM, found).with(wrong::of_any(found).or_else(foreign).or_else(pending));
+    let pending = || fault::unless(found, "Granted", "the quota system has not answered yet");
+    let mut node = Node::of(PROJECT, CLAIM, found).with(fault::of_any(found).or_else(foreign).or_else(pending));
     if node.state == State::Fine {
         "granted".clone_into(&mut node.text);
     }

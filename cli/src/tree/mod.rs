@@ -4,10 +4,10 @@
 
 mod build;
 mod cell;
-mod look;
+mod fault;
 mod node;
 mod print;
-mod wrong;
+mod read;
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -21,8 +21,8 @@ use crate::{
     console::Console,
     exit::{Exit, Failure, Outcome},
 };
-use look::Planes;
 use node::{Node, State};
+use read::Planes;
 
 /// Between two looks of `--watch`.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -68,9 +68,9 @@ async fn watch(args: &Tree, planes: &Planes, console: &mut Console) -> Outcome {
     let mut said = String::new();
     loop {
         match planes.look(args).await {
-            Ok(sight) => {
+            Ok(snapshot) => {
                 said.clear();
-                let tree = build::tree(&sight);
+                let tree = build::tree(&snapshot);
                 let is_new = shown.as_ref() != Some(&tree);
                 if redraws {
                     write!(console.out, "{CLEAR}")?;

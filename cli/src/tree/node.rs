@@ -28,9 +28,9 @@ pub(super) fn counts(deployment: &Object) -> String {
 pub(super) enum State {
     /// As it should be.
     Fine,
-    /// Nobody asked.
+    /// Not checked.
     Unasked,
-    /// Nobody knows: its plane did not answer.
+    /// Unknown: its plane did not answer.
     Unknown,
     /// It is not there, or not as it should be.
     Broken,
@@ -77,7 +77,7 @@ impl Node {
         }
     }
 
-    /// The place of one that is not there, or that nobody knows.
+    /// The place of one that is absent or unknown.
     pub(super) fn place(plane: &str, kind: &'static str, name: String, state: State, text: impl Into<String>) -> Self {
         Self {
             plane: plane.to_owned(),

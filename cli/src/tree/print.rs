@@ -21,7 +21,7 @@ pub(super) fn text(tree: &Node, now: Timestamp, out: &mut dyn Write) -> io::Resu
 fn lines_of(node: &Node, first: &str, rest: &str, now: Timestamp, lines: &mut Vec<[String; 4]>) {
     let state = match (node.state, node.text.as_str()) {
         (State::Fine, text) => text.to_owned(),
-        (State::Unasked, text) => format!("not looked at: {text}"),
+        (State::Unasked, text) => format!("not checked: {text}"),
         (state, text) => format!("{}: {text}", state.word()),
     };
     let object = format!("{first}{} {}", node.kind, node.name);
@@ -78,7 +78,7 @@ mod tests {
 OBJECT        PLANE  AGE  STATE
 Work a        hub    5m   on dfw
 ├─ Work b     hub    -    broken: NoClusterFit: 0/3 clusters
-│  └─ Work c  hub    -    not looked at: give --cell
+│  └─ Work c  hub    -    not checked: give --cell
 └─ Work d     hub    -    unknown: no answer
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -88,9 +88,9 @@ Work a        hub    5m   on dfw
     fn json_says_the_worst_first() {
         let mut root = child("a", State::Fine, "");
         root.children = vec![child("b", State::Unknown, "x"), child("c", State::Unasked, "y")];
-        let told = json(&root);
-        assert_eq!(told["state"], "unknown");
-        assert_eq!(told["tree"]["text"], Value::Null);
-        assert_eq!(told["tree"]["children"][1]["state"], "not-looked-at");
+        let reported = json(&root);
+        assert_eq!(reported["state"], "unknown");
+        assert_eq!(reported["tree"]["text"], Value::Null);
+        assert_eq!(reported["tree"]["children"][1]["state"], "not-looked-at");
     }
 }

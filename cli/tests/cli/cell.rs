@@ -112,8 +112,8 @@ fn an_object_that_moves_is_taken_up_again() {
 }
 
 #[test]
-fn without_a_record_the_cluster_is_left_alone() {
-    for (code, message, remedy) in [
+fn without_a_record_the_cluster_is_kept() {
+    for (code, message, fix) in [
         (403, "not you", "create and patch of ConfigMaps"),
         (404, "namespaces \"x\" not found", "--namespace"),
         (500, "full", "what the hub says"),
@@ -121,7 +121,7 @@ fn without_a_record_the_cluster_is_left_alone() {
         let hub = hub("Unknown");
         hub.refuse("POST", RECORDS, code, message, 1);
         let run = remove(&hub, &["dfw-01"]).expect(4);
-        assert!(run.err.contains(message) && run.err.contains(remedy), "{}", run.err);
+        assert!(run.err.contains(message) && run.err.contains(fix), "{}", run.err);
         assert_eq!(hub.writes(), [format!("POST {RECORDS}")]);
     }
 }
@@ -178,7 +178,7 @@ fn a_dry_run_writes_nothing() {
 }
 
 #[test]
-fn a_hub_that_is_away_is_an_environment_that_failed() {
+fn a_hub_that_is_unreachable_is_an_environment_that_failed() {
     let run = popcell(&["cell", "remove", "dfw-01", "--kubeconfig", "kubeconfig-dead.yaml"]).expect(4);
     assert!(run.err.contains("https://127.0.0.1:1/"), "{}", run.err);
     for nonsense in [

@@ -86,7 +86,7 @@ fn a_clock_that_is_wrong_is_named() {
 }
 
 #[test]
-fn a_webhook_that_is_gone_is_told_from_one_that_was_never_registered() {
+fn a_webhook_that_is_gone_is_distinguished_from_one_that_was_never_registered() {
     let (karmada, served) = (karmada(), serve());
     let run = doctor(&karmada, &["-o", "short"]).expect(1);
     assert!(run.out.contains("fail  config-present"), "{}", run.out);

@@ -116,11 +116,11 @@ fn what_cannot_be_read_is_unknown_and_the_rest_is_shown_and_deleted() {
     let verdicts = |run: &Run| {
         let listed: Value = serde_json::from_str(&run.out).unwrap();
         let rows = listed["objects"].as_array().unwrap().iter();
-        let mut told: Vec<String> = rows
+        let mut reported: Vec<String> = rows
             .map(|row| format!("{} {}", row["name"], row["verdict"]).replace('"', ""))
             .collect();
-        told.sort();
-        told
+        reported.sort();
+        reported
     };
     let listed = verdicts(&orphans(&hub, &project, &["-o=json"]).expect(1));
     assert_eq!(

@@ -92,7 +92,7 @@ fn bless_writes_the_answer_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_crash_and_a_kind_of_nobody_are_not_blessed() {
+fn a_crash_and_an_unknown_kind_are_not_blessed() {
     let text = GOOD.replace("kind: Workload", "kind: Nobody");
     let folder = folder(&[("health.yaml", &text)]);
     test(&folder, &["--bless", "-k", "health.yaml"]).expect(1);
@@ -103,13 +103,13 @@ fn a_crash_and_a_kind_of_nobody_are_not_blessed() {
 }
 
 #[test]
-fn a_document_that_is_no_test_fails_and_manifests_are_left_out() {
+fn a_document_that_is_no_test_fails_and_manifests_are_skipped() {
     let folder = folder(&[
         ("health.yaml", GOOD),
         ("customizations.yaml", "apiVersion: v1\nkind: A\n"),
     ]);
     let run = test(&folder, &["-k", ".yaml"]).expect(0);
-    assert!(run.err.contains("left out customizations.yaml"), "{}", run.err);
+    assert!(run.err.contains("skipped customizations.yaml"), "{}", run.err);
     std::fs::write(folder.path().join("odd.yaml"), "name: odd\n").unwrap();
     let run = test(&folder, &["-k", ".yaml"]).expect(1);
     assert!(run.out.contains("a test needs an operation"), "{}", run.out);

@@ -171,10 +171,10 @@ fn the_exit_code_says_how_it_is() {
             "status": { "conditions": [{ "type": "Granted", "status": "False", "reason": "QuotaExceeded", "message": "3 of 3" }] } }),
     );
     let run = planes.tree(&["-o=json"]).expect(1);
-    let told: Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!(told["state"], "broken");
+    let reported: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(reported["state"], "broken");
     let claim = "/tree/children/0/children/0/children/1/children/0/children/0/children/0/children/0";
-    let claim = told.pointer(claim).unwrap();
+    let claim = reported.pointer(claim).unwrap();
     assert_eq!(
         (&claim["state"], &claim["text"]),
         (&json!("broken"), &json!("QuotaExceeded: 3 of 3"))
@@ -191,10 +191,10 @@ fn watching_shows_what_changes() {
         .spawn()
         .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| tell.send(line)));
     let state = || {
-        let line = told.recv_timeout(LONG);
+        let line = reported.recv_timeout(LONG);
         let line = line.expect("nothing more is shown");
         serde_json::from_str::<Value>(&line).unwrap()["state"].clone()
     };

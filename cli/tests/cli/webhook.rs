@@ -172,7 +172,7 @@ fn check_asks_a_webhook_what_it_serves() {
 }
 
 #[test]
-fn a_certificate_of_somebody_else_is_refused_with_the_reason() {
+fn a_certificate_of_another_owner_is_refused_with_the_reason() {
     let served = serve();
     let ask = ["--operation", "InterpretHealth", "-f", "workload.yaml"];
     let other = served.folder.path().join("other");
@@ -203,7 +203,7 @@ fn a_certificate_of_somebody_else_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_dead_port_and_a_file_that_is_no_ca_are_told_apart() {
+fn a_dead_port_and_a_file_that_is_no_ca_are_distinguished() {
     let ask = ["--operation", "InterpretHealth", "-f", "workload.yaml"];
     let served = serve();
     let (url, ca) = (served.url.clone(), served.ca());

@@ -12,7 +12,7 @@ pub const RESTARTED_AT: &str = "compute.datumapis.com/restartedAt";
 /// In an instance template with a virtual machine: lines of `user:key`.
 pub const SSH_KEYS: &str = "compute.datumapis.com/ssh-keys";
 
-/// On a Workload or a WorkloadDeployment: `"true"` stops every pass that writes for it.
+/// On a Workload or a WorkloadDeployment: `"true"` stops every reconcile that writes for it.
 pub const PAUSED: &str = "compute.datumapis.com/paused";
 /// The value of [`PAUSED`] that pauses; any other does not.
 pub const PAUSED_TRUE: &str = "true";
@@ -39,7 +39,7 @@ pub const GRANTED_SLOTS: &str = "compute.datumapis.com/granted-slots";
 /// Beside [`GRANTED_SLOTS`]: what each of those claims asked for. Without it, what the template asks for.
 pub const GRANTED_SIZE: &str = "compute.datumapis.com/granted-size";
 
-/// On objects on the hub: RFC 3339 time at which `popcell reinterpret` had Karmada interpret the object anew. Karmada
+/// On objects on the hub: RFC 3339 time at which `popcell reinterpret` had Karmada interpret the object again. Karmada
 /// carries it to the cell, where it means nothing.
 pub const REINTERPRETED_AT: &str = "compute.datumapis.com/reinterpreted-at";
 
@@ -82,7 +82,7 @@ mod tests {
     use super::ALL;
 
     #[test]
-    fn no_key_is_left_out_of_all() {
+    fn no_key_is_skipped_of_all() {
         let lines = include_str!("annotations.rs").lines();
         let defined = lines.filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
         let keys: Vec<&str> = defined.filter(|value| value.contains('/')).collect();

@@ -66,7 +66,7 @@ pub mod reasons {
 
     // Instance: Ready, Available, Programmed.
 
-    /// Nobody has looked yet.
+    /// Not reconciled yet.
     pub const PENDING: &str = "Pending";
     /// The provider has not made the instance yet.
     pub const PENDING_PROGRAMMING: &str = "PendingProgramming";
@@ -111,7 +111,7 @@ pub mod reasons {
     pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// Refused: the claim is wrong.
     pub const VALIDATION_FAILED: &str = "ValidationFailed";
-    /// QuotaGranted=True: nobody enforces quota.
+    /// QuotaGranted=True: quota is not enforced.
     pub const QUOTA_DISABLED: &str = "QuotaDisabled";
     /// The project's API server did not answer.
     pub const QUOTA_BACKEND_UNAVAILABLE: &str = "QuotaBackendUnavailable";
@@ -123,7 +123,7 @@ pub mod reasons {
     pub const QUOTA_MISCONFIGURED: &str = "QuotaMisconfigured";
     /// The cell namespace does not say which project it belongs to.
     pub const QUOTA_PROJECT_ID_UNRESOLVABLE: &str = "QuotaProjectIDUnresolvable";
-    /// QuotaGranted=Unknown: nobody has granted the project anything.
+    /// QuotaGranted=Unknown: the project has no grant.
     pub const QUOTA_NO_BUDGET: &str = "QuotaNoBudget";
 }
 
@@ -131,7 +131,7 @@ pub mod reasons {
 pub mod messages {
     // Instance.
 
-    /// Of every condition but QuotaGranted before anybody has looked.
+    /// Of every condition but QuotaGranted before the first reconcile.
     pub const WAITING_FOR_CONTROLLER: &str = "Waiting for controller";
     /// QuotaGranted before a decision.
     pub const WAITING_FOR_QUOTA_EVALUATION: &str = "Waiting for quota evaluation";
@@ -148,7 +148,7 @@ pub mod messages {
     /// Ready=False/Pending, once the instance is programmed.
     pub const INSTANCE_NOT_AVAILABLE: &str = "Instance is not available";
     /// Ready=False/Pending on the hub copy of a slot whose Instance is deleted and whose next one does not exist yet.
-    pub const INSTANCE_MADE_ANEW: &str = "Instance is being made anew";
+    pub const INSTANCE_MADE_ANEW: &str = "Instance is being recreated";
     /// Ready=True.
     pub const INSTANCE_READY: &str = "Instance is ready";
 
@@ -184,7 +184,7 @@ pub mod messages {
         format!("{pending} of {desired} desired replicas are pending quota")
     }
 
-    /// Available=False and ReplicasReady=False/NameConflict in a cell: somebody else's object has a name that is needed.
+    /// Available=False and ReplicasReady=False/NameConflict in a cell: another client's object has a name that is needed.
     pub fn held_by_another(kind: &str, name: &str) -> String {
         format!("{kind} {name} is held by another owner: delete it, or rename the Workload")
     }

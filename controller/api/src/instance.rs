@@ -192,7 +192,7 @@ pub struct InstanceControllerStatus {
     pub observed_template_hash: String,
 }
 
-/// The status of an instance that nobody has looked at: the default in the CRD.
+/// The status of an instance before its first reconcile: the default in the CRD.
 pub(crate) fn unobserved_status() -> Value {
     let unknown = |type_: &str, reason: &str, message: &str| {
         json!({

@@ -14,7 +14,7 @@ use crate::observed::{ConditionsOnly, ObservedCondition, null_as_default};
 
 // PropagationPolicy (Karmada's pkg/apis/policy/v1alpha1/propagation_types.go).
 
-/// An existing object in the member that Karmada does not manage is left alone.
+/// An existing object in the member that Karmada does not manage is not changed.
 pub const CONFLICT_RESOLUTION_ABORT: &str = "Abort";
 /// A spread over clusters.
 pub const SPREAD_BY_CLUSTER: &str = "cluster";

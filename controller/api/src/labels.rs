@@ -81,7 +81,7 @@ mod tests {
     use super::ALL;
 
     #[test]
-    fn no_key_is_left_out_of_all() {
+    fn no_key_is_skipped_of_all() {
         let lines = include_str!("labels.rs").lines();
         let defined = lines.filter_map(|line| line.strip_prefix("pub const ")?.split('"').nth(1));
         let keys: Vec<&str> = defined.filter(|value| value.contains('/')).collect();

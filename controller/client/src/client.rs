@@ -20,7 +20,7 @@ use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
 use tower::util::BoxService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
-/// A connection that nobody uses ends after this time. An idle project then holds its watches only.
+/// An idle connection ends after this time. An idle project then holds its watches only.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Connector = TimeoutConnector<HttpsConnector<HttpConnector>>;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_nobody_uses_ends() {
+    async fn an_idle_connection_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let open = Arc::new(AtomicUsize::new(0));

@@ -10,9 +10,9 @@ mod absence;
 mod address;
 mod client;
 pub mod config;
+pub mod critical_tasks;
 mod error;
 mod prove;
-pub mod required;
 mod token;
 mod transport;
 

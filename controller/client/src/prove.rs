@@ -6,7 +6,7 @@ use std::fmt;
 use popcell_api::kind::{CLUSTER, Kind};
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane, Proof, Target};
-use popcell_core::{identity, sources};
+use popcell_core::{identity, removed_cells};
 
 /// Reads of the servers themselves, never of a cache. An error means that a server did not answer, which proves nothing.
 pub trait LiveReads: Sync {
@@ -116,10 +116,10 @@ async fn source_not_gone<L: LiveReads>(live: &L, cluster: &str, id: &str) -> Res
         return Ok(None);
     }
     let removed = live.removed_cells().await?;
-    let source = sources::Source { name: cluster, id };
+    let source = removed_cells::Source { name: cluster, id };
     let is_removed = removed
         .as_ref()
-        .is_some_and(|record| sources::is_removed(record, source));
+        .is_some_and(|record| removed_cells::is_removed(record, source));
     Ok((!is_removed).then(|| "it is there and not recorded as removed".to_owned()))
 }
 

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 
 use super::client::Clients;
 use super::transport::Connection;
-use crate::required::Required;
+use crate::critical_tasks::CriticalTasks;
 
 /// A file is looked at no more often.
 const LOOK: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Tokens {
     clients: Clients,
     files: Arc<Mutex<BTreeMap<PathBuf, Weak<Token>>>>,
-    required: Required,
+    required: CriticalTasks,
 }
 
 impl Tokens {
@@ -73,7 +73,7 @@ impl Tokens {
     }
 
     /// Who is told of a file that is not looked at any more.
-    pub fn required(&self) -> &Required {
+    pub fn required(&self) -> &CriticalTasks {
         &self.required
     }
 
@@ -127,7 +127,7 @@ impl Held {
 }
 
 impl Token {
-    fn start(file: &Path, required: &Required) -> Result<Arc<Self>, kube::Error> {
+    fn start(file: &Path, required: &CriticalTasks) -> Result<Arc<Self>, kube::Error> {
         let header = read(file).map_err(kube::Error::Auth)?;
         let refused = Arc::new(Notify::new());
         Ok(Arc::new_cyclic(|token| Self {
@@ -170,8 +170,8 @@ impl Token {
                 held.spoiled = false;
                 if header != held.header {
                     held.header = header;
-                    let told = held.holders().filter(|holder| holder.renew()).count();
-                    info!(file = %self.file.display(), refused = told, "a token is replaced by another");
+                    let reported = held.holders().filter(|holder| holder.renew()).count();
+                    info!(file = %self.file.display(), refused = reported, "a token is replaced by another");
                 }
             }
             Err(error) if !std::mem::replace(&mut held.spoiled, true) => {
@@ -182,7 +182,7 @@ impl Token {
     }
 }
 
-/// Looks at the file of a token that was refused until it holds another: nobody may be asking for anything.
+/// Looks at the file of a token that was refused until it holds another: no request may be pending.
 async fn look_out(token: Weak<Token>, refused: Arc<Notify>) {
     loop {
         refused.notified().await;

@@ -1,7 +1,7 @@
 //! The seam between planes and connections.
 //!
-//! kube's own client speaks HTTP/1.1: each watch holds a connection. Shared HTTP/2 lanes can take its place behind
-//! [`Transport`] without anybody noticing.
+//! kube's own client speaks HTTP/1.1: each watch holds a connection. Shared HTTP/2 queued reconcilers can take its place
+//! behind [`Transport`] unnoticed.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::address::{Addressing, project_url};
 use super::token::Tokens;
 use crate::error::ConnectError;
 
-/// A server that does not take a connection within this time is away.
+/// A server that does not take a connection within this time is unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes clients. Each is used by one engagement of one plane and dropped at its end.
@@ -120,7 +120,7 @@ fn connect(tokens: &Tokens, plane: &Plane, config: Config) -> Result<Connection,
 }
 
 /// What our own layers need of a client: they repeat by themselves what failed, at a pace of their own, so the client must
-/// not; and a server that is away must be noticed.
+/// not; and a server that is unreachable must be noticed.
 pub fn tuned(mut config: Config) -> Config {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);

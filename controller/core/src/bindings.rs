@@ -16,7 +16,7 @@ pub fn city(binding: &Object) -> Option<&str> {
         .filter(|city| !city.is_empty())
 }
 
-/// Cities of all usable bindings. A binding is left out only when it says Available=False itself.
+/// Cities of all usable bindings. A binding is skipped only when it says Available=False itself.
 pub fn usable_cities<'a>(bindings: &[&'a Object]) -> BTreeSet<&'a str> {
     bindings
         .iter()

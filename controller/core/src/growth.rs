@@ -20,7 +20,7 @@ const STORAGE: &str = "storage";
 const METADATA: &str = "metadata";
 
 /// The spec of a WorkloadDeployment to write in place of `stored` while growth is held. A change that adds nothing is
-/// carried whole; of one that adds something, only fewer replicas are: a part of a change is nothing that anybody asked for.
+/// carried whole; of one that adds something, only fewer replicas are: a part of a change was not requested.
 pub(crate) fn held(stored: &Value, desired: &Value) -> Value {
     let takes_more = match (stored.pointer(INSTANCE), desired.pointer(INSTANCE)) {
         (Some(stored), Some(desired)) => takes_more(stored, desired),
@@ -51,7 +51,7 @@ pub(crate) fn adds(stored: &Value, desired: &Value) -> bool {
 }
 
 /// Whether an Instance would take more processor time or memory, in whatever way that is said. Of two types that are in no
-/// catalogue nobody knows which is larger.
+/// catalogue it is unknown which is larger.
 fn takes_more(stored: &Value, desired: &Value) -> bool {
     let (before, now) = (sizing::requests(stored), sizing::requests(desired));
     let had = |resource: &str| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_without_a_name_are_told_by_their_place() {
+    fn entries_without_a_name_are_reported_by_their_place() {
         let of = |names: &[&str]| {
             let interfaces: Vec<Value> = names
                 .iter()

@@ -1,12 +1,12 @@
-//! `hub-quota`: one ResourceQuota in each hub namespace of ours, so that nobody who holds the identity of a cell makes
+//! `hub-quota`: one ResourceQuota in each hub namespace of ours, so that no client with the identity of a cell makes
 //! Instances there without end.
 //!
 //! - Ours is the one of our name that carries our marker. Whoever takes the marker off has it from then on, and what has
 //!   another name is never looked at.
 //! - It stays as long as its namespace, whether that is the current one of the project or not: cells may write into every
 //!   namespace that carries the labels of a project.
-//! - Only the count of Instances is ours: what else somebody adds to it to be counted goes, and its scopes stay, which the
-//!   API lets nobody change.
+//! - Only the count of Instances is ours: other counts that are added to it are removed, and its scopes stay, which the
+//!   API makes immutable.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Brake, Note, Plan, Plane, RESOURCE_QUOTA, Target};
+use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, RESOURCE_QUOTA, Target};
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ mod tests;
 /// What is limited.
 pub const COUNTED: &str = "count/instances.compute.datumapis.com";
 
-/// How soon a name that somebody else holds is looked at again: what is not ours is not watched.
+/// How soon a name that another client holds is looked at again: what is not ours is not watched.
 const FOREIGN_AGAIN: Duration = Duration::from_mins(10);
 
-/// What a pass over one hub namespace looks at. The hub is this reconciler's own plane and known.
+/// What a reconcile over one hub namespace looks at. The hub is this reconciler's own plane and known.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The project that the namespace names, which is engaged.
@@ -42,7 +42,7 @@ pub struct Observation<'a> {
     pub instances: u32,
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let namespace = seen.namespace;
     if !namespace.marked() || namespace.deleting() {
@@ -61,7 +61,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         (Some(quota), _) if quota.deleting() => plan.notes.push(Note::WaitsFor(target(quota))),
         (Some(quota), 0) if quota.marked() => {
             // The number is an operator's word, and whose it is this plane says itself: nothing else has to be proven.
-            let delete = Action::delete(&Plane::Hub, RESOURCE_QUOTA, quota, Vec::new(), Brake::Exempt);
+            let delete = Action::delete(&Plane::Hub, RESOURCE_QUOTA, quota, Vec::new(), DeletionGuard::Exempt);
             plan.actions.push(delete);
         }
         (Some(_), 0) => {}

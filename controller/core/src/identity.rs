@@ -12,7 +12,7 @@ use crate::object::{Fields, Object};
 /// A project that is engaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Project<'a> {
-    /// Its id; `single` in that mode, empty is nobody.
+    /// Its id; `single` in that mode, empty is none.
     pub id: &'a str,
     /// The uid of the Project object; only in mode `milo`.
     pub uid: Option<&'a str>,
@@ -44,7 +44,7 @@ pub fn of_namespace(hub_namespace: &Object) -> Option<(&str, &str)> {
 /// Maps a hub WorkloadDeployment to the one in the project.
 ///
 /// # Errors
-/// Why the event is dropped; it is none that anybody could act on.
+/// Why the event is dropped; no user or operator could act on it.
 pub fn of_deployment<'a>(
     deployment: &'a Object,
     hub_namespace: Option<&'a Object>,

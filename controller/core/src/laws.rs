@@ -28,21 +28,21 @@ fn schedule() -> impl Strategy<Value = Vec<(usize, usize)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Deciding over a converged world gives empty plans, and asks for nothing again and again.
+    /// Deciding over a converged state gives empty plans, and asks for nothing again and again.
     #[test]
-    fn a_converged_world_is_quiet(steps in steps(), schedule in schedule()) {
+    fn a_converged_state_plans_nothing(steps in steps(), schedule in schedule()) {
         let mut driver = Driver::new();
         driver.run(&steps, &schedule);
         driver.converge();
-        let writes = driver.world.writes;
+        let writes = driver.servers.writes;
         for plan in driver.plans() {
-            prop_assert!(plan.is_quiet() && plan.requeue.is_none(), "{:#?}", plan);
+            prop_assert!(plan.is_unchanged() && plan.requeue.is_none(), "{:#?}", plan);
         }
         driver.converge();
-        prop_assert_eq!(driver.world.writes, writes);
+        prop_assert_eq!(driver.servers.writes, writes);
     }
 
-    /// Any order of passes, and a death after any write of any of them, end in the same state.
+    /// Any order of reconciles, and a death after any write of any of them, end in the same state.
     #[test]
     fn order_and_crashes_do_not_matter(steps in steps(), one in schedule(), other in schedule()) {
         let end = |schedule: &[(usize, usize)]| {
@@ -74,13 +74,13 @@ proptest! {
         driver.run(&steps, &schedule);
         driver.converge();
         for (key, object) in foreign {
-            let now = driver.world.all().find(|(one, _)| **one == key).map(|(_, object)| object);
+            let now = driver.servers.all().find(|(one, _)| **one == key).map(|(_, object)| object);
             let now = now.cloned().map(|one| driver::as_its_owner_made_it(&key, one));
             prop_assert_eq!(now, Some(object));
         }
     }
 
-    /// A hub that is away is never written to, and nothing of a project is deleted for it.
+    /// A hub that is unreachable is never written to, and nothing of a project is deleted for it.
     #[test]
     fn an_unknown_hub_loses_nothing(steps in steps(), more in steps(), schedule in schedule()) {
         let mut driver = Driver::new();
@@ -93,6 +93,6 @@ proptest! {
         prop_assert_eq!(driver.hub(), in_hub);
         driver.hub_away = false;
         driver.converge();
-        prop_assert!(driver.plans().iter().all(crate::plan::Plan::is_quiet));
+        prop_assert!(driver.plans().iter().all(crate::plan::Plan::is_unchanged));
     }
 }

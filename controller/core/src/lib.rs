@@ -18,9 +18,9 @@
 
 pub mod admission;
 pub mod bindings;
-pub mod brake;
 pub mod conditions;
 mod counts;
+pub mod deletion_guard;
 pub mod deployment;
 pub mod derived;
 pub mod edit;
@@ -29,7 +29,6 @@ mod growth;
 pub mod hub_quota;
 pub mod identity;
 pub mod instance;
-pub mod ledger;
 pub mod limits;
 pub mod metrics;
 pub mod names;
@@ -41,14 +40,15 @@ pub mod plan;
 pub mod policy;
 pub mod priority;
 pub mod projection;
+pub mod recent_removals;
 pub mod rejection;
 pub mod remote;
+pub mod removed_cells;
 mod reserved;
 pub mod rewind;
-pub mod roster;
 pub mod sizing;
 pub mod slots;
-pub mod sources;
+pub mod spec_echoes;
 mod transitions;
 pub mod workload;
 

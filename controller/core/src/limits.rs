@@ -31,7 +31,7 @@ impl Limits {
         project_bytes: 64 * 1024 * 1024,
         cell_bytes: 128 * 1024 * 1024,
     };
-    /// Of what nobody else makes as large as they like.
+    /// Of what no other client makes as large as they like.
     pub const NONE: Self = Self {
         object_bytes: usize::MAX,
         project_objects: usize::MAX,
@@ -112,7 +112,7 @@ impl Excess {
     }
 
     /// What its user can do, for the end of a message.
-    pub const fn remedy(self) -> &'static str {
+    pub const fn fix(self) -> &'static str {
         match self {
             Self::Depth { .. } | Self::Bytes { .. } => "make it smaller",
             Self::ProjectObjects { .. } | Self::ProjectBytes { .. } => {

@@ -50,10 +50,10 @@ pub struct Histogram<const LABELS: usize>(pub Metric);
 /// Labels that name something that comes and goes: its series end with it.
 pub const PER_SUBJECT: [&str; 2] = ["plane", "source_cluster"];
 
-/// Values of the label `outcome` of [`PASSES`].
+/// Values of the label `outcome` of [`POPCELL_RECONCILES`].
 pub mod outcome {
     /// Nothing differed.
-    pub const QUIET: &str = "quiet";
+    pub const UNCHANGED: &str = "unchanged";
     /// Something was written.
     pub const WRITTEN: &str = "written";
     /// What was observed was not current any more, three times.
@@ -62,17 +62,17 @@ pub mod outcome {
     pub const TERMINAL: &str = "terminal";
     /// A server did not do what was asked.
     pub const ERROR: &str = "error";
-    /// Deletes were left out, for want of proof or by the brake.
-    pub const SUPPRESSED: &str = "suppressed";
+    /// Deletes were skipped, for want of proof or by the deletion guard.
+    pub const WITHHELD: &str = "withheld";
     /// Given up unfinished: the plane went away, or the right to write did; or it leads nowhere.
-    pub const DROPPED: &str = "dropped";
+    pub const ABANDONED: &str = "abandoned";
     /// The pause annotation is set.
     pub const PAUSED: &str = "paused";
     /// In a dry run: something would have been written.
-    pub const PLANNED: &str = "planned";
+    pub const DRY_RUN: &str = "dry_run";
     /// All of them.
     pub const ALL: [&str; 9] = [
-        QUIET, WRITTEN, CONFLICT, TERMINAL, ERROR, SUPPRESSED, DROPPED, PAUSED, PLANNED,
+        UNCHANGED, WRITTEN, CONFLICT, TERMINAL, ERROR, WITHHELD, ABANDONED, PAUSED, DRY_RUN,
     ];
 }
 
@@ -100,7 +100,7 @@ pub mod quota_failures {
     pub const MISCONFIGURED: &str = "misconfigured";
     /// The cell namespace does not say which project it belongs to.
     pub const PROJECT_ID_UNRESOLVABLE: &str = "project_id_unresolvable";
-    /// Nobody has granted the project anything.
+    /// The project has no grant.
     pub const NO_BUDGET: &str = "no_budget";
 }
 
@@ -138,33 +138,37 @@ macro_rules! table {
 
 table! {
     /// The values are in [`outcome`].
-    PASSES: Counter("popcell_passes_total", ["reconciler", "outcome"], "Passes by outcome.");
-    PASS_SECONDS: Histogram("popcell_pass_duration_seconds", ["reconciler"], "How long passes take.");
-    QUEUE_DEPTH: Gauge("popcell_queue_depth", ["reconciler"], "Keys that wait for a pass.");
+    POPCELL_RECONCILES: Counter("popcell_reconciles_total", ["reconciler", "outcome"], "Reconciles by outcome.");
+    POPCELL_RECONCILE_SECONDS: Histogram("popcell_reconcile_duration_seconds", ["reconciler"], "Duration of \
+                                                                                                reconciles.");
+    QUEUE_DEPTH: Gauge("popcell_queue_depth", ["reconciler"], "Keys that wait for a reconcile.");
     QUEUE_AGE: Gauge("popcell_queue_oldest_seconds", ["reconciler"], "How long the oldest key has waited.");
     WRITES: Counter("popcell_writes_total", ["plane_kind", "kind", "verb", "code"], "Writes that were sent.");
     DRY_RUN: Counter("popcell_dry_run_writes_total", ["plane_kind", "kind", "verb"],
-        "Writes that a dry run would have sent, counted by each pass that planned them.");
+        "Writes that a dry run would have sent, counted by each reconcile that planned them.");
     EVENT_TO_WRITE: Histogram("popcell_event_to_write_seconds", ["reconciler"],
-        "From the first event that woke a key to the end of the pass that wrote for it.");
+        "Time from the first event that enqueued a key to the end of the reconcile that wrote for it.");
     ENGAGED: Gauge("popcell_projects_engaged", [], "Projects that are engaged.");
     REFUSED: Gauge("popcell_projects_refused", ["reason"], "Projects that are not engaged, by reason.");
     STREAMS: Gauge("popcell_watch_streams", ["plane_kind", "kind"], "Watch streams that are open.");
-    UNKNOWN: Gauge("popcell_planes_unknown", ["plane_kind"],
-        "Planes whose stores are not fully listed since their last reconnect.");
-    ORPHANS: Gauge("popcell_orphans", ["kind"], "Objects in the hub, and claims in projects, that nobody stands behind.");
-    FOREIGN: Gauge("popcell_conflicts", ["kind", "reason"], "Objects that hold a name of ours and are left alone.");
-    SUPPRESSED: Counter("popcell_deletes_suppressed_total", ["plane_kind", "kind", "reason"],
-        "Deletes that were left out: no proof, or the brake.");
-    BRAKE: Gauge("popcell_brake_held", ["plane", "kind"],
-        "1 while the deletion guard holds; kind=\"*\": all deletes that rest on the plane.");
+    UNKNOWN: Gauge("popcell_planes_not_synced", ["plane_kind"],
+        "API servers whose caches are not synced since their last reconnect.");
+    ORPHANS: Gauge("popcell_orphans", ["kind"], "Orphaned objects: on the hub, and claims in projects, whose owner \
+                                                 no longer exists.");
+    FOREIGN: Gauge("popcell_conflicts", ["kind", "reason"], "Objects of other owners that hold a name popcell needs; \
+                                                             they are kept.");
+    SUPPRESSED: Counter("popcell_deletes_withheld_total", ["plane_kind", "kind", "reason"],
+        "Deletes that were not sent: a precondition failed, or the deletion guard holds.");
+    DELETION_GUARD: Gauge("popcell_deletion_guard_held", ["plane", "kind"],
+        "1 while the deletion guard holds; kind=\"*\": all deletes that depend on the plane.");
     UNDECODABLE: Gauge("popcell_objects_undecodable", ["plane_kind", "kind"],
         "Objects with a field that is needed and cannot be read.");
     OVER_LIMIT: Gauge("popcell_objects_over_limit", ["plane"],
         "Objects that exceed a limit of depth, size or number, and are not carried or not shown.");
-    SKEW: Gauge("popcell_crd_skew", ["plane_kind", "kind"], "Objects whose spec a server stores otherwise than it was sent.");
+    SKEW: Gauge("popcell_crd_skew", ["plane_kind", "kind"], "Objects whose spec a server stores differently from \
+                                                             what was sent.");
     STATUS_AGE: Gauge("popcell_status_age_seconds", ["source_cluster"],
-        "How old the newest status from a cell is while it is not ready.");
+        "Age of the newest status from a cell while it is not ready.");
     CITY_CLUSTERS: Gauge("popcell_cities_with_several_clusters", [],
         "Cities that more than one Cluster carries: each object goes to one of them.");
     CELL_TWINS: Gauge("popcell_clusters_of_one_uid", [],
@@ -174,27 +178,31 @@ table! {
     LEADER: Gauge("popcell_leader", [], "1 while this process may write.");
     ADMISSION: Counter("popcell_admission_reviews_total", ["outcome"], "Reviews at admission: allowed, unread, denied, error.");
     ADMISSION_SECONDS: Histogram("popcell_admission_duration_seconds", [], "How long reviews take.");
-    LOG_LINES_LOST: Counter("popcell_log_lines_lost_total", [], "Log lines that standard error could not take.");
+    LOG_LINES_LOST: Counter("popcell_log_lines_lost_total", [], "Log lines that could not be written to standard \
+                                                                 error.");
 
     // As controller-runtime names them.
     /// The values are in [`result`].
     RECONCILES: Counter("controller_runtime_reconcile_total", ["controller", "result"],
-        "Passes by result: success, error, requeue, requeue_after.");
-    RECONCILE_ERRORS: Counter("controller_runtime_reconcile_errors_total", ["controller"], "Passes that ended in an error.");
+        "Reconciles by result: success, error, requeue, requeue_after.");
+    RECONCILE_ERRORS: Counter("controller_runtime_reconcile_errors_total", ["controller"], "Reconciles that ended in \
+                                                                                            an error.");
     TERMINAL_ERRORS: Counter("controller_runtime_terminal_reconcile_errors_total", ["controller"],
-        "Passes that only a change of the object can help.");
-    RECONCILE_SECONDS: Histogram("controller_runtime_reconcile_time_seconds", ["controller"], "How long passes take.");
+        "Reconciles that fail until the object changes.");
+    RECONCILE_SECONDS: Histogram("controller_runtime_reconcile_time_seconds", ["controller"], "Duration of \
+                                                                                               reconciles.");
     MAX_WORKERS: Gauge("controller_runtime_max_concurrent_reconciles", ["controller"], "Workers.");
     ACTIVE_WORKERS: Gauge("controller_runtime_active_workers", ["controller"], "Workers that are busy.");
     WORKQUEUE_DEPTH: Gauge("workqueue_depth", ["name", "controller"], "Keys that wait.");
     WORKQUEUE_ADDS: Counter("workqueue_adds_total", ["name", "controller"], "Keys that were added.");
     WORKQUEUE_RETRIES: Counter("workqueue_retries_total", ["name", "controller"], "Keys that were added again after an error.");
     WORKQUEUE_WAIT_SECONDS: Histogram("workqueue_queue_duration_seconds", ["name", "controller"], "How long keys wait.");
-    WORKQUEUE_WORK_SECONDS: Histogram("workqueue_work_duration_seconds", ["name", "controller"], "How long passes take.");
+    WORKQUEUE_WORK_SECONDS: Histogram("workqueue_work_duration_seconds", ["name", "controller"], "Duration of \
+                                                                                                  reconciles.");
     WORKQUEUE_UNFINISHED: Gauge("workqueue_unfinished_work_seconds", ["name", "controller"],
-        "Time spent in passes that go on.");
+        "Time spent in running reconciles.");
     WORKQUEUE_LONGEST: Gauge("workqueue_longest_running_processor_seconds", ["name", "controller"],
-        "Age of the longest pass that goes on.");
+        "Age of the longest running reconcile.");
 
     // As client-go names it.
     MASTER: Gauge("leader_election_master_status", ["name"], "1 while this process leads.");

@@ -1,4 +1,4 @@
-//! Objects as they are kept: typed metadata, the rest as text until somebody looks ([`Data`]).
+//! Objects as they are kept: typed metadata, the rest as text until it is read ([`Data`]).
 //!
 //! A field that is absent, null or of another type reads as "not there". So one object that cannot be read harms itself
 //! only, and specs and statuses pass each hop whole.
@@ -108,7 +108,7 @@ impl Object {
     }
 
     /// Throws away all but address, uid, versions and these fields, by JSON pointers. What nests too deeply beside them is
-    /// nobody's trouble any more.
+    /// no trouble any more.
     pub fn keep(&mut self, pointers: &[&str]) {
         if matches!(self.excess, Some(Excess::Depth { .. })) && !self.data.is_deep(pointers) {
             self.excess = None;

@@ -1,4 +1,4 @@
-//! What is known of another plane: a pass waits for its own plane only.
+//! What is known of another plane: a reconcile waits for its own plane only.
 //!
 //! Why: `docs/decisions/19-planes-and-stores.md`.
 
@@ -9,7 +9,7 @@
 pub enum Observed<T> {
     /// The store of the plane was fully listed since its last reconnect, and this is in it.
     Known(T),
-    /// The plane is away, or was not fully listed yet.
+    /// The plane is unreachable, or was not fully listed yet.
     #[default]
     Unknown,
 }

@@ -1,6 +1,6 @@
 //! `orphans`: what is left in hub namespaces and has no owner in a project any more.
 //!
-//! A project is *gone* only by a live answer of the discovery server, never because it is away, and never in mode
+//! A project is *gone* only by a live answer of the discovery server, never because it is unreachable, and never in mode
 //! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only when told to.
 //!
 //! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
@@ -22,7 +22,7 @@ use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, NAMESPACE, Note, Plan, Plane, Proof, Target};
+use crate::plan::{Action, DeletionGuard, NAMESPACE, Note, Plan, Plane, Proof, Target};
 
 #[cfg(test)]
 mod tests;
@@ -49,13 +49,13 @@ pub enum ProjectState<'a> {
         /// Uid of the Project.
         uid: &'a str,
     },
-    /// Nobody knows.
+    /// Unknown.
     Away,
     /// The discovery server answered NotFound, or another uid than the namespace carries.
     Gone,
 }
 
-/// What a pass over one hub namespace looks at. The hub is this reconciler's own plane and known.
+/// What a reconcile over one hub namespace looks at. The hub is this reconciler's own plane and known.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The hub Namespace.
@@ -74,11 +74,11 @@ pub struct Observation<'a> {
     pub reclaim: bool,
     /// See [`PROJECT_GRACE`].
     pub grace: Duration,
-    /// The time of the pass.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     if !seen.namespace.marked() || seen.namespace.deleting() {
         return Plan::dropped("the namespace is not ours, or going");
@@ -86,7 +86,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let Some((project, namespace_name)) = identity::of_namespace(seen.namespace) else {
         return Plan::dropped("the namespace does not say whose it is");
     };
-    let pass = Pass {
+    let reconcile = Reconcile {
         seen,
         project,
         namespace_name,
@@ -98,20 +98,22 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         server,
     };
     match seen.project {
-        ProjectState::Away => pass.plan,
-        ProjectState::Gone => pass.gone(),
-        ProjectState::Listed { uid } if !identity::same_project(seen.namespace, of(Some(uid), None)) => pass.gone(),
-        ProjectState::Listed { .. } => pass.back(),
-        ProjectState::Engaged { server, .. } if identity::is_of_another_server(seen.namespace, of(None, server)) => {
-            pass.of_another_server(server.unwrap_or_default())
+        ProjectState::Away => reconcile.plan,
+        ProjectState::Gone => reconcile.gone(),
+        ProjectState::Listed { uid } if !identity::same_project(seen.namespace, of(Some(uid), None)) => {
+            reconcile.gone()
         }
-        ProjectState::Engaged { uid, .. } if !identity::same_project(seen.namespace, of(uid, None)) => pass.gone(),
+        ProjectState::Listed { .. } => reconcile.back(),
+        ProjectState::Engaged { server, .. } if identity::is_of_another_server(seen.namespace, of(None, server)) => {
+            reconcile.of_another_server(server.unwrap_or_default())
+        }
+        ProjectState::Engaged { uid, .. } if !identity::same_project(seen.namespace, of(uid, None)) => reconcile.gone(),
         ProjectState::Engaged {
             uid,
             server,
             namespace,
             deployments,
-        } => pass.engaged(of(uid, server), namespace, deployments),
+        } => reconcile.engaged(of(uid, server), namespace, deployments),
     }
 }
 
@@ -144,14 +146,14 @@ pub(crate) fn unnoted(namespace: &Object) -> Edit<'_> {
         })
 }
 
-struct Pass<'a> {
+struct Reconcile<'a> {
     seen: &'a Observation<'a>,
     project: &'a str,
     namespace_name: &'a str,
     plan: Plan,
 }
 
-impl Pass<'_> {
+impl Reconcile<'_> {
     fn gone(mut self) -> Plan {
         let namespace = self.seen.namespace;
         let Some(uid) = namespace.annotation(annotations::UPSTREAM_PROJECT_UID) else {
@@ -189,7 +191,7 @@ impl Pass<'_> {
             self.delete_all(kind::PROPAGATION_POLICY, self.seen.policies, &gone);
         }
         if self.is_empty() {
-            self.delete_namespace(vec![gone], self.brake());
+            self.delete_namespace(vec![gone], self.deletion_guard());
         }
         self.plan
     }
@@ -217,7 +219,7 @@ impl Pass<'_> {
         let ours = |one: &&&Object| self.seen.reclaim && one.marked() && !one.deleting();
         for one in self.seen.deployments.iter().filter(ours) {
             let proofs = vec![proof.clone()];
-            let delete = delete(kind::WORKLOAD_DEPLOYMENT, one, proofs, Brake::Applies);
+            let delete = delete(kind::WORKLOAD_DEPLOYMENT, one, proofs, DeletionGuard::Applies);
             self.plan.actions.push(delete);
         }
         self.plan
@@ -284,7 +286,7 @@ impl Pass<'_> {
         if self.is_empty() {
             if let Some(mut proofs) = server {
                 proofs.push(gone);
-                self.delete_namespace(proofs, Brake::Exempt);
+                self.delete_namespace(proofs, DeletionGuard::Exempt);
             } else {
                 let target = Target::of(&Plane::Hub, NAMESPACE, self.seen.namespace);
                 self.plan.notes.push(Note::Orphan(target));
@@ -314,7 +316,9 @@ impl Pass<'_> {
         if let Some(server) = server.filter(|_| self.seen.reclaim) {
             let proofs = server.iter().cloned().chain([gone]).collect();
             // A flag that stands is no command: it was meant for other orphans.
-            self.plan.actions.push(delete(kind, orphan, proofs, Brake::Applies));
+            self.plan
+                .actions
+                .push(delete(kind, orphan, proofs, DeletionGuard::Applies));
         }
     }
 
@@ -322,7 +326,9 @@ impl Pass<'_> {
         for object in objects.iter().filter(|one| !one.deleting()) {
             if object.marked() {
                 let proofs = vec![proof.clone()];
-                self.plan.actions.push(delete(kind, object, proofs, self.brake()));
+                self.plan
+                    .actions
+                    .push(delete(kind, object, proofs, self.deletion_guard()));
             } else {
                 let target = Target::of(&Plane::Hub, kind, object);
                 self.plan.notes.push(Note::Orphan(target));
@@ -330,10 +336,10 @@ impl Pass<'_> {
         }
     }
 
-    fn brake(&self) -> Brake {
+    fn deletion_guard(&self) -> DeletionGuard {
         match self.seen.namespace.annotation(annotations::PROJECT_DELETED) {
-            Some(_) => Brake::Exempt,
-            None => Brake::With(kind::PROJECT),
+            Some(_) => DeletionGuard::Exempt,
+            None => DeletionGuard::With(kind::PROJECT),
         }
     }
 
@@ -341,7 +347,7 @@ impl Pass<'_> {
         self.seen.deployments.is_empty() && self.seen.copies.is_empty() && self.seen.policies.is_empty()
     }
 
-    fn delete_namespace(&mut self, mut proofs: Vec<Proof>, brake: Brake) {
+    fn delete_namespace(&mut self, mut proofs: Vec<Proof>, deletion_guard: DeletionGuard) {
         let namespace = self.seen.namespace;
         for kind in [kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE, kind::PROPAGATION_POLICY] {
             proofs.push(Proof::NoneLeft {
@@ -351,10 +357,12 @@ impl Pass<'_> {
                 selector: String::new(),
             });
         }
-        self.plan.actions.push(delete(NAMESPACE, namespace, proofs, brake));
+        self.plan
+            .actions
+            .push(delete(NAMESPACE, namespace, proofs, deletion_guard));
     }
 }
 
-fn delete(kind: Kind, object: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
-    Action::delete(&Plane::Hub, kind, object, proofs, brake)
+fn delete(kind: Kind, object: &Object, proofs: Vec<Proof>, deletion_guard: DeletionGuard) -> Action {
+    Action::delete(&Plane::Hub, kind, object, proofs, deletion_guard)
 }

@@ -17,7 +17,7 @@ use crate::plan::{Note, Plan, Plane};
 pub const PAUSED: &str = "Paused";
 const MESSAGE: &str = "Annotation compute.datumapis.com/paused is \"true\": nothing is written for it";
 
-/// Whether the object asks to be left alone.
+/// Whether the object is paused.
 pub fn is_paused(object: &Object) -> bool {
     object.annotation(annotations::PAUSED) == Some(annotations::PAUSED_TRUE)
 }
@@ -43,7 +43,7 @@ pub(crate) fn plan(plane: &Plane, kind: Kind, object: &Object, now: Timestamp) -
 
 /// The object's own status with another condition in it, of this generation, and not paused any more; its other fields and
 /// conditions stay.
-pub(crate) fn told_instead(
+pub(crate) fn reported_instead(
     object: &Object,
     condition: &Condition,
     observed: Option<i64>,

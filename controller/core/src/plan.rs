@@ -1,4 +1,4 @@
-//! Plans: what a pass does, as data. Tests assert on them, `--dry-run` prints them.
+//! Plans: what a reconcile does, as data. Tests assert on them, `--dry-run` prints them.
 //!
 //! Order of carrying out: `actions` one after the other, as [`Plan::order`] says; then `status`; then `events`. Every write
 //! names what it was decided on, so that a conflict means "look again, decide again".
@@ -189,9 +189,9 @@ impl Patch {
     }
 }
 
-/// Whether the deletion guard ([`crate::brake`]) counts a delete.
+/// Whether the deletion guard ([`crate::deletion_guard`]) counts a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Brake {
+pub enum DeletionGuard {
     /// It counts.
     Applies,
     /// It is held while the guard of another kind on the same plane holds: its reason is counted there.
@@ -209,10 +209,10 @@ pub struct Delete {
     pub target: Target,
     /// Preconditions of the request.
     pub on: Precondition,
-    /// All must hold; empty where the pass's own plane is proof enough.
+    /// All must hold; empty where the reconcile's own plane is proof enough.
     pub proofs: Vec<Proof>,
-    /// Whether the brake counts it.
-    pub brake: Brake,
+    /// Whether the deletion guard counts it.
+    pub deletion_guard: DeletionGuard,
 }
 
 /// One write.
@@ -241,12 +241,18 @@ impl Action {
     }
 
     /// Deletes an object exactly as it was observed.
-    pub fn delete(plane: &Plane, kind: Kind, object: &Object, proofs: Vec<Proof>, brake: Brake) -> Self {
+    pub fn delete(
+        plane: &Plane,
+        kind: Kind,
+        object: &Object,
+        proofs: Vec<Proof>,
+        deletion_guard: DeletionGuard,
+    ) -> Self {
         Self::Delete(Delete {
             target: Target::of(plane, kind, object),
             on: Precondition::of(object),
             proofs,
-            brake,
+            deletion_guard,
         })
     }
 
@@ -313,11 +319,12 @@ pub struct Terminal {
 /// What is counted and logged, but is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The object is paused by annotation: `actions` and `status` are what a pass would have done without it, and empty.
+    /// The object is paused by annotation: `actions` and `status` are what a reconcile would have done without it, and
+    /// empty.
     Paused,
-    /// A remote plane is unknown: what concerns it was left out.
+    /// A remote plane is unknown: what concerns it was skipped.
     Unknown(Plane),
-    /// An object of another owner holds the name; it was left alone.
+    /// An object of another owner holds the name; it was not changed.
     Foreign(Target),
     /// Who made the object of the note before, as far as it says.
     Maker(String),
@@ -366,14 +373,14 @@ pub enum Note {
 /// What an action that fails means for those after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// They may rest on it: the first that fails ends the pass.
+    /// They may rest on it: the first that fails ends the reconcile.
     #[default]
-    OneByOne,
-    /// None rests on another: they are carried out all the same, and the pass fails after them.
+    Sequential,
+    /// None rests on another: they are carried out all the same, and the reconcile fails after them.
     Independent,
 }
 
-/// What a pass does.
+/// What a reconcile does.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// Writes, in order.
@@ -382,13 +389,13 @@ pub struct Plan {
     pub order: Order,
     /// Writes that rest on nothing and on which nothing rests, the status included: carried out at the end, whatever became
     /// of the rest. None of them is a delete.
-    pub aside: Vec<Action>,
+    pub best_effort: Vec<Action>,
     /// The write of the object's own status, after all actions; left out when one failed on the same plane. When one failed
     /// on another, it is written all the same: so it says nothing of what this plan writes there. Where an action wrote the
     /// same object, the status is written on the version that the action made ([`Patch::on_version`]), and on no other.
     pub status: Option<Patch>,
     /// What is written to the status instead where an action on another plane failed.
-    pub otherwise: Option<Patch>,
+    pub fallback_status: Option<Patch>,
     /// Events.
     pub events: Vec<Event>,
     /// Look again after this time at the latest; `None` waits for events only.
@@ -401,13 +408,13 @@ pub struct Plan {
 
 impl Plan {
     /// Whether carrying it out sends nothing.
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_unchanged(&self) -> bool {
         self.writes().next().is_none() && self.status.is_none() && self.events.is_empty()
     }
 
     /// All writes but that of the status.
     pub fn writes(&self) -> impl Iterator<Item = &Action> {
-        self.actions.iter().chain(&self.aside)
+        self.actions.iter().chain(&self.best_effort)
     }
 
     /// Whether it only says why there is nothing to do.

@@ -13,7 +13,7 @@ use crate::edit::Edit;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target};
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ const DEFAULTS: [(&str, &str); 3] = [
     ("activationPreference", ""),
 ];
 
-/// What a pass looks at.
+/// What a reconcile looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The hub Namespace; `None` when there is none.
@@ -43,7 +43,7 @@ pub struct Observation<'a> {
     pub project_deployments: Observed<&'a [&'a Object]>,
 }
 
-/// Decides one pass. The hub is this reconciler's own plane: the runtime does not call while it is unknown.
+/// Decides one reconcile. The hub is this reconciler's own plane: the runtime does not call while it is unknown.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut plan = Plan::default();
     let in_project = seen.project_deployments.known().unwrap_or_default();
@@ -74,8 +74,8 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     plan
 }
 
-/// The spelling of a city that holds a policy name: the policy's own while somebody uses it, else the oldest user's.
-/// `None` when nobody names the city.
+/// The spelling of a city that holds a policy name: the policy's own while it is used, else the oldest user's.
+/// `None` when no WorkloadDeployment names the city.
 pub fn spelling<'a>(
     name: &str,
     policy: Option<&'a Object>,
@@ -175,7 +175,7 @@ fn delete(policy: &Object, seen: &Observation<'_>) -> Action {
         selector,
     };
     let kind = kind::PROPAGATION_POLICY;
-    Action::delete(&Plane::Hub, kind, policy, vec![none_left], Brake::Exempt)
+    Action::delete(&Plane::Hub, kind, policy, vec![none_left], DeletionGuard::Exempt)
 }
 
 fn selected_city(policy: &Object) -> Option<&str> {

@@ -5,7 +5,7 @@
 //!   are deleted.
 //! - A projection always has an owner: the WorkloadDeployment of the project.
 //! - A cell says what it runs, not how much a project is to keep: a copy that names its source is shown only under the name
-//!   of a slot, a slot that nobody asks for is not shown anew, and of labels only those that cells set go along.
+//!   of a slot, a slot that is not asked for is not shown again, and of labels only those that cells set go along.
 //!
 //! The project's Instances are watched as metadata only. The runtime remembers the resourceVersion that it last wrote or
 //! compared, and gives a projection read live when that moved.
@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 use crate::conditions;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
-use crate::ledger::SpecEchoes;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, Brake, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
+use crate::plan::{Action, DeletionGuard, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
 use crate::slots;
+use crate::spec_echoes::SpecEchoes;
 use crate::workload::owner;
 
 #[cfg(test)]
@@ -65,11 +65,11 @@ pub struct Observation<'a> {
     /// All Karmada Clusters.
     pub clusters: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub ledger: &'a dyn SpecEchoes,
+    pub spec_echoes: &'a dyn SpecEchoes,
 }
 
 /// Whether a copy is shown.
-enum Verdict<'a> {
+enum ProjectionDecision<'a> {
     Shown { owner: &'a Object, namespace: &'a Object },
     Dropped(&'static str),
     Unknown,
@@ -90,9 +90,9 @@ pub fn show(
         return Plan::exceeded(Target::of(&Plane::Hub, kind::INSTANCE, copy), excess);
     }
     let (owner, namespace) = match judge(seen, copy) {
-        Verdict::Shown { owner, namespace } => (owner, namespace),
-        Verdict::Dropped(why) => return Plan::dropped(why),
-        Verdict::Unknown => {
+        ProjectionDecision::Shown { owner, namespace } => (owner, namespace),
+        ProjectionDecision::Dropped(why) => return Plan::dropped(why),
+        ProjectionDecision::Unknown => {
             return Plan {
                 notes: vec![Note::Unknown(plane)],
                 ..Plan::default()
@@ -102,7 +102,7 @@ pub fn show(
     let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
     let mut plan = match projection {
         None if carried == Observed::Unknown => return noted(Note::Unknown(Plane::Hub)),
-        None if exceeds(copy, carried) => return Plan::dropped("nobody asks for its slot"),
+        None if exceeds(copy, carried) => return Plan::dropped("no WorkloadDeployment asks for its slot"),
         None => create(&plane, namespace.name(), copy, owner),
         Some(existing) if existing.deleting() => return noted(Note::WaitsFor(target)),
         Some(existing) if !existing.marked() && !owned_by(existing, owner) => return noted(Note::Foreign(target)),
@@ -150,7 +150,7 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
             Some(_) => continue,
         };
         let guard = match copy {
-            Some(copy) if !copy.deleting() => Brake::Applies,
+            Some(copy) if !copy.deleting() => DeletionGuard::Applies,
             _ => guarded(seen, &plane, projection),
         };
         let delete = Action::delete(&plane, kind::INSTANCE, projection, vec![proof], guard);
@@ -160,9 +160,9 @@ pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: 
 }
 
 /// A user did it where the project's WorkloadDeployment is gone, or asks for fewer. Otherwise the hub has lost copies.
-fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Brake {
+fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> DeletionGuard {
     let Observed::Known(deployments) = seen.deployments else {
-        return Brake::Applies;
+        return DeletionGuard::Applies;
     };
     let owners = projection.metadata.owner_references.iter().flatten();
     let owner = owners
@@ -171,7 +171,9 @@ fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Brake 
     let name = owner
         .map(|one| one.name.as_str())
         .or_else(|| projection.label(labels::WORKLOAD_DEPLOYMENT_NAME));
-    let Some(name) = name else { return Brake::Applies };
+    let Some(name) = name else {
+        return DeletionGuard::Applies;
+    };
     let source = Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, projection.namespace(), name);
     let proof = match deployments.iter().find(|one| one.name() == name && !one.deleting()) {
         Some(living) => match slots::ordinal_of(name, projection.name()) {
@@ -179,39 +181,41 @@ fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Brake 
                 source,
                 uid: living.uid().to_owned(),
             },
-            _ => return Brake::Applies,
+            _ => return DeletionGuard::Applies,
         },
         None => Proof::Gone {
             source,
             uid: owner.map(|one| one.uid.clone()),
         },
     };
-    Brake::Unless(vec![proof])
+    DeletionGuard::Unless(vec![proof])
 }
 
-fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> Verdict<'a> {
+fn judge<'a>(seen: &Observation<'a>, copy: &Object) -> ProjectionDecision<'a> {
     if seen.project.id.is_empty() {
-        return Verdict::Dropped("no project");
+        return ProjectionDecision::Dropped("no project");
     }
     let namespace = match seen.namespace {
         Observed::Known(Some(namespace)) if !namespace.deleting() => namespace,
-        Observed::Known(_) => return Verdict::Dropped("the namespace is gone or going"),
-        Observed::Unknown => return Verdict::Unknown,
+        Observed::Known(_) => return ProjectionDecision::Dropped("the namespace is gone or going"),
+        Observed::Unknown => return ProjectionDecision::Unknown,
     };
     if !ours_and_current(seen, namespace) {
-        return Verdict::Dropped("the hub namespace is not the current one");
+        return ProjectionDecision::Dropped("the hub namespace is not the current one");
     }
     if copy.deleting() {
-        return Verdict::Dropped("the copy is going");
+        return ProjectionDecision::Dropped("the copy is going");
     }
     let (Observed::Known(deployments), Observed::Known(_)) = (seen.deployments, seen.clusters) else {
-        return Verdict::Unknown;
+        return ProjectionDecision::Unknown;
     };
     match owner_of(copy, deployments) {
-        None => Verdict::Dropped("its WorkloadDeployment is not there"),
-        Some(_) if serves_another_city(seen, copy) => Verdict::Dropped("its source does not serve the city"),
-        Some(owner) if !is_slot(copy, owner) => Verdict::Dropped("its name is no slot of its WorkloadDeployment"),
-        Some(owner) => Verdict::Shown { owner, namespace },
+        None => ProjectionDecision::Dropped("its WorkloadDeployment is not there"),
+        Some(_) if serves_another_city(seen, copy) => ProjectionDecision::Dropped("its source does not serve the city"),
+        Some(owner) if !is_slot(copy, owner) => {
+            ProjectionDecision::Dropped("its name is no slot of its WorkloadDeployment")
+        }
+        Some(owner) => ProjectionDecision::Shown { owner, namespace },
     }
 }
 
@@ -234,7 +238,7 @@ fn is_slot(copy: &Object, owner: &Object) -> bool {
 }
 
 /// Whether its city is asked for fewer slots than a copy stands for. What was shown before stays until its copy goes: it runs
-/// until it has stopped. What is not is on its way out, or nobody's.
+/// until it has stopped. Others are being deleted, or have no owner.
 fn exceeds(copy: &Object, carried: Observed<Option<&Object>>) -> bool {
     let carried = carried.known().flatten();
     let slot = slots::deployment_of(copy.name()).and_then(|name| slots::ordinal_of(name, copy.name()));
@@ -316,14 +320,14 @@ fn update(seen: &Observation<'_>, plane: &Plane, copy: &Object, existing: &Objec
     edit = edit.owner(&owner(kind::WORKLOAD_DEPLOYMENT, deployment, false));
     if let Some(spec) = copy.at("/spec") {
         let target = Target::of(plane, kind::INSTANCE, existing);
-        if seen.ledger.explains(&target, spec, existing.at("/spec")) {
+        if seen.spec_echoes.explains(&target, spec, existing.at("/spec")) {
             plan.notes.push(Note::Skew(target));
         } else {
             edit = edit.spec(spec);
         }
     }
     if let Some(action) = edit.action() {
-        // Its status speaks of a generation: that is known once the spec is stored, so the next pass writes it.
+        // Its status speaks of a generation: that is known once the spec is stored, so the next reconcile writes it.
         plan.actions.push(action);
         return plan;
     }
@@ -349,8 +353,8 @@ fn warnings(plane: &Plane, existing: &Object, status: &Value) -> Vec<Event> {
             let before = old
                 .and_then(|old| conditions::find(old, type_))
                 .map(|old| conditions::text(old, "reason"));
-            let told = named.contains(&reason) && before != Some(reason);
-            told.then(|| {
+            let reported = named.contains(&reason) && before != Some(reason);
+            reported.then(|| {
                 Event::warning(
                     plane,
                     kind::INSTANCE,

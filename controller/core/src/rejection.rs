@@ -1,7 +1,7 @@
-//! What a server refused of an earlier pass, in its own words, for the status of whoever asked for it.
+//! What a server refused of an earlier reconcile, in its own words, for the status of whoever asked for it.
 //!
-//! A pass that was refused is decided again with the refusal in view: its status says so, and its writes stay in the plan,
-//! so that they are tried again.
+//! A reconcile that was refused is decided again with the refusal in view: its status says so, and its writes stay in the
+//! plan, so that they are tried again.
 
 use std::fmt::Write;
 
@@ -58,7 +58,7 @@ impl Rejection {
     }
 }
 
-/// The first of them that is about a write of this plan: what is not asked for any more is refused by nobody.
+/// The first of them that is about a write of this plan: a write that is no longer planned is no longer refused.
 pub(crate) fn of_plan<'a>(plan: &Plan, rejected: &'a [Rejection]) -> Option<&'a Rejection> {
     rejected
         .iter()

@@ -1,8 +1,8 @@
 //! Versions that go back: a server whose etcd was restored from a backup, or another server behind the same address.
 //!
 //! API servers promise that the resourceVersions of one kind are ordered numbers (KEP-5504), and that a generation only grows
-//! while an object lives. What breaks either is not the server that it was: it is listed anew, and what rests on it is not
-//! deleted ([`crate::brake::Brakes::rewound`]).
+//! while an object lives. What breaks either is not the server that it was: it is relisted, and what rests on it is not
+//! deleted ([`crate::deletion_guard::DeletionGuards::rewound`]).
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub fn is_repeated(before: &Object, now: &Object) -> bool {
         && lower(UPSTREAM_GENERATION)
 }
 
-/// Whether a cell is told again what it was told before [`is_repeated`], or something newer, or of another object.
+/// Whether a cell is told again what it was reported before [`is_repeated`], or something newer, or of another object.
 pub fn has_caught_up(before: &Object, now: &Object) -> bool {
     before.annotation(UPSTREAM_UID) != now.annotation(UPSTREAM_UID)
         || number(now, UPSTREAM_GENERATION) >= number(before, UPSTREAM_GENERATION)
@@ -102,23 +102,33 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_told_again_what_it_was_told_where_the_hub_itself_went_back() {
-        let told = |template: &str, generation: &str, upstream: &str, version: &str| {
+    fn a_cell_accepts_a_spec_again_where_the_hub_itself_went_back() {
+        let reported = |template: &str, generation: &str, upstream: &str, version: &str| {
             object(json!({ "metadata": { "name": "a", "annotations": {
                 "resourcetemplate.karmada.io/uid": template, "resourcetemplate.karmada.io/generation": generation,
                 "compute.datumapis.com/upstream-uid": upstream,
                 "compute.datumapis.com/upstream-generation": version } } }))
         };
-        let before = told("t", "7", "u", "3");
+        let before = reported("t", "7", "u", "3");
         for (what, now, repeated, caught_up) in [
-            ("the next one", told("t", "8", "u", "4"), false, true),
-            ("the same", told("t", "7", "u", "3"), false, true),
-            ("a hub that was restored", told("t", "5", "u", "2"), true, false),
-            ("corrected", told("t", "6", "u", "3"), false, true),
-            ("a project that was restored", told("t", "8", "u", "2"), false, false),
-            ("an object made anew", told("s", "1", "u", "2"), false, false),
-            ("another object of the project", told("t", "5", "w", "1"), false, true),
-            ("what says nothing", told("t", "5", "u", "x"), false, false),
+            ("the next one", reported("t", "8", "u", "4"), false, true),
+            ("the same", reported("t", "7", "u", "3"), false, true),
+            ("a hub that was restored", reported("t", "5", "u", "2"), true, false),
+            ("corrected", reported("t", "6", "u", "3"), false, true),
+            (
+                "a project that was restored",
+                reported("t", "8", "u", "2"),
+                false,
+                false,
+            ),
+            ("an object made anew", reported("s", "1", "u", "2"), false, false),
+            (
+                "another object of the project",
+                reported("t", "5", "w", "1"),
+                false,
+                true,
+            ),
+            ("what says nothing", reported("t", "5", "u", "x"), false, false),
         ] {
             assert_eq!(is_repeated(&before, &now), repeated, "{what}");
             assert_eq!(has_caught_up(&before, &now), caught_up, "{what}");
@@ -139,7 +149,7 @@ mod tests {
             (at("u", "101", 4), true),
             (at("u", "99", 5), true),
             (at("u", "v7", 5), false),
-            // Another one of its name begins anew.
+            // Another one of its name restarts.
             (at("w", "101", 1), false),
         ] {
             assert_eq!(is_older(&before, &now), older, "{now:?}");

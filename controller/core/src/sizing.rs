@@ -23,7 +23,7 @@ pub const UNCOUNTED: i64 = i64::MAX;
 /// machine beside them; `runtime.resources.requests`; the catalogue of instance types. It is never less than what the ones
 /// before say in part, such as the limits of some containers, nor than what containers request. Where nothing says anything,
 /// only the instance is counted. What cannot be read is [`UNCOUNTED`], and all is where something is said and nothing says
-/// both, or the instance type is in no catalogue: nobody knows what a provider makes of it, whatever else is said. An amount
+/// both, or the instance type is in no catalogue: the provider's choice is unknown, whatever else is said. An amount
 /// of zero says nothing.
 pub fn requests(spec: &Value) -> Vec<(&'static str, i64)> {
     let mut requests = vec![(quota::INSTANCES, 1)];

@@ -1,4 +1,4 @@
-//! A world in memory that carries out plans as API servers would: for tests of convergence.
+//! Fake servers in memory, which carry out plans as API servers would: for tests of convergence.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(crate) type Key = (Plane, &'static str, String, String);
 
 /// Objects of all planes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct FakeServers {
     objects: BTreeMap<Key, Object>,
     version: u64,
     /// Projects that the discovery server does not know.
@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) writes: usize,
 }
 
-/// The time of every pass.
+/// The time of every reconcile.
 pub(crate) fn now() -> Timestamp {
     "2026-01-01T00:10:00Z".parse().unwrap()
 }
@@ -63,7 +63,7 @@ fn key(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Key {
     (plane.clone(), kind.kind, namespace.to_owned(), name.to_owned())
 }
 
-impl World {
+impl FakeServers {
     pub(crate) fn put(&mut self, plane: &Plane, kind: Kind, object: Object) {
         let key = key(plane, kind, object.namespace(), object.name());
         self.objects.insert(key, object);
@@ -111,7 +111,7 @@ impl World {
         let mut start = plan.clone();
         if writes < plan.actions.len() {
             start.actions.truncate(writes);
-            start.aside.clear();
+            start.best_effort.clear();
             start.status = None;
         }
         self.apply(&start);
@@ -128,7 +128,7 @@ impl World {
                 Action::Delete(delete) if delete.proofs.iter().all(|proof| self.holds(proof)) => self.end(delete),
                 Action::Delete(delete) => {
                     failed.push(&delete.target.plane);
-                    if plan.order == Order::OneByOne {
+                    if plan.order == Order::Sequential {
                         break;
                     }
                 }
@@ -146,7 +146,7 @@ impl World {
             let followed = made.map(|object| patch.clone().on_version(object.resource_version()));
             self.patch(followed.as_ref().unwrap_or(patch));
         }
-        for action in &plan.aside {
+        for action in &plan.best_effort {
             self.writes += 1;
             match action {
                 Action::Create { target, object } => self.create(target, object),
@@ -157,10 +157,10 @@ impl World {
     }
 
     /// Passes until nothing more is decided. Ten are far more than any change needs.
-    pub(crate) fn settle(&mut self, decide: impl Fn(&World) -> Plan) {
+    pub(crate) fn settle(&mut self, decide: impl Fn(&FakeServers) -> Plan) {
         for _ in 0..10 {
             let plan = decide(self);
-            if plan.is_quiet() {
+            if plan.is_unchanged() {
                 return;
             }
             self.apply(&plan);

@@ -43,8 +43,8 @@ pub enum Error {
         kind: &'static str,
     },
     /// The watch goes on, and does not bring what we wrote.
-    #[error("failed to watch {kind}: what was written is not brought")]
-    Behind {
+    #[error("failed to watch {kind}: it does not deliver what was written")]
+    BackingObject {
         /// The kind.
         kind: &'static str,
     },
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_to_a_watch_is_told_by_its_reason() {
+    fn what_a_server_says_to_a_watch_is_reported_by_its_reason() {
         let refused = || {
             let status = Status::failure("Invalid value: \"s3cret\"\nFORGED", "Expired").with_code(410);
             kube::Error::Api(Box::new(status))

@@ -89,7 +89,7 @@ pub struct Flags {
     #[arg(long, env = "CELL_GRACE", value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub cell_grace: Duration,
 
-    /// Delete from the hub what nobody stands behind, instead of only counting it (see popcell orphans)
+    /// Delete from the hub what are orphaned, instead of only counting it (see popcell orphans)
     #[arg(long, env = "RECLAIM_ORPHANS", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub reclaim_orphans: bool,
@@ -123,7 +123,7 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub networking: bool,
 
-    /// How many passes of each controller may run at once, 1 to 256
+    /// How many reconciles of each controller may run at once, 1 to 256
     #[arg(long, env = "WORKERS", value_name = "NUMBER", default_value_t = 16,
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: u16,
@@ -170,7 +170,7 @@ impl Flags {
     /// From a command line, the program's name first, and the environment of the process.
     ///
     /// # Errors
-    /// What is wrong, and the remedy; also `--help` and `--version`.
+    /// What is wrong, and the fix; also `--help` and `--version`.
     pub fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let command = command(|name| std::env::var_os(name))?;
         let arguments: Vec<_> = arguments

@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Patience(Option<Instant>);
 
 impl Patience {
-    /// For ever: a replica that cannot see its planes must not replace one that can.
+    /// Forever: a replica that cannot see its planes must not replace one that can.
     pub const ENDLESS: Self = Self(None);
 
     /// Of a process that starts now. One that reviews at admission needs no plane for that, and reviews are of projects

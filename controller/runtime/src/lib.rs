@@ -1,5 +1,5 @@
-//! The controller around its decisions: planes with the stores of what is watched there, work queues, the pass that all
-//! reconcilers share, and the writes.
+//! The controller around its decisions: planes with the stores of what is watched there, work queues, the reconcile that
+//! all reconcilers share, and the writes.
 //!
 //! Nothing here decides anything about Workloads: that is popcell-core's.
 #![forbid(unsafe_code)]
@@ -9,22 +9,22 @@ pub mod admission;
 pub mod apply;
 pub mod cell;
 pub mod config;
+pub mod context;
+pub mod duration_histogram;
 mod error;
 pub mod flags;
 pub mod health;
 pub mod lease;
 pub mod memory;
 pub mod metrics;
-pub mod pass;
 pub mod planes;
 pub mod queue;
+pub mod reconcile;
 pub mod reconcilers;
 pub mod refusal;
 mod run;
 mod sync;
-pub mod times;
-pub mod world;
 
 pub use error::Error;
-pub(crate) use popcell_client::required;
+pub(crate) use popcell_client::critical_tasks;
 pub use run::run;

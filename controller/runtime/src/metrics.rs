@@ -1,4 +1,4 @@
-//! What `/metrics` shows: the table of popcell-core, with figures.
+//! What `/metrics` shows: the table of popcell-core, with values.
 //!
 //! Invariants: there is a place for each metric of the table and for no other; nothing that is counted, set or observed
 //! can fail or wait for long; a set of series that is replaced is never seen half.
@@ -18,7 +18,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use tracing::debug;
 
-use crate::times::Times;
+use crate::duration_histogram::DurationHistogram;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -29,7 +29,7 @@ type Hook = dyn Fn(&Metrics) + Send + Sync;
 /// Series by the name of their metric and the values of their labels.
 type Series<T> = BTreeMap<&'static str, BTreeMap<Vec<String>, T>>;
 
-/// All figures of the process. Clones share them. Labels are given in the order of the table.
+/// All values of the process. Clones share them. Labels are given in the order of the table.
 #[derive(Clone)]
 pub struct Metrics {
     values: Shared,
@@ -40,7 +40,7 @@ pub struct Metrics {
 struct Values {
     counters: Series<u64>,
     gauges: Series<f64>,
-    histograms: Series<Times>,
+    histograms: Series<DurationHistogram>,
 }
 
 #[derive(Clone, Default)]
@@ -80,7 +80,7 @@ impl Metrics {
         *count = count.saturating_add(by);
     }
 
-    /// A counter that somebody else keeps has reached this figure. It never goes down.
+    /// A counter that another client keeps has reached this figure. It never goes down.
     pub fn reach<const N: usize>(&self, counter: &Counter<N>, labels: &[&str; N], total: u64) {
         let mut values = self.values.lock();
         let count = row(&mut values.counters, &counter.0, labels);
@@ -104,8 +104,8 @@ impl Metrics {
         row(&mut self.values.lock().histograms, &histogram.0, labels).observe(time);
     }
 
-    /// A histogram that somebody else keeps has become this.
-    pub fn show<const N: usize>(&self, histogram: &Histogram<N>, labels: &[&str; N], times: &Times) {
+    /// A histogram that another client keeps has become this.
+    pub fn show<const N: usize>(&self, histogram: &Histogram<N>, labels: &[&str; N], times: &DurationHistogram) {
         *row(&mut self.values.lock().histograms, &histogram.0, labels) = times.clone();
     }
 

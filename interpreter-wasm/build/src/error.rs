@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What went wrong between a crate and its component, with the remedy where there is one.
+/// What went wrong between a crate and its component, with the fix where there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// No standard library for wasm32-unknown-unknown is here.

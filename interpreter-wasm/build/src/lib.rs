@@ -65,7 +65,7 @@ pub fn build(request: &BuildRequest, report: &mut dyn FnMut(&str)) -> Result<Bui
     })
 }
 
-/// Writes beside the target and renames, so that nobody reads half a module.
+/// Writes beside the target and renames, so that no reader sees half a module.
 fn write(output: &PathBuf, bytes: &[u8]) -> Result<(), BuildError> {
     let failed = |doing, source| BuildError::Io {
         doing,

@@ -1,8 +1,8 @@
 //! Takes this machine's paths out of the module: panics carry the file that they are in.
 //!
-//! Flags for the dependencies are the same for every module of a workspace: cargo compiles the standard library anew for
+//! Flags for the dependencies are the same for every module of a workspace: cargo compiles the standard library again for
 //! every other set of flags, and into the same place, so that two modules with sets of their own would undo each other's
-//! work for ever. The module's own folder is named to its own compiler call only.
+//! work forever. The module's own folder is named to its own compiler call only.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(local_dependencies(&Value::Null, Path::new("/x/module/Cargo.toml")), []);
     }
 
-    /// Else each build of one compiles the standard library anew for it, and takes the other's away.
+    /// Else each build of one compiles the standard library again for it, and takes the other's away.
     #[test]
     fn modules_of_a_workspace_have_the_same_flags_whatever_they_depend_on() {
         let of = |name: &str| local_dependencies(&workspace(), &Path::new("/x").join(name).join("Cargo.toml"));

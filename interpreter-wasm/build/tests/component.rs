@@ -75,14 +75,14 @@ fn a_crate_outside_the_workspace_becomes_a_component_without_imports() {
         );
     }
 
-    // The same again, compiled anew.
+    // The same again, compiled again.
     fs::write(folder.path().join("src/lib.rs"), format!("{SOURCE}// new\n")).unwrap();
     let again = self::built(folder.path()).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.sha256, built.sha256);
 }
 
 #[test]
-fn what_cannot_become_a_module_is_refused_with_the_remedy() {
+fn what_cannot_become_a_module_is_refused_with_the_fix() {
     let folder = module("pub fn nothing() {}");
     let error = built(folder.path()).unwrap_err();
     assert!(error.contains("#[interpreter(...)]"), "{error}");

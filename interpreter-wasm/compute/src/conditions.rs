@@ -1,9 +1,9 @@
 //! Conditions of several members as one list.
 //!
-//! A condition that breaks the schema of `metav1.Condition` is left out, since the API server would refuse the whole
+//! A condition that breaks the schema of `metav1.Condition` is skipped, since the API server would refuse the whole
 //! status for it, at every try; so is all but the first of one type, and a `conditions` that is no list. How many were left
 //! out is told to the host, which counts them; the answer is not the place: a field for the number would be pruned by the
-//! CRD and be written for ever. The member's own API server refuses such conditions, so none is expected here.
+//! CRD and be written forever. The member's own API server refuses such conditions, so none is expected here.
 //!
 //! Messages are cut to [`MESSAGE_LIMIT`] bytes between two characters. `observedGeneration` is the translated number of
 //! the whole status, or absent.
@@ -109,7 +109,7 @@ fn readable(entries: &[Json]) -> Vec<Condition<'_>> {
 impl<'a> Condition<'a> {
     /// `None` when the entry breaks the schema. Its `observedGeneration` is not looked at: it is replaced anyway.
     fn read(json: &'a Json) -> Option<Self> {
-        // Not the readers that name what is wrong: nobody hears of it, and a list can be long.
+        // Not the readers that name what is wrong: it is not reported, and a list can be long.
         let text = |pointer: &str| json.get(pointer)?.as_text();
         let kind = text("/type").filter(|kind| condition_schema::is_type(kind))?;
         let status = text("/status").filter(|status| condition_schema::is_status(status))?;

@@ -79,6 +79,6 @@ impl<'a> Condition<'a> {
 }
 
 fn text<'a>(json: &'a Json, pointer: &str) -> Option<&'a str> {
-    // Not the reader that names what is wrong: nobody hears of it, and a list can be long.
+    // Not the reader that names what is wrong: it is not reported, and a list can be long.
     json.get(pointer)?.as_text()
 }

@@ -2,10 +2,10 @@
 //!
 //! InterpretStatus: the part of the member's status that goes upward, which is all of it.
 //!
-//! Fields that nobody here knows are carried as they are. Two keys are added for the hub (Karmada's own pattern,
+//! Unknown fields are carried as they are. Two keys are added for the hub (Karmada's own pattern,
 //! [`popcell_sdk::generation`]): `generation` of the member object and `resourceTemplateGeneration`, the hub generation
 //! that the member object was made from. Both names are ours in this status; a member's field of the same name is
-//! replaced. An annotation that cannot be read is left out, and the hub then never takes the status for current: the
+//! replaced. An annotation that cannot be read is skipped, and the hub then never takes the status for current: the
 //! counts matter more than the bookkeeping. No status, `null` and `{}` say nothing and are answered `{}`.
 //!
 //! AggregateStatus: what the members said, as one status on the hub.
@@ -15,7 +15,7 @@
 //! - One item: its status field by field as raw JSON. Several (Karmada moves the object, both cells still report): counts
 //!   are summed, conditions merged ([`crate::conditions`]), every other field comes from the first cluster by name that
 //!   has it.
-//! - `null` fields count as absent: a CRD refuses them, and one refused write would repeat for ever.
+//! - `null` fields count as absent: a CRD refuses them, and one refused write would repeat forever.
 //! - `observedGeneration` is translated, never copied: it becomes the hub object's generation when **every** item (also
 //!   one that was skipped) reports a status of that very generation, else the hub's old number stays. An old number that
 //!   the hub object cannot have seen (negative, or beyond its generation) is dropped.
@@ -153,7 +153,7 @@ fn reports(items: &[StatusItem]) -> Result<Vec<Report<'_>>> {
 
 /// One status made of the reports. Fields stand in the order in which the first cluster that has them gave them.
 ///
-/// It begins as the first report and is amended: most of a status is carried as it is, and a wide one is not built anew.
+/// It begins as the first report and is amended: most of a status is carried as it is, and a wide one is not built again.
 fn merge(reports: &[Report<'_>], generation: Option<i64>, left_out: &mut usize) -> Result<Json> {
     let Some((first, others)) = reports.split_first() else {
         return Ok(Json::object::<&str, Json>([]));

@@ -16,7 +16,7 @@ pub enum Error {
         /// What was expected there and what was found.
         message: String,
     },
-    /// The question has no answer now, and that is nobody's fault. For health Karmada records Unknown.
+    /// The question has no answer now, without a fault. For health Karmada records Unknown.
     #[error("undecided: {0}")]
     Undecided(String),
     /// The module does not implement the operation for this kind.

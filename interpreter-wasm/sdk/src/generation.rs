@@ -21,7 +21,7 @@ pub const OBSERVED_GENERATION: &str = "/observedGeneration";
 
 /// For InterpretStatus: notes in `status` the generations of the member's `object`.
 ///
-/// An annotation that is no number is left out, as is a generation that is absent: then nothing is translated.
+/// An annotation that is no number is skipped, as is a generation that is absent: then nothing is translated.
 pub fn note(status: &mut Json, object: &Object) -> Result<()> {
     if let Some(generation) = object.generation()? {
         status.set(GENERATION, generation)?;

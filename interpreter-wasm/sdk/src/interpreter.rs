@@ -27,7 +27,7 @@ pub trait Interpreter {
     }
 
     /// Retain: copies into `desired` what belongs to the member cluster in `observed`. Has to be idempotent, and change
-    /// nothing where both are equal, or Karmada writes for ever.
+    /// nothing where both are equal, or Karmada writes forever.
     fn retain(desired: &mut Object, observed: &Object) -> Result<()> {
         Err(Error::Unsupported)
     }

@@ -57,8 +57,8 @@ impl Object {
         self.get("/metadata/annotations")?.member(key)?.as_text()
     }
 
-    /// Says, in AggregateStatus, that so many more parts of the reported statuses were left out of the object, since the
-    /// API server would refuse them. The webhook counts them (`popcell_status_parts_left_out_total`), so that what
+    /// Says, in AggregateStatus, that so many more parts of the reported statuses were skipped of the object, since the
+    /// API server would refuse them. The webhook counts them (`popcell_status_parts_dropped_total`), so that what
     /// vanishes on the way up is seen; the answer is the same. Other operations ignore it.
     pub fn leave_out(&mut self, parts: u32) {
         self.left_out = self.left_out.saturating_add(parts);

@@ -20,7 +20,7 @@ pub type Dependency = popcell_contract::Dependency<Json>;
 pub type PatchOp = popcell_contract::PatchOp<Json>;
 /// What to do with the object that was given.
 pub type Change = popcell_contract::Change<Json>;
-/// What AggregateStatus makes of the object, and how many parts were left out ([`Object::leave_out`]).
+/// What AggregateStatus makes of the object, and how many parts were skipped ([`Object::leave_out`]).
 ///
 /// [`Object::leave_out`]: crate::Object::leave_out
 pub type Aggregation = popcell_contract::Aggregation<Json>;

@@ -18,14 +18,14 @@ pub fn writes(page: &str) -> BTreeMap<String, f64> {
 #[must_use]
 pub fn passes(page: &str) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
-    for (labels, value) in samples(page, "popcell_passes_total") {
+    for (labels, value) in samples(page, "popcell_reconciles_total") {
         let reconciler = label(labels, "reconciler").unwrap_or_default();
         *found.entry(reconciler.to_owned()).or_insert(0.0) += value;
     }
     found
 }
 
-/// What grew from then to now, divided by a number of objects; what did not grow is left out.
+/// What grew from then to now, divided by a number of objects; what did not grow is skipped.
 #[must_use]
 pub fn grown(now: &BTreeMap<String, f64>, then: &BTreeMap<String, f64>, objects: usize) -> BTreeMap<String, f64> {
     let each = now.iter().map(|(key, now)| {
@@ -58,9 +58,9 @@ mod tests {
     }
 
     #[test]
-    fn passes_are_summed_over_outcomes() {
-        let page = "popcell_passes_total{reconciler=\"claim\",outcome=\"quiet\"} 3\n\
-                    popcell_passes_total{reconciler=\"claim\",outcome=\"written\"} 2\n";
+    fn reconciles_are_summed_over_outcomes() {
+        let page = "popcell_reconciles_total{reconciler=\"claim\",outcome=\"unchanged\"} 3\n\
+                    popcell_reconciles_total{reconciler=\"claim\",outcome=\"written\"} 2\n";
         assert_eq!(passes(page), BTreeMap::from([("claim".to_owned(), 5.0)]));
     }
 

@@ -6,13 +6,13 @@ mod effort;
 mod machine;
 mod run;
 pub mod shapes;
-mod sight;
+mod status_watch;
 mod times;
 
 pub use effort::{Counters, Effort, FLOW};
 pub use machine::{Machine, load_average};
 pub use run::Run;
-pub use sight::{Sight, is};
+pub use status_watch::{Sight, is};
 pub use times::{MillisSince, Times};
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use popcell_test_support::workspace;
 /// Requests that a benchmark has under way itself.
 const AT_ONCE: usize = 16;
 
-/// How a benchmark ends: an error is told with its causes in one line.
+/// How a benchmark ends: an error is reported with its causes in one line.
 #[must_use]
 pub fn ended(outcome: &Result<()>) -> ExitCode {
     match outcome {

@@ -16,7 +16,7 @@ use popcell_test_support::stand_ins::{Budget, FAIL};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::world::{CELLS, P2, World};
+use crate::environment::{CELLS, Environment, P2};
 use popcell_suites::tenant::Tenant;
 
 const KILLS: usize = 20;
@@ -42,9 +42,9 @@ fn template(roll: usize) -> Value {
 /// By Workload: its last roll. Those that are not there are missing.
 type Rolls = BTreeMap<&'static str, usize>;
 
-async fn kill(world: &World, dice: &mut Dice) -> Result<()> {
+async fn kill(environment: &Environment, dice: &mut Dice) -> Result<()> {
     for _ in 0..KILLS {
-        let mut controller = world.cells[dice.below(CELLS.len())].lock().await;
+        let mut controller = environment.cells[dice.below(CELLS.len())].lock().await;
         // Half of the time it is killed while it starts.
         if dice.below(2) == 0 {
             controller.ready().await?;
@@ -87,7 +87,7 @@ async fn churn(tenant: &Tenant, dice: &mut Dice, rolls: &mut Rolls, over: &Cell<
     Ok(())
 }
 
-/// A copy and a claim that somebody else has made.
+/// A copy and a claim that another client has made.
 async fn foreign(tenant: &Tenant) -> Result<[DynamicObject; 2]> {
     let mut copy = objects::instance_copy(&tenant.below, "w0-us-dfw", 7, "");
     copy["metadata"]["labels"] = json!({ "theirs": "true" });
@@ -184,12 +184,15 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
     .await
 }
 
-pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
-    let quota = world.quota.lock().await;
+pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
     quota.set_budget(Budget::instances(BUDGET));
     let mut dice = Dice::seeded("cell churn");
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
-    let cells = [world.lab.plane(CELLS[0].0).await?, world.lab.plane(CELLS[1].0).await?];
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cells = [
+        environment.lab.plane(CELLS[0].0).await?,
+        environment.lab.plane(CELLS[1].0).await?,
+    ];
     let mut rolls = Rolls::new();
     for name in WORKLOADS {
         tenant.deploy(name, CITIES, 1, |_| {}).await?;
@@ -202,12 +205,12 @@ pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
     let mut moments = dice.others();
     let over = Cell::new(false);
     let kills = async {
-        let killed = kill(world, &mut moments).await;
+        let killed = kill(environment, &mut moments).await;
         over.set(true);
         killed
     };
     let disturbed = tokio::join!(kills, churn(&tenant, &mut dice, &mut rolls, &over));
-    for controller in &world.cells {
+    for controller in &environment.cells {
         let mut controller = controller.lock().await;
         if controller.pid().is_none() {
             controller.launch()?;

@@ -3,22 +3,22 @@
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::labels;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::FAIL;
 use popcell_test_support::{eventually, objects};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 /// As upstream's e2e tests have it: an Instance of no WorkloadDeployment, in a namespace whose hub Namespace says whose it
 /// is.
-pub(crate) async fn bare(world: &World, namespace: &str) -> Result<()> {
-    let cell = world.lab.plane(DFW).await?;
-    let hub = world.lab.hub().await?;
+pub(crate) async fn bare(environment: &Environment, namespace: &str) -> Result<()> {
+    let cell = environment.lab.plane(DFW).await?;
+    let hub = environment.lab.hub().await?;
     let below = format!("{namespace}-e5");
     cell.apply(&objects::namespace(&below)).await?;
     let mut labelled = objects::namespace(&below);
@@ -51,8 +51,8 @@ pub(crate) async fn bare(world: &World, namespace: &str) -> Result<()> {
     popcell_suites::steps::gone(&hub, INSTANCE, &below, "test-writeback-instance").await
 }
 
-pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.deploy("web", &["DFW"], 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let name = "web-us-dfw-0";
@@ -70,9 +70,9 @@ pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// A slot that lost its Instance waits for the one before it: what is shown of it says that there is none.
-pub(crate) async fn of_an_empty_slot(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn of_an_empty_slot(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fails = async |failure: Value| {

@@ -1,31 +1,32 @@
 //! CustomResourceDefinitions that are deleted in a cell whose controllers run, and created again.
 //!
 //! Who deletes a definition deletes its objects. Networks that are lost so stop nothing that runs. Instances that are lost
-//! are made again in order, with the claims and copies that they had. A WorkloadDeployment that is lost cannot be told from
-//! one that was deleted: its Instances end with it, and all of it is there again when Karmada has brought it again.
+//! are made again in order, with the claims and copies that they had. A WorkloadDeployment that is lost cannot be
+//! distinguished from one that was deleted: its Instances end with it, and all of it is there again when Karmada has
+//! brought it again.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM, SUBNET_CLAIM};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::{gone, uids_in};
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 const NAMES: [&str; 3] = ["web-us-dfw-0", "web-us-dfw-1", "web-us-dfw-2"];
-/// How long a definition is away: watches begin anew several times.
+/// How long a definition is unreachable: watches restart several times.
 const AWAY: Duration = Duration::from_secs(5);
 /// Passes in that time that are no storm.
 const BOUNDED: f64 = 150.0;
 
-/// Definitions that are away.
+/// Definitions that are unreachable.
 struct Taken {
     kinds: Vec<Kind>,
     definitions: Vec<Value>,
@@ -66,46 +67,51 @@ impl Taken {
     }
 }
 
-/// While these definitions are away `check` holds, and there are few passes; then they are there again.
-async fn without(world: &World, cell: &Plane, kinds: &[Kind], check: impl AsyncFnMut() -> Result<()>) -> Result<()> {
+/// While these definitions are unreachable `check` holds, and there are few passes; then they are there again.
+async fn without(
+    environment: &Environment,
+    cell: &Plane,
+    kinds: &[Kind],
+    check: impl AsyncFnMut() -> Result<()>,
+) -> Result<()> {
     let taken = Taken::from(cell, kinds).await?;
-    let before = passes(world).await?;
+    let before = passes(environment).await?;
     let outcome = always("what the others hold stays", AWAY, check).await;
-    let passes = passes(world).await? - before;
+    let passes = passes(environment).await? - before;
     taken.give_back(cell).await?;
     outcome?;
-    eprintln!("definitions: {passes} passes in {AWAY:?} without {}", kinds[0].kind);
-    ensure!(passes < BOUNDED, "a storm of {passes} passes in {AWAY:?}");
-    world.cells[0].lock().await.expect_alive()
+    eprintln!("definitions: {passes} reconciles in {AWAY:?} without {}", kinds[0].kind);
+    ensure!(passes < BOUNDED, "a storm of {passes} reconciles in {AWAY:?}");
+    environment.cells[0].lock().await.expect_alive()
 }
 
-async fn passes(world: &World) -> Result<f64> {
-    let controller = world.cells[0].lock().await;
+async fn passes(environment: &Environment) -> Result<f64> {
+    let controller = environment.cells[0].lock().await;
     controller.metric("controller_runtime_reconcile_total", &[]).await
 }
 
-pub(crate) async fn taken_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
-    let pid = world.cells[0].lock().await.pid();
+pub(crate) async fn taken_away(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
+    let pid = environment.cells[0].lock().await.pid();
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    networks(world, &tenant, &cell).await?;
-    instances(world, &tenant, &cell).await?;
-    deployments(world, &tenant, &cell).await?;
-    ensure!(world.cells[0].lock().await.pid() == pid, "it was restarted");
+    networks(environment, &tenant, &cell).await?;
+    instances(environment, &tenant, &cell).await?;
+    deployments(environment, &tenant, &cell).await?;
+    ensure!(environment.cells[0].lock().await.pid() == pid, "it was restarted");
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await
 }
 
-async fn networks(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
+async fn networks(environment: &Environment, tenant: &Tenant, cell: &Plane) -> Result<()> {
     let before = tenant.instances(cell).await?;
     let runs_on = async || {
         let now = tenant.instances(cell).await?;
         ensure!(now == before, "{now:?}, not {before:?}");
         tenant.all_ready(cell, &NAMES[..2]).await
     };
-    without(world, cell, &[NETWORK_BINDING, SUBNET_CLAIM], runs_on).await?;
+    without(environment, cell, &[NETWORK_BINDING, SUBNET_CLAIM], runs_on).await?;
     // A new one finds its network, and the others have theirs again.
     tenant.scale("web", CITY, 3).await?;
     tenant.ready("web", 3).await?;
@@ -115,7 +121,7 @@ async fn networks(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
     Ok(())
 }
 
-async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
+async fn instances(environment: &Environment, tenant: &Tenant, cell: &Plane) -> Result<()> {
     let before = tenant.instances(cell).await?;
     eventually("there is a copy of each", SOON, async || {
         let copies = uids_in(&tenant.hub, INSTANCE, &tenant.below).await?;
@@ -135,15 +141,15 @@ async fn instances(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
         ensure!(now == kept, "{now:?}, not {kept:?}");
         Ok(())
     };
-    without(world, cell, &[INSTANCE], same).await?;
+    without(environment, cell, &[INSTANCE], same).await?;
     tenant.all_are_others(cell, &before).await?;
     tenant.ready("web", 3).await?;
     tenant.all_ready(cell, &NAMES).await?;
     same().await
 }
 
-async fn deployments(world: &World, tenant: &Tenant, cell: &Plane) -> Result<()> {
-    without(world, cell, &[WORKLOAD_DEPLOYMENT], async || Ok(())).await?;
+async fn deployments(environment: &Environment, tenant: &Tenant, cell: &Plane) -> Result<()> {
+    without(environment, cell, &[WORKLOAD_DEPLOYMENT], async || Ok(())).await?;
     tenant
         .in_cell(cell, "web-us-dfw", |one| {
             read::expect_at(one, "/status/readyReplicas", &json!(3))

@@ -4,16 +4,16 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::environment::DFW;
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::names_in;
-use popcell_suites::world::DFW;
 use popcell_test_support::always;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use serde_json::json;
 
+use crate::environment::{Environment, P1, WATCHED};
 use crate::karmada::with_city;
-use crate::spare::{CITY, Spare, offered};
-use crate::world::{P1, WATCHED, World};
+use crate::spare_cell::{CITY, Spare, offered};
 use popcell_suites::tenant::Tenant;
 
 const OURS: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
@@ -45,27 +45,27 @@ fn is_told(one: &DynamicObject) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn mistaken(world: &World, namespace: &str) -> Result<()> {
-    let spares = world.spares.lock().await;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn mistaken(environment: &Environment, namespace: &str) -> Result<()> {
+    let spares = environment.spares.lock().await;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     offered(&tenant).await?;
     tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let [_, cluster] = *spares;
     with_city(&tenant.hub, cluster, Some(CITY)).await?;
-    let outcome = other_cell(world, &tenant, cluster).await;
+    let outcome = other_cell(environment, &tenant, cluster).await;
     with_city(&tenant.hub, cluster, None).await?;
     outcome
 }
 
-async fn other_cell(world: &World, tenant: &Tenant, cluster: &'static str) -> Result<()> {
+async fn other_cell(environment: &Environment, tenant: &Tenant, cluster: &'static str) -> Result<()> {
     // All that it was given is the real cell's, so that no right and no policy holds it.
-    let spare = Spare::start(world, cluster, DFW).await?;
-    let told = writes_nothing(tenant, &spare).await;
-    told.with_context(|| spare.last_words())?;
+    let spare = Spare::start(environment, cluster, DFW).await?;
+    let reported = writes_nothing(tenant, &spare).await;
+    reported.with_context(|| spare.last_words())?;
     spare.end()?;
     // Under its own name it is what it says.
-    let spare = Spare::start(world, cluster, cluster).await?;
+    let spare = Spare::start(environment, cluster, cluster).await?;
     let runs = async {
         tenant.ready("far", 1).await?;
         tenant
@@ -126,7 +126,7 @@ async fn writes_nothing(tenant: &Tenant, spare: &Spare) -> Result<()> {
     spare.plane.delete(INSTANCE, Some(&tenant.below), real_cell).await?;
     ensure!(spare.writes() == 0, "it has asked for {} changes", spare.writes());
     ensure!(spare.tells(SILENT) >= 1, "its log does not tell");
-    // It runs what it has, as while the hub is away.
+    // It runs what it has, as while the hub is unreachable.
     let (code, body) = spare.controller.health("/readyz").await?;
     ensure!(code == 200, "/readyz answers {code}: {body}");
     tenant.ready("web", 2).await.map(|_| ())

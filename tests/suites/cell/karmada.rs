@@ -6,15 +6,15 @@ use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::{LOCATION, RESOURCE_CLAIM};
 use popcell_api::{annotations, labels};
+use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::says;
 use popcell_suites::steps::{gone, names_in};
-use popcell_suites::world::{DFW, ORD, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::START_SECONDS;
 use popcell_test_support::{Fault, Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 /// All of Karmada that carries anything between hub and cells.
@@ -25,9 +25,9 @@ const KARMADA: [&str; 4] = [
     "karmada-agent-ord",
 ];
 
-pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
     tenant.deploy("web", &["DFW", "ORD"], 3, |_| {}).await?;
     tenant.ready("web", 6).await?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -54,12 +54,12 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     for program in KARMADA {
-        world.lab.kill(program).await?;
+        environment.lab.kill(program).await?;
     }
     let replaced = look().await?;
     ensure!(replaced < 6, "the roll was over before Karmada went");
     for program in KARMADA {
-        world.lab.start_process(program).await?;
+        environment.lab.start_process(program).await?;
     }
     eventually("every instance is another", SOON, async || {
         let replaced = look().await?;
@@ -78,21 +78,21 @@ pub(crate) async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) ->
     hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
 }
 
-pub(crate) async fn second_cell(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let ord = world.lab.plane(ORD).await?;
+pub(crate) async fn second_cell(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let ord = environment.lab.plane(ORD).await?;
     tenant.deploy("first", &["DFW"], 1, |_| {}).await?;
     tenant.ready("first", 1).await?;
     ord.apply(&objects::location("DFW")).await?;
     with_city(&tenant.hub, ORD, Some("DFW")).await?;
-    let outcome = shared_city(world, &tenant).await;
+    let outcome = shared_city(environment, &tenant).await;
     with_city(&tenant.hub, ORD, Some("ORD")).await?;
     ord.delete(LOCATION, None, "dfw").await?;
     outcome
 }
 
-async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
-    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+async fn shared_city(environment: &Environment, tenant: &Tenant) -> Result<()> {
+    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
     let names = ["first", "second", "third", "fourth"];
     for name in &names[1..] {
         tenant.deploy(name, &["DFW"], 1, |_| {}).await?;
@@ -132,16 +132,16 @@ async fn shared_city(world: &World, tenant: &Tenant) -> Result<()> {
     tenant.claims_are(&[]).await
 }
 
-pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let ord = world.lab.plane(ORD).await?;
+pub(crate) async fn deleted_meanwhile(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let ord = environment.lab.plane(ORD).await?;
     tenant.deploy("web", &["ORD"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let before = tenant.instances(&ord).await?;
     let agent = format!("karmada-agent-{ORD}");
-    let away = world.to_hub[1].inject(Fault::HungUp, |_| true);
-    world.to_hub[1].cut();
-    world.lab.stop(&agent).await?;
+    let away = environment.to_hub[1].inject(Fault::HungUp, |_| true);
+    environment.to_hub[1].cut();
+    environment.lab.stop(&agent).await?;
     let meanwhile = async {
         tenant.clean("web").await?;
         gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
@@ -160,14 +160,14 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
         let cluster = tenant.hub.expect(CLUSTER, None, ORD).await?;
         tenant.hub.set_status(CLUSTER, None, ORD, &not_ready(&cluster)).await?;
         eventually("the cell's silence has an age", SOON, async || {
-            let age = silent(world).await?;
+            let age = silent(environment).await?;
             ensure!(age.is_some_and(|age| age > 1.0), "{age:?}");
             Ok(())
         })
         .await
     };
     let meanwhile = meanwhile.await;
-    world.lab.start_process(&agent).await?;
+    environment.lab.start_process(&agent).await?;
     away.lift();
     meanwhile?;
     gone(&ord, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
@@ -178,7 +178,7 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
     }
     tenant.claims_are(&[]).await?;
     eventually("the cell is not silent any more", SOON, async || {
-        let age = silent(world).await?;
+        let age = silent(environment).await?;
         ensure!(age.is_none(), "{age:?}");
         Ok(())
     })
@@ -186,8 +186,8 @@ pub(crate) async fn deleted_meanwhile(world: &World, namespace: &str) -> Result<
 }
 
 /// The age of what the cell last said, while it is silent.
-async fn silent(world: &World) -> Result<Option<f64>> {
-    let page = world.management.lock().await.metrics().await?;
+async fn silent(environment: &Environment) -> Result<Option<f64>> {
+    let page = environment.management.lock().await.metrics().await?;
     let series = format!("popcell_status_age_seconds{{source_cluster=\"{ORD}\"}} ");
     let age = page.lines().find_map(|line| line.strip_prefix(&series));
     Ok(age.map(str::parse).transpose()?)

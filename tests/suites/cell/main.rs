@@ -1,49 +1,51 @@
 //! Cells on real control planes: Workloads of projects run in two cities and come back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod alone;
 mod churn;
-mod coming;
 mod copies;
 mod definitions;
+mod end_to_end;
+mod environment;
 mod identity;
+mod isolation;
 mod karmada;
-mod odd;
+mod misuse;
 mod outages;
 mod oversized;
+mod project_lifecycle;
 mod quota;
+mod refused_claims;
 mod replaced;
 mod rollout;
 mod single;
-mod spare;
-mod starved;
+mod spare_cell;
 mod token;
 mod tree;
 mod upgrade;
-mod whole;
-mod world;
 
 use std::process::ExitCode;
 
+use environment::Environment;
 use popcell_suites::suite::Manner::{Alone, Beside};
 use popcell_suites::suite::Suite;
-use world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
     let parts = [mission, rollouts, oddities, outages];
-    let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
+    let suite = parts
+        .iter()
+        .fold(Suite::<Environment>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
 
 /// Those that take long begin first, and those that wait for the same lock are apart.
 #[rustfmt::skip]
-fn mission(suite: Suite<World>) -> Suite<World> {
+fn mission(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("replaced::a_cell_is_removed_and_another_serves_its_city", Beside, replaced::by_another)
-        .test("coming::nothing_is_left_of_projects_that_came_and_went", Beside, coming::many)
-        .test("starved::a_project_that_refuses_claims_holds_up_no_other", Beside, starved::refused)
-        .test("whole::one_workload_runs_in_two_cities_and_its_status_comes_back", Beside, whole::runs)
-        .test("whole::deleting_a_workload_deletes_everything_it_made", Beside, whole::deleted)
+        .test("project_lifecycle::nothing_is_left_of_projects_that_came_and_went", Beside, project_lifecycle::many)
+        .test("refused_claims::a_project_that_refuses_claims_holds_up_no_other", Beside, refused_claims::refused)
+        .test("end_to_end::one_workload_runs_in_two_cities_and_its_status_comes_back", Beside, end_to_end::runs)
+        .test("end_to_end::deleting_a_workload_deletes_everything_it_made", Beside, end_to_end::deleted)
         .test("tree::a_workload_is_followed_over_every_plane", Beside, tree::followed)
         .test("single::one_server_is_project_and_cell", Beside, single::runs)
         .test("copies::an_instance_without_a_deployment_is_copied", Beside, copies::bare)
@@ -52,7 +54,7 @@ fn mission(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn rollouts(suite: Suite<World>) -> Suite<World> {
+fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("rollout::a_restart_rolls_one_by_one_from_the_highest_ordinal", Beside, rollout::restarted)
         .test("rollout::a_bad_image_is_reported_and_repaired_by_a_new_template", Beside, rollout::repaired)
@@ -63,21 +65,21 @@ fn rollouts(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn oddities(suite: Suite<World>) -> Suite<World> {
+fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
-        .test("odd::labels_that_are_taken_off_copies_and_claims_come_back", Beside, odd::stamps_taken_off)
-        .test("odd::a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, odd::claimed_before)
+        .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
+        .test("misuse::a_claim_that_was_there_before_its_instance_is_never_adopted", Beside, misuse::claimed_before)
         .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
-        .test("odd::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, odd::misbehaving)
+        .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while)
         .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::taken_away)
         .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
 }
 
 #[rustfmt::skip]
-fn outages(suite: Suite<World>) -> Suite<World> {
+fn outages(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("outages::without_the_hub_the_cell_heals_rolls_and_grows", Alone, outages::hub_away)
         .test("outages::without_hub_and_project_a_lost_instance_is_recreated", Alone, outages::both_away)
@@ -86,6 +88,6 @@ fn outages(suite: Suite<World>) -> Suite<World> {
         .test("karmada::restarted_in_the_middle_of_a_roll_nothing_is_replaced_twice", Alone, karmada::restarted)
         .test("karmada::a_second_cell_of_the_city_never_doubles_the_work", Alone, karmada::second_cell)
         .test("karmada::a_deletion_during_a_partition_reaches_the_cell_afterwards", Alone, karmada::deleted_meanwhile)
-        .test("alone::killed_in_the_middle_of_a_roll_it_goes_on", Alone, alone::killed)
-        .test("alone::a_minute_without_a_writing_request", Alone, alone::idle)
+        .test("isolation::killed_in_the_middle_of_a_roll_it_continues", Alone, isolation::killed)
+        .test("isolation::a_minute_without_a_writing_request", Alone, isolation::idle)
 }

@@ -6,14 +6,14 @@ use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::uids_in;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Fault, Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
@@ -49,7 +49,7 @@ async fn healed(tenant: &Tenant, cell: &Plane, name: &str) -> Result<()> {
 }
 
 /// Waits until each copy says what its Instance in the cell says, and so does what the project shows.
-async fn told(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
+async fn reported(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
     eventually("hub and project tell of what runs in the cell", SOON, async || {
         for name in names {
             let one = cell.expect(INSTANCE, Some(&tenant.below), name).await?;
@@ -78,15 +78,15 @@ async fn runs_on(tenant: &Tenant, cell: &Plane) -> Result<()> {
     .await
 }
 
-pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    told(&tenant, &cell, &NAMES).await?;
+    reported(&tenant, &cell, &NAMES).await?;
     let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
-    let away = world.to_hub[0].inject(Fault::HungUp, |_| true);
-    world.to_hub[0].cut();
+    let away = environment.to_hub[0].inject(Fault::HungUp, |_| true);
+    environment.to_hub[0].cut();
     always("everything runs on", WATCHED, async || {
         ensure!(tenant.instances(&cell).await? == before);
         ensure!(Afar::of(&tenant).await? == afar);
@@ -117,34 +117,34 @@ pub(crate) async fn hub_away(world: &World, namespace: &str) -> Result<()> {
         ensure!(now.claims.get(name) == Some(uid), "{now:?}, not {afar:?}");
     }
     away.lift();
-    told(&tenant, &cell, &names).await?;
+    reported(&tenant, &cell, &names).await?;
     tenant.ready("web", 3).await?;
     let copies = Afar::of(&tenant).await?.copies;
     for (name, uid) in &afar.copies {
-        ensure!(copies.get(name) == Some(uid), "the copy {name} was made anew");
+        ensure!(copies.get(name) == Some(uid), "the copy {name} was recreated");
     }
     tenant.claims_are(&names).await
 }
 
-pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    told(&tenant, &cell, &NAMES).await?;
+    reported(&tenant, &cell, &NAMES).await?;
     let afar = Afar::of(&tenant).await?;
-    world.gateway.close();
+    environment.gateway.close();
     let mut away = None;
     let alone = async {
         runs_on(&tenant, &cell).await?;
         // On the grant that is remembered.
         healed(&tenant, &cell, NAMES[0]).await?;
-        let hub_away = away.insert(world.to_hub[0].inject(Fault::HungUp, |_| true));
-        world.to_hub[0].cut();
+        let hub_away = away.insert(environment.to_hub[0].inject(Fault::HungUp, |_| true));
+        environment.to_hub[0].cut();
         runs_on(&tenant, &cell).await?;
         healed(&tenant, &cell, NAMES[1]).await?;
         // A restart finds both away, and what it does not see it does not take for gone.
-        let mut controller = world.cells[0].lock().await;
+        let mut controller = environment.cells[0].lock().await;
         controller.kill()?;
         controller.start_again().await?;
         drop(controller);
@@ -158,10 +158,10 @@ pub(crate) async fn both_away(world: &World, namespace: &str) -> Result<()> {
         Ok(())
     };
     let alone = alone.await;
-    world.gateway.reopen();
+    environment.gateway.reopen();
     drop(away);
     alone?;
-    told(&tenant, &cell, &NAMES).await?;
+    reported(&tenant, &cell, &NAMES).await?;
     tenant.ready("web", 2).await?;
     tenant.claims_are(&NAMES).await?;
     let now = Afar::of(&tenant).await?;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::core::Request;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::awaited;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::world::{P1, P2, World};
+use crate::environment::{Environment, P1, P2};
 use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
@@ -107,10 +107,10 @@ async fn says_so(tenant: &Tenant, name: &str, words: &str) -> Result<()> {
     .await
 }
 
-pub(crate) async fn harmless(world: &World, namespace: &str) -> Result<()> {
-    let hostile = Tenant::new(&world.lab, P1, namespace).await?;
-    let other = Tenant::new(&world.lab, P2, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn harmless(environment: &Environment, namespace: &str) -> Result<()> {
+    let hostile = Tenant::new(&environment.lab, P1, namespace).await?;
+    let other = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     // Something of the hostile tenant that runs, and goes on.
     hostile.deploy("web", CITY, 1, |_| {}).await?;
     hostile.ready("web", 1).await?;
@@ -149,7 +149,7 @@ pub(crate) async fn harmless(world: &World, namespace: &str) -> Result<()> {
     .await?;
 
     another_is_carried(&other, &cell, "before").await?;
-    for controller in [&world.management, &world.cells[0]] {
+    for controller in [&environment.management, &environment.cells[0]] {
         let mut controller = controller.lock().await;
         controller.kill()?;
         controller.start_again().await?;
@@ -158,7 +158,7 @@ pub(crate) async fn harmless(world: &World, namespace: &str) -> Result<()> {
 
     says_so(&hostile, "deep-122", "levels deep, the limit is 64").await?;
     says_so(&hostile, "large-0", "bytes, the limit is 262144").await?;
-    let management = world.management.lock().await;
+    let management = environment.management.lock().await;
     let of_project = format!("plane=\"project {P1}\"");
     // Its objects are listed again after the restart, which takes longer than what another project waits for.
     eventually("they are counted", SOON, async || {
@@ -171,7 +171,7 @@ pub(crate) async fn harmless(world: &World, namespace: &str) -> Result<()> {
     let peak = peak_kib(pid)?;
     eprintln!("oversized: the management plane used {peak} KiB at most since its start");
     ensure!(peak < MEMORY_KIB, "{peak} KiB");
-    for controller in [&*management, &*world.cells[0].lock().await] {
+    for controller in [&*management, &*environment.cells[0].lock().await] {
         let (code, body) = controller.health("/readyz").await?;
         ensure!(code == 200, "/readyz answers {code}: {body}");
         ensure!(

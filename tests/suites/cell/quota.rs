@@ -1,13 +1,13 @@
 //! Budgets of a project that two cells share.
 
 use anyhow::{Result, ensure};
+use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_suites::read::says;
-use popcell_suites::world::{DFW, ORD, SOON};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::Budget;
 use popcell_test_support::{Plane, eventually};
 
-use crate::world::{P2, World};
+use crate::environment::{Environment, P2};
 use popcell_suites::tenant::Tenant;
 
 async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
@@ -20,11 +20,11 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
     Ok(running)
 }
 
-pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
-    let quota = world.quota.lock().await;
+pub(crate) async fn shared(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
     quota.set_budget(Budget::instances(3));
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
-    let cells = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
     tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
     eventually("three run and one waits", SOON, async || {
         let running = running(&tenant, &cells).await?;
@@ -57,16 +57,16 @@ pub(crate) async fn shared(world: &World, namespace: &str) -> Result<()> {
     tenant.claims_are(&[]).await
 }
 
-pub(crate) async fn full(world: &World, namespace: &str) -> Result<()> {
-    let quota = world.quota.lock().await;
+pub(crate) async fn full(environment: &Environment, namespace: &str) -> Result<()> {
+    let quota = environment.quota.lock().await;
     quota.set_budget(Budget::instances(2));
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     // Somebody else is waiting for whatever becomes free.
     tenant.deploy("envious", &["ORD"], 1, |_| {}).await?;
-    let ord = world.lab.plane(ORD).await?;
+    let ord = environment.lab.plane(ORD).await?;
     tenant
         .instance(&ord, "envious-us-ord-0", |one| {
             says(one, "QuotaGranted", "False", "QuotaExceeded")

@@ -8,16 +8,16 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::names::REMOVED_CELLS;
 use popcell_api::{annotations, labels};
+use popcell_suites::environment::SOON;
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::{gone, ran};
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind};
 use popcell_test_support::{Plane, always, artifacts, eventually, users};
 use serde_json::json;
 
+use crate::environment::{Environment, P1, WATCHED};
 use crate::karmada::with_city;
-use crate::spare::{CITY, Spare, offered};
-use crate::world::{P1, WATCHED, World};
+use crate::spare_cell::{CITY, Spare, offered};
 use popcell_suites::tenant::Tenant;
 
 const NAMES: [&str; 2] = ["web-us-lhr-0", "web-us-lhr-1"];
@@ -28,7 +28,7 @@ const OUT: &str = "was removed from the hub by `popcell cell remove`";
 const NOT_READY: Duration = Duration::from_mins(3);
 
 /// A user with the rights that docs/operations.md names for the command, and no others.
-async fn operator(world: &World, hub: &Plane) -> Result<PathBuf> {
+async fn operator(environment: &Environment, hub: &Plane) -> Result<PathBuf> {
     const NAME: &str = "removes-cells";
     let group = "rbac.authorization.k8s.io";
     let rights = [
@@ -57,7 +57,7 @@ async fn operator(world: &World, hub: &Plane) -> Result<PathBuf> {
         hub.apply(&role).await?;
         hub.apply(&binding).await?;
     }
-    let mut files = world.lab.user(NAME, &[]).await?;
+    let mut files = environment.lab.user(NAME, &[]).await?;
     files.remove("hub").context("no kubeconfig of the hub")
 }
 
@@ -97,20 +97,20 @@ async fn has(tenant: &Tenant, cell: &Spare, instances: &[&str]) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn by_another(world: &World, namespace: &str) -> Result<()> {
-    let spares = world.spares.lock().await;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn by_another(environment: &Environment, namespace: &str) -> Result<()> {
+    let spares = environment.spares.lock().await;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     offered(&tenant).await?;
     let [old, new] = *spares;
-    let mut old = Spare::start(world, old, old).await?;
-    let new = Spare::start(world, new, new).await?;
-    let story = story(world, &tenant, &mut old, &new).await;
+    let mut old = Spare::start(environment, old, old).await?;
+    let new = Spare::start(environment, new, new).await?;
+    let story = story(environment, &tenant, &mut old, &new).await;
     story.with_context(|| format!("{}\n\n{}", old.last_words(), new.last_words()))?;
     new.end()?;
     old.end()
 }
 
-async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> Result<()> {
+async fn story(environment: &Environment, tenant: &Tenant, old: &mut Spare, new: &Spare) -> Result<()> {
     with_city(&tenant.hub, old.name, Some(CITY)).await?;
     tenant.deploy("web", &[CITY], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
@@ -119,7 +119,7 @@ async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> 
     })
     .await?;
     let before = tenant.instances(&old.plane).await?;
-    let operator = operator(world, &tenant.hub).await?;
+    let operator = operator(environment, &tenant.hub).await?;
     eventually("the command is refused while the cell answers", SOON, async || {
         let (code, said) = remove(&operator, old.name)?;
         ensure!(code == Some(1) && said.contains("is Ready"), "{code:?}: {said}");
@@ -127,7 +127,7 @@ async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> 
     })
     .await?;
 
-    dies(world, tenant, old).await?;
+    dies(environment, tenant, old).await?;
     with_city(&tenant.hub, new.name, Some(CITY)).await?;
     always("what does not answer keeps everything", WATCHED, async || {
         has(tenant, old, &NAMES).await?;
@@ -137,7 +137,7 @@ async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> 
     .await?;
     removed(tenant, &operator, old, new).await?;
     serves(tenant, new).await?;
-    comes_back(world, tenant, old, new, &before).await?;
+    comes_back(environment, tenant, old, new, &before).await?;
 
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await?;
@@ -145,14 +145,14 @@ async fn story(world: &World, tenant: &Tenant, old: &mut Spare, new: &Spare) -> 
 }
 
 /// Its server ends while one of its claims is held.
-async fn dies(world: &World, tenant: &Tenant, old: &mut Spare) -> Result<()> {
+async fn dies(environment: &Environment, tenant: &Tenant, old: &mut Spare) -> Result<()> {
     let claim = format!("instance-{}", NAMES[0]);
     let held = json!({ "metadata": { "finalizers": [HELD] } });
     let project = &tenant.project;
     project
         .merge(RESOURCE_CLAIM, Some(&tenant.namespace), &claim, &held)
         .await?;
-    old.dies(&world.lab).await?;
+    old.dies(&environment.lab).await?;
     eventually("Karmada says that the cell does not answer", NOT_READY, async || {
         let cluster = tenant.hub.expect(CLUSTER, None, old.name).await?;
         let ready = read::condition(&cluster, "Ready")?;
@@ -241,22 +241,22 @@ async fn serves(tenant: &Tenant, new: &Spare) -> Result<()> {
 
 /// What was removed runs on what it has, and is heard of nowhere else.
 async fn comes_back(
-    world: &World,
+    environment: &Environment,
     tenant: &Tenant,
     old: &mut Spare,
     new: &Spare,
     before: &[(String, String)],
 ) -> Result<()> {
     let written = old.writes();
-    old.comes_back(&world.lab).await?;
+    old.comes_back(&environment.lab).await?;
     for restarts in 0..2 {
-        let told = old.tells(OUT);
+        let reported = old.tells(OUT);
         if restarts > 0 {
             old.controller.kill()?;
             old.controller.start_again().await?;
         }
         eventually("it says that it is out", SOON, async || {
-            ensure!(old.tells(OUT) > told || restarts == 0 && told > 0, "{told}");
+            ensure!(old.tells(OUT) > reported || restarts == 0 && reported > 0, "{reported}");
             Ok(())
         })
         .await?;

@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::annotations;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::gone;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::eventually;
 use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::FAIL;
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
 
-pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let before = tenant.instances(&cell).await?;
@@ -50,9 +50,9 @@ pub(crate) async fn restarted(world: &World, namespace: &str) -> Result<()> {
         .await
 }
 
-pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn repaired(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     let bad = json!({ "annotations": { FAIL: "image-unavailable" } });
     tenant
         .deploy("web", CITY, 2, |one| one["spec"]["template"]["metadata"] = bad)
@@ -81,9 +81,9 @@ pub(crate) async fn repaired(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// A roll that gets stuck shows how far it came, and who has to be looked at.
-pub(crate) async fn stopped(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn stopped(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fail = |value: Value| json!({ "template": { "metadata": { "annotations": { FAIL: value } } } });
@@ -116,9 +116,9 @@ pub(crate) async fn stopped(world: &World, namespace: &str) -> Result<()> {
     tenant.ready("web", 2).await.map(|_| ())
 }
 
-pub(crate) async fn scaled_down(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn scaled_down(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 3, |_| {}).await?;
     tenant.ready("web", 3).await?;
     let broken = json!({ "metadata": { "annotations": { FAIL: "crash-loop" } } });
@@ -139,9 +139,9 @@ pub(crate) async fn scaled_down(world: &World, namespace: &str) -> Result<()> {
     tenant.claims_are(&["web-us-dfw-0"]).await
 }
 
-pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn stuck(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     let fail = |value: Value| json!({ "metadata": { "annotations": { FAIL: value } } });
@@ -164,9 +164,9 @@ pub(crate) async fn stuck(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// Karmada brings what changes and leaves the annotation where it is.
-pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn paused(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 1, |_| {}).await?;
     tenant.ready("web", 1).await?;
     let pause = async |value: Value| {
@@ -176,8 +176,8 @@ pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
     };
     pause(json!("true")).await?;
     let is_paused = |one: &DynamicObject| {
-        let told = &read::condition(one, "Paused")?["status"];
-        ensure!(told == "True", "Paused is {told}");
+        let reported = &read::condition(one, "Paused")?["status"];
+        ensure!(reported == "True", "Paused is {reported}");
         Ok(())
     };
     tenant.in_cell(&cell, "web-us-dfw", is_paused).await?;

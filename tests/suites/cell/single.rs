@@ -4,22 +4,22 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::definitions::define;
+use popcell_suites::environment::SOON;
 use popcell_suites::read::says;
 use popcell_suites::steps::gone;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, IN_CELLS, IN_PROJECTS, Networks, Pace, Provider, Quota};
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Lab, LabSpec, eventually, objects, users};
 use serde_json::json;
 
-use crate::world::World;
+use crate::environment::Environment;
 use popcell_suites::tenant::Tenant;
 
 /// The server, and the project that it is.
 const ONE: &str = "one";
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
 
-pub(crate) async fn runs(_: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     let lab = Lab::start(&LabSpec::planes(&[ONE])).await?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let one = lab.plane(ONE).await?;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read::says;
 use popcell_suites::steps::names_in;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Plane, always, eventually, users};
 use tokio::time::sleep;
 
-use crate::world::{P1, WATCHED, World, put_token};
+use crate::environment::{Environment, P1, WATCHED, put_token};
 use popcell_suites::tenant::Tenant;
 
 const CITY: &[&str] = &["DFW"];
@@ -23,16 +23,16 @@ const GARBAGE: &str = "garbage";
 const BOUNDED: u64 = 50;
 
 /// What was granted runs on, what is new waits and says why, and nothing needs a restart when the token is good again.
-pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let cell = world.lab.plane(DFW).await?;
+pub(crate) async fn garbage_for_a_while(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", CITY, 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
-    let pid = world.cells[0].lock().await.pid();
-    world.gateway.revoke(GARBAGE);
-    put_token(&world.tokens[0], GARBAGE)?;
-    let meanwhile = meanwhile(world, &tenant, &cell).await;
-    put_token(&world.tokens[0], &users::cell(DFW))?;
+    let pid = environment.cells[0].lock().await.pid();
+    environment.gateway.revoke(GARBAGE);
+    put_token(&environment.tokens[0], GARBAGE)?;
+    let meanwhile = meanwhile(environment, &tenant, &cell).await;
+    put_token(&environment.tokens[0], &users::cell(DFW))?;
     let made = meanwhile?;
 
     let mut claimed: Vec<String> = (0..made)
@@ -50,7 +50,7 @@ pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Resul
         tenant.ready(&format!("late-{number}"), 1).await?;
     }
     tenant.ready("web", 2).await?;
-    let mut controller = world.cells[0].lock().await;
+    let mut controller = environment.cells[0].lock().await;
     controller.expect_alive()?;
     ensure!(controller.pid() == pid, "it was restarted");
     drop(controller);
@@ -61,8 +61,8 @@ pub(crate) async fn garbage_for_a_while(world: &World, namespace: &str) -> Resul
 }
 
 /// While the token is garbage; answers how many Workloads were made.
-async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize> {
-    let proxy = &world.to_projects[0];
+async fn meanwhile(environment: &Environment, tenant: &Tenant, cell: &Plane) -> Result<usize> {
+    let proxy = &environment.to_projects[0];
     let before = tenant.instances(cell).await?;
     let mut made = 0;
     eventually("the project refuses a claim", SOON, async || {
@@ -70,7 +70,7 @@ async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize
         made += 1;
         sleep(Duration::from_secs(3)).await;
         ensure!(
-            claimed(world, &tenant.namespace, 401) > 0,
+            claimed(environment, &tenant.namespace, 401) > 0,
             "none of {made} was refused: {:?}",
             proxy.seen(popcell_test_support::Asked::writes)
         );
@@ -84,8 +84,8 @@ async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize
     };
     tenant.instance(cell, &late, waits).await?;
     tenant.in_project(INSTANCE, &late, waits).await?;
-    // The watch is refused too when it has to begin anew.
-    let taken = claimed(world, &tenant.namespace, 201);
+    // The watch is refused too when it has to restart.
+    let taken = claimed(environment, &tenant.namespace, 201);
     proxy.cut();
     eventually("the watch is refused", SOON, async || {
         let refused = proxy.answered(401, |asked| asked.plural == RESOURCE_CLAIM.plural && !asked.writes());
@@ -108,15 +108,15 @@ async fn meanwhile(world: &World, tenant: &Tenant, cell: &Plane) -> Result<usize
     let asked = asked() - so_far;
     ensure!(asked < BOUNDED, "{asked} requests in {WATCHED:?}");
     ensure!(
-        claimed(world, &tenant.namespace, 201) == taken,
+        claimed(environment, &tenant.namespace, 201) == taken,
         "the old token is used again"
     );
     Ok(made)
 }
 
 /// Claims of the namespace whose creation was answered so.
-fn claimed(world: &World, namespace: &str, code: u16) -> u64 {
-    world.to_projects[0].answered(code, |asked| {
+fn claimed(environment: &Environment, namespace: &str, code: u16) -> u64 {
+    environment.to_projects[0].answered(code, |asked| {
         asked.verb == "create" && asked.plural == RESOURCE_CLAIM.plural && asked.is_within(namespace)
     })
 }

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use popcell_suites::world::{DFW, ORD, SOON};
+use popcell_suites::environment::{DFW, ORD, SOON};
 use popcell_test_support::stand_ins::FAIL;
 use popcell_test_support::{artifacts, eventually};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 /// From the Workload to what is in one cell, with what stands beside it.
@@ -25,16 +25,16 @@ const KINDS: [&str; 9] = [
 ];
 
 /// The tree as JSON, after the exit code. `cells` are those that are named.
-fn tree(world: &World, files: &Path, tenant: &Tenant, cells: &[&str]) -> Result<(Option<i32>, Value)> {
-    let milo = world.gateway.kubeconfig(files, None)?;
+fn tree(environment: &Environment, files: &Path, tenant: &Tenant, cells: &[&str]) -> Result<(Option<i32>, Value)> {
+    let milo = environment.gateway.kubeconfig(files, None)?;
     let mut command = artifacts::popcell()?;
     command
         .args(["tree", "web", "--output=json", "--mode=milo", "--project", P1])
         .arg(format!("--namespace={}", tenant.namespace))
         .arg(format!("--project-kubeconfig={}", milo.display()))
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()));
+        .arg(format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display()));
     for cell in cells {
-        command.arg(format!("--cell={cell}={}", world.lab.kubeconfig(cell)?.display()));
+        command.arg(format!("--cell={cell}={}", environment.lab.kubeconfig(cell)?.display()));
     }
     let output = command.output().context("failed to start popcell")?;
     let tree = serde_json::from_slice(&output.stdout).with_context(|| {
@@ -54,42 +54,44 @@ fn kinds(node: &Value) -> Vec<&str> {
     nodes(node).iter().filter_map(|one| one["kind"].as_str()).collect()
 }
 
-pub(crate) async fn followed(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn followed(environment: &Environment, namespace: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
     tenant.ready("web", 2).await?;
     // Karmada writes its own objects after ours are fine.
-    let told = eventually("the whole tree is fine", SOON, async || {
-        let (code, told) = tree(world, files.path(), &tenant, &[DFW, ORD])?;
-        ensure!(code == Some(0) && told["state"] == "fine", "{code:?}: {told}");
-        Ok(told)
+    let reported = eventually("the whole tree is fine", SOON, async || {
+        let (code, reported) = tree(environment, files.path(), &tenant, &[DFW, ORD])?;
+        ensure!(code == Some(0) && reported["state"] == "fine", "{code:?}: {reported}");
+        Ok(reported)
     })
     .await?;
-    let cities = told["tree"]["children"].as_array().context("no children")?;
-    ensure!(cities.len() == 2, "{told}");
+    let cities = reported["tree"]["children"].as_array().context("no children")?;
+    ensure!(cities.len() == 2, "{reported}");
     for city in cities {
         ensure!(kinds(city) == KINDS[1..], "{:?}", kinds(city));
     }
-    let without_age = nodes(&told["tree"]).into_iter().find(|one| one["created"].is_null());
+    let without_age = nodes(&reported["tree"])
+        .into_iter()
+        .find(|one| one["created"].is_null());
     ensure!(without_age.is_none(), "{without_age:?}");
 
-    let (code, told) = tree(world, files.path(), &tenant, &[DFW])?;
+    let (code, reported) = tree(environment, files.path(), &tenant, &[DFW])?;
     let unasked = |one: &&Value| one["state"] == "not-looked-at";
-    ensure!(code == Some(0), "a cell that is not named is no failure: {told}");
+    ensure!(code == Some(0), "a cell that is not named is no failure: {reported}");
     ensure!(
-        nodes(&told["tree"]).iter().filter(|one| unasked(one)).count() == 1,
-        "{told}"
+        nodes(&reported["tree"]).iter().filter(|one| unasked(one)).count() == 1,
+        "{reported}"
     );
 
     let fails = json!({ "metadata": { "annotations": { FAIL: "image-unavailable" } } });
     tenant.edit("web", &json!({ "template": fails })).await?;
     eventually("what is broken is told with its reason", SOON, async || {
-        let (code, told) = tree(world, files.path(), &tenant, &[DFW, ORD])?;
-        ensure!(code == Some(1) && told["state"] == "broken", "{code:?}: {told}");
+        let (code, reported) = tree(environment, files.path(), &tenant, &[DFW, ORD])?;
+        ensure!(code == Some(1) && reported["state"] == "broken", "{code:?}: {reported}");
         for cell in [DFW, ORD] {
             let plane = format!("cell {cell}");
-            let broken = nodes(&told["tree"]).into_iter().find(|one| {
+            let broken = nodes(&reported["tree"]).into_iter().find(|one| {
                 one["kind"] == "Instance"
                     && one["plane"] == plane.as_str()
                     && one["state"] == "broken"
@@ -97,7 +99,7 @@ pub(crate) async fn followed(world: &World, namespace: &str) -> Result<()> {
                         .as_str()
                         .is_some_and(|text| text.contains("ImageUnavailable"))
             });
-            ensure!(broken.is_some(), "{cell}: {told}");
+            ensure!(broken.is_some(), "{cell}: {reported}");
         }
         Ok(())
     })

@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, finalizers, labels};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read::{self, says};
 use popcell_suites::steps::awaited;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{ADMISSION_POLICY, CLUSTER, CONFIG_MAP, INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 const NAMES: [&str; 2] = ["web-us-dfw-0", "web-us-dfw-1"];
@@ -93,12 +93,12 @@ async fn let_take_over(hub: &Plane, value: &str) -> Result<()> {
 }
 
 /// Waits until the hub lets the cell take over, by a copy that nobody needs.
-async fn may_take_over(world: &World, tenant: &Tenant, files: &Path) -> Result<()> {
+async fn may_take_over(environment: &Environment, tenant: &Tenant, files: &Path) -> Result<()> {
     let below = Some(tenant.below.as_str());
     let mut probe = objects::instance_copy(&tenant.below, "probe", 0, "");
     probe["metadata"]["labels"] = json!({});
     tenant.hub.create(&probe, false).await?;
-    let cell = Plane::connect("hub of the cell", &world.to_hub[0].kubeconfig(files, "probe")?).await?;
+    let cell = Plane::connect("hub of the cell", &environment.to_hub[0].kubeconfig(files, "probe")?).await?;
     let cluster = tenant.hub.expect(CLUSTER, None, DFW).await?;
     let ours = json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: DFW },
         "annotations": { annotations::SOURCE_UID: read::at(&cluster, "/spec/id") } } });
@@ -128,16 +128,16 @@ fn is_stamped(object: &DynamicObject, cell_uid: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn taken_over(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn taken_over(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let_take_over(&tenant.hub, "true").await?;
-    let outcome = upgraded(world, &tenant).await;
+    let outcome = upgraded(environment, &tenant).await;
     let_take_over(&tenant.hub, "false").await?;
     outcome
 }
 
-async fn upgraded(world: &World, tenant: &Tenant) -> Result<()> {
-    let cell = world.lab.plane(DFW).await?;
+async fn upgraded(environment: &Environment, tenant: &Tenant) -> Result<()> {
+    let cell = environment.lab.plane(DFW).await?;
     tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
     tenant.ready("web", 2).await?;
     for name in NAMES {
@@ -146,11 +146,11 @@ async fn upgraded(world: &World, tenant: &Tenant) -> Result<()> {
         })
         .await?;
     }
-    let mut controller = world.cells[0].lock().await;
+    let mut controller = environment.cells[0].lock().await;
     controller.stop()?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let left = async {
-        may_take_over(world, tenant, files.path()).await?;
+        may_take_over(environment, tenant, files.path()).await?;
         let before = uids(tenant, &cell).await?;
         as_upstream_leaves_it(tenant, &cell).await?;
         Ok::<_, anyhow::Error>(before)
@@ -189,7 +189,7 @@ async fn upgraded(world: &World, tenant: &Tenant) -> Result<()> {
     };
     tenant.in_cell(&cell, "web-us-dfw", remembered).await?;
     tenant.ready("web", 2).await?;
-    always("nothing is made anew", WATCHED, async || {
+    always("nothing is recreated", WATCHED, async || {
         let now = uids(tenant, &cell).await?;
         ensure!(now == before, "{now:?}, not {before:?}");
         Ok(())

@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{interval, sleep};
 
+use crate::environment::{Environment, TIMEOUT};
 use crate::objects::{row, workload};
-use crate::world::{TIMEOUT, World};
 
 /// As many idle connections as Karmada's client keeps, and calls under way at once.
 const CONNECTIONS: u32 = 25;
@@ -21,7 +21,7 @@ const PACE: Duration = Duration::from_millis(10);
 const NEWS: Duration = Duration::from_secs(1);
 
 /// Over HTTP/1.1 and over HTTP/2.
-pub(crate) async fn one_of_two(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn one_of_two(_: &Environment, _: &str) -> Result<()> {
     for from in [outer_address()?, Ipv4Addr::LOCALHOST] {
         let spec = WebhookSpec::with_modules(&["karmada-example"])?.san(&from.to_string());
         let leaving = Webhook::start(spec.clone()).await?;

@@ -3,12 +3,12 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
+use crate::environment::Environment;
 use crate::objects::{OPERATIONS, misbehaving, row, workload};
-use crate::world::World;
 
 /// The text after Karmada's own words has to have all of `parts`.
-async fn refused(world: &World, operation: &str, behaviour: &str, parts: &[&str]) -> Result<()> {
-    for answer in world.both(&row(operation, misbehaving(behaviour))).await? {
+async fn refused(environment: &Environment, operation: &str, behaviour: &str, parts: &[&str]) -> Result<()> {
+    for answer in environment.both(&row(operation, misbehaving(behaviour))).await? {
         let text = answer.refusal()?;
         ensure!(
             text.contains("webhook call failed, get status code: "),
@@ -22,23 +22,23 @@ async fn refused(world: &World, operation: &str, behaviour: &str, parts: &[&str]
     Ok(())
 }
 
-pub(crate) async fn refusals(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn refusals(environment: &Environment, _: &str) -> Result<()> {
     for operation in OPERATIONS {
         refused(
-            world,
+            environment,
             operation,
             "invalid",
             &["Misbehaving ns/a", "/spec/replicas: expected an integer"],
         )
         .await?;
-        refused(world, operation, "undecided", &["the image cannot be pulled"]).await?;
-        refused(world, operation, "failed-at-length", &[]).await?;
+        refused(environment, operation, "undecided", &["the image cannot be pulled"]).await?;
+        refused(environment, operation, "failed-at-length", &[]).await?;
     }
     Ok(())
 }
 
-/// Each of these would make Karmada fail to decode, loop for ever or write where it must not.
-pub(crate) async fn lies(world: &World, _: &str) -> Result<()> {
+/// Each of these would make Karmada fail to decode, loop forever or write where it must not.
+pub(crate) async fn lies(environment: &Environment, _: &str) -> Result<()> {
     let lies = [
         ("InterpretStatus", "lie-scalar", "object"),
         ("InterpretStatus", "lie-json", ""),
@@ -57,24 +57,24 @@ pub(crate) async fn lies(world: &World, _: &str) -> Result<()> {
         ("InterpretDependency", "lie-nameless", ""),
     ];
     for (operation, lie, part) in lies {
-        refused(world, operation, lie, &[part]).await?;
+        refused(environment, operation, lie, &[part]).await?;
     }
     // And the module goes on being served.
     let row = row("InterpretHealth", misbehaving(""));
-    ensure!(world.call(&row).await?.value()?["healthy"] == json!(true));
+    ensure!(environment.call(&row).await?.value()?["healthy"] == json!(true));
     Ok(())
 }
 
-pub(crate) async fn unknown_kind(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn unknown_kind(environment: &Environment, _: &str) -> Result<()> {
     let object = json!({ "apiVersion": "nobody.example/v1", "kind": "Nothing", "metadata": { "name": "a" } });
-    for answer in world.both(&row("InterpretHealth", object)).await? {
+    for answer in environment.both(&row("InterpretHealth", object)).await? {
         let text = answer.refusal()?;
         ensure!(text.contains("InterpretHealth") && text.contains("Nothing"), "{text}");
     }
     Ok(())
 }
 
-pub(crate) async fn causes(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn causes(environment: &Environment, _: &str) -> Result<()> {
     let causes = [
         ("loop", "deadline"),
         ("trap", "trap"),
@@ -83,11 +83,11 @@ pub(crate) async fn causes(world: &World, _: &str) -> Result<()> {
         ("failed", "no such size"),
     ];
     for (behaviour, word) in causes {
-        refused(world, "InterpretHealth", behaviour, &[word]).await?;
+        refused(environment, "InterpretHealth", behaviour, &[word]).await?;
     }
     let mut labels = Vec::new();
     for outcome in ["deadline", "trapped", "memory", "stack", "failed"] {
-        let count = world
+        let count = environment
             .webhook
             .metric("popcell_calls_total", &[&format!("outcome=\"{outcome}\"")])
             .await?;
@@ -96,22 +96,22 @@ pub(crate) async fn causes(world: &World, _: &str) -> Result<()> {
     ensure!(
         labels.iter().all(|(_, count)| *count > 0.0),
         "outcomes are {labels:?}\n{}",
-        world.webhook.metrics().await?
+        environment.webhook.metrics().await?
     );
     Ok(())
 }
 
 /// Karmada would say "context deadline exceeded" if our answer came after its own timeout.
-pub(crate) async fn loops(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn loops(environment: &Environment, _: &str) -> Result<()> {
     let row = row("InterpretHealth", misbehaving("loop"));
-    for answer in world.both(&row).await? {
+    for answer in environment.both(&row).await? {
         let text = answer.refusal()?;
         ensure!(
             text.contains("misbehaving@0.1.0") && text.contains("deadline"),
             "{text}"
         );
     }
-    let healthy = world
+    let healthy = environment
         .call(&crate::objects::row("InterpretHealth", workload(2, 2)))
         .await?
         .value()?;

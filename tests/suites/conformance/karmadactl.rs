@@ -8,10 +8,10 @@ use popcell_suites::wire::text;
 use popcell_test_support::{artifacts, workspace};
 use serde_json::json;
 
+use crate::environment::Environment;
 use crate::objects::{item, workload};
-use crate::world::World;
 
-pub(crate) async fn interpret(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn interpret(_: &Environment, _: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let write = |name: &str, content: String| {
         let file = files.path().join(name);

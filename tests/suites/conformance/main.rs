@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod draining;
+mod environment;
 mod faults;
 mod karmadactl;
 mod objects;
@@ -10,7 +11,6 @@ mod patches;
 mod room;
 mod same;
 mod wire;
-mod world;
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use popcell_suites::suite::{Manner, Suite};
 
 fn main() -> anyhow::Result<ExitCode> {
     use Manner::{Alone, Beside};
-    let suite = Suite::<world::World>::new()?
+    let suite = Suite::<environment::Environment>::new()?
         .test("wire::every_operation_over_h1_and_h2", Beside, wire::every_operation)
         .test(
             "wire::unknown_fields_and_parameters_change_nothing",

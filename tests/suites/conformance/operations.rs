@@ -14,12 +14,12 @@ use popcell_suites::wire::{Answer, Row, WireClient, text};
 use popcell_test_support::workspace;
 use serde_json::{Value, json};
 
+use crate::environment::{Environment, MODULES};
 use crate::objects::{OPERATIONS, item, row, workload};
-use crate::world::{MODULES, World};
 
 /// Karmada's example webhook is the reference for its kind. It has flaws that ours mends, so the inputs are those on which
 /// it answers at all.
-pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn like_the_example(environment: &Environment, _: &str) -> Result<()> {
     let example = ExampleWebhook::start(Ipv4Addr::LOCALHOST).await?;
     let mut client = WireClient::start()?;
     for (replicas, ready) in [(3, 3), (3, 1), (0, 0), (1000, 999)] {
@@ -35,7 +35,7 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
                 item("dfw", &json!({ "readyReplicas": 2 })),
                 item("ord", &json!({ "readyReplicas": 5 })),
             ];
-            let ours = world.call(&row).await?.value()?;
+            let ours = environment.call(&row).await?.value()?;
             let theirs = Row {
                 url: example.url(),
                 ca_file: text(&example.ca_file()),
@@ -43,7 +43,7 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
                 ..row
             };
             let theirs = client.call(&theirs)?.value()?;
-            // The example adds empty fields when it writes the object anew; what it means is compared.
+            // The example adds empty fields when it writes the object again; what it means is compared.
             let pointer = match *operation {
                 "InterpretReplica" => "/replicas",
                 "ReviseReplica" => "/object/spec/replicas",
@@ -70,13 +70,13 @@ pub(crate) async fn like_the_example(world: &World, _: &str) -> Result<()> {
 }
 
 /// The modules' own test files, asked through Karmada's client.
-pub(crate) async fn cases(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn cases(environment: &Environment, _: &str) -> Result<()> {
     let (mut asked, mut rewritten_by_the_client, mut wrong) = (0, 0, Vec::new());
     for module in MODULES {
         let folder = workspace::root().join("interpreter-wasm").join(module).join("tests");
         let files = cases::read_folder(&folder, &folder).context("failed to read a module's cases")?;
         let over = OverTheWire {
-            template: world.addressed_h1(&Row::default()),
+            template: environment.addressed_h1(&Row::default()),
             client: RefCell::new(WireClient::start()?),
         };
         for case in files.into_iter().flat_map(|file| file.cases) {

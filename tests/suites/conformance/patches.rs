@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
+use crate::environment::Environment;
 use crate::objects::{item, row};
-use crate::world::World;
 
 /// Keys that a pointer has to escape, or that a library may take for something else.
 const KEYS: [&str; 9] = ["a", "b", "", "/", "x/y", "~", "~1", "0", "\u{e9}\u{1f980}"];
 
 /// What the SDK says to have changed makes the new status of the old one: generated pairs of both.
-pub(crate) async fn odd_keys(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn odd_keys(environment: &Environment, _: &str) -> Result<()> {
     let mut generator = Generator(7);
     for number in 0..300 {
         let (before, after) = (generator.status(), generator.status());
@@ -21,7 +21,7 @@ pub(crate) async fn odd_keys(world: &World, _: &str) -> Result<()> {
         });
         let mut row = row("AggregateStatus", deployment);
         row.aggregated_status = vec![item("dfw", &after)];
-        let answer = world.call(&row).await?.value();
+        let answer = environment.call(&row).await?.value();
         let answer = answer.with_context(|| format!("pair {number}: {before} to {after}"))?;
         let status = answer.pointer("/object/status");
         ensure!(

@@ -14,17 +14,17 @@ use popcell_sdk::types::Description;
 use popcell_sdk::{Error, Operation};
 use popcell_test_support::{artifacts, workspace};
 
-use crate::world::World;
+use crate::environment::Environment;
 
-pub(crate) async fn compute(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn compute(_: &Environment, _: &str) -> Result<()> {
     equal(compute_interpreter::module(), "compute")
 }
 
-pub(crate) async fn karmada_example(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn karmada_example(_: &Environment, _: &str) -> Result<()> {
     equal(karmada_example_interpreter::module(), "karmada-example")
 }
 
-pub(crate) async fn cloneset(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn cloneset(_: &Environment, _: &str) -> Result<()> {
     equal(cloneset_interpreter::module(), "cloneset")
 }
 

@@ -4,15 +4,15 @@ use anyhow::{Result, ensure};
 use popcell_suites::wire::Row;
 use serde_json::{Value, json};
 
+use crate::environment::{Environment, TIMEOUT};
 use crate::objects::{OPERATIONS, item, misbehaving, row, workload};
-use crate::world::{TIMEOUT, World};
 
 /// Uid, status, patch type and base64, required fields: Karmada's client checks them all.
-pub(crate) async fn every_operation(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn every_operation(environment: &Environment, _: &str) -> Result<()> {
     for operation in OPERATIONS {
         let mut row = row(operation, misbehaving(""));
         row.aggregated_status = vec![item("dfw", &json!({ "readyReplicas": 1 })), item("ord", &json!({}))];
-        let [h1, h2] = world.both(&row).await?;
+        let [h1, h2] = environment.both(&row).await?;
         let (h1, h2) = (h1.value()?, h2.value()?);
         ensure!(h1 == h2, "{operation}: {h1} over HTTP/1.1, {h2} over HTTP/2");
         let (pointer, expected) = match operation {
@@ -35,7 +35,7 @@ pub(crate) async fn every_operation(world: &World, _: &str) -> Result<()> {
 
 /// A later Karmada may send more than is known today, and every Karmada offers to read compressed answers. What it reads
 /// is the same.
-pub(crate) async fn amended(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn amended(environment: &Environment, _: &str) -> Result<()> {
     for operation in OPERATIONS {
         let mut plain = row(operation, misbehaving(""));
         plain.aggregated_status = vec![item("dfw", &json!({ "readyReplicas": 1 }))];
@@ -43,7 +43,12 @@ pub(crate) async fn amended(world: &World, _: &str) -> Result<()> {
             amend: true,
             ..plain.clone()
         };
-        for (plain, more) in world.both(&plain).await?.into_iter().zip(world.both(&more).await?) {
+        for (plain, more) in environment
+            .both(&plain)
+            .await?
+            .into_iter()
+            .zip(environment.both(&more).await?)
+        {
             let (plain, mut more) = (plain.value()?, more.value()?);
             let sent = more["sent"].take();
             ensure!(sent["acceptEncoding"] == json!("gzip"), "{operation}: {sent}");
@@ -64,8 +69,8 @@ pub(crate) async fn amended(world: &World, _: &str) -> Result<()> {
 }
 
 /// 9007199254740993 is the first integer that a float cannot hold.
-pub(crate) async fn exact_numbers(world: &World, _: &str) -> Result<()> {
-    let status = world.call(&row("InterpretStatus", misbehaving(""))).await?;
+pub(crate) async fn exact_numbers(environment: &Environment, _: &str) -> Result<()> {
+    let status = environment.call(&row("InterpretStatus", misbehaving(""))).await?;
     let text = status.result.as_ref().map_or("", |result| result.get());
     ensure!(text.contains("9007199254740993"), "the status came as {text}");
 
@@ -79,7 +84,7 @@ pub(crate) async fn exact_numbers(world: &World, _: &str) -> Result<()> {
         observed: Some(observed),
         ..Row::default()
     };
-    let retained = world.call(&row).await?;
+    let retained = environment.call(&row).await?;
     retained.value()?;
     let text = retained.result.as_ref().map_or("", |result| result.get());
     ensure!(
@@ -90,10 +95,10 @@ pub(crate) async fn exact_numbers(world: &World, _: &str) -> Result<()> {
 }
 
 /// No change is neither a patch nor a patch type: an empty patch with a type is an error for Karmada.
-pub(crate) async fn unchanged(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn unchanged(environment: &Environment, _: &str) -> Result<()> {
     for (operation, object) in [("Retain", misbehaving("")), ("ReviseReplica", workload(7, 0))] {
         let row = row(operation, object.clone());
-        for answer in world.both(&row).await? {
+        for answer in environment.both(&row).await? {
             let value = answer.value()?;
             ensure!(
                 value["object"] == object,
@@ -105,15 +110,21 @@ pub(crate) async fn unchanged(world: &World, _: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn zero_replicas(world: &World, _: &str) -> Result<()> {
-    let answer = world.call(&row("InterpretReplica", workload(0, 0))).await?.value()?;
+pub(crate) async fn zero_replicas(environment: &Environment, _: &str) -> Result<()> {
+    let answer = environment
+        .call(&row("InterpretReplica", workload(0, 0)))
+        .await?
+        .value()?;
     ensure!(answer["replicas"] == json!(0), "{answer}");
     Ok(())
 }
 
 /// Karmada leaves the key out where no cluster is left.
-pub(crate) async fn no_clusters(world: &World, _: &str) -> Result<()> {
-    let answer = world.call(&row("AggregateStatus", workload(2, 2))).await?.value()?;
+pub(crate) async fn no_clusters(environment: &Environment, _: &str) -> Result<()> {
+    let answer = environment
+        .call(&row("AggregateStatus", workload(2, 2)))
+        .await?
+        .value()?;
     let ready = answer.pointer("/object/status/readyReplicas").unwrap_or(&Value::Null);
     ensure!(
         *ready == json!(0),
@@ -123,7 +134,7 @@ pub(crate) async fn no_clusters(world: &World, _: &str) -> Result<()> {
 }
 
 /// An object may have 1.5 MiB in etcd, and Retain carries two.
-pub(crate) async fn large(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn large(environment: &Environment, _: &str) -> Result<()> {
     let mut object = workload(2, 0);
     object["metadata"]["annotations"] = json!({ "popcell.dev/large": "x".repeat(1_500_000) });
     let mut observed = object.clone();
@@ -134,7 +145,7 @@ pub(crate) async fn large(world: &World, _: &str) -> Result<()> {
         observed: Some(observed),
         ..Row::default()
     };
-    for answer in world.both(&row).await? {
+    for answer in environment.both(&row).await? {
         ensure!(answer.value()?.pointer("/object/spec/paused") == Some(&json!(true)));
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::{kind, quota};
+use popcell_suites::environment::{Environment, SOON, SPARE};
 use popcell_suites::steps::refused;
-use popcell_suites::world::{SOON, SPARE, World};
 use popcell_test_support::{eventually, manifests};
 use serde_json::{Value, json};
 
@@ -79,8 +79,8 @@ fn definition(kind: &str, plural: &str, spec: &Value) -> Value {
 }
 
 /// Rules are quota's and not billing's, and every metric that they name is declared.
-pub(crate) async fn configuration(world: &World, _: &str) -> Result<()> {
-    let plane = world.lab.plane(SPARE).await?;
+pub(crate) async fn configuration(environment: &Environment, _: &str) -> Result<()> {
+    let plane = environment.lab.plane(SPARE).await?;
     plane.apply(&catalog()).await?;
     let shipped = built("service-catalog")?;
     let shipped = only(&shipped, "ServiceConfiguration")?;
@@ -123,7 +123,7 @@ pub(crate) async fn configuration(world: &World, _: &str) -> Result<()> {
 }
 
 /// Each resource type that a claim asks for is registered, for Projects.
-pub(crate) async fn registrations(_: &World, _: &str) -> Result<()> {
+pub(crate) async fn registrations(_: &Environment, _: &str) -> Result<()> {
     let shipped = built("quota")?;
     let mut types = Vec::new();
     for registration in &shipped {

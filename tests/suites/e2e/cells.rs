@@ -1,4 +1,4 @@
-//! What a cell keeps of its own, and what reaches it when it was away.
+//! What a cell keeps of its own, and what reaches it when it was unreachable.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use kube::api::DynamicObject;
+use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, NAMESPACE, WORK, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::{Value, json};
@@ -40,10 +40,10 @@ async fn scaled(plane: &Plane, namespace: &str, replicas: i32) -> Result<Dynamic
 }
 
 /// The spec follows the hub; finalizer and owner that the cell's own controllers put on the object stay.
-pub(crate) async fn keeps_its_own(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn keeps_its_own(environment: &Environment, namespace: &str) -> Result<()> {
     for (city, cell) in [("DFW", DFW), ("ORD", ORD)] {
         let namespace = &format!("{namespace}-{cell}");
-        let (hub, cell) = deployed(world, namespace, city, cell, 1).await?;
+        let (hub, cell) = deployed(environment, namespace, city, cell, 1).await?;
         let owner = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": namespace, "name": "owner" },
         });
@@ -69,8 +69,8 @@ pub(crate) async fn keeps_its_own(world: &World, namespace: &str) -> Result<()> 
 }
 
 /// The hub's object goes at once, the cell's when its own controllers let it.
-pub(crate) async fn lets_go_itself(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 1).await?;
+pub(crate) async fn lets_go_itself(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     finalize(&cell, namespace, &json!([FINALIZER])).await?;
     hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     gone(&hub, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
@@ -92,17 +92,17 @@ const PROJECTS: usize = 18;
 const CELLS: [(&str, &str); 2] = [("DFW", DFW), ("ORD", ORD)];
 
 /// Each hub namespace is a Work for every cell, and each WorkloadDeployment one for its own cell (docs/operations.md).
-pub(crate) async fn works(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn works(environment: &Environment, namespace: &str) -> Result<()> {
     let names: Vec<String> = (0..PROJECTS).map(|number| format!("{namespace}-{number}")).collect();
     let city = |number: usize| CELLS[number % CELLS.len()];
     try_join_all(names.iter().enumerate().map(async |(number, name)| {
         let (city, cell) = city(number);
-        deployed(world, name, city, cell, 1).await.map(|_| ())
+        deployed(environment, name, city, cell, 1).await.map(|_| ())
     }))
     .await?;
-    let hub = world.lab.hub().await?;
+    let hub = environment.lab.hub().await?;
     for cell in [DFW, ORD, SPARE] {
-        let plane = world.lab.plane(cell).await?;
+        let plane = environment.lab.plane(cell).await?;
         for (number, name) in names.iter().enumerate() {
             awaited(&plane, NAMESPACE, "", name, |_| Ok(())).await?;
             if city(number).1 != cell {
@@ -135,10 +135,10 @@ pub(crate) fn carries(work: &DynamicObject, kind: &str, namespaces: &[String]) -
 }
 
 /// What an administrator of a cell says of a namespace survives what the hub says of it.
-pub(crate) async fn keeps_labels(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn keeps_labels(environment: &Environment, namespace: &str) -> Result<()> {
     const MINE: &str = "popcell.test/by-the-cell";
     const HUBS: &str = "popcell.test/by-the-hub";
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 1).await?;
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let label = |key: &str| json!({ "metadata": { "labels": { key: "yes" } } });
     cell.merge(NAMESPACE, None, namespace, &label(MINE)).await?;
     hub.merge(NAMESPACE, None, namespace, &label(HUBS)).await?;
@@ -162,17 +162,17 @@ async fn ready(hub: &Plane, expected: &str) -> Result<()> {
 }
 
 /// After an outage of a cell's API server what is edited there is reverted, and what is reported there arrives.
-pub(crate) async fn watched_again(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+pub(crate) async fn watched_again(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
     report(&cell, namespace, 2, 1).await?;
     mirrored(&hub, namespace, 1).await?;
     let server = format!("kube-apiserver-{DFW}");
-    world.lab.stop(&server).await?;
+    environment.lab.stop(&server).await?;
     let noticed = ready(&hub, "False").await;
-    world.lab.start_process(&server).await?;
+    environment.lab.start_process(&server).await?;
     noticed?;
     ready(&hub, "True").await?;
-    let cell = world.lab.plane(DFW).await?;
+    let cell = environment.lab.plane(DFW).await?;
     scale(&cell, namespace, 7).await?;
     scaled(&cell, namespace, 2).await.context("an edit in the cell stays")?;
     report(&cell, namespace, 2, 2).await?;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
+use popcell_suites::environment::{DFW, Environment, ORD, SPARE};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD, SPARE, World};
 use popcell_test_support::kind::{CLUSTER, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, objects};
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ async fn is_away(member: &Plane, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<()> {
-    let (hub, _) = deployed(world, namespace, "DFW", DFW, 1).await?;
+pub(crate) async fn only_to_its_city(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, _) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     hub.apply(&objects::city_policy(namespace, "ORD")).await?;
     let binding = awaited(&hub, RESOURCE_BINDING, namespace, BINDING, |_| Ok(())).await?;
     ensure!(
@@ -43,7 +43,7 @@ pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<(
         "placed on {:?}",
         read::placed_on(&binding)
     );
-    let others = [world.lab.plane(ORD).await?, world.lab.plane(SPARE).await?];
+    let others = [environment.lab.plane(ORD).await?, environment.lab.plane(SPARE).await?];
     always("the object is in no other city", WATCHED, async || {
         for other in &others {
             is_away(other, namespace).await?;
@@ -53,8 +53,8 @@ pub(crate) async fn only_to_its_city(world: &World, namespace: &str) -> Result<(
     .await
 }
 
-pub(crate) async fn waits_for_a_cell(world: &World, namespace: &str) -> Result<()> {
-    let hub = hub_with_namespace(world, namespace).await?;
+pub(crate) async fn waits_for_a_cell(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(environment, namespace).await?;
     hub.apply(&objects::city_policy(namespace, "LHR")).await?;
     hub.apply(&objects::workload_deployment(namespace, NAME, "LHR", 1))
         .await?;
@@ -64,7 +64,7 @@ pub(crate) async fn waits_for_a_cell(world: &World, namespace: &str) -> Result<(
         Ok(())
     })
     .await?;
-    let spare = world.lab.plane(SPARE).await?;
+    let spare = environment.lab.plane(SPARE).await?;
     label(&hub, SPARE, Some("LHR")).await?;
     awaited(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
     hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
@@ -72,21 +72,21 @@ pub(crate) async fn waits_for_a_cell(world: &World, namespace: &str) -> Result<(
     label(&hub, SPARE, None).await
 }
 
-pub(crate) async fn not_doubled(world: &World, namespace: &str) -> Result<()> {
-    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
+pub(crate) async fn not_doubled(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     label(&hub, SPARE, Some("DFW")).await?;
-    let outcome = nothing_is_doubled(world, &hub, namespace).await;
+    let outcome = nothing_is_doubled(environment, &hub, namespace).await;
     label(&hub, SPARE, None).await?;
     outcome?;
     let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
-    ensure!(before == after, "the object in {DFW} was made anew");
+    ensure!(before == after, "the object in {DFW} was recreated");
     Ok(())
 }
 
 /// The object that is there already, and one that comes while two clusters carry the label.
-async fn nothing_is_doubled(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
-    let spare = world.lab.plane(SPARE).await?;
+async fn nothing_is_doubled(environment: &Environment, hub: &Plane, namespace: &str) -> Result<()> {
+    let spare = environment.lab.plane(SPARE).await?;
     hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
         .await?;
     let on_one = |binding: &DynamicObject| {
@@ -109,9 +109,9 @@ async fn nothing_is_doubled(world: &World, hub: &Plane, namespace: &str) -> Resu
 }
 
 /// In both orders: the new cell gets the label before the old one loses it, and after.
-pub(crate) async fn label_moves(world: &World, namespace: &str) -> Result<()> {
-    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
-    let spare = world.lab.plane(SPARE).await?;
+pub(crate) async fn label_moves(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(environment, namespace, "DFW", DFW, 1).await?;
+    let spare = environment.lab.plane(SPARE).await?;
     label(&hub, SPARE, Some("DFW")).await?;
     label(&hub, DFW, None).await?;
     awaited(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
@@ -123,9 +123,9 @@ pub(crate) async fn label_moves(world: &World, namespace: &str) -> Result<()> {
     gone(&spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await
 }
 
-/// Fail-over is switched on in this world. The control policy, without our toleration, proves that the taint evicts.
-pub(crate) async fn no_execute(world: &World, namespace: &str) -> Result<()> {
-    let (hub, dfw) = deployed(world, namespace, "DFW", DFW, 1).await?;
+/// Fail-over is switched on in this environment. The control policy, without our toleration, proves that the taint evicts.
+pub(crate) async fn no_execute(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, dfw) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     let control = format!("{namespace}-control");
     let control = control.as_str();
@@ -165,7 +165,7 @@ pub(crate) async fn no_execute(world: &World, namespace: &str) -> Result<()> {
     evicted?;
     kept?;
     let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
-    ensure!(before == after, "the object in {DFW} was made anew");
+    ensure!(before == after, "the object in {DFW} was recreated");
     Ok(())
 }
 

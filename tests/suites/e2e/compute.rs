@@ -2,16 +2,16 @@
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::conditions;
+use popcell_suites::environment::{DFW, Environment, ORD};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD, World};
 use popcell_test_support::kind::{RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects};
 use serde_json::{Value, json};
 
 use crate::planes::{BINDING, NAME, awaited, deployed, mirrored, report};
 
-pub(crate) async fn replicas(world: &World, namespace: &str) -> Result<()> {
-    let (hub, _) = deployed(world, namespace, "DFW", DFW, 3).await?;
+pub(crate) async fn replicas(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, _) = deployed(environment, namespace, "DFW", DFW, 3).await?;
     let binding = awaited(&hub, RESOURCE_BINDING, namespace, BINDING, |binding| {
         read::expect_at(binding, "/spec/replicas", &json!(3))
     })
@@ -26,8 +26,8 @@ pub(crate) async fn replicas(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// With requirements at 0 replicas Karmada would take the object out of its cell.
-pub(crate) async fn zero_and_back(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+pub(crate) async fn zero_and_back(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
     let before = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     for replicas in [0, 2] {
         let change = json!({ "spec": { "scaleSettings": { "minReplicas": replicas } } });
@@ -38,7 +38,7 @@ pub(crate) async fn zero_and_back(world: &World, namespace: &str) -> Result<()> 
         .await?;
         ensure!(
             read::uid(&in_cell) == before,
-            "the cell's object was made anew at {replicas} replicas"
+            "the cell's object was recreated at {replicas} replicas"
         );
         let binding = awaited(&hub, RESOURCE_BINDING, namespace, BINDING, |binding| {
             let expected = if replicas == 0 { Value::Null } else { json!(replicas) };
@@ -55,10 +55,10 @@ pub(crate) async fn zero_and_back(world: &World, namespace: &str) -> Result<()> 
 }
 
 /// In a Push and in a Pull member. The two planes count generations apart: the cell's object has seen more writes.
-pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result<()> {
     for (city, member) in [("DFW", DFW), ("ORD", ORD)] {
         let namespace = &format!("{namespace}-{member}");
-        let (hub, cell) = deployed(world, namespace, city, member, 2).await?;
+        let (hub, cell) = deployed(environment, namespace, city, member, 2).await?;
         report(&cell, namespace, 2, 1).await?;
         mirrored(&hub, namespace, 1).await?;
         for replicas in [3, 4] {
@@ -118,8 +118,8 @@ fn every_field_is_there(object: &kube::api::DynamicObject, replicas: i32) -> Res
     Ok(())
 }
 
-pub(crate) async fn health(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+pub(crate) async fn health(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
     let steps: [(&str, &str, &str); 5] = [
         ("True", conditions::reasons::STABLE_INSTANCE_FOUND, "Healthy"),
         ("False", conditions::reasons::IMAGE_UNAVAILABLE, "Unknown"),
@@ -151,8 +151,8 @@ pub(crate) async fn health(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// What our code does not know, as a newer release of the cell writes it, travels all the same.
-pub(crate) async fn unknown_fields(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 1).await?;
+pub(crate) async fn unknown_fields(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let object = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     let generation = object.metadata.generation.context("no generation")?;
     let mut status = objects::cell_status(generation, 1, 1);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::{Environment, SOON, SPARE};
 use popcell_suites::read;
-use popcell_suites::world::{SOON, SPARE, World};
 use popcell_test_support::kind::{CLUSTER, CRD, WORK, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ struct Late {
 }
 
 impl Late {
-    async fn new(world: &World) -> Result<Self> {
-        let (hub, spare) = (world.lab.hub().await?, world.lab.plane(SPARE).await?);
+    async fn new(environment: &Environment) -> Result<Self> {
+        let (hub, spare) = (environment.lab.hub().await?, environment.lab.plane(SPARE).await?);
         let found = serde_json::to_value(spare.expect(CRD, None, DEFINITION).await?)?;
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": CRD.kind,
@@ -85,13 +85,13 @@ impl Late {
 }
 
 /// With the label after the definition, as docs/operations.md has it, and with the label before it.
-pub(crate) async fn late(world: &World, namespace: &str) -> Result<()> {
-    let late = Late::new(world).await?;
-    let outcome = comes_late(world, &late, namespace).await;
+pub(crate) async fn late(environment: &Environment, namespace: &str) -> Result<()> {
+    let late = Late::new(environment).await?;
+    let outcome = comes_late(environment, &late, namespace).await;
     late.end(namespace, outcome).await
 }
 
-async fn comes_late(world: &World, late: &Late, namespace: &str) -> Result<()> {
+async fn comes_late(environment: &Environment, late: &Late, namespace: &str) -> Result<()> {
     late.take().await?;
     label(&late.hub, SPARE, Some(CITY)).await?;
     late.asked_for(namespace).await?;
@@ -104,7 +104,7 @@ async fn comes_late(world: &World, late: &Late, namespace: &str) -> Result<()> {
     .await?;
     late.give().await?;
     // Karmada's scheduler looks at a Cluster again when its labels or its spec change, not for a kind more.
-    let output = command(world, namespace)?.output()?;
+    let output = command(environment, namespace)?.output()?;
     ensure!(output.status.success(), "{output:?}");
     late.arrives(namespace, 1).await.context("after reinterpret")?;
 
@@ -119,8 +119,8 @@ async fn comes_late(world: &World, late: &Late, namespace: &str) -> Result<()> {
 }
 
 /// What was there is made again, under its name.
-pub(crate) async fn back(world: &World, namespace: &str) -> Result<()> {
-    let late = Late::new(world).await?;
+pub(crate) async fn back(environment: &Environment, namespace: &str) -> Result<()> {
+    let late = Late::new(environment).await?;
     label(&late.hub, SPARE, Some(CITY)).await?;
     late.asked_for(namespace).await?;
     let outcome = comes_back(&late, namespace).await;

@@ -1,25 +1,25 @@
-//! Parts of the world go away and come back.
+//! Parts of the environment go away and come back.
 
 use anyhow::{Result, ensure};
 use futures::future::try_join_all;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use popcell_suites::environment::{DFW, Environment, ORD, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::uids_in;
-use popcell_suites::world::{DFW, ORD, SOON, World};
 use popcell_test_support::kind::{EVENT, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::json;
 
 use crate::planes::{NAME, awaited, deployed, hub_with_namespace, mirrored, report};
 
-pub(crate) async fn webhook_outage(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+pub(crate) async fn webhook_outage(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
     report(&cell, namespace, 2, 1).await?;
     mirrored(&hub, namespace, 1).await?;
     let before = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
 
-    world.webhook.lock().await.stop()?;
+    environment.webhook.lock().await.stop()?;
     report(&cell, namespace, 2, 2).await?;
     hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
         .await?;
@@ -42,7 +42,7 @@ pub(crate) async fn webhook_outage(world: &World, namespace: &str) -> Result<()>
         "the outage took the object out of its cell"
     );
 
-    world.webhook.lock().await.start_again().await?;
+    environment.webhook.lock().await.start_again().await?;
     awaited(&cell, WORKLOAD_DEPLOYMENT, namespace, "late", |_| Ok(())).await?;
     mirrored(&hub, namespace, 2).await?;
     let after = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
@@ -53,14 +53,14 @@ pub(crate) async fn webhook_outage(world: &World, namespace: &str) -> Result<()>
     Ok(())
 }
 
-async fn restart_karmada(world: &World) -> Result<()> {
+async fn restart_karmada(environment: &Environment) -> Result<()> {
     for process in [
         "karmada-controller-manager",
         "karmada-scheduler",
         "karmada-webhook",
         "karmada-agent-ord",
     ] {
-        world.lab.restart(process).await?;
+        environment.lab.restart(process).await?;
     }
     Ok(())
 }
@@ -73,8 +73,8 @@ const GROWTH: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Karmada does not repeat a failed InterpretHealth: a call that is turned away would leave Unknown until the next event.
 /// Cells keep their objects, and what is reported afterwards arrives, from a Push and from a Pull member.
-pub(crate) async fn restart_storm(world: &World, namespace: &str) -> Result<()> {
-    let hub = hub_with_namespace(world, namespace).await?;
+pub(crate) async fn restart_storm(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(environment, namespace).await?;
     for (city, member) in CITIES {
         hub.apply(&objects::city_policy(namespace, city)).await?;
         try_join_all((0..STORM).map(async |number| {
@@ -85,7 +85,7 @@ pub(crate) async fn restart_storm(world: &World, namespace: &str) -> Result<()> 
     }
     let mut before = Vec::new();
     for (_, member) in CITIES {
-        let cell = world.lab.plane(member).await?;
+        let cell = environment.lab.plane(member).await?;
         eventually("every object is in its cell", SOON * 2, async || {
             let there = cell.list(WORKLOAD_DEPLOYMENT, Some(namespace), "").await?.len();
             ensure!(there == STORM, "{there} of {STORM} in {member}");
@@ -96,22 +96,22 @@ pub(crate) async fn restart_storm(world: &World, namespace: &str) -> Result<()> 
         before.push(uids_in(&cell, WORKLOAD_DEPLOYMENT, namespace).await?);
     }
     all_healthy(&hub, namespace, 2 * STORM).await?;
-    let resident_before = resident(world).await?;
+    let resident_before = resident(environment).await?;
 
-    restart_karmada(world).await?;
+    restart_karmada(environment).await?;
     hub.apply(&objects::workload_deployment(namespace, "extra", "DFW", 1))
         .await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     awaited(&dfw, WORKLOAD_DEPLOYMENT, namespace, "extra", |_| Ok(())).await?;
     ready(&dfw, namespace, "extra", 1).await?;
     all_healthy(&hub, namespace, 2 * STORM + 1).await?;
-    let resident_after = resident(world).await?;
+    let resident_after = resident(environment).await?;
     ensure!(
         resident_after < resident_before + GROWTH,
         "the webhook's memory grew from {resident_before} to {resident_after} bytes"
     );
     for ((_, member), before) in CITIES.iter().zip(before) {
-        let (cell, first) = (world.lab.plane(member).await?, name(member, 0));
+        let (cell, first) = (environment.lab.plane(member).await?, name(member, 0));
         ready(&cell, namespace, &first, 2).await?;
         awaited(&hub, WORKLOAD_DEPLOYMENT, namespace, &first, |one| {
             read::expect_at(one, "/status/readyReplicas", &json!(2))
@@ -132,8 +132,8 @@ fn name(member: &str, number: usize) -> String {
     format!("{member}-{number:03}")
 }
 
-async fn resident(world: &World) -> Result<f64> {
-    world
+async fn resident(environment: &Environment) -> Result<f64> {
+    environment
         .webhook
         .lock()
         .await

@@ -2,9 +2,9 @@
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
+use popcell_suites::environment::SOON;
+use popcell_suites::environment::{DFW, Environment, ORD};
 use popcell_suites::read;
-use popcell_suites::world::SOON;
-use popcell_suites::world::{DFW, ORD, World};
 use popcell_test_support::kind::{EXAMPLE_WORKLOAD, RESOURCE_BINDING, WORK};
 use popcell_test_support::{Plane, eventually};
 use serde_json::{Value, json};
@@ -17,11 +17,16 @@ fn both() -> Value {
     json!({ "clusterAffinity": { "clusterNames": [DFW, ORD] } })
 }
 
-async fn propagated(world: &World, namespace: &str, placement: &Value, replicas: i32) -> Result<(Plane, [Plane; 2])> {
-    let hub = hub_with_namespace(world, namespace).await?;
+async fn propagated(
+    environment: &Environment,
+    namespace: &str,
+    placement: &Value,
+    replicas: i32,
+) -> Result<(Plane, [Plane; 2])> {
+    let hub = hub_with_namespace(environment, namespace).await?;
     hub.apply(&example_policy(namespace, placement)).await?;
     hub.apply(&example_workload(namespace, replicas)).await?;
-    let members = [world.lab.plane(DFW).await?, world.lab.plane(ORD).await?];
+    let members = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
     for member in &members {
         awaited(member, EXAMPLE_WORKLOAD, namespace, "nginx", |_| Ok(())).await?;
     }
@@ -40,8 +45,8 @@ fn replicas_are(expected: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
     move |object| read::expect_at(object, "/spec/replicas", &json!(expected))
 }
 
-pub(crate) async fn replicas(world: &World, namespace: &str) -> Result<()> {
-    let (hub, _) = propagated(world, namespace, &both(), 3).await?;
+pub(crate) async fn replicas(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, _) = propagated(environment, namespace, &both(), 3).await?;
     awaited(&hub, RESOURCE_BINDING, namespace, BINDING, replicas_are(3)).await?;
     hub.merge(
         EXAMPLE_WORKLOAD,
@@ -54,8 +59,8 @@ pub(crate) async fn replicas(world: &World, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn retain(world: &World, namespace: &str) -> Result<()> {
-    let (hub, members) = propagated(world, namespace, &both(), 2).await?;
+pub(crate) async fn retain(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, members) = propagated(environment, namespace, &both(), 2).await?;
     for member in &members {
         let paused = json!({ "spec": { "paused": true } });
         member
@@ -71,7 +76,7 @@ pub(crate) async fn retain(world: &World, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn revise(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn revise(environment: &Environment, namespace: &str) -> Result<()> {
     let weight =
         |cluster: &str, weight: i32| json!({ "targetCluster": { "clusterNames": [cluster] }, "weight": weight });
     let placement = json!({
@@ -82,7 +87,7 @@ pub(crate) async fn revise(world: &World, namespace: &str) -> Result<()> {
             "weightPreference": { "staticWeightList": [weight(DFW, 1), weight(ORD, 2)] },
         },
     });
-    let (hub, [dfw, ord]) = propagated(world, namespace, &placement, 3).await?;
+    let (hub, [dfw, ord]) = propagated(environment, namespace, &placement, 3).await?;
     awaited(&dfw, EXAMPLE_WORKLOAD, namespace, "nginx", replicas_are(1)).await?;
     awaited(&ord, EXAMPLE_WORKLOAD, namespace, "nginx", replicas_are(2)).await?;
     hub.expect(EXAMPLE_WORKLOAD, Some(namespace), "nginx")
@@ -90,8 +95,8 @@ pub(crate) async fn revise(world: &World, namespace: &str) -> Result<()> {
         .and_then(|hubs| replicas_are(3)(&hubs))
 }
 
-pub(crate) async fn aggregate(world: &World, namespace: &str) -> Result<()> {
-    let (hub, [dfw, ord]) = propagated(world, namespace, &both(), 3).await?;
+pub(crate) async fn aggregate(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, [dfw, ord]) = propagated(environment, namespace, &both(), 3).await?;
     set_ready(&dfw, namespace, 1).await?;
     set_ready(&ord, namespace, 2).await?;
     awaited(&hub, EXAMPLE_WORKLOAD, namespace, "nginx", |object| {
@@ -106,8 +111,8 @@ pub(crate) async fn aggregate(world: &World, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
-    let (hub, [dfw, _]) = propagated(world, namespace, &both(), 3).await?;
+pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, [dfw, _]) = propagated(environment, namespace, &both(), 3).await?;
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "Test", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
@@ -129,8 +134,8 @@ pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
     .await
 }
 
-pub(crate) async fn health(world: &World, namespace: &str) -> Result<()> {
-    let (hub, members) = propagated(world, namespace, &both(), 2).await?;
+pub(crate) async fn health(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, members) = propagated(environment, namespace, &both(), 2).await?;
     for (ready, expected) in [(2, "Healthy"), (1, "Unhealthy"), (2, "Healthy")] {
         for member in &members {
             set_ready(member, namespace, ready).await?;

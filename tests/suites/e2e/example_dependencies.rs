@@ -1,16 +1,16 @@
 //! Dependencies: what a Workload refers to goes where it goes, and a Workload goes where its referrer goes.
 
 use anyhow::{Result, ensure};
+use popcell_suites::environment::{DFW, Environment, ORD};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD, World};
 use popcell_test_support::kind::{CONFIG_MAP, CRD, EXAMPLE_WORKLOAD, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::objects;
 use serde_json::json;
 
 use crate::planes::{awaited, example_policy, example_workload, gone, hub_with_namespace};
 
-pub(crate) async fn config_map(world: &World, namespace: &str) -> Result<()> {
-    let hub = hub_with_namespace(world, namespace).await?;
+pub(crate) async fn config_map(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(environment, namespace).await?;
     let settings = |value: &str| {
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -28,7 +28,7 @@ pub(crate) async fn config_map(world: &World, namespace: &str) -> Result<()> {
         json!([{ "configMapRef": { "name": "settings" } }]);
     hub.apply(&workload).await?;
 
-    let (dfw, ord) = (world.lab.plane(DFW).await?, world.lab.plane(ORD).await?);
+    let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
     awaited(&dfw, CONFIG_MAP, namespace, "settings", |_| Ok(())).await?;
     hub.apply(&settings("two")).await?;
     awaited(&dfw, CONFIG_MAP, namespace, "settings", |object| {
@@ -53,9 +53,9 @@ pub(crate) async fn config_map(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// A kind that only this test knows refers to a Workload; Lua tells Karmada so, and our module interprets the Workload.
-pub(crate) async fn custom_resource(world: &World, namespace: &str) -> Result<()> {
-    let hub = hub_with_namespace(world, namespace).await?;
-    let (dfw, ord) = (world.lab.plane(DFW).await?, world.lab.plane(ORD).await?);
+pub(crate) async fn custom_resource(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(environment, namespace).await?;
+    let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
     for plane in [&hub, &dfw, &ord] {
         plane
             .apply(&objects::open_crd("e2e.popcell.dev", "Referrer", "referrers"))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::conditions::{self, reasons};
+use popcell_suites::environment::{DFW, Environment};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, World};
 use popcell_test_support::kind::{PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, objects};
 use serde_json::json;
@@ -18,8 +18,8 @@ const TOLERATED: u64 = 3;
 const WATCHED: Duration = Duration::from_secs(2 * TOLERATED);
 
 /// An object that is not available, for `reason`, and whose health Karmada has taken note of.
-async fn unavailable(world: &World, namespace: &str, reason: &str, health: &str) -> Result<(Plane, Plane)> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 1).await?;
+async fn unavailable(environment: &Environment, namespace: &str, reason: &str, health: &str) -> Result<(Plane, Plane)> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let object = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     let generation = object.metadata.generation.context("no generation")?;
     let mut status = objects::cell_status(generation, 1, 0);
@@ -61,11 +61,11 @@ async fn switch_on(hub: &Plane, namespace: &str) -> Result<()> {
     .map(|_| ())
 }
 
-/// The control, which the network keeps from running, proves that failover works in this world.
-pub(crate) async fn only_where_moving_helps(world: &World, namespace: &str) -> Result<()> {
+/// The control, which the network keeps from running, proves that failover works in this environment.
+pub(crate) async fn only_where_moving_helps(environment: &Environment, namespace: &str) -> Result<()> {
     let control = format!("{namespace}-control");
-    let (hub, dfw) = unavailable(world, namespace, reasons::IMAGE_UNAVAILABLE, "Unknown").await?;
-    unavailable(world, &control, reasons::NETWORK_FAILED_TO_CREATE, "Unhealthy").await?;
+    let (hub, dfw) = unavailable(environment, namespace, reasons::IMAGE_UNAVAILABLE, "Unknown").await?;
+    unavailable(environment, &control, reasons::NETWORK_FAILED_TO_CREATE, "Unhealthy").await?;
     let before = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
     switch_on(&hub, namespace).await?;
     switch_on(&hub, &control).await?;
@@ -93,6 +93,6 @@ pub(crate) async fn only_where_moving_helps(world: &World, namespace: &str) -> R
     evicted?;
     kept?;
     let after = read::uid(&dfw.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
-    ensure!(before == after, "the object in {DFW} was made anew");
+    ensure!(before == after, "the object in {DFW} was recreated");
     Ok(())
 }

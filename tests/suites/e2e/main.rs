@@ -26,9 +26,9 @@ mod stolen;
 
 use std::process::ExitCode;
 
+use popcell_suites::environment::Environment;
 use popcell_suites::suite::Manner::{Alone, Beside};
 use popcell_suites::suite::Suite;
-use popcell_suites::world::World;
 
 fn main() -> anyhow::Result<ExitCode> {
     let parts = [
@@ -41,12 +41,14 @@ fn main() -> anyhow::Result<ExitCode> {
         cities,
         disturbances,
     ];
-    let suite = parts.iter().fold(Suite::<World>::new()?, |suite, part| part(suite));
+    let suite = parts
+        .iter()
+        .fold(Suite::<Environment>::new()?, |suite, part| part(suite));
     Ok(suite.run())
 }
 
 #[rustfmt::skip]
-fn definitions(suite: Suite<World>) -> Suite<World> {
+fn definitions(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("crds::a_real_api_server_serves_ours", Beside, crds::served)
         .test("crds::no_field_is_dropped", Beside, crds::whole)
@@ -63,7 +65,7 @@ fn definitions(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn examples(suite: Suite<World>) -> Suite<World> {
+fn examples(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("example::interpret_replica_reaches_the_binding", Beside, example::replicas)
         .test("example::retain_keeps_what_the_member_owns", Beside, example::retain)
@@ -76,7 +78,7 @@ fn examples(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn deployments(suite: Suite<World>) -> Suite<World> {
+fn deployments(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("compute::replicas_and_requirements_reach_the_binding", Beside, compute::replicas)
         .test("compute::zero_replicas_and_back_keep_the_cells_object", Beside, compute::zero_and_back)
@@ -87,7 +89,7 @@ fn deployments(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn registrations(suite: Suite<World>) -> Suite<World> {
+fn registrations(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("registration::a_healthy_registration_has_no_complaint", Alone, registration::healthy)
         .test("registration::what_others_removed_is_restored", Alone, registration::reapplied)
@@ -102,7 +104,7 @@ fn registrations(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn shipped_cells(suite: Suite<World>) -> Suite<World> {
+fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("manifests::a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
         .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests_cell::single_cluster)
@@ -116,16 +118,16 @@ fn shipped_cells(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn commands(suite: Suite<World>) -> Suite<World> {
+fn commands(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("commands::orphans_lists_and_deletes_what_a_project_lost", Beside, orphans::lost_deployment)
         .test("commands::orphans_takes_a_namespace_that_was_outlived", Beside, orphans::outlived_namespace)
-        .test("commands::reinterpret_has_a_status_aggregated_anew", Beside, reinterpret::aggregated_anew)
+        .test("commands::reinterpret_makes_karmada_aggregate_a_status_again", Beside, reinterpret::aggregated_anew)
         .test("commands::reinterpret_says_how_far_it_came", Beside, reinterpret::interrupted)
 }
 
 #[rustfmt::skip]
-fn cities(suite: Suite<World>) -> Suite<World> {
+fn cities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("city::dfw_goes_only_to_dfw", Beside, city::only_to_its_city)
         .test("city::a_city_without_a_cell_waits_for_one", Alone, city::waits_for_a_cell)
@@ -135,7 +137,7 @@ fn cities(suite: Suite<World>) -> Suite<World> {
 }
 
 #[rustfmt::skip]
-fn disturbances(suite: Suite<World>) -> Suite<World> {
+fn disturbances(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("disturbance::webhook_down_and_up_loses_nothing", Alone, disturbance::webhook_outage)
         .test("asleep::without_the_flag_nothing_is_done_and_no_network_needed", Beside, asleep::nothing_is_done)

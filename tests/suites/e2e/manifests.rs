@@ -1,13 +1,13 @@
 //! The manifests of the webhook, and what all manifests are held to.
 
 use anyhow::{Context, Result, ensure};
-use popcell_suites::world::{SOON, SPARE, World};
+use popcell_suites::environment::{Environment, SOON, SPARE};
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::{Value, json};
 
 /// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
-pub(crate) async fn webhook(world: &World, _: &str) -> Result<()> {
-    let plane = world.lab.plane(SPARE).await?;
+pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
+    let plane = environment.lab.plane(SPARE).await?;
     for (group, kind, plural) in [
         ("cert-manager.io", "Issuer", "issuers"),
         ("cert-manager.io", "Certificate", "certificates"),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use popcell_api::names;
 use popcell_controller_runtime::config::{Controllers, Credentials, Discovery};
-use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
+use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::{eventually, manifests};
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use crate::manifests_controller::{holds_its_lease, reviews};
 use crate::manifests_pod::Pod;
 
 /// The overlay on a real API server, and what the program in its Pod makes of it.
-pub(crate) async fn cell(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn cell(environment: &Environment, _: &str) -> Result<()> {
     let shipped = manifests::build(manifests::CELL.as_ref())?;
     let foreign = ["ValidatingWebhookConfiguration", "CustomResourceDefinition", "Secret"];
     let mut kinds = shipped.iter().filter_map(|object| object["kind"].as_str());
     ensure!(!kinds.any(|kind| foreign.contains(&kind)), "{shipped:?}");
     // As tests of its rights: where no other overlay gives rights to the same user.
-    let plane = world.lab.plane(ORD).await?;
+    let plane = environment.lab.plane(ORD).await?;
     accepted(&plane, &shipped).await?;
     secure(&plane, &shipped).await?;
 
@@ -74,14 +74,14 @@ fn record_is_writable(shipped: &[Value]) -> Result<()> {
 }
 
 /// Both groups of controllers run.
-pub(crate) async fn single_cluster(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn single_cluster(environment: &Environment, _: &str) -> Result<()> {
     let shipped = manifests::build(manifests::SINGLE_CLUSTER.as_ref())?;
     let crds = shipped
         .iter()
         .filter(|object| object["kind"] == "CustomResourceDefinition");
     ensure!(crds.count() == 3, "our three kinds");
     // Tried only: stored, it would give the same user rights that other tests show it does not have.
-    let plane = world.lab.plane(SPARE).await?;
+    let plane = environment.lab.plane(SPARE).await?;
     plane.apply(only(&shipped, "Namespace")?).await?;
     for object in &shipped {
         let what = format!("{} {}", object["kind"], object["metadata"]["name"]);

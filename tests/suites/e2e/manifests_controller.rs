@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use kube::config::Kubeconfig;
-use popcell_controller_runtime::config::{Controllers, Discovery, Settings, Surroundings};
-use popcell_suites::world::{DFW, SPARE, World};
+use popcell_controller_runtime::config::{Controllers, Discovery, ProcessEnvironment, Settings};
+use popcell_suites::environment::{DFW, Environment, SPARE};
 use popcell_test_support::{manifests, objects};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::manifests::{accepted, only, secure};
 use crate::manifests_pod::Pod;
 
 /// The overlay on a real API server, and what the program in its Pod makes of it.
-pub(crate) async fn management_plane(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Result<()> {
     let shipped = manifests::build("overlays/management-plane".as_ref())?;
     let kinds: Vec<&str> = shipped.iter().filter_map(|object| object["kind"].as_str()).collect();
     for kind in [
@@ -34,7 +34,7 @@ pub(crate) async fn management_plane(world: &World, _: &str) -> Result<()> {
         !kinds.contains(&"Certificate") && !kinds.contains(&"Issuer"),
         "{kinds:?}"
     );
-    let plane = world.lab.plane(SPARE).await?;
+    let plane = environment.lab.plane(SPARE).await?;
     accepted(&plane, &shipped).await?;
     secure(&plane, &shipped).await?;
 
@@ -135,9 +135,9 @@ fn connects(pod: &Pod<'_>, file: &Path) -> Result<()> {
 }
 
 /// The overlay for a program on a developer's machine, on a real API server.
-pub(crate) async fn dev(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn dev(environment: &Environment, _: &str) -> Result<()> {
     // Not where the other overlay is: both have the same Namespace, and this one without Pod Security.
-    let plane = world.lab.plane(DFW).await?;
+    let plane = environment.lab.plane(DFW).await?;
     for (kind, plural) in [("Issuer", "issuers"), ("Certificate", "certificates")] {
         plane.apply(&objects::open_crd("cert-manager.io", kind, plural)).await?;
     }

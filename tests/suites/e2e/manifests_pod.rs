@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use popcell_controller_runtime::config::{ServerConfig, Settings, Surroundings};
+use popcell_controller_runtime::config::{ProcessEnvironment, ServerConfig, Settings};
 use popcell_controller_runtime::flags::Flags;
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl<'a> Pod<'a> {
     }
 }
 
-impl Surroundings for Pod<'_> {
+impl ProcessEnvironment for Pod<'_> {
     fn has(&self, file: &Path) -> bool {
         if file == Path::new(TOKEN) {
             return self.spec["automountServiceAccountToken"] == true;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use http::Request;
 use popcell_api::names::{CLAIM_PROJECTS, LEASE, REMOVED_CELLS};
-use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
+use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::{Plane, eventually, manifests, users};
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ type Right = (
 );
 
 /// What the user may do in a project.
-pub(crate) async fn project(world: &World, _: &str) -> Result<()> {
-    let plane = world.lab.plane(SPARE).await?;
+pub(crate) async fn project(environment: &Environment, _: &str) -> Result<()> {
+    let plane = environment.lab.plane(SPARE).await?;
     let shipped = manifests::build(manifests::PROJECT_RBAC.as_ref())?;
     accepted(&plane, &shipped).await?;
     let user = only(&shipped, "ClusterRoleBinding")?["subjects"][0]["name"].clone();
@@ -54,9 +54,9 @@ pub(crate) async fn project(world: &World, _: &str) -> Result<()> {
 }
 
 /// What the program may do in its cell.
-pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()> {
     // Where no other overlay gives rights to the same user.
-    let plane = world.lab.plane(ORD).await?;
+    let plane = environment.lab.plane(ORD).await?;
     let shipped = manifests::build(manifests::CELL.as_ref())?;
     accepted(&plane, &shipped).await?;
     let rights: [Right; 45] = [
@@ -119,8 +119,8 @@ pub(crate) async fn in_its_cell(world: &World, _: &str) -> Result<()> {
 }
 
 /// What a cell may ask of the hub; what it may write of that, a policy says ([`crate::stolen`]).
-pub(crate) async fn of_a_cell_on_the_hub(world: &World, _: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn of_a_cell_on_the_hub(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     users::cells_on_hub(&hub, &[DFW, ORD]).await?;
     let rights: [Right; 30] = [
         (true, "watch", COMPUTE, "instances", ANY, ""),
@@ -173,12 +173,12 @@ pub(crate) async fn of_a_cell_on_the_hub(world: &World, _: &str) -> Result<()> {
 
 /// What the user of the management plane may do on the hub. Cells make copies, and Karmada writes what cells say of
 /// WorkloadDeployments; every change is a patch.
-pub(crate) async fn of_the_hub_user(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Result<()> {
     const POLICY: &str = "policy.karmada.io";
     const CONFIG: &str = "config.karmada.io";
-    let hub = world.lab.hub().await?;
+    let hub = environment.lab.hub().await?;
     let files = tempfile::tempdir().context("failed to make a directory")?;
-    users::of_hub(&world.lab, files.path()).await?;
+    users::of_hub(&environment.lab, files.path()).await?;
     let rights: [Right; 39] = [
         (true, "watch", "", "namespaces", "", ""),
         (true, "create", "", "namespaces", "", ""),

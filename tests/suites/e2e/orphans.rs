@@ -4,16 +4,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::{API_VERSION, annotations, labels, names};
+use popcell_suites::environment::{DFW, Environment, SOON, SPARE};
 use popcell_suites::read;
 use popcell_suites::steps::ran;
-use popcell_suites::world::{DFW, SOON, SPARE, World};
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, artifacts, eventually, objects, workspace};
 use serde_json::{Value, json};
 
 /// A project of one Namespace and its hub namespace.
 struct Setting<'a> {
-    world: &'a World,
+    environment: &'a Environment,
     hub: Plane,
     project: Plane,
     /// The Namespace in the project.
@@ -23,12 +23,12 @@ struct Setting<'a> {
 }
 
 impl<'a> Setting<'a> {
-    async fn make(world: &'a World, test: &str) -> Result<Self> {
-        let (hub, project) = (world.lab.hub().await?, world.lab.plane(SPARE).await?);
+    async fn make(environment: &'a Environment, test: &str) -> Result<Self> {
+        let (hub, project) = (environment.lab.hub().await?, environment.lab.plane(SPARE).await?);
         let namespace = test.to_owned();
         let made = project.apply(&objects::namespace(&namespace)).await?;
         let setting = Self {
-            world,
+            environment,
             hub,
             project,
             namespace,
@@ -66,7 +66,10 @@ impl<'a> Setting<'a> {
         let mut command = artifacts::popcell()?;
         command
             .arg("orphans")
-            .arg(format!("--kubeconfig={}", self.world.lab.kubeconfig("hub")?.display()))
+            .arg(format!(
+                "--kubeconfig={}",
+                self.environment.lab.kubeconfig("hub")?.display()
+            ))
             .arg(format!("--project-kubeconfig={}", project.display()))
             .args(args);
         let said = ran(&mut command)?;
@@ -74,7 +77,7 @@ impl<'a> Setting<'a> {
     }
 
     fn orphans(&self, args: &[&str]) -> Result<(i32, String, String)> {
-        self.run(self.world.lab.kubeconfig(SPARE)?, args)
+        self.run(self.environment.lab.kubeconfig(SPARE)?, args)
     }
 
     /// Kind, name and verdict of each object in the report.
@@ -102,8 +105,8 @@ fn of(kind: &str, name: &str, verdict: &str) -> [String; 3] {
 }
 
 /// In a namespace whose project's Namespace lives.
-pub(crate) async fn lost_deployment(world: &World, test: &str) -> Result<()> {
-    let setting = Setting::make(world, test).await?;
+pub(crate) async fn lost_deployment(environment: &Environment, test: &str) -> Result<()> {
+    let setting = Setting::make(environment, test).await?;
     let current = setting.current.as_str();
     let in_project = objects::workload_deployment(&setting.namespace, "kept", "DFW", 1);
     setting.project.apply(&in_project).await?;
@@ -140,7 +143,7 @@ pub(crate) async fn lost_deployment(world: &World, test: &str) -> Result<()> {
     ensure!(code == 2 && err.contains("the hub itself"), "{code}: {err}");
     ensure!(setting.has(current, "lost").await?, "it is gone already");
 
-    let other = setting.world.lab.kubeconfig(DFW)?;
+    let other = setting.environment.lab.kubeconfig(DFW)?;
     let (code, _, err) = setting.run(other, &["--namespace", current, "--delete", "--yes=1"])?;
     ensure!(
         code == 2 && err.contains(annotations::UPSTREAM_SERVER_UID),
@@ -163,9 +166,9 @@ pub(crate) async fn lost_deployment(world: &World, test: &str) -> Result<()> {
     Ok(())
 }
 
-/// A namespace whose project's Namespace was made anew, with one of each kind in it.
-pub(crate) async fn outlived_namespace(world: &World, test: &str) -> Result<()> {
-    let setting = Setting::make(world, test).await?;
+/// A namespace whose project's Namespace was recreated, with one of each kind in it.
+pub(crate) async fn outlived_namespace(environment: &Environment, test: &str) -> Result<()> {
+    let setting = Setting::make(environment, test).await?;
     // Named by a uid that no Namespace has.
     let old = objects::hub_namespace_name(test);
     setting.hub_namespace(&old).await?;

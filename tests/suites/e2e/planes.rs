@@ -2,32 +2,32 @@
 
 use anyhow::{Context, Result};
 use kube::api::DynamicObject;
+use popcell_suites::environment::Environment;
 use popcell_suites::read;
 pub(crate) use popcell_suites::steps::{awaited, gone};
-use popcell_suites::world::World;
 use popcell_test_support::{Plane, kind, objects};
 use serde_json::{Value, json};
 
 /// The hub with a namespace of the test's own.
-pub(crate) async fn hub_with_namespace(world: &World, namespace: &str) -> Result<Plane> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn hub_with_namespace(environment: &Environment, namespace: &str) -> Result<Plane> {
+    let hub = environment.lab.hub().await?;
     hub.apply(&objects::namespace(namespace)).await?;
     Ok(hub)
 }
 
 /// A WorkloadDeployment of a city, with the city's policy; waits until its cell has it.
 pub(crate) async fn deployed(
-    world: &World,
+    environment: &Environment,
     namespace: &str,
     city: &str,
     cell: &str,
     replicas: i32,
 ) -> Result<(Plane, Plane)> {
-    let hub = hub_with_namespace(world, namespace).await?;
+    let hub = hub_with_namespace(environment, namespace).await?;
     hub.apply(&objects::city_policy(namespace, city)).await?;
     hub.apply(&objects::workload_deployment(namespace, NAME, city, replicas))
         .await?;
-    let cell = world.lab.plane(cell).await?;
+    let cell = environment.lab.plane(cell).await?;
     awaited(&cell, kind::WORKLOAD_DEPLOYMENT, namespace, NAME, |_| Ok(())).await?;
     Ok((hub, cell))
 }

@@ -1,9 +1,9 @@
 //! `popcell register` and `popcell doctor` against a real Karmada: what others do to our configuration is seen and mended.
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::Environment;
 use popcell_suites::read;
 use popcell_suites::steps::ran;
-use popcell_suites::world::World;
 use popcell_test_support::kind::{INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZATION};
 use popcell_test_support::{Plane, artifacts};
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ fn ours(webhooks: &[Value]) -> Result<&Value> {
 }
 
 /// Exit code and failed checks of the doctor, by id.
-fn doctor(world: &World, flags: &[&str]) -> Result<(i32, Vec<String>)> {
-    let kubeconfig = format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display());
+fn doctor(environment: &Environment, flags: &[&str]) -> Result<(i32, Vec<String>)> {
+    let kubeconfig = format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display());
     let said = ran(artifacts::popcell()?
         .args(["doctor", "--output=json", &kubeconfig])
         .args(flags))?;
@@ -49,14 +49,17 @@ fn doctor(world: &World, flags: &[&str]) -> Result<(i32, Vec<String>)> {
     Ok((said.code.unwrap_or(-1), failed.collect()))
 }
 
-pub(crate) async fn healthy(world: &World, _: &str) -> Result<()> {
-    let modules = format!("--module-dir={}", world.webhook.lock().await.module_dir().display());
-    let (code, failed) = doctor(world, &[&modules])?;
+pub(crate) async fn healthy(environment: &Environment, _: &str) -> Result<()> {
+    let modules = format!(
+        "--module-dir={}",
+        environment.webhook.lock().await.module_dir().display()
+    );
+    let (code, failed) = doctor(environment, &[&modules])?;
     ensure!(
         code == 0 && failed.is_empty(),
         "exit code {code}, failed checks {failed:?}"
     );
-    let hub = world.lab.hub().await?;
+    let hub = environment.lab.hub().await?;
     let (_, webhooks) = configuration(&hub).await?;
     let entry = ours(&webhooks)?;
     ensure!(entry["timeoutSeconds"] == 5, "{entry}");
@@ -79,8 +82,8 @@ pub(crate) async fn healthy(world: &World, _: &str) -> Result<()> {
 }
 
 /// A bundle that was taken away, a wrong one, a foreign entry beside ours, and a deleted object.
-pub(crate) async fn reapplied(world: &World, _: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn reapplied(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     let (name, before) = configuration(&hub).await?;
     let bundle = ours(&before)?["clientConfig"]["caBundle"].clone();
     let wrong = json!(base64_of(
@@ -107,13 +110,13 @@ pub(crate) async fn reapplied(world: &World, _: &str) -> Result<()> {
         webhooks.push(foreign.clone());
         hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
             .await?;
-        let (code, failed) = doctor(world, &[])?;
+        let (code, failed) = doctor(environment, &[])?;
         ensure!(
             code == 1 && !failed.is_empty(),
             "the doctor saw nothing: exit code {code}"
         );
 
-        register(world).await?;
+        register(environment).await?;
         let (_, after) = configuration(&hub).await?;
         ensure!(
             ours(&after)?["clientConfig"]["caBundle"] == bundle,
@@ -122,20 +125,20 @@ pub(crate) async fn reapplied(world: &World, _: &str) -> Result<()> {
         ensure!(after.contains(&foreign), "the foreign entry was touched: {after:?}");
     }
     hub.delete(INTERPRETER_CONFIGURATION, None, &name).await?;
-    let (code, failed) = doctor(world, &[])?;
+    let (code, failed) = doctor(environment, &[])?;
     ensure!(
         code == 1 && failed.iter().any(|id| id == "config-present"),
         "exit code {code}, failed {failed:?}"
     );
-    register(world).await?;
+    register(environment).await?;
     let (_, after) = configuration(&hub).await?;
     ensure!(ours(&after)? == ours(&before)?, "registering again gave {after:?}");
     Ok(())
 }
 
 /// Lua wins over webhooks, per operation, silently.
-pub(crate) async fn shadowed(world: &World, _: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn shadowed(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     let script = "function InterpretHealth(observedObj)\n  return true\nend";
     hub.apply(&json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
@@ -146,8 +149,8 @@ pub(crate) async fn shadowed(world: &World, _: &str) -> Result<()> {
         },
     }))
     .await?;
-    let refused = register(world).await;
-    let seen = doctor(world, &[]);
+    let refused = register(environment).await;
+    let seen = doctor(environment, &[]);
     hub.delete(INTERPRETER_CUSTOMIZATION, None, "e2e-shadow").await?;
     let refused = refused
         .err()
@@ -161,12 +164,12 @@ pub(crate) async fn shadowed(world: &World, _: &str) -> Result<()> {
         code == 1 && failed.iter().any(|id| id == "precedence-customization"),
         "exit code {code}, failed {failed:?}"
     );
-    register(world).await
+    register(environment).await
 }
 
 /// A rule for every operation, written by hand, claims what the module does not have.
-pub(crate) async fn star(world: &World, _: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn star(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     let (name, mut webhooks) = configuration(&hub).await?;
     let entry = webhooks
         .iter_mut()
@@ -175,8 +178,8 @@ pub(crate) async fn star(world: &World, _: &str) -> Result<()> {
     entry["rules"][0]["operations"] = json!(["*"]);
     hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
         .await?;
-    let (code, failed) = doctor(world, &[])?;
-    register(world).await?;
+    let (code, failed) = doctor(environment, &[])?;
+    register(environment).await?;
     ensure!(
         code == 1 && failed.iter().any(|id| id == "config-rules-explicit"),
         "exit code {code}, failed {failed:?}"
@@ -185,14 +188,14 @@ pub(crate) async fn star(world: &World, _: &str) -> Result<()> {
 }
 
 /// The agent of a Pull member cannot resolve a Service of the hub's cluster.
-pub(crate) async fn pull_needs_url(world: &World, _: &str) -> Result<()> {
-    let webhook = world.webhook.lock().await;
+pub(crate) async fn pull_needs_url(environment: &Environment, _: &str) -> Result<()> {
+    let webhook = environment.webhook.lock().await;
     let mut command = artifacts::popcell()?;
     command
         .args(["register", "--service=popcell-system/popcell-webhook", "--skip-probe"])
         .arg(format!("--module-dir={}", webhook.module_dir().display()))
         .arg(format!("--ca-file={}", webhook.ca_file().display()))
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()));
+        .arg(format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display()));
     let said = ran(&mut command)?;
     ensure!(
         said.code != Some(0) && said.err.contains("ord") && said.err.contains("--url"),
@@ -201,8 +204,12 @@ pub(crate) async fn pull_needs_url(world: &World, _: &str) -> Result<()> {
     Ok(())
 }
 
-async fn register(world: &World) -> Result<()> {
-    world.webhook.lock().await.register(world.lab.kubeconfig("hub")?, &[])
+async fn register(environment: &Environment) -> Result<()> {
+    environment
+        .webhook
+        .lock()
+        .await
+        .register(environment.lab.kubeconfig("hub")?, &[])
 }
 
 fn base64_of(text: &str) -> String {

@@ -5,27 +5,27 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::REINTERPRETED_AT;
+use popcell_suites::environment::{DFW, Environment};
 use popcell_suites::read;
 use popcell_suites::steps::{Ran, ran};
-use popcell_suites::world::{DFW, World};
 use popcell_test_support::kind::{CONFIG_MAP, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{artifacts, objects};
 use serde_json::json;
 
 use crate::planes::{NAME, deployed, hub_with_namespace, mirrored, report};
 
-pub(crate) fn command(world: &World, namespace: &str) -> Result<Command> {
+pub(crate) fn command(environment: &Environment, namespace: &str) -> Result<Command> {
     let mut command = artifacts::popcell()?;
     command
         .arg("reinterpret")
-        .arg(format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display()))
+        .arg(format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display()))
         .arg(format!("--namespace={namespace}"));
     Ok(command)
 }
 
 /// Karmada aggregates on events of the binding, so a status on the hub that is wrong stays wrong until one comes.
-pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(world, namespace, "DFW", DFW, 2).await?;
+pub(crate) async fn aggregated_anew(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
     report(&cell, namespace, 2, 1).await?;
     let before = mirrored(&hub, namespace, 1).await?;
     let in_cell = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
@@ -33,7 +33,7 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
     hub.set_status(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &wrong)
         .await?;
 
-    let Ran { code, out, err } = ran(command(world, namespace)?.arg("--dry-run"))?;
+    let Ran { code, out, err } = ran(command(environment, namespace)?.arg("--dry-run"))?;
     ensure!(
         code == Some(0) && out == format!("{namespace}/{NAME}\n"),
         "{code:?}: {out}{err}"
@@ -42,8 +42,8 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
     read::expect_at(&still, "/status/readyReplicas", &json!(0)).context("something else has mended it")?;
     ensure!(annotation(&still).is_none(), "the dry run has written");
 
-    let Ran { code, out, err } = ran(&mut command(world, namespace)?)?;
-    let counted = "WorkloadDeployment: 1 of 1 bumped, 0 left out, 0 gone meanwhile, 0 failed\n";
+    let Ran { code, out, err } = ran(&mut command(environment, namespace)?)?;
+    let counted = "WorkloadDeployment: 1 of 1 bumped, 0 skipped, 0 gone meanwhile, 0 failed\n";
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
     let after = mirrored(&hub, namespace, 1).await?;
     ensure!(
@@ -52,7 +52,7 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
     );
     let first = annotation(&after).context("no annotation")?;
     let left = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
-    ensure!(left == in_cell, "it was made anew in its cell");
+    ensure!(left == in_cell, "it was recreated in its cell");
 
     // Taken up with the time that it said, there is nothing left to do; without it, all is done again.
     let since = err
@@ -60,12 +60,12 @@ pub(crate) async fn aggregated_anew(world: &World, namespace: &str) -> Result<()
         .nth(1)
         .and_then(|rest| rest.split_whitespace().next());
     let since = since.with_context(|| format!("no time in {err}"))?;
-    let Ran { code, out, err } = ran(command(world, namespace)?.args(["--since", since]))?;
+    let Ran { code, out, err } = ran(command(environment, namespace)?.args(["--since", since]))?;
     ensure!(
-        code == Some(0) && out.contains("0 of 1 bumped, 1 left out"),
+        code == Some(0) && out.contains("0 of 1 bumped, 1 skipped"),
         "{code:?}: {out}{err}"
     );
-    let Ran { code, out, err } = ran(&mut command(world, namespace)?)?;
+    let Ran { code, out, err } = ran(&mut command(environment, namespace)?)?;
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
     let again = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     ensure!(
@@ -80,8 +80,8 @@ fn annotation(object: &kube::api::DynamicObject) -> Option<String> {
 }
 
 /// Any kind, by label, at the rate, and with a count when a person has had enough.
-pub(crate) async fn interrupted(world: &World, namespace: &str) -> Result<()> {
-    let hub = hub_with_namespace(world, namespace).await?;
+pub(crate) async fn interrupted(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = hub_with_namespace(environment, namespace).await?;
     for name in ["a", "b", "c"] {
         hub.apply(&json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -94,7 +94,7 @@ pub(crate) async fn interrupted(world: &World, namespace: &str) -> Result<()> {
         Ok(all.iter().filter(|one| annotation(one).is_some()).count())
     };
     // The first at once, the next after a minute: long after the interrupt.
-    let mut child = command(world, namespace)?
+    let mut child = command(environment, namespace)?
         .args(["--kind=v1/ConfigMap", "--rate=1/m", "-l=chosen=yes"])
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -114,7 +114,7 @@ pub(crate) async fn interrupted(world: &World, namespace: &str) -> Result<()> {
     let mut rest = String::new();
     said.read_to_string(&mut rest)?;
     let code = child.wait()?.code();
-    let expected = "interrupted: ConfigMap: 1 of 2 bumped, 0 left out, 0 gone meanwhile, 0 failed\n";
+    let expected = "interrupted: ConfigMap: 1 of 2 bumped, 0 skipped, 0 gone meanwhile, 0 failed\n";
     ensure!(code == Some(130) && rest == expected, "{code:?}: {rest}");
     ensure!(bumped().await? == 1, "it went on");
     Ok(())

@@ -1,9 +1,9 @@
 //! `popcell register --remove` and `--dry-run` against a real Karmada: what is ours goes, what is others' stays.
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::Environment;
 use popcell_suites::read;
 use popcell_suites::steps::ran;
-use popcell_suites::world::World;
 use popcell_test_support::kind::INTERPRETER_CONFIGURATION;
 use popcell_test_support::{Plane, artifacts};
 use serde_json::{Value, json};
@@ -25,18 +25,18 @@ async fn entries(hub: &Plane) -> Result<Option<Vec<String>>> {
 }
 
 /// Runs `popcell register` and gives what it printed.
-fn popcell(world: &World, arguments: &[String]) -> Result<String> {
-    let kubeconfig = format!("--kubeconfig={}", world.lab.kubeconfig("hub")?.display());
+fn popcell(environment: &Environment, arguments: &[String]) -> Result<String> {
+    let kubeconfig = format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display());
     let said = ran(artifacts::popcell()?.args(["register", &kubeconfig]).args(arguments))?;
     ensure!(said.code == Some(0), "{said:?}");
     Ok(said.out)
 }
 
-pub(crate) async fn removed(world: &World, _: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn removed(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     let remove = ["--remove".to_owned()];
     let register = {
-        let webhook = world.webhook.lock().await;
+        let webhook = environment.webhook.lock().await;
         [
             format!("--module-dir={}", webhook.module_dir().display()),
             format!("--url={}", webhook.url()),
@@ -44,8 +44,8 @@ pub(crate) async fn removed(world: &World, _: &str) -> Result<()> {
         ]
     };
     // Whatever goes wrong here, the tests after this one find their webhook.
-    let result = take_away(world, &hub, &remove, &register).await;
-    popcell(world, &register)?;
+    let result = take_away(environment, &hub, &remove, &register).await;
+    popcell(environment, &register)?;
     result?;
     ensure!(
         entries(&hub).await? == Some(vec![OURS.to_owned()]),
@@ -54,8 +54,8 @@ pub(crate) async fn removed(world: &World, _: &str) -> Result<()> {
     Ok(())
 }
 
-async fn take_away(world: &World, hub: &Plane, remove: &[String], register: &[String]) -> Result<()> {
-    // Somebody else's entry keeps the object alive.
+async fn take_away(environment: &Environment, hub: &Plane, remove: &[String], register: &[String]) -> Result<()> {
+    // another client's entry keeps the object alive.
     let foreign = json!({
         "name": "foreign.example.org", "clientConfig": { "url": "https://foreign.example.org/" },
         "rules": [{ "operations": ["InterpretHealth"], "apiGroups": ["foreign.example"], "apiVersions": ["v1"], "kinds": ["Other"] }],
@@ -69,7 +69,7 @@ async fn take_away(world: &World, hub: &Plane, remove: &[String], register: &[St
     webhooks.push(foreign);
     hub.merge(INTERPRETER_CONFIGURATION, None, NAME, &json!({ "webhooks": webhooks }))
         .await?;
-    let said = popcell(world, remove)?;
+    let said = popcell(environment, remove)?;
     ensure!(said.contains("updated"), "{said}");
     ensure!(
         entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]),
@@ -79,7 +79,7 @@ async fn take_away(world: &World, hub: &Plane, remove: &[String], register: &[St
 
     // A dry run shows both and writes neither.
     let planned = popcell(
-        world,
+        environment,
         &[register, &["--dry-run".to_owned(), "--output=json".to_owned()]].concat(),
     )?;
     let planned: Value = serde_json::from_str(&planned).context("the dry run printed no JSON")?;
@@ -91,10 +91,10 @@ async fn take_away(world: &World, hub: &Plane, remove: &[String], register: &[St
 
     // Alone in it, ours takes the object along; and nothing is left to remove.
     hub.delete(INTERPRETER_CONFIGURATION, None, NAME).await?;
-    ensure!(popcell(world, register)?.contains("created"), "not created");
-    ensure!(popcell(world, register)?.contains("unchanged"), "not idempotent");
-    ensure!(popcell(world, remove)?.contains("deleted"), "not deleted");
+    ensure!(popcell(environment, register)?.contains("created"), "not created");
+    ensure!(popcell(environment, register)?.contains("unchanged"), "not idempotent");
+    ensure!(popcell(environment, remove)?.contains("deleted"), "not deleted");
     ensure!(entries(hub).await?.is_none(), "the object stayed");
-    ensure!(popcell(world, remove)?.contains("unchanged"), "removing twice");
+    ensure!(popcell(environment, remove)?.contains("unchanged"), "removing twice");
     Ok(())
 }

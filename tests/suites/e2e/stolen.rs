@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use popcell_api::{annotations, kind, labels};
-use popcell_suites::world::{DFW, ORD, SOON, SPARE, World};
+use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::kind::{
     ADMISSION_POLICY, CLUSTER, CONFIG_MAP, EVENT, INSTANCE, Kind, NAMESPACE, PROPAGATION_POLICY, RESOURCE_BINDING,
     SECRET, WORK, WORKLOAD_DEPLOYMENT,
@@ -56,9 +56,12 @@ fn refused<T>(outcome: Result<T>, by: By, what: &str) -> Result<()> {
 }
 
 /// A kubeconfig for each plane, as client certificates of the cell's user make them.
-async fn stolen(world: &World, plane: &str, files: &BTreeMap<String, PathBuf>) -> Result<Plane> {
+async fn stolen(environment: &Environment, plane: &str, files: &BTreeMap<String, PathBuf>) -> Result<Plane> {
     let file = files.get(plane).with_context(|| format!("no kubeconfig of {plane}"))?;
-    ensure!(file != world.lab.kubeconfig(plane)?, "that is the administrator's");
+    ensure!(
+        file != environment.lab.kubeconfig(plane)?,
+        "that is the administrator's"
+    );
     Plane::connect(plane, file).await
 }
 
@@ -98,8 +101,8 @@ fn source(value: &Value) -> Value {
     json!({ "metadata": { "labels": { labels::SOURCE_CLUSTER: value } } })
 }
 
-pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
-    let hub = world.lab.hub().await?;
+pub(crate) async fn on_the_hub(environment: &Environment, namespace: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
     users::cells_on_hub(&hub, &[DFW, ORD, GONE]).await?;
     let uid = uid_of(&hub, DFW).await?;
     let mut ours = objects::namespace(namespace);
@@ -112,19 +115,19 @@ pub(crate) async fn on_the_hub(world: &World, namespace: &str) -> Result<()> {
     ] {
         hub.create(&object, false).await?;
     }
-    let files = world.lab.user(&users::cell(DFW), &[]).await?;
-    let thief = stolen(world, HUB, &files).await?;
+    let files = environment.lab.user(&users::cell(DFW), &[]).await?;
+    let thief = stolen(environment, HUB, &files).await?;
     works_for_its_own(&thief, namespace, &uid).await?;
     copies_of_others(&thief, namespace, &uid).await?;
     false_copies(&hub, &thief, namespace, &uid).await?;
     everything_else(&thief, namespace).await?;
     unharmed(&hub, namespace).await?;
-    as_account(world, &hub, namespace).await?;
+    as_account(environment, &hub, namespace).await?;
     taking_over(&hub, &thief, namespace, &uid).await?;
-    without_a_cluster(world, &hub, namespace).await?;
+    without_a_cluster(environment, &hub, namespace).await?;
     // The API servers of cells know that user, and that it has no business there.
     for member in [DFW, ORD, SPARE] {
-        let member = stolen(world, member, &files).await?;
+        let member = stolen(environment, member, &files).await?;
         let what = format!("to list Instances on {}", member.name());
         refused(member.list(INSTANCE, None, "").await, By::Rights, &what)?;
     }
@@ -322,7 +325,7 @@ async fn unharmed(hub: &Plane, namespace: &str) -> Result<()> {
 }
 
 /// The same for a cell that comes with a token.
-async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
+async fn as_account(environment: &Environment, hub: &Plane, namespace: &str) -> Result<()> {
     let (home, here) = (users::CELLS_NAMESPACE, Some(namespace));
     hub.apply(&json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": home, "name": ORD },
@@ -330,7 +333,7 @@ async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
     .await?;
     let user = json!({ "token": hub.token(home, ORD).await? });
     let files = tempfile::tempdir().context("failed to make a directory")?;
-    let document = kubeconfig::document(world.lab.url(HUB)?, Some(world.lab.ca_file()), &user);
+    let document = kubeconfig::document(environment.lab.url(HUB)?, Some(environment.lab.ca_file()), &user);
     let other = Plane::connect(HUB, &kubeconfig::write(files.path(), "account", &document)?).await?;
     let uid = uid_of(hub, ORD).await?;
     let edit = json!({ "metadata": { "annotations": { "seen": "yes", annotations::SOURCE_UID: uid } } });
@@ -347,9 +350,9 @@ async fn as_account(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
 }
 
 /// While no Cluster has the name of a cell its uid is not known to the hub; only one that the policy names holds it.
-async fn without_a_cluster(world: &World, hub: &Plane, namespace: &str) -> Result<()> {
-    let files = world.lab.user(&users::cell(GONE), &[]).await?;
-    let thief = stolen(world, HUB, &files).await?;
+async fn without_a_cluster(environment: &Environment, hub: &Plane, namespace: &str) -> Result<()> {
+    let files = environment.lab.user(&users::cell(GONE), &[]).await?;
+    let thief = stolen(environment, HUB, &files).await?;
     let with = |uid: &str| stamped(namespace, "false-0", Some(GONE), uid);
     eventually("what the documents say is left", SOON, async || {
         thief.create(&with("any"), true).await
@@ -415,9 +418,9 @@ fn claim(namespace: &str, name: &str, source: &str) -> Value {
     })
 }
 
-pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn in_a_project(environment: &Environment, namespace: &str) -> Result<()> {
     let (claims, here) = (kind::RESOURCE_CLAIM, Some(namespace));
-    let project = world.lab.plane(SPARE).await?;
+    let project = environment.lab.plane(SPARE).await?;
     project.apply(&stand_ins::crd(&claims)?).await?;
     users::cells_in_project(&project, &[DFW, ORD]).await?;
     project.apply(&objects::namespace(namespace)).await?;
@@ -426,8 +429,8 @@ pub(crate) async fn in_a_project(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     project.create(&claim(namespace, OTHERS, ORD), false).await?;
-    let files = world.lab.user(&users::cell(DFW), &[]).await?;
-    let thief = stolen(world, SPARE, &files).await?;
+    let files = environment.lab.user(&users::cell(DFW), &[]).await?;
+    let thief = stolen(environment, SPARE, &files).await?;
     eventually("the cell may claim", SOON, async || {
         thief.create(&claim(namespace, OWN, DFW), true).await
     })

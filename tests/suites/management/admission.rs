@@ -3,13 +3,13 @@
 use anyhow::{Context, Result};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use popcell_suites::environment::SOON;
 use popcell_suites::steps::refused;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::NAMESPACE;
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::json;
 
-use crate::world::{P2, World};
+use crate::environment::{Environment, P2};
 use popcell_suites::tenant::Tenant;
 
 /// The namespaces whose Workloads are reviewed: other tests make what a review refuses.
@@ -17,9 +17,9 @@ const REVIEWED: &str = "popcell.test/reviewed";
 const USER: &str = "jo@example.com";
 
 /// Registers the shipped configurations, at the controller's address.
-async fn register(world: &World, project: &Plane) -> Result<()> {
-    let url = world.controller.lock().await.webhook_url();
-    let authority = STANDARD.encode(std::fs::read(world.lab.ca_file())?);
+async fn register(environment: &Environment, project: &Plane) -> Result<()> {
+    let url = environment.controller.lock().await.webhook_url();
+    let authority = STANDARD.encode(std::fs::read(environment.lab.ca_file())?);
     let shipped = manifests::build("base/admission".as_ref())?;
     let configurations = shipped.into_iter().filter(|object| object["webhooks"].is_array());
     for mut configuration in configurations {
@@ -33,14 +33,14 @@ async fn register(world: &World, project: &Plane) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn reviewed(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
+pub(crate) async fn reviewed(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     let server = &tenant.project;
     let label = json!({ "metadata": { "labels": { REVIEWED: "true" } } });
     server.merge(NAMESPACE, None, namespace, &label).await?;
-    register(world, server).await?;
-    let admin = world.as_administrator(P2).await?;
-    let user = world.as_user(P2, USER).await?;
+    register(environment, server).await?;
+    let admin = environment.as_administrator(P2).await?;
+    let user = environment.as_user(P2, USER).await?;
     let good = objects::workload(namespace, "web", &[("us", &["LHR"], 1)]);
     let mut nowhere = objects::workload(namespace, "lost", &[("us", &["XXX"], 1)]);
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_suites::definitions::ready_project;
+use popcell_suites::environment::SOON;
 use popcell_suites::read;
 use popcell_suites::steps::gone;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Fault, Injected, always, eventually};
 use serde_json::json;
 
-use crate::world::{INFRA, P1, P2, P3, WATCHED, World};
+use crate::environment::{Environment, INFRA, P1, P2, P3, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-lhr";
@@ -34,8 +34,8 @@ struct Troubled {
 }
 
 impl Troubled {
-    async fn new(world: &World, id: &'static str, namespace: &str) -> Result<Self> {
-        let tenant = Tenant::new(&world.lab, id, namespace).await?;
+    async fn new(environment: &Environment, id: &'static str, namespace: &str) -> Result<Self> {
+        let tenant = Tenant::new(&environment.lab, id, namespace).await?;
         for name in ["web", "old", "lost"] {
             tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
         }
@@ -46,10 +46,10 @@ impl Troubled {
     }
 
     /// Everything that is asked of this project meets the fault, and what runs ends.
-    fn breaks(&self, world: &World, fault: Fault) -> Injected {
+    fn breaks(&self, environment: &Environment, fault: Fault) -> Injected {
         let id = self.id;
-        let injected = world.to_milo.inject(fault, move |asked| asked.is_of(id));
-        world.to_milo.cut();
+        let injected = environment.to_milo.inject(fault, move |asked| asked.is_of(id));
+        environment.to_milo.cut();
         injected
     }
 
@@ -68,36 +68,39 @@ impl Troubled {
         self.tenant.hub_namespace_object().await.map(|_| ())
     }
 
-    fn asked(&self, world: &World) -> u64 {
-        world.to_milo.count(|asked| asked.is_of(self.id))
+    fn asked(&self, environment: &Environment) -> u64 {
+        environment.to_milo.count(|asked| asked.is_of(self.id))
     }
 
-    async fn lines(&self, world: &World) -> usize {
+    async fn lines(&self, environment: &Environment) -> usize {
         let about = format!("project {}", self.id);
-        let log = world.controller.lock().await.log();
+        let log = environment.controller.lock().await.log();
         log.lines().filter(|line| line.contains(&about)).count()
     }
 }
 
 /// One answers 404 for all that is below its path, and its Project goes meanwhile; the other hangs up.
-pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> {
-    let infra = world.lab.plane(INFRA).await?;
+pub(crate) async fn beside_others(environment: &Environment, namespace: &str) -> Result<()> {
+    let infra = environment.lab.plane(INFRA).await?;
     ready_project(&infra, P3).await?;
-    let healthy = Tenant::new(&world.lab, P1, namespace).await?;
-    let hung_up = Troubled::new(world, P2, namespace).await?;
-    let lost = Troubled::new(world, P3, namespace).await?;
-    let before = [hung_up.lines(world).await, lost.lines(world).await];
-    let broken = hung_up.breaks(world, Fault::HungUp);
-    let missing = lost.breaks(world, Fault::not_served());
+    let healthy = Tenant::new(&environment.lab, P1, namespace).await?;
+    let hung_up = Troubled::new(environment, P2, namespace).await?;
+    let lost = Troubled::new(environment, P3, namespace).await?;
+    let before = [hung_up.lines(environment).await, lost.lines(environment).await];
+    let broken = hung_up.breaks(environment, Fault::HungUp);
+    let missing = lost.breaks(environment, Fault::not_served());
     for troubled in [&hung_up, &lost] {
         troubled.disturb().await?;
     }
     let first = carried_and_healed(&healthy, "first");
     let rests = async {
         tokio::time::sleep(SETTLED).await;
-        let asked = [hung_up.asked(world), lost.asked(world)];
+        let asked = [hung_up.asked(environment), lost.asked(environment)];
         tokio::time::sleep(COUNTED).await;
-        Ok([hung_up.asked(world) - asked[0], lost.asked(world) - asked[1]])
+        Ok([
+            hung_up.asked(environment) - asked[0],
+            lost.asked(environment) - asked[1],
+        ])
     };
     let (asked, ()) = tokio::try_join!(rests, first)?;
     eprintln!("broken: {asked:?} requests in {COUNTED:?}");
@@ -108,14 +111,14 @@ pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> 
     carried_and_healed(&healthy, "second").await?;
     for (troubled, before) in [&hung_up, &lost].into_iter().zip(before) {
         troubled.stands().await.with_context(|| troubled.id)?;
-        let lines = troubled.lines(world).await - before;
+        let lines = troubled.lines(environment).await - before;
         ensure!(lines <= LINES, "{lines} lines about {}", troubled.id);
     }
 
     broken.lift();
     let two = |one: &DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2));
     let now = hung_up.tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, two).await?;
-    ensure!(read::uid(&now) == read::uid(&hung_up.carried), "it was made anew");
+    ensure!(read::uid(&now) == read::uid(&hung_up.carried), "it was recreated");
     hung_up.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "old-us-lhr").await?;
     let again = hung_up.tenant.in_hub(WORKLOAD_DEPLOYMENT, LOST, |_| Ok(())).await?;
     ensure!(

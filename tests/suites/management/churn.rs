@@ -14,7 +14,7 @@ use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLO
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::{Tenant, annotation};
 
 const KILLS: usize = 20;
@@ -30,13 +30,13 @@ struct Wanted {
     cities: BTreeSet<&'static str>,
 }
 
-pub(crate) async fn killed(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result<()> {
     let mut dice = Dice::seeded("churn");
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     for city in CITIES {
         tenant.project.apply(&objects::location_binding(city)).await?;
     }
-    let mut controller = world.controller.lock().await;
+    let mut controller = environment.controller.lock().await;
     let mut wanted = BTreeMap::new();
     let mut moments = dice.others();
     let over = Cell::new(false);

@@ -4,13 +4,13 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::conditions::reasons::{NO_MATCHING_LOCATION, STABLE_INSTANCE_FOUND};
 use popcell_api::{conditions, labels};
+use popcell_suites::environment::{ORD, SOON};
 use popcell_suites::read;
-use popcell_suites::world::{ORD, SOON};
 use popcell_test_support::kind::{CLUSTER, LOCATION_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::json;
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::{Tenant, available};
 
 /// A city of this test's own: bindings are the whole project's.
@@ -20,8 +20,8 @@ fn replicas(expected: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
     move |object| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(expected))
 }
 
-pub(crate) async fn bindings(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn bindings(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let both: [&str; 2] = ["LHR", CITY];
     tenant.workload("web", &[("us", &both, 2)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn bindings(world: &World, namespace: &str) -> Result<()> {
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(5)).await?;
     always("it stays as it is", WATCHED, async || {
         let now = tenant.now_in_hub("web-us-k2x").await?;
-        ensure!(read::uid(&now) == read::uid(&carried), "it was made anew");
+        ensure!(read::uid(&now) == read::uid(&carried), "it was recreated");
         replicas(2)(&now)
     })
     .await?;
@@ -64,18 +64,18 @@ async fn label(hub: &Plane, city: Option<&str>) -> Result<()> {
     hub.merge(CLUSTER, None, ORD, &patch).await.map(|_| ())
 }
 
-pub(crate) async fn loses_its_cell(world: &World, namespace: &str) -> Result<()> {
-    let _ord = world.ord.lock().await;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn loses_its_cell(environment: &Environment, namespace: &str) -> Result<()> {
+    let _ord = environment.ord.lock().await;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["ORD"], 2)]).await?;
-    let ord = world.lab.plane(ORD).await?;
+    let ord = environment.lab.plane(ORD).await?;
     tenant.report(&ord, "web-us-ord", 2, 2).await?;
     tenant.shown("web-us-ord", 2).await?;
 
     label(&tenant.hub, None).await?;
-    let told = told_that_nobody_serves(&tenant).await;
+    let reported = reported_as_not_served(&tenant).await;
     label(&tenant.hub, Some("ORD")).await?;
-    told?;
+    reported?;
     tenant.report(&ord, "web-us-ord", 2, 1).await?;
     let back = tenant.shown("web-us-ord", 1).await?;
     available(&back, "True", STABLE_INSTANCE_FOUND)
@@ -83,7 +83,7 @@ pub(crate) async fn loses_its_cell(world: &World, namespace: &str) -> Result<()>
 
 /// A binding without a cluster is reported after a minute; the rest is room for Karmada to empty the binding and for a
 /// busy machine.
-async fn told_that_nobody_serves(tenant: &Tenant) -> Result<()> {
+async fn reported_as_not_served(tenant: &Tenant) -> Result<()> {
     eventually("the city is without a cell", SOON, async || {
         let mine = tenant
             .project

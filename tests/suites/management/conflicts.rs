@@ -5,21 +5,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::api::{DynamicObject, WatchEvent, WatchParams};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::{Asked, Fault, eventually};
 use serde_json::json;
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 
-pub(crate) async fn stale(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn stale(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 3)]).await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     tenant.report(&dfw, NAME, 3, 0).await?;
     let before = tenant.shown(NAME, 0).await?;
 
@@ -27,7 +27,7 @@ pub(crate) async fn stale(world: &World, namespace: &str) -> Result<()> {
     let is_status = move |asked: &Asked| {
         asked.is_within(&within) && asked.name.as_deref() == Some(NAME) && asked.subresource.is_some()
     };
-    let conflict = world.to_milo.inject(Fault::refused(409, "Conflict"), is_status);
+    let conflict = environment.to_milo.inject(Fault::refused(409, "Conflict"), is_status);
     tenant.report(&dfw, NAME, 3, 1).await?;
     eventually("a write met a conflict twice", SOON, async || {
         ensure!(conflict.hits() > 1);

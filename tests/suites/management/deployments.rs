@@ -2,20 +2,20 @@
 
 use anyhow::{Result, ensure};
 use popcell_api::{annotations, conditions, labels};
+use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, objects};
 use serde_json::json;
 
-use crate::world::{P1, P2, WATCHED, World};
+use crate::environment::{Environment, P1, P2, WATCHED};
 use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
 
 const ALL: [(&str, &str); 3] = [("web-us-dfw", "DFW"), ("web-us-ord", "ORD"), ("web-eu-lhr", "LHR")];
 
-pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
-    let _ord = world.ord.lock().await;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn everywhere(environment: &Environment, namespace: &str) -> Result<()> {
+    let _ord = environment.ord.lock().await;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let workload = tenant
         .workload("web", &[("us", &["DFW", "ORD"], 2), ("eu", &["LHR"], 1)])
         .await?;
@@ -36,7 +36,7 @@ pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
     expect_label(&hub_namespace, labels::UPSTREAM_NAMESPACE, namespace)?;
 
     for (cell, expected) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
-        let cell = world.lab.plane(cell).await?;
+        let cell = environment.lab.plane(cell).await?;
         tenant.in_cell(&cell, expected, |_| Ok(())).await?;
         let found = cell.list(WORKLOAD_DEPLOYMENT, Some(&tenant.below), "").await?;
         ensure!(found.len() == 1, "{} has {} of them", cell.name(), found.len());
@@ -55,7 +55,7 @@ pub(crate) async fn everywhere(world: &World, namespace: &str) -> Result<()> {
     tenant
         .place("web", &[("us", &["DFW", "ORD"], 3), ("eu", &["LHR"], 1)])
         .await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     let three =
         |object: &kube::api::DynamicObject| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(3));
     tenant.in_cell(&dfw, "web-us-dfw", three).await?;
@@ -84,9 +84,9 @@ async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
 }
 
 /// In a Push and in a Pull member.
-pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
-    let _ord = world.ord.lock().await;
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result<()> {
+    let _ord = environment.ord.lock().await;
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW", "ORD"], 2)]).await?;
     for (name, city) in &ALL[..2] {
         tenant
@@ -98,7 +98,7 @@ pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
             })
             .await?;
     }
-    let (dfw, ord) = (world.lab.plane(DFW).await?, world.lab.plane(ORD).await?);
+    let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
     tenant.report(&dfw, "web-us-dfw", 2, 0).await?;
     tenant.shown("web-us-dfw", 0).await?;
     tenant.report(&dfw, "web-us-dfw", 2, 2).await?;
@@ -134,16 +134,16 @@ pub(crate) async fn status(world: &World, namespace: &str) -> Result<()> {
     tenant.shown("web-us-dfw", 3).await.map(|_| ())
 }
 
-pub(crate) async fn apart(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn apart(environment: &Environment, namespace: &str) -> Result<()> {
     let tenants = [
-        Tenant::new(&world.lab, P1, namespace).await?,
-        Tenant::new(&world.lab, P2, namespace).await?,
+        Tenant::new(&environment.lab, P1, namespace).await?,
+        Tenant::new(&environment.lab, P2, namespace).await?,
     ];
     for (tenant, replicas) in tenants.iter().zip([1, 2]) {
         tenant.workload("web", &[("us", &["DFW"], replicas)]).await?;
     }
     ensure!(tenants[0].below != tenants[1].below);
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     for (tenant, replicas) in tenants.iter().zip([1, 2]) {
         let mine = |object: &kube::api::DynamicObject| {
             read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(replicas))
@@ -159,8 +159,8 @@ pub(crate) async fn apart(world: &World, namespace: &str) -> Result<()> {
     tenants[1].now_in_hub("web-us-dfw").await.map(|_| ())
 }
 
-pub(crate) async fn paused(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn paused(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
     let pause = |value: serde_json::Value| json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
+use popcell_suites::environment::SOON;
 use popcell_suites::read;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::{
     Asked, Controller, ControllerSpec, Fault, FaultProxy, Injected, Plane, eventually, probe, users,
@@ -14,7 +14,7 @@ use popcell_test_support::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const CHANGES: i32 = 10;
@@ -33,12 +33,12 @@ struct Ways {
 }
 
 impl Ways {
-    async fn new(world: &World) -> Result<Self> {
+    async fn new(environment: &Environment) -> Result<Self> {
         let files = tempfile::tempdir().context("failed to make a directory")?;
         Ok(Self {
-            hub: FaultProxy::start(world.hub_user()).await?,
-            milo: FaultProxy::start(&world.gateway.kubeconfig(files.path(), Some(users::USER))?).await?,
-            infra: FaultProxy::start(world.home()).await?,
+            hub: FaultProxy::start(environment.hub_user()).await?,
+            milo: FaultProxy::start(&environment.gateway.kubeconfig(files.path(), Some(users::USER))?).await?,
+            infra: FaultProxy::start(environment.home()).await?,
             files,
         })
     }
@@ -62,17 +62,17 @@ fn with_lease(spec: ControllerSpec) -> ControllerSpec {
         .flag(format!("--leader-elect-namespace={}", users::NAMESPACE))
 }
 
-pub(crate) async fn bad_terms(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn bad_terms(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(1)).await?;
-    let ways = Ways::new(world).await?;
-    world
+    let ways = Ways::new(environment).await?;
+    environment
         .without_controller(async || {
-            world.without_lease().await?;
+            environment.without_lease().await?;
             let old = Controller::start(with_lease(ways.spec()?)).await?;
             leader(std::slice::from_ref(&old), SOON).await?;
-            let new = Controller::start(with_lease(world.spec())).await?;
+            let new = Controller::start(with_lease(environment.spec())).await?;
             let mut both = vec![old, new];
             let outcome = cut_off(&tenant, &ways, &mut both).await;
             let outcome = match outcome {

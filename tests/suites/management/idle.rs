@@ -1,19 +1,19 @@
-//! A converged world costs no request but for watches that are opened anew (there is no Lease in it), and for the look at two
-//! records each minute while a cell is absent, as one that earlier tests speak of is.
+//! A converged state costs no request but for watches that are opened again (there is no Lease in it), and for the look
+//! at two records each minute while a cell is absent, as one that earlier tests speak of is.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, ensure};
 use popcell_api::conditions::reasons::PROVISIONING_INSTANCES;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::lab::HUB;
 use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Plane, eventually, users};
 
-use crate::world::{INFRA, P1, P2, REQUESTS, SOLO, World};
+use crate::environment::{Environment, INFRA, P1, P2, REQUESTS, SOLO};
 use popcell_suites::tenant::{Tenant, available};
 
 const IDLE: Duration = Duration::from_mins(1);
@@ -44,16 +44,16 @@ async fn writes(plane: &Plane, counts: impl Fn(&str) -> bool) -> Result<BTreeMap
 }
 
 /// Writing requests whoever made them, and all requests but watches of our users.
-async fn all_requests(world: &World) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
+async fn all_requests(environment: &Environment) -> Result<BTreeMap<String, BTreeMap<String, f64>>> {
     let mut all = BTreeMap::new();
     for name in [INFRA, P1, P2, SOLO] {
-        let plane = world.lab.plane(name).await?;
+        let plane = environment.lab.plane(name).await?;
         let found = writes(&plane, |resource| !NOT_OURS.contains(&resource)).await?;
         all.insert(name.to_owned(), found);
     }
-    let hub = world.lab.hub().await?;
+    let hub = environment.lab.hub().await?;
     for plane in [INFRA, P1, P2, SOLO, HUB] {
-        let requests = users::requests(&world.lab.plane(plane).await?, REQUESTS).await?;
+        let requests = users::requests(&environment.lab.plane(plane).await?, REQUESTS).await?;
         all.entry("requests of ours".to_owned())
             .or_default()
             .insert(plane.to_owned(), requests);
@@ -66,10 +66,16 @@ async fn all_requests(world: &World) -> Result<BTreeMap<String, BTreeMap<String,
 }
 
 /// A city without a cell is told a minute after a WorkloadDeployment was made, and earlier tests have made some.
-async fn nobody_waits(world: &World) -> Result<()> {
+async fn nobody_waits(environment: &Environment) -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     for name in [P1, P2, SOLO] {
-        for one in world.lab.plane(name).await?.list(WORKLOAD_DEPLOYMENT, None, "").await? {
+        for one in environment
+            .lab
+            .plane(name)
+            .await?
+            .list(WORKLOAD_DEPLOYMENT, None, "")
+            .await?
+        {
             let made = one
                 .metadata
                 .creation_timestamp
@@ -93,17 +99,17 @@ async fn nobody_waits(world: &World) -> Result<()> {
 }
 
 /// Everything that earlier tests left is watched by both controllers all the while.
-pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn quiet(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     tenant.report(&dfw, "web-us-dfw", 1, 1).await?;
     tenant.shown("web-us-dfw", 1).await?;
-    eventually("nobody is owed a write", SOON, async || nobody_waits(world).await).await?;
-    let mut before = all_requests(world).await?;
+    eventually("nobody is owed a write", SOON, async || nobody_waits(environment).await).await?;
+    let mut before = all_requests(environment).await?;
     eventually("the world has come to rest", SOON, async || {
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let now = all_requests(world).await?;
+        let now = all_requests(environment).await?;
         let rests = now == before;
         let last = std::mem::replace(&mut before, now);
         ensure!(rests, "{:?}", difference(&last, &before));
@@ -111,7 +117,7 @@ pub(crate) async fn quiet(world: &World, namespace: &str) -> Result<()> {
     })
     .await?;
     tokio::time::sleep(IDLE).await;
-    let mut requested = difference(&before, &all_requests(world).await?)
+    let mut requested = difference(&before, &all_requests(environment).await?)
         .into_iter()
         .map(|(plane, request, count)| (plane.to_owned(), request.to_owned(), count))
         .collect::<Vec<_>>();

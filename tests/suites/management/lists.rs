@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{
     CLUSTER, INSTANCE, Kind, NAMESPACE, PROJECT, PROPAGATION_POLICY, RESOURCE_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT,
 };
 use popcell_test_support::{Asked, Fault, FaultProxy, Injected, Plane, always, eventually, objects};
 use serde_json::json;
 
-use crate::world::{P2, World};
+use crate::environment::{Environment, P2};
 use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
@@ -75,10 +75,10 @@ impl fmt::Display for Lists {
 }
 
 impl Lists {
-    fn proxy(self, world: &World) -> &FaultProxy {
+    fn proxy(self, environment: &Environment) -> &FaultProxy {
         match self.of {
-            Of::Hub => &world.to_hub,
-            Of::Project | Of::Milo => &world.to_milo,
+            Of::Hub => &environment.to_hub,
+            Of::Project | Of::Milo => &environment.to_milo,
         }
     }
 
@@ -91,14 +91,14 @@ impl Lists {
         there && self.kinds.iter().any(|kind| kind.plural == asked.plural)
     }
 
-    fn meet(self, world: &World, fault: Fault) -> Injected {
+    fn meet(self, environment: &Environment, fault: Fault) -> Injected {
         let matching = move |asked: &Asked| asked.verb == "list" && self.are_asked(asked);
-        self.proxy(world).inject(fault, matching)
+        self.proxy(environment).inject(fault, matching)
     }
 
-    /// Breaks the watches and has everything listed anew; answers when all kinds have been asked for.
-    async fn come_anew(self, world: &World) -> Result<()> {
-        let proxy = self.proxy(world);
+    /// Breaks the watches and has everything relisted; answers when all kinds have been asked for.
+    async fn come_anew(self, environment: &Environment) -> Result<()> {
+        let proxy = self.proxy(environment);
         let is_list = move |asked: &Asked| asked.verb == "list" && self.are_asked(asked);
         let is_watch = move |asked: &Asked| asked.verb == "watch" && self.are_asked(asked);
         let (lists, watches) = (proxy.seen(is_list), proxy.seen(is_watch));
@@ -163,7 +163,7 @@ async fn inventory(tenant: &Tenant) -> Result<BTreeMap<String, String>> {
 }
 
 struct Witness<'a> {
-    world: &'a World,
+    environment: &'a Environment,
     tenant: Tenant,
     before: BTreeMap<String, String>,
 }
@@ -174,14 +174,14 @@ impl Witness<'_> {
         let what = format!("nothing goes while these are empty: {}", names.join(", "));
         let mut faults = Vec::new();
         for lists in empty {
-            faults.push(lists.meet(self.world, Fault::Emptied));
-            lists.come_anew(self.world).await?;
+            faults.push(lists.meet(self.environment, Fault::Emptied));
+            lists.come_anew(self.environment).await?;
         }
         self.nothing_goes(&what).await?;
         ensure!(faults.iter().all(|fault| fault.hits() > 0), "some met nobody");
         drop(faults);
         for lists in empty {
-            lists.come_anew(self.world).await?;
+            lists.come_anew(self.environment).await?;
         }
         Ok(())
     }
@@ -209,14 +209,14 @@ impl Witness<'_> {
 
     fn deletes(&self) -> u64 {
         let is_delete = |asked: &Asked| asked.verb.starts_with("delete");
-        self.world.to_hub.count(is_delete) + self.world.to_milo.count(is_delete)
+        self.environment.to_hub.count(is_delete) + self.environment.to_milo.count(is_delete)
     }
 }
 
-pub(crate) async fn wrong(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
+pub(crate) async fn wrong(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     tenant.report(&dfw, NAME, 2, 2).await?;
     tenant.shown(NAME, 2).await?;
     for ordinal in 0..2 {
@@ -227,7 +227,11 @@ pub(crate) async fn wrong(world: &World, namespace: &str) -> Result<()> {
             .await?;
     }
     let before = inventory(&tenant).await?;
-    let witness = Witness { world, tenant, before };
+    let witness = Witness {
+        environment,
+        tenant,
+        before,
+    };
     for empty in [&[COPIES, WORKLOADS][..], &[CARRIED], &[DEPLOYMENTS], &[PROJECTS]] {
         witness.nothing_goes_while_empty(empty).await?;
     }
@@ -236,12 +240,12 @@ pub(crate) async fn wrong(world: &World, namespace: &str) -> Result<()> {
 
 /// All lists are wrong at once, while a copy goes, the user asks for more and the city says something new.
 async fn unreadable(witness: &Witness<'_>, dfw: &Plane) -> Result<()> {
-    let (world, tenant) = (witness.world, &witness.tenant);
+    let (environment, tenant) = (witness.environment, &witness.tenant);
     let all = [HUB, WORKLOADS, DEPLOYMENTS, PROJECTS];
-    let everywhere = |fault: &Fault| all.map(|lists| lists.meet(world, fault.clone()));
+    let everywhere = |fault: &Fault| all.map(|lists| lists.meet(environment, fault.clone()));
     let html = everywhere(&Fault::html(200));
     for lists in all {
-        lists.come_anew(world).await?;
+        lists.come_anew(environment).await?;
     }
     witness.nothing_goes("nothing goes while every list is HTML").await?;
     let failing = everywhere(&Fault::refused(500, "InternalError"));

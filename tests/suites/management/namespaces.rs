@@ -5,14 +5,14 @@ use popcell_suites::steps::gone;
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, objects};
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::Tenant;
 
 const COPY: &str = "web-us-dfw-0";
 
 /// The cell has not taken its copy away yet when the new namespace has the same Workload.
-pub(crate) async fn again(world: &World, namespace: &str) -> Result<()> {
-    let old = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn again(environment: &Environment, namespace: &str) -> Result<()> {
+    let old = Tenant::new(&environment.lab, P1, namespace).await?;
     old.workload("web", &[("us", &["DFW"], 1)]).await?;
     old.in_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw", |_| Ok(())).await?;
     let copy = objects::instance_copy(&old.below, "web-us-dfw", 0, "dfw");
@@ -23,7 +23,7 @@ pub(crate) async fn again(world: &World, namespace: &str) -> Result<()> {
     gone(&old.project, NAMESPACE, "", namespace).await?;
     old.gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw").await?;
 
-    let new = Tenant::new(&world.lab, P1, namespace).await?;
+    let new = Tenant::new(&environment.lab, P1, namespace).await?;
     ensure!(new.below != old.below);
     new.workload("web", &[("us", &["DFW"], 1)]).await?;
     new.in_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw", |_| Ok(())).await?;

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::SOON;
 use popcell_suites::failing::{FailingWebhook, create_large, largest};
-use popcell_suites::world::SOON;
 use popcell_test_support::eventually;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use tokio::time::{sleep, timeout};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 /// Objects that fail.
@@ -21,23 +21,23 @@ const MEASURED: usize = 30;
 const GRANULARITY: Duration = Duration::from_secs(10);
 
 /// Fifty Workloads behind a webhook of the hub that answers 500, then fifty that are too large for etcd.
-pub(crate) async fn beside_others(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn beside_others(environment: &Environment, namespace: &str) -> Result<()> {
     let short: String = namespace.chars().take(50).collect();
-    let noisy = Tenant::new(&world.lab, P1, &format!("{short}-a")).await?;
-    let other = Tenant::new(&world.lab, P1, &format!("{short}-b")).await?;
+    let noisy = Tenant::new(&environment.lab, P1, &format!("{short}-a")).await?;
+    let other = Tenant::new(&environment.lab, P1, &format!("{short}-b")).await?;
     // Its hub namespace is there before anything is measured.
     carried(&other, "first").await?;
     noisy.workload("first", &[("us", &["LHR"], 1)]).await?;
     noisy.in_hub(WORKLOAD_DEPLOYMENT, "first-us-lhr", |_| Ok(())).await?;
     let quiet = slowest(&other, "quiet").await?;
 
-    let webhook = FailingWebhook::start(&world.lab, world.lab.hub().await?, &noisy.below).await?;
+    let webhook = FailingWebhook::start(&environment.lab, environment.lab.hub().await?, &noisy.below).await?;
     for number in 0..MANY {
         noisy
             .workload(&format!("failing-{number}"), &[("us", &["LHR"], 1)])
             .await?;
     }
-    eventually("the webhook is called", SOON, async || was_called(world).await).await?;
+    eventually("the webhook is called", SOON, async || was_called(environment).await).await?;
     let beside_failing = slowest(&other, "failing").await?;
     let names = noisy.names_in_hub(WORKLOAD_DEPLOYMENT).await?;
     ensure!(
@@ -103,8 +103,8 @@ async fn carried(tenant: &Tenant, name: &str) -> Result<Duration> {
 }
 
 /// The controller has met the webhook.
-async fn was_called(world: &World) -> Result<()> {
-    let log = world.controller.lock().await.log();
+async fn was_called(environment: &Environment) -> Result<()> {
+    let log = environment.controller.lock().await.log();
     ensure!(log.contains("failed calling webhook"), "it was not");
     Ok(())
 }

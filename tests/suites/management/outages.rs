@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::conditions::reasons;
+use popcell_suites::environment::SOON;
 use popcell_suites::read;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Fault, always, eventually};
 use serde_json::json;
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::{Tenant, available};
 
 /// How long the hub is in each trouble.
@@ -26,8 +26,8 @@ struct Trio {
 }
 
 impl Trio {
-    async fn new(world: &World, namespace: &str) -> Result<Self> {
-        let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+    async fn new(environment: &Environment, namespace: &str) -> Result<Self> {
+        let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
         for name in ["kept", "changed", "gone"] {
             tenant.workload(name, &[("us", &["LHR"], 1)]).await?;
         }
@@ -102,13 +102,13 @@ impl Trio {
         self.tenant.gone_from_project(WORKLOAD, "gone").await?;
         self.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "gone-us-lhr").await?;
         let now = self.tenant.now_in_hub("kept-us-lhr").await?;
-        ensure!(read::uid(&now) == read::uid(&self.kept), "it was made anew");
+        ensure!(read::uid(&now) == read::uid(&self.kept), "it was recreated");
         Ok(())
     }
 }
 
 /// Writes in each of four namespaces are refused in another way at the same time, and only there.
-pub(crate) async fn refusing(world: &World, namespace: &str) -> Result<()> {
+pub(crate) async fn refusing(environment: &Environment, namespace: &str) -> Result<()> {
     let refusals = [
         (Fault::not_served(), true, false),
         (Fault::refused(403, "Forbidden"), true, false),
@@ -119,10 +119,10 @@ pub(crate) async fn refusing(world: &World, namespace: &str) -> Result<()> {
     let mut refused = Vec::new();
     for (number, (refusal, reads, passes)) in refusals.into_iter().enumerate() {
         let namespace = format!("{}-{number}", namespace.chars().take(50).collect::<String>());
-        let trio = Trio::new(world, &namespace).await?;
+        let trio = Trio::new(environment, &namespace).await?;
         let within = trio.tenant.below.clone();
         let matching = move |asked: &Asked| asked.is_within(&within) && (reads || asked.writes());
-        let fault = world.to_hub.inject(refusal, matching);
+        let fault = environment.to_hub.inject(refusal, matching);
         trio.disturb().await?;
         refused.push((trio, fault, passes));
     }
@@ -168,8 +168,8 @@ pub(crate) async fn refusing(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// The whole hub is in trouble, one way after another.
-pub(crate) async fn in_trouble(world: &World, namespace: &str) -> Result<()> {
-    let trio = Trio::new(world, namespace).await?;
+pub(crate) async fn in_trouble(environment: &Environment, namespace: &str) -> Result<()> {
+    let trio = Trio::new(environment, namespace).await?;
     let troubles = [
         ("429", Fault::refused(429, "TooManyRequests")),
         ("500", Fault::refused(500, "InternalError")),
@@ -179,9 +179,9 @@ pub(crate) async fn in_trouble(world: &World, namespace: &str) -> Result<()> {
     ];
     let mut overlapping = None;
     for (index, (name, trouble)) in troubles.into_iter().enumerate() {
-        let before = world.to_hub.count(|_| true);
+        let before = environment.to_hub.count(|_| true);
         let watches = index > 1;
-        let next = world
+        let next = environment
             .to_hub
             .inject(trouble, move |asked| watches || asked.verb != "watch");
         drop(overlapping.replace(next));
@@ -190,7 +190,7 @@ pub(crate) async fn in_trouble(world: &World, namespace: &str) -> Result<()> {
             trio.waits_in_sight().await?;
         }
         if watches {
-            world.to_hub.cut();
+            environment.to_hub.cut();
         }
         always(
             &format!("nothing is lost while the hub answers {name}"),
@@ -198,7 +198,7 @@ pub(crate) async fn in_trouble(world: &World, namespace: &str) -> Result<()> {
             async || trio.stands().await,
         )
         .await?;
-        let asked = world.to_hub.count(|_| true) - before;
+        let asked = environment.to_hub.count(|_| true) - before;
         eprintln!("outages: {asked} requests while the hub answered {name}");
         ensure!(asked < BOUNDED, "a storm of {asked} while the hub answers {name}");
     }

@@ -3,20 +3,20 @@
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::{conditions, labels};
+use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read;
-use popcell_suites::world::{DFW, ORD};
 use popcell_test_support::kind::{EVENT, INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, eventually, objects};
 use serde_json::json;
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::{Tenant, expect_label, is_owned_by, same_spec};
 
 const DEPLOYMENT: &str = "web-us-dfw";
 const FIRST: &str = "web-us-dfw-0";
 
-async fn deployed(world: &World, namespace: &str) -> Result<Tenant> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+async fn deployed(environment: &Environment, namespace: &str) -> Result<Tenant> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, DEPLOYMENT, |_| Ok(())).await?;
     Ok(tenant)
@@ -42,8 +42,8 @@ async fn say(tenant: &Tenant, name: &str, ready: &str, reason: &str) -> Result<(
         .map(|_| ())
 }
 
-pub(crate) async fn shown(world: &World, namespace: &str) -> Result<()> {
-    let tenant = deployed(world, namespace).await?;
+pub(crate) async fn shown(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = deployed(environment, namespace).await?;
     let copies = [copy(&tenant, 0, DFW).await?, copy(&tenant, 1, DFW).await?];
     say(&tenant, FIRST, "False", "Pending").await?;
     let owner = tenant
@@ -86,8 +86,8 @@ pub(crate) async fn shown(world: &World, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn of_its_city_only(world: &World, namespace: &str) -> Result<()> {
-    let tenant = deployed(world, namespace).await?;
+pub(crate) async fn of_its_city_only(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = deployed(environment, namespace).await?;
     copy(&tenant, 7, ORD).await?;
     copy(&tenant, 8, "nobody").await?;
     // Nobody asks for that slot.
@@ -109,8 +109,8 @@ pub(crate) async fn of_its_city_only(world: &World, namespace: &str) -> Result<(
     .await
 }
 
-pub(crate) async fn undone(world: &World, namespace: &str) -> Result<()> {
-    let tenant = deployed(world, namespace).await?;
+pub(crate) async fn undone(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = deployed(environment, namespace).await?;
     let copy = copy(&tenant, 0, DFW).await?;
     let first = tenant.in_project(INSTANCE, FIRST, |one| same_spec(one, &copy)).await?;
 
@@ -134,7 +134,7 @@ pub(crate) async fn undone(world: &World, namespace: &str) -> Result<()> {
         })
         .await?;
     let what = "an event says how to restart";
-    eventually(what, popcell_suites::world::SOON, async || {
+    eventually(what, popcell_suites::environment::SOON, async || {
         let events = tenant.project.list(EVENT, Some(namespace), "").await?;
         let about = |event: &&DynamicObject| {
             let is = |pointer: &str, text: &str| read::at(event, pointer) == text;

@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations;
 use popcell_suites::definitions::{ready_project, set_ready};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::{awaited, gone};
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{NAMESPACE, PROJECT, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, eventually};
 use serde_json::json;
 
-use crate::world::{INFRA, P2, P3, WATCHED, World, watches};
+use crate::environment::{Environment, INFRA, P2, P3, WATCHED, watches};
 use popcell_suites::tenant::{Tenant, annotation};
 
 const NAME: &str = "web-us-dfw";
@@ -25,9 +25,9 @@ async fn watched(tenant: &Tenant, expected: f64) -> Result<()> {
     .await
 }
 
-pub(crate) async fn not_ready(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
-    let infra = world.lab.plane(INFRA).await?;
+pub(crate) async fn not_ready(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
+    let infra = environment.lab.plane(INFRA).await?;
     for name in ["web", "old"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
     }
@@ -44,7 +44,7 @@ pub(crate) async fn not_ready(world: &World, namespace: &str) -> Result<()> {
     tenant.gone_from_project(WORKLOAD, "old").await?;
     tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "old-us-dfw").await?;
     let now = tenant.now_in_hub(NAME).await?;
-    ensure!(read::uid(&now) == read::uid(&carried), "it was made anew");
+    ensure!(read::uid(&now) == read::uid(&carried), "it was recreated");
     Ok(())
 }
 
@@ -62,12 +62,12 @@ async fn while_it_is_not_ready(tenant: &Tenant, before: f64, uid: &str) -> Resul
     .await
 }
 
-pub(crate) async fn deleted(world: &World, namespace: &str) -> Result<()> {
-    let infra = world.lab.plane(INFRA).await?;
+pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Result<()> {
+    let infra = environment.lab.plane(INFRA).await?;
     ready_project(&infra, P3).await?;
-    let tenant = Tenant::new(&world.lab, P3, namespace).await?;
+    let tenant = Tenant::new(&environment.lab, P3, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
     let project = infra.expect(PROJECT, None, P3).await?;
     let hub_namespace = tenant.hub_namespace_object().await?;

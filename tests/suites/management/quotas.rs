@@ -4,15 +4,15 @@ use anyhow::{Context, Result};
 use popcell_api::annotations;
 use popcell_api::names::HUB_QUOTA;
 use popcell_core::hub_quota::COUNTED;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::refused;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{CLUSTER, INSTANCE, RESOURCE_QUOTA, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::lab::HUB;
 use popcell_test_support::{Controller, Plane, eventually, objects, users};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
@@ -20,21 +20,21 @@ const FLAG: &str = "--hub-instances-per-namespace";
 const LIMIT: u32 = 3;
 
 /// What somebody can make on the hub who holds the identity of a cell.
-pub(crate) async fn stolen(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn stolen(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
     users::cells_on_hub(&tenant.hub, &[DFW]).await?;
-    let files = world.lab.user(&users::cell(DFW), &[]).await?;
+    let files = environment.lab.user(&users::cell(DFW), &[]).await?;
     let thief = Plane::connect(HUB, files.get(HUB).context("no kubeconfig of the hub")?).await?;
-    world
+    environment
         .without_controller(async || {
-            let mut limiting = Controller::start(world.spec().flag(format!("{FLAG}={LIMIT}"))).await?;
+            let mut limiting = Controller::start(environment.spec().flag(format!("{FLAG}={LIMIT}"))).await?;
             let outcome = holds(&tenant, &thief).await;
             outcome.with_context(|| limiting.last_words())?;
             limiting.end()?;
 
-            let mut off = Controller::start(world.spec().flag(format!("{FLAG}=0"))).await?;
+            let mut off = Controller::start(environment.spec().flag(format!("{FLAG}=0"))).await?;
             let outcome = tenant.gone_from_hub(RESOURCE_QUOTA, HUB_QUOTA).await;
             outcome.with_context(|| off.last_words())?;
             off.end()

@@ -8,7 +8,7 @@ use popcell_test_support::kind::{INSTANCE, PROPAGATION_POLICY, WORKLOAD_DEPLOYME
 use popcell_test_support::{always, objects};
 use serde_json::json;
 
-use crate::world::{SOLO, WATCHED, World};
+use crate::environment::{Environment, SOLO, WATCHED};
 use popcell_suites::tenant::{Tenant, expect_label, is_owned_by, same_spec};
 
 const ALPHA: &str = "wd-alpha";
@@ -28,8 +28,8 @@ async fn create(tenant: &Tenant, name: &str) -> Result<DynamicObject> {
     tenant.project.create(&fixture, false).await
 }
 
-pub(crate) async fn whole(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, SOLO, namespace).await?;
+pub(crate) async fn whole(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, SOLO, namespace).await?;
     let mine = create(&tenant, ALPHA).await?;
     create(&tenant, BETA).await?;
     let carried = tenant

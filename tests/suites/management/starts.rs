@@ -1,30 +1,30 @@
 //! What a controller does that is started with another flag: it only says what it would do, or takes away orphans.
 
 use anyhow::{Context, Result, ensure};
-use popcell_suites::world::{DFW, SOON};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Controller, always, eventually, objects};
 use serde_json::{Value, json};
 
-use crate::world::{P2, WATCHED, World};
+use crate::environment::{Environment, P2, WATCHED};
 use popcell_suites::tenant::Tenant;
 
-pub(crate) async fn dry_run(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
+pub(crate) async fn dry_run(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     for name in ["changed", "gone"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
         let name = format!("{name}-us-dfw");
         tenant.in_hub(WORKLOAD_DEPLOYMENT, &name, |_| Ok(())).await?;
     }
-    world
+    environment
         .without_controller(async || {
             tenant.workload("new", &[("us", &["DFW"], 1)]).await?;
             tenant.place("changed", &[("us", &["DFW"], 2)]).await?;
             tenant.delete(WORKLOAD, "gone").await?;
             let copy = objects::instance_copy(&tenant.below, "changed-us-dfw", 0, DFW);
             tenant.hub.create(&copy, false).await?;
-            let mut controller = Controller::start(world.spec().flag("--dry-run")).await?;
-            let outcome = only_says(world, &tenant, &controller).await;
+            let mut controller = Controller::start(environment.spec().flag("--dry-run")).await?;
+            let outcome = only_says(environment, &tenant, &controller).await;
             outcome.with_context(|| controller.last_words())?;
             controller.stop().map(|_| ())
         })
@@ -35,8 +35,8 @@ pub(crate) async fn dry_run(world: &World, namespace: &str) -> Result<()> {
     tenant.gone_from_project(WORKLOAD, "gone").await
 }
 
-async fn only_says(world: &World, tenant: &Tenant, controller: &Controller) -> Result<()> {
-    let writes = || world.to_hub.count(Asked::writes) + world.to_milo.count(Asked::writes);
+async fn only_says(environment: &Environment, tenant: &Tenant, controller: &Controller) -> Result<()> {
+    let writes = || environment.to_hub.count(Asked::writes) + environment.to_milo.count(Asked::writes);
     let before = writes();
     let expected = [
         format!("patch Workload {}/new", tenant.namespace),
@@ -65,14 +65,14 @@ async fn only_says(world: &World, tenant: &Tenant, controller: &Controller) -> R
     Ok(())
 }
 
-pub(crate) async fn reclaiming(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P2, namespace).await?;
+pub(crate) async fn reclaiming(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     for name in ["lost", "kept"] {
         tenant.workload(name, &[("us", &["DFW"], 1)]).await?;
         let name = format!("{name}-us-dfw");
         tenant.in_hub(WORKLOAD_DEPLOYMENT, &name, |_| Ok(())).await?;
     }
-    world
+    environment
         .without_controller(async || {
             // Somebody forces a deletion while nobody looks.
             for (kind, name) in [(WORKLOAD, "lost"), (WORKLOAD_DEPLOYMENT, "lost-us-dfw")] {
@@ -84,7 +84,7 @@ pub(crate) async fn reclaiming(world: &World, namespace: &str) -> Result<()> {
                     .await?;
                 tenant.gone_from_project(kind, name).await?;
             }
-            let mut reclaiming = Controller::start(world.spec().flag("--reclaim-orphans")).await?;
+            let mut reclaiming = Controller::start(environment.spec().flag("--reclaim-orphans")).await?;
             let outcome = tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "lost-us-dfw").await;
             outcome.with_context(|| reclaiming.last_words())?;
             let kept = tenant.now_in_hub("kept-us-dfw").await?;

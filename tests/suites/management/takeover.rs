@@ -4,13 +4,13 @@ use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::conditions::reasons::NAME_CONFLICT;
 use popcell_api::{annotations, labels};
+use popcell_suites::environment::DFW;
 use popcell_suites::read;
-use popcell_suites::world::DFW;
 use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{always, objects};
 use serde_json::{Value, json};
 
-use crate::world::{P1, WATCHED, World};
+use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by};
 
 const NAME: &str = "left";
@@ -38,19 +38,19 @@ fn upstreams_policy(hub_namespace: &str, city: &str) -> Value {
 }
 
 fn is_stamped(object: &DynamicObject, before: &DynamicObject) -> Result<()> {
-    ensure!(read::uid(object) == read::uid(before), "it was made anew");
+    ensure!(read::uid(object) == read::uid(before), "it was recreated");
     expect_label(object, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)
 }
 
-pub(crate) async fn stamped(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn stamped(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let hub = &tenant.hub;
     let hub_namespace = hub_namespace(&tenant, P1).await?;
     let policy = hub.create(&upstreams_policy(&tenant.below, "DFW"), false).await?;
     let mut carried = objects::workload_deployment(&tenant.below, NAME, "DFW", 1);
     carried["metadata"]["labels"] = json!({ labels::CITY_CODE: "DFW", labels::UPSTREAM_NAMESPACE: namespace });
     let carried = hub.create(&carried, false).await?;
-    let dfw = world.lab.plane(DFW).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     let in_cell = tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
 
     let mine = tenant.project.create(&tenant.direct(NAME, "DFW", 1), false).await?;
@@ -79,13 +79,13 @@ pub(crate) async fn stamped(world: &World, namespace: &str) -> Result<()> {
     let after = tenant.in_cell(&dfw, NAME, |_| Ok(())).await?;
     ensure!(
         read::uid(&after) == read::uid(&in_cell),
-        "the cell's object was made anew"
+        "the cell's object was recreated"
     );
     Ok(())
 }
 
-pub(crate) async fn foreign(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn foreign(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let hub = &tenant.hub;
     hub_namespace(&tenant, P1).await?;
     let mut policy = objects::city_policy(&tenant.below, "LHR");
@@ -128,7 +128,7 @@ pub(crate) async fn foreign(world: &World, namespace: &str) -> Result<()> {
 
 /// But for what Karmada adds.
 fn is_as_before(now: &DynamicObject, before: &DynamicObject) -> Result<()> {
-    ensure!(read::uid(now) == read::uid(before), "it was made anew");
+    ensure!(read::uid(now) == read::uid(before), "it was recreated");
     ensure!(now.metadata.deletion_timestamp.is_none(), "it is going");
     read::expect_at(now, "/spec", read::at(before, "/spec"))?;
     let labels = now.metadata.labels.clone().unwrap_or_default();

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
-use popcell_suites::world::DFW;
+use popcell_suites::environment::DFW;
 use popcell_test_support::Plane;
 use popcell_test_support::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
@@ -20,14 +20,14 @@ const PATIENT: &str = "90s";
 const ONCE: &str = "0s";
 
 struct Kubectl<'a> {
-    world: &'a World,
+    environment: &'a Environment,
     cache: TempDir,
 }
 
 impl Kubectl<'_> {
     async fn wait(&self, plane: &Plane, namespace: &str, kind: Kind, name: &str, timeout: &str) -> Result<Output> {
         let cache = |path: &Path| format!("--cache-dir={}", path.display());
-        let mut command = Command::new(self.world.lab.program("kubectl"));
+        let mut command = Command::new(self.environment.lab.program("kubectl"));
         command
             .arg("wait")
             .arg(format!("{}.{}/{name}", kind.plural, kind.group))
@@ -41,23 +41,30 @@ impl Kubectl<'_> {
 }
 
 fn met(output: &Output) -> Result<()> {
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl ended with {}: {told}", output.status);
+    let reported = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "kubectl ended with {}: {reported}",
+        output.status
+    );
     Ok(())
 }
 
 fn unmet(output: &Output) -> Result<()> {
-    let told = String::from_utf8_lossy(&output.stderr);
+    let reported = String::from_utf8_lossy(&output.stderr);
     ensure!(!output.status.success(), "kubectl takes it for available");
-    ensure!(told.contains("condition not met"), "kubectl says otherwise: {told}");
+    ensure!(
+        reported.contains("condition not met"),
+        "kubectl says otherwise: {reported}"
+    );
     Ok(())
 }
 
-pub(crate) async fn available(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
-    let dfw = world.lab.plane(DFW).await?;
+pub(crate) async fn available(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let dfw = environment.lab.plane(DFW).await?;
     let cache = tempfile::tempdir().context("failed to make a directory")?;
-    let kubectl = Kubectl { world, cache };
+    let kubectl = Kubectl { environment, cache };
     let (project, hub) = (&tenant.project, &tenant.hub);
     let everywhere = [
         (project, namespace, WORKLOAD, "web"),

@@ -1,15 +1,15 @@
 //! The optional policy of manifests/components/instance-writers: who may write Instances in a project.
 
 use anyhow::{Result, ensure};
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::steps::refused;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{
     ADMISSION_POLICY, ADMISSION_POLICY_BINDING, INSTANCE, NAMESPACE, WORKLOAD, WORKLOAD_DEPLOYMENT,
 };
 use popcell_test_support::{Plane, eventually, manifests, objects, users};
 use serde_json::{Value, json};
 
-use crate::world::{P1, World};
+use crate::environment::{Environment, P1};
 use popcell_suites::tenant::Tenant;
 
 /// The namespaces that the policy of this test is for: other tests write Instances by hand.
@@ -58,8 +58,8 @@ fn own(namespace: &str, name: &str) -> Value {
     object
 }
 
-pub(crate) async fn ours_only(world: &World, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&world.lab, P1, namespace).await?;
+pub(crate) async fn ours_only(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let label = json!({ "metadata": { "labels": { GUARDED: "true" } } });
     tenant.project.merge(NAMESPACE, None, namespace, &label).await?;
     let rule = json!({
@@ -68,18 +68,18 @@ pub(crate) async fn ours_only(world: &World, namespace: &str) -> Result<()> {
     for (name, user) in [("jo", JO), ("provider", PROVIDER)] {
         tenant.grant(name, user, &rule).await?;
     }
-    let outcome = with_policy(world, &tenant).await;
+    let outcome = with_policy(environment, &tenant).await;
     for kind in [ADMISSION_POLICY_BINDING, ADMISSION_POLICY] {
         tenant.project.delete(kind, None, POLICY).await?;
     }
     outcome
 }
 
-async fn with_policy(world: &World, tenant: &Tenant) -> Result<()> {
+async fn with_policy(environment: &Environment, tenant: &Tenant) -> Result<()> {
     let namespace = tenant.namespace.as_str();
     apply(&tenant.project, None).await?;
-    let jo = world.as_user(P1, JO).await?;
-    let provider = world.as_user(P1, PROVIDER).await?;
+    let jo = environment.as_user(P1, JO).await?;
+    let provider = environment.as_user(P1, PROVIDER).await?;
     for (user, name) in [(&jo, "jo"), (&provider, "the provider that nobody named")] {
         eventually("the policy is in force", SOON, async || {
             refused(user.create(&own(namespace, "own"), true).await, &WORDS, name)

@@ -8,11 +8,11 @@ use popcell_api::kind::{self, Kind};
 use popcell_controller_runtime::planes::{Change, Listener};
 use popcell_controller_runtime::queue::{Key, WorkQueue, Workers};
 use popcell_core::plan::Plane;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::eventually;
 
+use crate::environment::{Environment, id, of_projects, watches};
 use crate::watched;
-use crate::world::{World, id, of_projects, watches};
 
 const CYCLES: usize = 500;
 /// Cycles after which everything is as large as it gets.
@@ -53,9 +53,9 @@ impl Held {
 }
 
 /// Neither streams nor tasks, files or keys are left of a project that went, however often it came.
-pub(crate) async fn nothing_is_left(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn nothing_is_left(environment: &Environment, _: &str) -> Result<()> {
     let queue = WorkQueue::new(Workers { total: 1, share: 1 });
-    let planes = watched::planes(world, Arc::new(Retire(queue.clone())))?;
+    let planes = watched::planes(environment, Arc::new(Retire(queue.clone())))?;
     let plane = Plane::Project(id(40));
     // Discovery engages none: this test does, one by one.
     let mut warm = None;
@@ -82,10 +82,10 @@ pub(crate) async fn nothing_is_left(world: &World, _: &str) -> Result<()> {
         let stats = queue.stats();
         ensure!(stats.depth == 0 && stats.running == 0, "{stats:?}");
         if cycle == WARM {
-            warm = Some(settled(world).await?);
+            warm = Some(settled(environment).await?);
         }
     }
-    let (warm, after) = (warm.context("too few cycles")?, settled(world).await?);
+    let (warm, after) = (warm.context("too few cycles")?, settled(environment).await?);
     ensure!(
         after.tasks <= warm.tasks && after.files <= warm.files + FILES,
         "after {WARM} cycles {warm:?}, after {CYCLES} {after:?}"
@@ -99,9 +99,9 @@ pub(crate) async fn nothing_is_left(world: &World, _: &str) -> Result<()> {
 }
 
 /// Waits until the server has no stream of the project any more.
-async fn settled(world: &World) -> Result<Held> {
+async fn settled(environment: &Environment) -> Result<Held> {
     eventually("no stream is left", SOON, async || {
-        let found = watches(&world.server).await?;
+        let found = watches(&environment.server).await?;
         let left: usize = ["workloads", "workloaddeployments"]
             .map(|each| of_projects(&found, each))
             .iter()

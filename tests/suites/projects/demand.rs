@@ -3,28 +3,28 @@
 use anyhow::{Context, Result, ensure};
 use popcell_api::kind::{self, Kind};
 use popcell_core::plan;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::{Plane, eventually, objects, workspace};
 use serde_json::{Value, json};
 
+use crate::environment::{Environment, PROJECTS, id, of_projects, watches};
 use crate::watched::Watched;
-use crate::world::{PROJECTS, World, id, of_projects, watches};
 
 /// Networks and LocationBindings are watched while there is a Workload, Instances while there is a WorkloadDeployment.
-pub(crate) async fn on_demand(world: &World, _: &str) -> Result<()> {
-    let watched = Watched::start(world, PROJECTS).await?;
+pub(crate) async fn on_demand(environment: &Environment, _: &str) -> Result<()> {
+    let watched = Watched::start(environment, PROJECTS).await?;
     let project = id(7);
-    world.server.create(&workload(&project)?, false).await?;
+    environment.server.create(&workload(&project)?, false).await?;
     watched.hears(&format!("{project} Workload web")).await?;
     watched.hears(&format!("{project} Network listed")).await?;
     watched.hears(&format!("{project} LocationBinding listed")).await?;
-    demanded(world, [1, 0]).await?;
+    demanded(environment, [1, 0]).await?;
 
     let deployment = objects::workload_deployment(&project, "web-us-dfw", "DFW", 1);
-    world.server.create(&deployment, false).await?;
+    environment.server.create(&deployment, false).await?;
     watched.hears(&format!("{project} Instance listed")).await?;
-    demanded(world, [1, 1]).await?;
-    world.server.create(&instance(&project)?, false).await?;
+    demanded(environment, [1, 1]).await?;
+    environment.server.create(&instance(&project)?, false).await?;
     watched.hears(&format!("{project} Instance web-us-dfw-0")).await?;
     let plane = plan::Plane::Project(project.clone());
     let engaged = watched.planes.get(&plane).context("not engaged")?;
@@ -41,20 +41,20 @@ pub(crate) async fn on_demand(world: &World, _: &str) -> Result<()> {
         (kind::WORKLOAD_DEPLOYMENT, "web-us-dfw"),
         (kind::WORKLOAD, "web"),
     ] {
-        delete(&world.server, kind, &project, name).await?;
+        delete(&environment.server, kind, &project, name).await?;
     }
-    demanded(world, [0, 0]).await?;
+    demanded(environment, [0, 0]).await?;
     ensure!(!store.is_known(), "nobody watches");
     watched.end().await;
     Ok(())
 }
 
-async fn demanded(world: &World, expected: [usize; 2]) -> Result<()> {
+async fn demanded(environment: &Environment, expected: [usize; 2]) -> Result<()> {
     eventually(
         &format!("{expected:?} watches of Networks and Instances"),
         SOON,
         async || {
-            let found = watches(&world.server).await?;
+            let found = watches(&environment.server).await?;
             let count = ["networks", "instances"].map(|each| of_projects(&found, each));
             ensure!(count == expected, "{count:?}");
             Ok(())

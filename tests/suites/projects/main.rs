@@ -1,16 +1,16 @@
 //! Many projects on one real API server, watched by one process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod coming;
 mod cycles;
 mod demand;
+mod environment;
 mod outage;
 mod program;
+mod project_lifecycle;
 mod restart;
 mod streams;
 mod token;
 mod watched;
-mod world;
 
 use std::process::ExitCode;
 
@@ -19,12 +19,12 @@ use popcell_suites::suite::Suite;
 
 #[rustfmt::skip]
 fn main() -> anyhow::Result<ExitCode> {
-    let suite = Suite::<world::World>::new()?
+    let suite = Suite::<environment::Environment>::new()?
         .test("streams::two_for_each_idle_project_and_none_after_it", Alone, streams::counted)
         .test("demand::others_come_with_the_first_workload_and_go_with_the_last", Alone, demand::on_demand)
-        .test("coming::a_project_that_becomes_another_is_watched_anew", Alone, coming::another_uid)
+        .test("project_lifecycle::a_project_that_becomes_another_is_watched_again", Alone, project_lifecycle::another_uid)
         .test("cycles::nothing_is_left_of_a_project_that_came_and_went", Alone, cycles::nothing_is_left)
-        .test("outage::nothing_is_known_while_the_servers_are_away", Alone, outage::unknown)
+        .test("outage::nothing_is_known_while_the_servers_are_unreachable", Alone, outage::unknown)
         .test("program::one_process_serves_all_projects_while_one_floods", Alone, program::served)
         .test("restart::after_a_restart_unchanged_objects_are_neither_read_nor_written", Alone, restart::frugal)
         .test("token::a_token_that_is_garbage_for_a_while_needs_no_restart", Alone, token::garbage_for_a_while);

@@ -4,17 +4,17 @@ use anyhow::{Context, Result, ensure};
 use popcell_api::kind;
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::{always, eventually};
 
 use crate::demand::{delete, workload};
+use crate::environment::{Environment, PROJECTS, id};
 use crate::watched::Watched;
-use crate::world::{PROJECTS, World, id};
 
-/// While the servers are away everything is Unknown and no project is disengaged; what happened meanwhile is told after
-/// they are back.
-pub(crate) async fn unknown(world: &World, _: &str) -> Result<()> {
-    let watched = Watched::start(world, PROJECTS).await?;
+/// While the servers are unreachable everything is Unknown and no project is disengaged; what happened meanwhile is told
+/// after they are back.
+pub(crate) async fn unknown(environment: &Environment, _: &str) -> Result<()> {
+    let watched = Watched::start(environment, PROJECTS).await?;
     let project = id(11);
     let engaged = watched
         .planes
@@ -23,7 +23,7 @@ pub(crate) async fn unknown(world: &World, _: &str) -> Result<()> {
     let store = engaged.store(kind::WORKLOAD).context("no store")?;
     ensure!(store.get(&project, "web") == Observed::Known(None));
 
-    world.gateway.close();
+    environment.gateway.close();
     eventually("nothing is known", SOON, async || {
         let stats = watched.planes.stats();
         ensure!(stats.unknown == 5 * PROJECTS, "{stats:?}");
@@ -37,7 +37,7 @@ pub(crate) async fn unknown(world: &World, _: &str) -> Result<()> {
         store.trouble()
     );
     ensure!(watched.heard.count(&format!("{project} Workload lost")) == 1);
-    world.server.create(&workload(&project)?, false).await?;
+    environment.server.create(&workload(&project)?, false).await?;
     let engaged_still = async || {
         let stats = watched.planes.stats();
         ensure!(stats.engaged == PROJECTS, "{stats:?}");
@@ -51,12 +51,12 @@ pub(crate) async fn unknown(world: &World, _: &str) -> Result<()> {
     .await?;
 
     watched.heard.clear();
-    world.gateway.reopen();
+    environment.gateway.reopen();
     watched.hears(&format!("{project} Workload web")).await?;
     watched.known(PROJECTS).await?;
     ensure!(matches!(store.get(&project, "web"), Observed::Known(Some(_))));
     ensure!(watched.heard.count(&format!("{project} disengaged")) == 0);
-    delete(&world.server, kind::WORKLOAD, &project, "web").await?;
+    delete(&environment.server, kind::WORKLOAD, &project, "web").await?;
     watched.end().await;
     Ok(())
 }

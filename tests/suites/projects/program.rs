@@ -4,11 +4,11 @@ use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::kind::{self, Kind};
 use popcell_core::plan::NAMESPACE;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::{Controller, ControllerSpec, Plane, eventually, objects};
 
 use crate::demand::delete;
-use crate::world::{PROJECTS, World, id};
+use crate::environment::{Environment, PROJECTS, id};
 
 const FLOOD: usize = 200;
 const HUB_KINDS: [Kind; 6] = [
@@ -22,28 +22,29 @@ const HUB_KINDS: [Kind; 6] = [
 
 /// One process serves all projects over one watch of each kind in the hub, and a Workload of a quiet project reaches the
 /// hub long before those of one that floods.
-pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
     let (loud, quiet) = (id(30), id(31));
-    world.server.apply(&objects::location_binding("DFW")).await?;
+    environment.server.apply(&objects::location_binding("DFW")).await?;
     for project in [&loud, &quiet] {
-        world.server.apply(&objects::network(project, "default")).await?;
+        environment.server.apply(&objects::network(project, "default")).await?;
     }
     let files = tempfile::tempdir()?;
-    let milo = world.gateway.kubeconfig(files.path(), None)?;
-    let spec = ControllerSpec::management(world.server.kubeconfig(), world.lab.kubeconfig("hub")?).milo(&milo);
+    let milo = environment.gateway.kubeconfig(files.path(), None)?;
+    let spec =
+        ControllerSpec::management(environment.server.kubeconfig(), environment.lab.kubeconfig("hub")?).milo(&milo);
     let mut controller = Controller::start(spec).await?;
     known(&controller).await?;
 
     // While it sleeps nothing is taken: at its waking the flood is there as a whole.
     controller.signal("STOP")?;
-    each(async |number| create(world, &loud, &format!("web-{number}")).await).await?;
-    create(world, &quiet, "web").await?;
+    each(async |number| create(environment, &loud, &format!("web-{number}")).await).await?;
+    create(environment, &quiet, "web").await?;
     controller.signal("CONT")?;
-    let hub = world.lab.hub().await?;
-    arrived(world, &hub, &quiet, 1).await?;
-    let others = carried(world, &hub, &loud).await?;
+    let hub = environment.lab.hub().await?;
+    arrived(environment, &hub, &quiet, 1).await?;
+    let others = carried(environment, &hub, &loud).await?;
     ensure!(others < FLOOD / 2, "{others} of the flood were carried first");
-    arrived(world, &hub, &loud, FLOOD).await?;
+    arrived(environment, &hub, &loud, FLOOD).await?;
 
     for kind in HUB_KINDS {
         let labels = ["plane_kind=\"hub\"".to_owned(), format!("kind=\"{}\"", kind.kind)];
@@ -55,12 +56,12 @@ pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
             kind.kind
         );
     }
-    delete(&world.server, kind::WORKLOAD, &quiet, "web").await?;
-    each(async |number| delete(&world.server, kind::WORKLOAD, &loud, &format!("web-{number}")).await).await?;
+    delete(&environment.server, kind::WORKLOAD, &quiet, "web").await?;
+    each(async |number| delete(&environment.server, kind::WORKLOAD, &loud, &format!("web-{number}")).await).await?;
     for project in [&loud, &quiet] {
-        arrived(world, &hub, project, 0).await?;
+        arrived(environment, &hub, project, 0).await?;
         eventually("all Workloads are gone", SOON, async || {
-            let left = world.server.list(kind::WORKLOAD, Some(project), "").await?.len();
+            let left = environment.server.list(kind::WORKLOAD, Some(project), "").await?.len();
             ensure!(left == 0, "{left} are left");
             Ok(())
         })
@@ -77,9 +78,9 @@ async fn each(action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
         .await
 }
 
-async fn create(world: &World, project: &str, name: &str) -> Result<()> {
+async fn create(environment: &Environment, project: &str, name: &str) -> Result<()> {
     let workload = objects::workload(project, name, &[("us", &["DFW"], 1)]);
-    world.server.create(&workload, false).await.map(|_| ())
+    environment.server.create(&workload, false).await.map(|_| ())
 }
 
 /// Waits until every project is engaged and listed.
@@ -87,7 +88,7 @@ pub(crate) async fn known(controller: &Controller) -> Result<()> {
     eventually("every project is known", SOON, async || {
         let engaged = controller.metric("popcell_projects_engaged", &[]).await?;
         let unknown = controller
-            .metric("popcell_planes_unknown", &["plane_kind=\"project\""])
+            .metric("popcell_planes_not_synced", &["plane_kind=\"project\""])
             .await?;
         ensure!(
             engaged.to_string() == PROJECTS.to_string() && unknown.abs() < f64::EPSILON,
@@ -99,16 +100,16 @@ pub(crate) async fn known(controller: &Controller) -> Result<()> {
 }
 
 /// WorkloadDeployments of a project in the hub.
-async fn carried(world: &World, hub: &Plane, project: &str) -> Result<usize> {
-    let namespace = world.server.expect(NAMESPACE, None, project).await?;
+async fn carried(environment: &Environment, hub: &Plane, project: &str) -> Result<usize> {
+    let namespace = environment.server.expect(NAMESPACE, None, project).await?;
     let uid = namespace.metadata.uid.context("a Namespace without uid")?;
     let behind = objects::hub_namespace_name(&uid);
     Ok(hub.list(kind::WORKLOAD_DEPLOYMENT, Some(&behind), "").await?.len())
 }
 
-pub(crate) async fn arrived(world: &World, hub: &Plane, project: &str, number: usize) -> Result<()> {
+pub(crate) async fn arrived(environment: &Environment, hub: &Plane, project: &str, number: usize) -> Result<()> {
     eventually(&format!("{number} of {project} are in the hub"), SOON, async || {
-        let found = carried(world, hub, project).await?;
+        let found = carried(environment, hub, project).await?;
         ensure!(found == number, "{found} are");
         Ok(())
     })

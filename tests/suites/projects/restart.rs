@@ -9,14 +9,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::conditions::AVAILABLE;
 use popcell_api::conditions::reasons::NO_MATCHING_LOCATION;
 use popcell_api::kind;
+use popcell_suites::environment::SOON;
 use popcell_suites::read;
-use popcell_suites::world::SOON;
 use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Controller, ControllerSpec, Gateway, Plane, eventually, objects, users};
 
 use crate::demand::delete;
+use crate::environment::{Environment, PROJECTS, id};
 use crate::program::{arrived, known};
-use crate::world::{PROJECTS, World, id};
 
 /// The project that has many Workloads, and how many.
 const LOUD: usize = 41;
@@ -38,16 +38,16 @@ const OF_ONE_NAMESPACE: usize = 4;
 const OF_ONE_NEW: usize = 8;
 
 /// What changed meanwhile is carried; what did not change is neither written nor read one by one.
-pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn frugal(environment: &Environment, _: &str) -> Result<()> {
     let verbs = ["get", "list", "create", "update", "patch", "delete"];
-    let server = users::administrator(&world.lab, &world.server, USER, USER, &verbs).await?;
+    let server = users::administrator(&environment.lab, &environment.server, USER, USER, &verbs).await?;
     let gateway = Gateway::start(&server).await?;
     let files = tempfile::tempdir()?;
     let milo = gateway.kubeconfig(files.path(), None)?;
-    world.server.apply(&objects::location_binding("DFW")).await?;
+    environment.server.apply(&objects::location_binding("DFW")).await?;
     let all = || [LOUD].into_iter().chain(SINGLE).chain(NEW);
     each(all(), async |number| {
-        world
+        environment
             .server
             .apply(&objects::network(&id(number), "default"))
             .await
@@ -55,36 +55,37 @@ pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
     })
     .await?;
     each(0..MANY, async |number| {
-        create(world, LOUD, &format!("web-{number}")).await
+        create(environment, LOUD, &format!("web-{number}")).await
     })
     .await?;
-    each(SINGLE, async |number| create(world, number, "web").await).await?;
+    each(SINGLE, async |number| create(environment, number, "web").await).await?;
 
-    let hub = world.lab.hub().await?;
-    let spec = ControllerSpec::management(world.server.kubeconfig(), world.lab.kubeconfig("hub")?).milo(&milo);
+    let hub = environment.lab.hub().await?;
+    let spec =
+        ControllerSpec::management(environment.server.kubeconfig(), environment.lab.kubeconfig("hub")?).milo(&milo);
     let mut controller = Controller::start(spec).await?;
-    arrived(world, &hub, &id(LOUD), MANY).await?;
-    each(SINGLE, async |number| arrived(world, &hub, &id(number), 1).await).await?;
-    told_unserved(world, MANY + SINGLE.len()).await?;
-    quiet(&world.server).await?;
+    arrived(environment, &hub, &id(LOUD), MANY).await?;
+    each(SINGLE, async |number| arrived(environment, &hub, &id(number), 1).await).await?;
+    told_unserved(environment, MANY + SINGLE.len()).await?;
+    quiet(&environment.server).await?;
     controller.end()?;
 
-    let versions = versions(world, &hub).await?;
-    each(NEW, async |number| create(world, number, "web").await).await?;
-    let before = requests(&world.server).await?;
-    let all_before = requests_by_kind(&world.server.metrics().await?);
+    let versions = versions(environment, &hub).await?;
+    each(NEW, async |number| create(environment, number, "web").await).await?;
+    let before = requests(&environment.server).await?;
+    let all_before = requests_by_kind(&environment.server.metrics().await?);
     controller.start_again().await?;
     known(&controller).await?;
-    each(NEW, async |number| arrived(world, &hub, &id(number), 1).await).await?;
-    quiet(&world.server).await?;
-    let cost = requests(&world.server).await? - before;
-    let mut of_all = requests_by_kind(&world.server.metrics().await?);
+    each(NEW, async |number| arrived(environment, &hub, &id(number), 1).await).await?;
+    quiet(&environment.server).await?;
+    let cost = requests(&environment.server).await? - before;
+    let mut of_all = requests_by_kind(&environment.server.metrics().await?);
     for (request, count) in &mut of_all {
         *count -= all_before.get(request).copied().unwrap_or_default();
     }
     of_all.retain(|_, count| *count > 0.5);
     eprintln!("restart: {cost} requests over {PROJECTS} projects; with those of others {of_all:?}");
-    let now = self::versions(world, &hub).await?;
+    let now = self::versions(environment, &hub).await?;
     let written = versions.iter().filter(|(key, version)| now.get(*key) != Some(*version));
     let written: Vec<&String> = written.map(|(key, _)| key).collect();
     ensure!(written.is_empty(), "written, and not changed: {written:?}");
@@ -95,11 +96,14 @@ pub(crate) async fn frugal(world: &World, _: &str) -> Result<()> {
     ensure!(cost <= most, "{cost} requests, of at most {most}");
 
     each(0..MANY, async |number| {
-        remove(world, LOUD, &format!("web-{number}")).await
+        remove(environment, LOUD, &format!("web-{number}")).await
     })
     .await?;
-    each(SINGLE.chain(NEW), async |number| remove(world, number, "web").await).await?;
-    each(all(), async |number| arrived(world, &hub, &id(number), 0).await).await?;
+    each(SINGLE.chain(NEW), async |number| {
+        remove(environment, number, "web").await
+    })
+    .await?;
+    each(all(), async |number| arrived(environment, &hub, &id(number), 0).await).await?;
     controller.end()
 }
 
@@ -112,13 +116,13 @@ async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize) 
         .await
 }
 
-async fn create(world: &World, project: usize, name: &str) -> Result<()> {
+async fn create(environment: &Environment, project: usize, name: &str) -> Result<()> {
     let workload = objects::workload(&id(project), name, &[("us", &["DFW"], 1)]);
-    world.server.create(&workload, false).await.map(|_| ())
+    environment.server.create(&workload, false).await.map(|_| ())
 }
 
-async fn remove(world: &World, project: usize, name: &str) -> Result<()> {
-    delete(&world.server, kind::WORKLOAD, &id(project), name).await
+async fn remove(environment: &Environment, project: usize, name: &str) -> Result<()> {
+    delete(&environment.server, kind::WORKLOAD, &id(project), name).await
 }
 
 async fn requests(server: &Plane) -> Result<f64> {
@@ -139,26 +143,26 @@ async fn quiet(server: &Plane) -> Result<()> {
 }
 
 /// The city has no cell, which is told a minute after an object was made; then nobody is owed a write any more.
-async fn told_unserved(world: &World, count: usize) -> Result<()> {
+async fn told_unserved(environment: &Environment, count: usize) -> Result<()> {
     eventually("all say that nobody serves their city", SOON * 2, async || {
-        let all = world.server.list(kind::WORKLOAD_DEPLOYMENT, None, "").await?;
-        let told = all.iter().filter(|one| {
+        let all = environment.server.list(kind::WORKLOAD_DEPLOYMENT, None, "").await?;
+        let reported = all.iter().filter(|one| {
             let condition = read::condition(one, AVAILABLE);
             condition.is_ok_and(|condition| condition["reason"] == NO_MATCHING_LOCATION)
         });
-        let told = told.count();
-        ensure!(told == count, "{told} of {count}");
+        let reported = reported.count();
+        ensure!(reported == count, "{reported} of {count}");
         Ok(())
     })
     .await
 }
 
 /// Versions of all that we write, on both servers.
-async fn versions(world: &World, hub: &Plane) -> Result<BTreeMap<String, Option<String>>> {
+async fn versions(environment: &Environment, hub: &Plane) -> Result<BTreeMap<String, Option<String>>> {
     let mut found = BTreeMap::new();
     for (plane, kind) in [
-        (&world.server, kind::WORKLOAD),
-        (&world.server, kind::WORKLOAD_DEPLOYMENT),
+        (&environment.server, kind::WORKLOAD),
+        (&environment.server, kind::WORKLOAD_DEPLOYMENT),
         (hub, kind::WORKLOAD_DEPLOYMENT),
         (hub, kind::PROPAGATION_POLICY),
     ] {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::kind;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::lab::HUB;
 use popcell_test_support::{Controller, ControllerSpec, eventually, kubeconfig, objects, users};
 use serde_json::json;
 
 use crate::demand::delete;
+use crate::environment::{Environment, id};
 use crate::program::{arrived, known};
-use crate::world::{World, id};
 
 /// What was refused must be taken so soon after the token is good again.
 const GOOD_AGAIN: Duration = Duration::from_secs(30);
@@ -23,31 +23,31 @@ fn put(file: &Path, token: &str) -> Result<()> {
 }
 
 /// Refused, it goes on asking at growing intervals, and needs no restart when the token is good again.
-pub(crate) async fn garbage_for_a_while(world: &World, _: &str) -> Result<()> {
+pub(crate) async fn garbage_for_a_while(environment: &Environment, _: &str) -> Result<()> {
     let files = tempfile::tempdir()?;
-    users::of_hub(&world.lab, files.path()).await?;
-    let hub = world.lab.hub().await?;
+    users::of_hub(&environment.lab, files.path()).await?;
+    let hub = environment.lab.hub().await?;
     let token = hub.token(users::NAMESPACE, users::HUB_ACCOUNT).await?;
     let file = files.path().join("token");
     put(&file, &token)?;
     let user = json!({ "tokenFile": file });
-    let document = kubeconfig::document(world.lab.url(HUB)?, Some(world.lab.ca_file()), &user);
+    let document = kubeconfig::document(environment.lab.url(HUB)?, Some(environment.lab.ca_file()), &user);
     let hub_user = kubeconfig::write(files.path(), "hub-by-file", &document)?;
-    let milo = world.gateway.kubeconfig(files.path(), None)?;
+    let milo = environment.gateway.kubeconfig(files.path(), None)?;
 
     let project = id(PROJECT);
-    world.server.apply(&objects::location_binding("DFW")).await?;
-    world.server.apply(&objects::network(&project, "default")).await?;
-    let spec = ControllerSpec::management(world.server.kubeconfig(), &hub_user).milo(&milo);
+    environment.server.apply(&objects::location_binding("DFW")).await?;
+    environment.server.apply(&objects::network(&project, "default")).await?;
+    let spec = ControllerSpec::management(environment.server.kubeconfig(), &hub_user).milo(&milo);
     let mut controller = Controller::start(spec).await?;
     known(&controller).await?;
-    create(world, "web-0").await?;
-    arrived(world, &hub, &project, 1).await?;
+    create(environment, "web-0").await?;
+    arrived(environment, &hub, &project, 1).await?;
 
     put(&file, "garbage")?;
     let mut made = 1;
     eventually("the hub refuses", SOON, async || {
-        create(world, &format!("web-{made}")).await?;
+        create(environment, &format!("web-{made}")).await?;
         made += 1;
         tokio::time::sleep(Duration::from_secs(3)).await;
         ensure!(refused(&controller).await? > 0.5, "{made} were carried");
@@ -56,12 +56,12 @@ pub(crate) async fn garbage_for_a_while(world: &World, _: &str) -> Result<()> {
     .await?;
     controller.expect_alive()?;
     put(&file, &token)?;
-    tokio::time::timeout(GOOD_AGAIN, arrived(world, &hub, &project, made))
+    tokio::time::timeout(GOOD_AGAIN, arrived(environment, &hub, &project, made))
         .await
         .context("the good token is not used")??;
     let before = refused(&controller).await?;
-    create(world, "late").await?;
-    arrived(world, &hub, &project, made + 1).await?;
+    create(environment, "late").await?;
+    arrived(environment, &hub, &project, made + 1).await?;
     let after = refused(&controller).await?;
     ensure!((after - before).abs() < 0.5, "refused {} times more", after - before);
 
@@ -69,15 +69,15 @@ pub(crate) async fn garbage_for_a_while(world: &World, _: &str) -> Result<()> {
         .map(|number| format!("web-{number}"))
         .chain(["late".to_owned()])
     {
-        delete(&world.server, kind::WORKLOAD, &project, &name).await?;
+        delete(&environment.server, kind::WORKLOAD, &project, &name).await?;
     }
-    arrived(world, &hub, &project, 0).await?;
+    arrived(environment, &hub, &project, 0).await?;
     controller.end()
 }
 
-async fn create(world: &World, name: &str) -> Result<()> {
+async fn create(environment: &Environment, name: &str) -> Result<()> {
     let workload = objects::workload(&id(PROJECT), name, &[("us", &["DFW"], 1)]);
-    world.server.create(&workload, false).await.map(|_| ())
+    environment.server.create(&workload, false).await.map(|_| ())
 }
 
 async fn refused(controller: &Controller) -> Result<f64> {

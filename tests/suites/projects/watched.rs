@@ -9,11 +9,11 @@ use popcell_controller_runtime::planes::{
 };
 use popcell_core::object::Fields;
 use popcell_core::plan::Plane;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::eventually;
 use tokio::task::JoinHandle;
 
-use crate::world::World;
+use crate::environment::Environment;
 
 /// What was told, as text: `p001 Workload web`, `p001 Workload lost`, `p001 disengaged`.
 #[derive(Default)]
@@ -52,9 +52,9 @@ impl Listener for Heard {
     }
 }
 
-/// Planes behind the world's gateway, none of which is engaged.
-pub(crate) fn planes(world: &World, listener: Arc<dyn Listener>) -> Result<Planes> {
-    let config = tuned(world.gateway.config()?);
+/// Planes behind the environment's gateway, none of which is engaged.
+pub(crate) fn planes(environment: &Environment, listener: Arc<dyn Listener>) -> Result<Planes> {
+    let config = tuned(environment.gateway.config()?);
     let transport = Direct {
         local: config.clone(),
         hub: None,
@@ -69,7 +69,7 @@ pub(crate) fn planes(world: &World, listener: Arc<dyn Listener>) -> Result<Plane
     Ok(Planes::new(Box::new(transport), Box::new(management), limits, listener))
 }
 
-/// The planes of all Projects of the world, as discovery keeps them.
+/// The planes of all Projects of the environment, as discovery keeps them.
 pub(crate) struct Watched {
     pub(crate) planes: Planes,
     pub(crate) heard: Arc<Heard>,
@@ -78,11 +78,11 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// Engages every Project; returns when `projects` of them are known.
-    pub(crate) async fn start(world: &World, projects: usize) -> Result<Self> {
+    pub(crate) async fn start(environment: &Environment, projects: usize) -> Result<Self> {
         let heard = Arc::<Heard>::default();
-        let config = tuned(world.gateway.config()?);
+        let config = tuned(environment.gateway.config()?);
         let discovery = Discovery::new(kube::Client::try_from(config)?, kind::PROJECT, "Ready");
-        let planes = planes(world, heard.clone())?;
+        let planes = planes(environment, heard.clone())?;
         let discovery = tokio::spawn(discovery.run(planes.clone()));
         let watched = Self {
             planes,

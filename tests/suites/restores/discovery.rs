@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 use popcell_api::{annotations, labels, names};
 use popcell_suites::definitions::ready_project;
+use popcell_suites::environment::SOON;
 use popcell_suites::read;
 use popcell_suites::steps::gone;
-use popcell_suites::world::SOON;
 use popcell_test_support::kind::{CONFIG_MAP, NAMESPACE, PROJECT, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::json;
 
+use crate::environment::{Environment, GRACE, INFRA};
 use crate::fleet::Fleet;
-use crate::world::{GRACE, INFRA, World};
 
 /// Nothing serves these: one that is missing is no more than half of all.
 const SPARE: [&str; 2] = ["spare-1", "spare-2"];
@@ -20,17 +20,17 @@ const LATE: &str = "late";
 const WEB: &str = "web";
 const WRITES: u32 = 1000;
 
-pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
-    let fleet = Fleet::new(world, namespace).await?;
+pub(crate) async fn set_back(environment: &Environment, namespace: &str) -> Result<()> {
+    let fleet = Fleet::new(environment, namespace).await?;
     fleet.runs(WEB, 1).await?;
-    let infra = world.lab.plane(INFRA).await?;
+    let infra = environment.lab.plane(INFRA).await?;
     for id in SPARE {
         ready_project(&infra, id).await?;
     }
-    let snapshot = world.lab.snapshot(INFRA, "older").await?;
+    let snapshot = environment.lab.snapshot(INFRA, "older").await?;
     goes_on(&infra).await?;
     ready_project(&infra, LATE).await?;
-    engaged(world, 4.0).await?;
+    engaged(environment, 4.0).await?;
     let uid = read::uid(&infra.expect(PROJECT, None, LATE).await?);
     let below = objects::hub_namespace_name(&uid);
     let mut on_hub = objects::namespace(&below);
@@ -46,8 +46,8 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.tenant.hub.apply(&deployment).await?;
     let before = fleet.alive().await?;
 
-    world.restore(INFRA, &snapshot).await?;
-    world.noticed("discovery", [true, false]).await?;
+    environment.restore(INFRA, &snapshot).await?;
+    environment.noticed("discovery", [true, false]).await?;
     always("the project that it lacks keeps what it has", 3 * GRACE, async || {
         let found = fleet.tenant.hub.expect(NAMESPACE, None, &below).await?;
         let noted = found.metadata.annotations.unwrap_or_default();
@@ -56,9 +56,9 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
         fleet.alive().await?.holds(&before)
     })
     .await?;
-    engaged(world, 4.0).await?;
-    world.release_of("discovery").await?;
-    engaged(world, 3.0).await?;
+    engaged(environment, 4.0).await?;
+    environment.release_of("discovery").await?;
+    engaged(environment, 3.0).await?;
     gone(&fleet.tenant.hub, WORKLOAD_DEPLOYMENT, &below, WEB).await?;
     fleet.stays("what it knows goes on", &before).await
 }
@@ -77,9 +77,9 @@ async fn goes_on(infra: &Plane) -> Result<()> {
     Ok(())
 }
 
-async fn engaged(world: &World, expected: f64) -> Result<()> {
+async fn engaged(environment: &Environment, expected: f64) -> Result<()> {
     eventually("so many projects are engaged", SOON, async || {
-        let engaged = world.management.metric("popcell_projects_engaged", &[]).await?;
+        let engaged = environment.management.metric("popcell_projects_engaged", &[]).await?;
         ensure!((engaged - expected).abs() < 0.5, "{engaged}, not {expected}");
         Ok(())
     })

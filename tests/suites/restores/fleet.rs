@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::{awaited, gone, uids_in};
 use popcell_suites::tenant::Tenant;
-use popcell_suites::world::{DFW, SOON};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::json;
 
-use crate::world::{CITY, P1, World};
+use crate::environment::{CITY, Environment, P1};
 
 /// How long to watch for what must not happen: many passes.
 const WATCHED: Duration = Duration::from_secs(4);
@@ -37,10 +37,10 @@ pub(crate) struct Fleet {
 
 impl Fleet {
     /// Makes the namespace in the project.
-    pub(crate) async fn new(world: &World, namespace: &str) -> Result<Self> {
+    pub(crate) async fn new(environment: &Environment, namespace: &str) -> Result<Self> {
         Ok(Self {
-            tenant: Tenant::new(&world.lab, P1, namespace).await?,
-            cell: world.lab.plane(DFW).await?,
+            tenant: Tenant::new(&environment.lab, P1, namespace).await?,
+            cell: environment.lab.plane(DFW).await?,
         })
     }
 
@@ -72,8 +72,8 @@ impl Fleet {
         let generation = wanted.metadata.generation.unwrap_or_default().to_string();
         awaited(&self.cell, WORKLOAD_DEPLOYMENT, &self.tenant.below, &name, |object| {
             let annotations = object.metadata.annotations.as_ref();
-            let told = annotations.and_then(|all| all.get(popcell_api::annotations::UPSTREAM_GENERATION));
-            ensure!(told == Some(&generation), "{told:?}, not {generation}");
+            let reported = annotations.and_then(|all| all.get(popcell_api::annotations::UPSTREAM_GENERATION));
+            ensure!(reported == Some(&generation), "{reported:?}, not {generation}");
             for field in ["readyReplicas", "updatedReplicas", "replicas"] {
                 read::expect_at(object, &format!("/status/{field}"), &json!(replicas))?;
             }
@@ -102,9 +102,9 @@ impl Fleet {
     }
 
     /// Deletes on the hub what came back there with it, as an operator does whom `popcell orphans` tells of it.
-    pub(crate) async fn reclaimed(&self, world: &World, name: &str) -> Result<()> {
+    pub(crate) async fn reclaimed(&self, environment: &Environment, name: &str) -> Result<()> {
         eventually("it is told as an orphan", SOON, async || {
-            let orphans = world
+            let orphans = environment
                 .management
                 .metric("popcell_orphans", &["kind=\"WorkloadDeployment\""])
                 .await?;

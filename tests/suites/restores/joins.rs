@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use popcell_api::names::ABSENT_CELLS;
-use popcell_suites::world::SOON;
+use popcell_suites::environment::SOON;
 use popcell_test_support::kind::CONFIG_MAP;
 use popcell_test_support::{eventually, users};
 
+use crate::environment::{Environment, HUB};
 use crate::fleet::Fleet;
-use crate::world::{HUB, World};
 
 /// Waits until the absence of the cell is noted, or is not any more.
 async fn noted(fleet: &Fleet, expected: bool) -> Result<()> {
@@ -29,17 +29,17 @@ async fn noted(fleet: &Fleet, expected: bool) -> Result<()> {
     .await
 }
 
-pub(crate) async fn unjoined(world: &World, namespace: &str) -> Result<()> {
-    let fleet = Fleet::new(world, namespace).await?;
+pub(crate) async fn unjoined(environment: &Environment, namespace: &str) -> Result<()> {
+    let fleet = Fleet::new(environment, namespace).await?;
     fleet.runs("web", 2).await?;
     fleet.is_shown().await?;
     let before = fleet.alive().await?;
-    let cluster = world.unjoin().await?;
+    let cluster = environment.unjoin().await?;
     noted(&fleet, true).await?;
     fleet
         .stays("what runs in an absent cell is not touched", &before)
         .await?;
-    world.join(&cluster).await?;
+    environment.join(&cluster).await?;
     noted(&fleet, false).await?;
     fleet.scaled("web", 3).await?;
     fleet.is_shown().await?;
@@ -47,13 +47,13 @@ pub(crate) async fn unjoined(world: &World, namespace: &str) -> Result<()> {
     fleet.deleted("web").await
 }
 
-pub(crate) async fn hub_set_back(world: &World, namespace: &str) -> Result<()> {
-    let fleet = Fleet::new(world, namespace).await?;
+pub(crate) async fn hub_set_back(environment: &Environment, namespace: &str) -> Result<()> {
+    let fleet = Fleet::new(environment, namespace).await?;
     fleet.runs("web", 2).await?;
     fleet.runs("old", 1).await?;
-    let cluster = world.unjoin().await?;
-    let snapshot = world.lab.snapshot(HUB, "unjoined").await?;
-    world.join(&cluster).await?;
+    let cluster = environment.unjoin().await?;
+    let snapshot = environment.lab.snapshot(HUB, "unjoined").await?;
+    environment.join(&cluster).await?;
     fleet.scaled("web", 3).await?;
     fleet.rolled("web", 3).await?;
     fleet.runs("late", 1).await?;
@@ -61,22 +61,22 @@ pub(crate) async fn hub_set_back(world: &World, namespace: &str) -> Result<()> {
     fleet.is_shown().await?;
     let mut before = fleet.alive().await?;
 
-    world.restore(HUB, &snapshot).await?;
+    environment.restore(HUB, &snapshot).await?;
     // What the hub itself has lost is made again.
     before.deployments.retain(|name, _| !name.starts_with("late"));
-    world.noticed("hub", [true, true]).await?;
+    environment.noticed("hub", [true, true]).await?;
     noted(&fleet, true).await?;
     fleet
         .stays("what runs in a cell that the hub forgot is not touched", &before)
         .await?;
-    fleet.reclaimed(world, "old").await?;
-    world.join(&cluster).await?;
+    fleet.reclaimed(environment, "old").await?;
+    environment.join(&cluster).await?;
     noted(&fleet, false).await?;
     fleet.settled("web", 3).await?;
     fleet.settled("late", 1).await?;
     fleet.is_copied().await?;
     fleet.stays("what runs there is taken over as it is", &before).await?;
-    world.release().await?;
+    environment.release().await?;
     fleet.nowhere("old").await?;
     fleet.is_shown().await?;
     fleet.alive().await?.holds(&before)?;

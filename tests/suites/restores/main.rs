@@ -3,21 +3,21 @@
 
 mod cell;
 mod discovery;
+mod environment;
 mod fleet;
 mod hub;
 mod joins;
 mod project;
-mod world;
 
 use std::process::ExitCode;
 
+use environment::Environment;
 use popcell_suites::suite::Manner::Alone;
 use popcell_suites::suite::Suite;
-use world::World;
 
 #[rustfmt::skip]
 fn main() -> anyhow::Result<ExitCode> {
-    let suite = Suite::<World>::new()?
+    let suite = Suite::<Environment>::new()?
         .test("joins::a_cell_that_is_unjoined_and_joined_keeps_everything", Alone, joins::unjoined)
         .test("joins::a_hub_that_is_older_than_a_join_takes_nothing_from_the_cell", Alone, joins::hub_set_back)
         .test("hub::one_that_is_older_than_a_workload_a_deletion_and_a_roll", Alone, hub::set_back)

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
+use crate::environment::{Environment, P1};
 use crate::fleet::{Alive, Fleet};
-use crate::world::{P1, World};
 
-pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
-    let fleet = Fleet::new(world, namespace).await?;
+pub(crate) async fn set_back(environment: &Environment, namespace: &str) -> Result<()> {
+    let fleet = Fleet::new(environment, namespace).await?;
     fleet.runs("web", 2).await?;
     fleet.runs("old", 1).await?;
     fleet.runs("kept", 1).await?;
     let kept = fleet.alive().await?.of("kept");
-    let snapshot = world.lab.snapshot(P1, "older").await?;
+    let snapshot = environment.lab.snapshot(P1, "older").await?;
     fleet.rolled("web", 2).await?;
     fleet.runs("late", 1).await?;
     fleet.deleted("old").await?;
@@ -24,12 +24,12 @@ pub(crate) async fn set_back(world: &World, namespace: &str) -> Result<()> {
         ..fleet.alive().await?.of("late")
     };
 
-    world.restore(P1, &snapshot).await?;
-    world.noticed("project p1", [true, true]).await?;
+    environment.restore(P1, &snapshot).await?;
+    environment.noticed("project p1", [true, true]).await?;
     fleet.settled("web", 2).await?;
     fleet.settled("old", 1).await?;
     fleet.stays("what the project does not know runs on", &late).await?;
     fleet.stays("what has not changed is as it was", &kept).await?;
-    world.release_of("project p1").await?;
+    environment.release_of("project p1").await?;
     fleet.stays("what the project does not know runs on", &late).await
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::world::SOON;
+use crate::environment::SOON;
 
 const VALIDATING: Kind = Kind::of(
     "admissionregistration.k8s.io",

@@ -1,7 +1,8 @@
-//! What the suites share: a world that is started once, tests that run in it, Karmada's own client.
+//! What the suites share: an environment that is started once, tests that run in it, Karmada's own client.
 #![forbid(unsafe_code)]
 
 pub mod dice;
+pub mod environment;
 pub mod failing;
 pub mod peer;
 pub mod read;
@@ -9,6 +10,5 @@ pub mod steps;
 pub mod suite;
 pub mod tenant;
 pub mod wire;
-pub mod world;
 
 pub use popcell_test_support::definitions;

@@ -8,8 +8,8 @@ use kube::api::DynamicObject;
 use popcell_test_support::kind::{Kind, Scope};
 use popcell_test_support::{Plane, eventually};
 
+use crate::environment::SOON;
 use crate::read::uid;
-use crate::world::SOON;
 
 /// Waits until the object is in the plane and `check` accepts it. The namespace is ignored where the kind has none.
 pub async fn awaited(

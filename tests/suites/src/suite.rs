@@ -1,9 +1,10 @@
-//! Tests that share one world.
+//! Tests that share one environment.
 //!
-//! A world takes half a minute to start and a test takes seconds, so a suite starts one, when its first test runs, and ends
-//! it after the last. Tests that look on run side by side, each in a namespace of its own, in the order in which they were
-//! added; those that disturb the world (restart Karmada, move a cluster's label) follow one by one. A test that disturbs one
-//! thing of the world only holds the lock of that thing, and runs beside those that do not use it.
+//! An environment takes half a minute to start and a test takes seconds, so a suite starts one, when its first test runs,
+//! and ends it after the last. Tests that look on run side by side, each in a namespace of its own, in the order in which
+//! they were added; those that disturb the environment (restart Karmada, move a cluster's label) follow one by one. A
+//! test that disturbs one thing of the environment only holds the lock of that thing, and runs beside those that do not
+//! use it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OnceCell, RwLock};
 
-/// How a test treats the world. In this order they run.
+/// How a test treats the environment. In this order they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Manner {
     /// It minds its own namespace.
@@ -27,7 +28,7 @@ pub enum Manner {
 pub trait Shared: Sized + Send + Sync + 'static {
     /// Starts it.
     fn start() -> impl Future<Output = Result<Self>>;
-    /// What a failed test should show of the world, such as the end of a log.
+    /// What a failed test should show of the environment, such as the end of a log.
     fn last_words(&self) -> impl Future<Output = String> {
         std::future::ready(String::new())
     }
@@ -38,7 +39,7 @@ pub trait Shared: Sized + Send + Sync + 'static {
 struct Inner<W> {
     runtime: Runtime,
     // An error is kept as text: what failed to start once is not started again for every test.
-    world: OnceCell<Result<W, String>>,
+    environment: OnceCell<Result<W, String>>,
     quiet: RwLock<()>,
 }
 
@@ -57,7 +58,7 @@ impl<W: Shared> Suite<W> {
             .context("failed to start a runtime")?;
         let inner = Inner {
             runtime,
-            world: OnceCell::new(),
+            environment: OnceCell::new(),
             quiet: RwLock::new(()),
         };
         Ok(Self {
@@ -66,7 +67,7 @@ impl<W: Shared> Suite<W> {
         })
     }
 
-    /// Adds a test. It is given the world and a namespace name that no other test has.
+    /// Adds a test. It is given the environment and a namespace name that no other test has.
     #[must_use]
     pub fn test<F>(mut self, name: &'static str, manner: Manner, check: F) -> Self
     where
@@ -75,17 +76,17 @@ impl<W: Shared> Suite<W> {
         let inner = Arc::clone(&self.inner);
         let trial = Trial::test(name, move || {
             let outcome = inner.runtime.block_on(async {
-                let world = inner
-                    .world
+                let environment = inner
+                    .environment
                     .get_or_init(async || W::start().await.map_err(|error| format!("{error:?}")));
-                let world = world
+                let environment = environment
                     .await
                     .as_ref()
                     .map_err(|error| anyhow::anyhow!("the world did not start: {error}"))?;
-                // Once it has the world, without the wait for others.
+                // Once it has the environment, without the wait for others.
                 let timed = async || {
                     let started = Instant::now();
-                    let outcome = check(world, &namespace_of(name)).await;
+                    let outcome = check(environment, &namespace_of(name)).await;
                     println!("took {:.1} s: {name}", started.elapsed().as_secs_f64());
                     outcome
                 };
@@ -102,7 +103,7 @@ impl<W: Shared> Suite<W> {
                 match outcome {
                     Ok(()) => Ok(()),
                     // The cause comes last: of a long text, what runs the tests may show only the end.
-                    Err(error) => match world.last_words().await {
+                    Err(error) => match environment.last_words().await {
                         words if words.is_empty() => Err(error),
                         words => Err(error.context(format!("{words}\n\nfailed"))),
                     },
@@ -148,8 +149,8 @@ impl<W: Shared> Suite<W> {
         let Some(inner) = Arc::into_inner(self.inner) else {
             return conclusion.exit_code();
         };
-        let ended = match inner.world.into_inner() {
-            Some(Ok(world)) => inner.runtime.block_on(world.end()),
+        let ended = match inner.environment.into_inner() {
+            Some(Ok(environment)) => inner.runtime.block_on(environment.end()),
             _ => Ok(()),
         };
         match ended {

@@ -9,9 +9,9 @@ use popcell_test_support::kind::{INSTANCE, Kind, NAMESPACE, PROPAGATION_POLICY, 
 use popcell_test_support::{Lab, Plane, eventually, objects};
 use serde_json::{Value, json};
 
+use crate::environment::SOON;
 use crate::read;
 use crate::steps::{awaited, gone, names_in};
-use crate::world::SOON;
 
 /// One namespace of a project.
 pub struct Tenant {

@@ -25,7 +25,7 @@ pub struct Row {
     pub ca_file: String,
     /// `timeoutSeconds` of the webhook configuration.
     pub timeout_seconds: u32,
-    /// Adds parameters and fields that nobody knows to the client's request, on its way.
+    /// Adds parameters and unknown fields to the client's request, on its way.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub amend: bool,
     /// Karmada's spelling.

@@ -27,7 +27,7 @@ pub(crate) fn free_address(ports: &[u16]) -> Result<Ipv4Addr> {
     bail!("failed to find a free loopback address")
 }
 
-/// Two ports of the address on which nobody listens. They are let go again: somebody else may take them, which is as rare
+/// Two ports of the address on which nobody listens. They are let go again: another client may take them, which is as rare
 /// as the system hands out a port twice in a row.
 pub(crate) fn free_ports(address: Ipv4Addr) -> Result<[u16; 2]> {
     let listen = || TcpListener::bind((address, 0)).with_context(|| format!("failed to find a free port of {address}"));

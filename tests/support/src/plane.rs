@@ -18,7 +18,7 @@ use crate::kind::{Kind, Scope};
 /// Field manager of everything that tests apply.
 const MANAGER: &str = "popcell-tests";
 
-/// One API server. A client belongs to the runtime it was made in: connect anew in each test.
+/// One API server. A client belongs to the runtime it was made in: connect again in each test.
 #[derive(Clone)]
 pub struct Plane {
     name: String,
@@ -243,7 +243,7 @@ impl Plane {
 }
 
 /// Reads again where the server asks to be asked later (429), as client-go does, up to ten times: a server answers so while
-/// the storage of a CustomResourceDefinition that was changed starts anew, which says nothing about the object.
+/// the storage of a CustomResourceDefinition that was changed starts fresh, which says nothing about the object.
 async fn admitted<T>(mut read: impl AsyncFnMut() -> kube::Result<T>) -> kube::Result<T> {
     for _ in 0..10 {
         match read().await {

@@ -44,8 +44,8 @@ async fn two_labs_run_side_by_side() -> Result<()> {
     }
     for (plane, there, elsewhere) in [(&planes[0], "one", "two"), (&planes[1], "two", "one")] {
         plane.expect(kind::NAMESPACE, None, there).await?;
-        let stray = plane.get(kind::NAMESPACE, None, elsewhere).await?;
-        ensure!(stray.is_none(), "{elsewhere} is in the lab of {there} too");
+        let unexpected = plane.get(kind::NAMESPACE, None, elsewhere).await?;
+        ensure!(unexpected.is_none(), "{elsewhere} is in the lab of {there} too");
     }
     for lab in [&first, &second] {
         lab.expect_alive().await?;

@@ -49,7 +49,7 @@ fn instance(name: &str, gates: &[&str], failure: Option<&str>) -> Value {
 }
 
 /// Waits until a condition has status and reason, and answers its object.
-async fn told(plane: &Plane, kind: Kind, name: &str, type_: &str, expected: (&str, &str)) -> Result<DynamicObject> {
+async fn reported(plane: &Plane, kind: Kind, name: &str, type_: &str, expected: (&str, &str)) -> Result<DynamicObject> {
     let what = format!("{} {name}: {type_} is {expected:?}", kind.kind);
     eventually(&what, SOON, async || {
         let object = plane.expect(kind, Some(NAMESPACE), name).await?;
@@ -88,7 +88,7 @@ async fn the_provider_waits_for_gates_and_tears_down(cell: &Plane) -> Result<()>
         .await?;
     // One that runs proves that the provider has looked at all.
     cell.create(&instance("free", &[], None), false).await?;
-    let free = told(cell, INSTANCE, "free", "Available", ("True", "Available")).await?;
+    let free = reported(cell, INSTANCE, "free", "Available", ("True", "Available")).await?;
     assert_eq!(condition(&free, "Programmed")["status"], "True");
     assert_eq!(
         free.data["status"]["controller"],
@@ -123,7 +123,7 @@ async fn the_provider_waits_for_gates_and_tears_down(cell: &Plane) -> Result<()>
     .await?;
     let open = json!({ "spec": { "controller": { "schedulingGates": null } } });
     cell.merge(INSTANCE, Some(NAMESPACE), "gated", &open).await?;
-    told(cell, INSTANCE, "gated", "Available", ("True", "Available")).await?;
+    reported(cell, INSTANCE, "gated", "Available", ("True", "Available")).await?;
 
     // What runs outlives the provider, whose finalizer holds it until there is one again.
     drop(provider);
@@ -150,23 +150,23 @@ async fn failures_are_reported_and_end_with_their_annotation(cell: &Plane) -> Re
         ("old-contract", "Running", ("True", "Running")),
     ] {
         cell.create(&instance(failure, &[], Some(failure)), false).await?;
-        told(cell, INSTANCE, failure, type_, expected).await?;
+        reported(cell, INSTANCE, failure, type_, expected).await?;
         annotate(cell, INSTANCE, failure, &Value::Null).await?;
-        told(cell, INSTANCE, failure, "Available", ("True", "Available")).await?;
+        reported(cell, INSTANCE, failure, "Available", ("True", "Available")).await?;
         cell.delete(INSTANCE, Some(NAMESPACE), failure).await?;
         gone(cell, INSTANCE, failure).await?;
     }
     let mut slow = instance("slow", &[], None);
     objects::annotate(&mut slow, stand_ins::START_SECONDS, "3600");
     cell.create(&slow, false).await?;
-    told(cell, INSTANCE, "slow", "Available", ("Unknown", "Provisioning")).await?;
+    reported(cell, INSTANCE, "slow", "Available", ("Unknown", "Provisioning")).await?;
     let sooner = json!({ "metadata": { "annotations": { stand_ins::START_SECONDS: "1" } } });
     cell.merge(INSTANCE, Some(NAMESPACE), "slow", &sooner).await?;
-    told(cell, INSTANCE, "slow", "Available", ("True", "Available")).await?;
+    reported(cell, INSTANCE, "slow", "Available", ("True", "Available")).await?;
 
     annotate(cell, INSTANCE, "slow", &json!("stuck-teardown")).await?;
     cell.delete(INSTANCE, Some(NAMESPACE), "slow").await?;
-    told(cell, INSTANCE, "slow", "Available", ("False", "Stopping")).await?;
+    reported(cell, INSTANCE, "slow", "Available", ("False", "Stopping")).await?;
     always("the teardown is stuck", WATCHED, async || {
         cell.expect(INSTANCE, Some(NAMESPACE), "slow").await.map(|_| ())
     })
@@ -198,35 +198,35 @@ async fn networks_and_subnets_are_made_shared_and_healed(cell: &Plane) -> Result
     let _networks = Networks::start(cell.client());
     for (name, network) in [("a-net-0", "default"), ("b-net-0", "default"), ("c-net-0", "other")] {
         cell.create(&binding(name, network), false).await?;
-        let ready = told(cell, NETWORK_BINDING, name, "Ready", ("True", "Ready")).await?;
+        let ready = reported(cell, NETWORK_BINDING, name, "Ready", ("True", "Ready")).await?;
         let context = format!("{network}-dfw");
         assert_eq!(
             ready.data["status"]["networkContextRef"],
             json!({ "namespace": NAMESPACE, "name": context })
         );
-        told(cell, NETWORK_CONTEXT, &context, "Ready", ("True", "Ready")).await?;
+        reported(cell, NETWORK_CONTEXT, &context, "Ready", ("True", "Ready")).await?;
     }
     assert_eq!(cell.list(NETWORK_CONTEXT, Some(NAMESPACE), "").await?.len(), 2);
     let mut ranges = Vec::new();
     for context in ["default-dfw", "other-dfw"] {
         cell.create(&subnet_claim(context), false).await?;
-        let ready = told(cell, SUBNET_CLAIM, &format!("{context}-0"), "Ready", ("True", "Ready")).await?;
+        let ready = reported(cell, SUBNET_CLAIM, &format!("{context}-0"), "Ready", ("True", "Ready")).await?;
         let subnet = ready.data["status"]["subnetRef"]["name"]
             .as_str()
             .context("no subnetRef")?;
-        let subnet = told(cell, SUBNET, subnet, "Ready", ("True", "Ready")).await?;
+        let subnet = reported(cell, SUBNET, subnet, "Ready", ("True", "Ready")).await?;
         ranges.push(subnet.data["spec"]["startAddress"].clone());
     }
     assert_ne!(ranges[0], ranges[1]);
     // What is deleted by hand comes back.
     cell.delete(NETWORK_CONTEXT, Some(NAMESPACE), "default-dfw").await?;
-    told(cell, NETWORK_CONTEXT, "default-dfw", "Ready", ("True", "Ready")).await?;
+    reported(cell, NETWORK_CONTEXT, "default-dfw", "Ready", ("True", "Ready")).await?;
     cell.delete(SUBNET, Some(NAMESPACE), "default-dfw-0").await?;
-    told(cell, SUBNET, "default-dfw-0", "Ready", ("True", "Ready")).await?;
+    reported(cell, SUBNET, "default-dfw-0", "Ready", ("True", "Ready")).await?;
 
     cell.create(&binding("d-net-0", stand_ins::FAILING), false).await?;
     cell.create(&binding("e-net-0", stand_ins::NEVER_READY), false).await?;
-    let failed = told(
+    let failed = reported(
         cell,
         NETWORK_BINDING,
         "d-net-0",
@@ -239,10 +239,10 @@ async fn networks_and_subnets_are_made_shared_and_healed(cell: &Plane) -> Result
         message.as_str().context("no message")?.contains(stand_ins::FAILING),
         "{message}"
     );
-    told(cell, NETWORK_BINDING, "e-net-0", "Ready", ("Unknown", "Pending")).await?;
+    reported(cell, NETWORK_BINDING, "e-net-0", "Ready", ("Unknown", "Pending")).await?;
     for name in ["d-net-0", "e-net-0"] {
         annotate(cell, NETWORK_BINDING, name, &json!("none")).await?;
-        told(cell, NETWORK_BINDING, name, "Ready", ("True", "Ready")).await?;
+        reported(cell, NETWORK_BINDING, name, "Ready", ("True", "Ready")).await?;
     }
     Ok(())
 }
@@ -315,7 +315,7 @@ async fn a_budget_is_never_exceeded_and_what_is_given_back_is_granted(project: &
     let mut wrong = claim("instance-wrong");
     wrong["spec"]["requests"][0]["resourceType"] = json!("example.com/gpus");
     project.create(&wrong, false).await?;
-    let wrong = told(
+    let wrong = reported(
         project,
         RESOURCE_CLAIM,
         "instance-wrong",
@@ -335,7 +335,7 @@ async fn quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane) -> R
     let system = Quota::start(project.client(), Budget::SHIPPED);
     // It is at work before it is switched off.
     project.create(&claim("instance-before"), false).await?;
-    told(
+    reported(
         project,
         RESOURCE_CLAIM,
         "instance-before",
@@ -355,7 +355,7 @@ async fn quota_that_is_off_leaves_claims_as_they_were_born(project: &Plane) -> R
     })
     .await?;
     system.set_on(true);
-    told(
+    reported(
         project,
         RESOURCE_CLAIM,
         "instance-after",

@@ -162,7 +162,7 @@ pub enum Change<J> {
 pub struct Aggregation<J> {
     /// What to do with the object.
     pub change: Change<J>,
-    /// How many parts of the reported statuses were left out. Karmada's protocol has no place for it.
+    /// How many parts of the reported statuses were skipped. Karmada's protocol has no place for it.
     pub left_out: u32,
 }
 
@@ -173,8 +173,8 @@ pub enum Answer<J, Q> {
     Replicas(Replicas<J, Q>),
     /// InterpretComponent.
     Components(Vec<Component<J, Q>>),
-    /// ReviseReplica and Retain. Also AggregateStatus, from somebody who cannot say what was left out: Karmada's protocol
-    /// has no place for it.
+    /// ReviseReplica and Retain. Also AggregateStatus, from a caller that cannot report what was skipped: Karmada's
+    /// protocol has no place for it.
     Change(Change<J>),
     /// AggregateStatus.
     Aggregation(Aggregation<J>),

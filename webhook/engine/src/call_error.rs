@@ -42,7 +42,7 @@ pub enum Cause {
         /// What was expected there.
         message: String,
     },
-    /// The question has no answer now. Nobody's fault; for health Karmada records Unknown.
+    /// The question has no answer now. No fault; for health Karmada records Unknown.
     Undecided(String),
     /// No module is loaded for the kind, or none that implements the operation.
     NoModule {
@@ -170,7 +170,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Without the digits below, which nobody can use.
+/// Without the digits below, which have no use.
 fn in_millis(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-use crate::gate::{Entered, Gate};
+use crate::instance_limiter::{Entered, InstanceLimiter};
 use crate::limits::{MAX_CORE_INSTANCES, MAX_MEMORIES, MAX_TABLE_ELEMENTS, MAX_TABLES};
 use crate::{Settings, swap, ticker};
 
@@ -69,7 +69,7 @@ pub struct Engine {
     settings: Settings,
     allocator: Allocator,
     scans: bool,
-    gate: Arc<Gate>,
+    limiter: Arc<InstanceLimiter>,
     ended: CancellationToken,
 }
 
@@ -113,14 +113,14 @@ impl Engine {
                  (to avoid it, run without swap or with memory.swap.max=0)"
             );
         }
-        let gate = Arc::new(Gate::new(settings.instances()));
-        let ended = ticker::start(wasmtime.weak(), Arc::clone(&gate)).map_err(EngineError::Thread)?;
+        let limiter = Arc::new(InstanceLimiter::new(settings.instances()));
+        let ended = ticker::start(wasmtime.weak(), Arc::clone(&limiter)).map_err(EngineError::Thread)?;
         Ok(Arc::new(Self {
             wasmtime,
             settings: settings.clone(),
             allocator,
             scans: scan && allocator != Allocator::OnDemand && PoolingAllocationConfig::is_pagemap_scan_available(),
-            gate,
+            limiter,
             ended,
         }))
     }
@@ -149,13 +149,13 @@ impl Engine {
 
     /// Waits until an instance may be made. The room is given back when the result is dropped, so drop the store first.
     pub(crate) fn enter(&self) -> Entered<'_> {
-        self.gate.enter()
+        self.limiter.enter()
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.gate.close();
+        self.limiter.close();
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
         let engine = Engine::new(&Settings::default()).unwrap();
         let ended = engine.ended();
         assert!(!engine.ended.is_cancelled());
-        engine.gate.close();
+        engine.limiter.close();
         // It sleeps for want of calls, or will soon.
         tokio::time::timeout(std::time::Duration::from_secs(20), ended)
             .await

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_module_is_told_from_a_component() {
+    fn a_core_module_is_distinguished_from_a_component() {
         assert!(objection("(module)").contains("popcell build"));
     }
 

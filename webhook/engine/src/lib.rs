@@ -10,12 +10,12 @@
 mod bindings;
 mod call;
 mod call_error;
-mod code;
+mod compiled_module;
 mod description;
 mod dispatch;
 mod engine;
-mod gate;
 mod inspect;
+mod instance_limiter;
 mod limits;
 #[cfg(test)]
 mod linear;
@@ -29,7 +29,7 @@ mod verify;
 
 pub use call::Call;
 pub use call_error::{CallError, Cause, Subject};
-pub use dispatch::{Dispatcher, Outcome, Path, Verdict};
+pub use dispatch::{CallResult, Dispatcher, Outcome, Path};
 pub use engine::{Allocator, Engine, EngineError};
 pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
 pub use load::{Conflict, Fault, LoadError, module_files};

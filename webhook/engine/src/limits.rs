@@ -46,7 +46,7 @@ impl Limits {
 impl ResourceLimiter for Limits {
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         if desired > self.max_memory {
-            // Not `Ok(false)`: the guest would go on to abort, and the abort would be all that anybody sees.
+            // Not `Ok(false)`: the guest would go on to abort, and only the abort would be visible.
             self.refused = Some(desired);
             return Err(LimitMet.into());
         }

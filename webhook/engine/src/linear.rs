@@ -10,7 +10,7 @@ use popcell_protocol::{Gvk, Operation, StatusItem};
 use serde_json::value::RawValue;
 use wasmtime::Store;
 
-use crate::code::Code;
+use crate::compiled_module::CompiledModule;
 use crate::engine::{Allocator, config};
 use crate::limits::Limits;
 use crate::{Call, Engine, Settings};
@@ -176,7 +176,7 @@ fn memory_is_bounded_for_every_operation_and_shape() {
                 if memory > MAX_MEMORY {
                     excess.push(what.clone());
                 }
-                // What is no condition may be left out, but no limit may be met.
+                // What is no condition may be skipped, but no limit may be met.
                 if let Err(error) = answer {
                     assert!(!error.cause.is_module_fault(), "{what}: {error}");
                 }
@@ -195,7 +195,7 @@ fn work_grows_with_the_object_and_no_faster() {
     let engine = wasmtime::Engine::new(&config).unwrap();
     let (mut steep, mut most) = (Vec::new(), 0);
     for Shipped { name, kind, wasm } in shipped() {
-        let code = Code::compile(&engine, &wasm).unwrap();
+        let code = CompiledModule::compile(&engine, &wasm).unwrap();
         let work = |question: &Question| {
             let mut store = Store::new(&engine, Limits::new(1 << 30));
             store.limiter(|limits| limits);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use popcell_protocol::{Answer, Gvk, Operation};
 use wasmtime::{Store, Trap, UpdateDeadline, WasmBacktrace};
 
-use crate::code::Code;
+use crate::compiled_module::CompiledModule;
 use crate::limits::Limits;
 use crate::verify::{self, Bounds, Violation};
 use crate::{Call, CallError, Cause, Description, Engine, ticker};
@@ -16,7 +16,7 @@ use crate::{Call, CallError, Cause, Description, Engine, ticker};
 /// A module that was compiled, described and self-tested. Calls may run side by side.
 pub struct Module {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) code: Code,
+    pub(crate) compiled: CompiledModule,
     pub(crate) description: Description,
     pub(crate) label: String,
     pub(crate) origin: String,
@@ -71,7 +71,7 @@ impl Module {
     pub(crate) fn call_until(&self, call: &Call<'_>, stop: &Stop) -> (Result<Answer, CallError>, usize) {
         let bounds = Bounds::starting_now(self.engine.settings().max_answer, stop.after);
         let (answer, memory) = if self.implements(call.kind, call.operation) {
-            run(&self.engine, stop, |store| self.code.ask(store, call))
+            run(&self.engine, stop, |store| self.compiled.ask(store, call))
         } else {
             (Err(Cause::Unsupported), 0)
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use wasmtime::EngineWeak;
 
-use crate::gate::Gate;
+use crate::instance_limiter::InstanceLimiter;
 
 /// The grain of deadlines. Finer ones cost: with 1 ms the ticker took a fourteenth of the time of a busy server. Coarser
 /// ones too: the fast path takes up to two ticks of a call's time before a slot takes over.
@@ -22,12 +22,12 @@ const IDLE: u32 = 25;
 
 /// Starts the thread. It ends when the gate is closed or the engine is gone; the result is cancelled then, and after a
 /// panic.
-pub(crate) fn start(engine: EngineWeak, gate: Arc<Gate>) -> std::io::Result<CancellationToken> {
+pub(crate) fn start(engine: EngineWeak, limiter: Arc<InstanceLimiter>) -> std::io::Result<CancellationToken> {
     let ended = CancellationToken::new();
     let end = ended.clone().drop_guard();
     thread::Builder::new().name("popcell-ticker".into()).spawn(move || {
         let _end = end;
-        run(&engine, &gate);
+        run(&engine, &limiter);
     })?;
     Ok(ended)
 }
@@ -39,7 +39,7 @@ pub(crate) fn ticks(time: Duration) -> u64 {
         .saturating_add(1)
 }
 
-fn run(engine: &EngineWeak, gate: &Gate) {
+fn run(engine: &EngineWeak, limiter: &InstanceLimiter) {
     let mut last = Instant::now();
     let mut idle = 0;
     loop {
@@ -55,9 +55,9 @@ fn run(engine: &EngineWeak, gate: &Gate) {
             engine.increment_epoch();
         }
         drop(engine);
-        idle = if gate.is_idle() { idle + 1 } else { 0 };
+        idle = if limiter.is_idle() { idle + 1 } else { 0 };
         if idle >= IDLE {
-            if !gate.wait_for_call() {
+            if !limiter.wait_for_call() {
                 return;
             }
             last = Instant::now();
@@ -107,7 +107,7 @@ mod tests {
 
     /// The tolerance of the case. A machine that is too busy to wake the clock adds its own, which no test can ask away.
     #[test]
-    fn a_loop_ends_within_50_ms_while_the_ticker_is_woken() {
+    fn a_loop_ends_within_50_ms_while_the_ticker_is_enqueued() {
         const TOLERANCE: Duration = Duration::from_millis(50);
         for time in [100, 900, 1500, 30_000].map(Duration::from_millis) {
             for late in [0, 60, 1000, 3900].map(Duration::from_micros) {

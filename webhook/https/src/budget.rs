@@ -1,7 +1,7 @@
 //! The memory that bodies and answers of all connections of a listener may take together.
 //!
 //! Invariants: a byte of a body is counted when it arrives, and a byte of an answer until it is written. Bodies and answers
-//! have a part each, so that answers that nobody reads keep no request out; and so have small ones, so that neither many
+//! have a part each, so that unread answers keep no request out; and so have small ones, so that neither many
 //! small ones nor a few large ones keep the others out. Who needs more than there is
 //! waits a moment, in turn, and takes it from those whose clients keep much waiting for long. Bodies hold what has come of
 //! them while they wait for more, so each size has a reserve with which one at a time is completed, whatever others hold.

@@ -19,7 +19,7 @@ use crate::socket::Socket;
 use crate::tracked::Part;
 
 /// After the grace an idle connection has this long to take what was written and to say goodbye.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(1);
 /// A client of HTTP/2 that is asked to leave an idle connection has so long to do it.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// How often a silent HTTP/2 client is asked whether it is still there.
@@ -128,7 +128,7 @@ where
         }
     };
     match end {
-        End::Peer | End::Told => {}
+        End::Peer | End::Dismissed => {}
         End::Silent => drop(status.silent.fetch_add(1, Relaxed)),
         End::Cut => drop(status.cut.fetch_add(1, Relaxed)),
     }
@@ -142,7 +142,7 @@ enum End {
     /// No request came.
     Silent,
     /// Told to end for the sake of others, and counted by who said so; or idle for too long.
-    Told,
+    Dismissed,
     /// Ended by the stop before it was done.
     Cut,
 }
@@ -195,13 +195,13 @@ async fn drive<C: Graceful>(mut connection: Pin<&mut C>, protocol: Protocol, pee
             () = timer.as_mut(), if awaited.is_some() => match awaited.take() {
                 Some(Awaited::Request) if tracked.is_new() => return End::Silent,
                 Some(Awaited::Farewell) if tracked.idle() => {
-                    return if stop.ending.is_cancelled() { End::Cut } else { End::Told };
+                    return if stop.ending.is_cancelled() { End::Cut } else { End::Dismissed };
                 }
                 _ => {}
             },
         }
         if tracked.cut.is_cancelled() {
-            return End::Told;
+            return End::Dismissed;
         }
         if stop.over.is_cancelled() {
             return End::Cut;
@@ -209,7 +209,7 @@ async fn drive<C: Graceful>(mut connection: Pin<&mut C>, protocol: Protocol, pee
         // HTTP/1 has a timer of its own for idle connections.
         let dismissed = tracked.dismissed.swap(false, Relaxed) && protocol == Protocol::Http2;
         let patience = if stop.ending.is_cancelled() {
-            Some(FAREWELL)
+            Some(SHUTDOWN_GRACE)
         } else {
             dismissed.then_some(GOODBYE)
         };

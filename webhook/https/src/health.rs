@@ -37,7 +37,7 @@ impl Check {
         }
     }
 
-    /// Holds for ever once it has held: for a start that must be complete, where a failure later on says nothing about
+    /// Holds forever once it has held: for a start that must be complete, where a failure later on says nothing about
     /// what can be answered.
     #[must_use]
     pub fn once(self) -> Self {

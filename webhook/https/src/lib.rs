@@ -3,7 +3,7 @@
 //!
 //! Invariants
 //! - A served certificate always has its own key, and a bad file on disk never replaces a good pair in memory.
-//! - Nobody holds a connection without a bound: handshake, first request, idle time, upload, the time to take an answer
+//! - No client holds a connection without a bound: handshake, first request, idle time, upload, the time to take an answer
 //!   and number are limited, the number for each peer address too.
 //! - All that clients make a listener hold has one bound in bytes, counted as it arrives and until it is written. Where it
 //!   is reached, those who keep much for long lose it first.

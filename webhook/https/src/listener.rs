@@ -266,16 +266,16 @@ impl Accepting {
         };
         let peer = Peer::new(address, Arc::clone(&self.shared), tracked);
         let open = Open::enter(peer.clone());
-        let seat = self.threads.as_ref().and_then(Threads::seat);
-        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let slot = self.threads.as_ref().and_then(Threads::slot);
+        let runtime = slot.as_ref().map_or_else(Handle::current, |slot| slot.runtime.clone());
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             if !connection::speaks(&stream, &peer).await {
-                return drop((open, seat));
+                return drop((open, slot));
             }
             let serving = async move {
                 connection::serve(stream, peer).await;
-                drop((open, seat));
+                drop((open, slot));
             };
             tasks.spawn_on(serving, &runtime);
         });

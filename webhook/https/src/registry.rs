@@ -191,7 +191,7 @@ impl Open {
     }
 }
 
-/// The first by its standing of whom nothing has arrived.
+/// The first by its standing from which nothing has arrived.
 fn most_dispensable<'a>(ranked: impl Iterator<Item = (Standing, &'a Arc<Tracked>)>) -> Option<Arc<Tracked>> {
     let mut ranked: Vec<_> = ranked.collect();
     ranked.sort_unstable_by_key(|(standing, _)| *standing);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_more_replaces_who_has_never_asked_then_who_is_idle_and_nobody_who_is_served() {
+    async fn one_more_replaces_a_silent_client_then_an_idle_one_and_never_one_that_is_served() {
         let all = registry(10, 3);
         let [served, idle, fresh] = [(); 3].map(|()| all.admit(address(1)).unwrap());
         for one in [&served, &idle] {

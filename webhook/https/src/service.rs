@@ -1,5 +1,5 @@
-//! What is done around each request: counting, telling the application whom it serves, asking clients to leave; and the
-//! body of an answer, which holds its share of the listener's memory until the last byte of it is written.
+//! What is done around each request: counting, passing the client's address to the application, asking clients to leave;
+//! and the body of an answer, which holds its share of the listener's memory until the last byte of it is written.
 
 use std::convert::Infallible;
 use std::future::Future;

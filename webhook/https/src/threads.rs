@@ -33,7 +33,7 @@ struct Thread {
 
 /// Where one connection is served; counts as one there until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ConnectionSlot {
     pub(crate) runtime: Handle,
     connections: Arc<AtomicUsize>,
 }
@@ -57,10 +57,10 @@ impl Threads {
     }
 
     /// A seat on the thread that serves the fewest connections.
-    pub(crate) fn seat(&self) -> Option<Seat> {
+    pub(crate) fn slot(&self) -> Option<ConnectionSlot> {
         let thread = self.all.iter().min_by_key(|thread| thread.connections.load(Relaxed))?;
         thread.connections.fetch_add(1, Relaxed);
-        Some(Seat {
+        Some(ConnectionSlot {
             runtime: thread.runtime.clone(),
             connections: Arc::clone(&thread.connections),
         })
@@ -88,7 +88,7 @@ impl Thread {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.fetch_sub(1, Relaxed);
     }
@@ -110,10 +110,10 @@ mod tests {
     #[test]
     fn the_thread_with_the_fewest_connections_is_next() {
         let threads = Threads::start(NonZeroUsize::new(2).unwrap()).unwrap();
-        let [first, second] = [(); 2].map(|()| threads.seat().unwrap());
+        let [first, second] = [(); 2].map(|()| threads.slot().unwrap());
         assert!(!Arc::ptr_eq(&first.connections, &second.connections));
         drop(first);
-        let third = threads.seat().unwrap();
+        let third = threads.slot().unwrap();
         assert!(!Arc::ptr_eq(&third.connections, &second.connections));
     }
 }

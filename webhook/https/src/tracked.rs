@@ -2,7 +2,7 @@
 //! it can be closed for the sake of others.
 //!
 //! Invariant: time counts against a client only while the socket has nothing from it, or takes nothing more for it. However
-//! late the server itself is, a client that does its part has kept nobody waiting.
+//! late the server itself is, a client that does its part has kept no other waiting.
 
 use std::cmp::Reverse;
 use std::mem::MaybeUninit;
@@ -32,8 +32,8 @@ pub(crate) struct Tracked {
     pub(crate) cut: CancellationToken,
     /// The connection has been idle for long and should say goodbye.
     pub(crate) dismissed: AtomicBool,
-    /// Told when there is something to look at: the first request, [`Tracked::cut`], [`Tracked::dismissed`] or a step of the
-    /// listener's stop.
+    /// Notified when there is something to look at: the first request, [`Tracked::cut`], [`Tracked::dismissed`] or a step
+    /// of the listener's stop.
     pub(crate) signal: Notify,
     /// Asked whether something has arrived that the server has not read yet.
     socket: OnceLock<Weak<TcpStream>>,
@@ -185,7 +185,7 @@ impl Tracked {
         }
     }
 
-    /// The answer to a request is made, or nobody wants it any more.
+    /// The answer to a request is made, or it is not wanted any more.
     pub(crate) fn answered(&self) {
         let mut work = self.work();
         work.active = work.active.saturating_sub(1);

@@ -330,7 +330,7 @@ async fn an_answer_that_is_not_read_in_time_is_cut_and_its_memory_given_back() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_reads_counts_but_for_what_a_connection_has_in_the_kernel() {
+async fn an_unread_answer_counts_beyond_the_kernels_part() {
     let (running, authority, _volume) = Running::simple(Limits::default()).await;
     let client = Client::new(running.address, &[authority.pem()]).taking_little();
     let size = 200_000;
@@ -347,7 +347,7 @@ async fn an_answer_that_nobody_reads_counts_but_for_what_a_connection_has_in_the
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_keep_no_request_out() {
+async fn unread_answers_keep_no_request_out() {
     let limits = Limits {
         body: 1_000_000,
         bodies: A_MILLION_EACH,

@@ -182,9 +182,7 @@ struct RawKind<'a> {
 
 fn operation<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Operation, D::Error> {
     let Text(name) = Text::deserialize(deserializer)?;
-    Operation::from_wire(&name).ok_or_else(|| {
-        de::Error::custom(crate::UnknownOperation::new(&name))
-    })
+    Operation::from_wire(&name).ok_or_else(|| de::Error::custom(crate::UnknownOperation::new(&name)))
 }
 
 /// Reads the body once more to find the value that made decoding fail: `serde_json` names only a column.

@@ -32,7 +32,7 @@ pub struct Flags {
     )]
     pub health_listen: SocketAddr,
 
-    /// Certificate chain in PEM; it is taken anew when the file changes
+    /// Certificate chain in PEM; it is taken again when the file changes
     #[arg(long, env = "POPCELL_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
 
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked_with_the_remedy() {
+    fn values_are_checked_with_the_fix() {
         for (more, expected) in [
             ("--call-timeout 50ms", "must be 100ms to 30s"),
             ("--call-timeout 31s", "must be 100ms to 30s"),

@@ -15,7 +15,7 @@ use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::FutureExt;
-use popcell_engine::{CallError, Cause, Dispatcher, Outcome, Verdict};
+use popcell_engine::{CallError, CallResult, Cause, Dispatcher, Outcome};
 use popcell_https::Limits;
 use popcell_https::body::{self, BodyError};
 use popcell_https::log::shown;
@@ -129,7 +129,7 @@ impl<I: Interpret> Webhook<I> {
         } = answered;
         let label = answered.label();
         self.calls.count(request, Some(outcome), label);
-        let at_fault = matches!(&outcome.verdict, Verdict::Error(error) if error.cause.is_module_fault());
+        let at_fault = matches!(&outcome.result, CallResult::Error(error) if error.cause.is_module_fault());
         macro_rules! log {
             ($level:ident) => {
                 tracing::$level!(
@@ -148,13 +148,13 @@ impl<I: Interpret> Webhook<I> {
                 )
             };
         }
-        match &outcome.verdict {
+        match &outcome.result {
             _ if answered.is_late() => log!(warn),
-            Verdict::Answer(_) => log!(debug),
-            Verdict::Error(error) if matches!(error.cause, Cause::Undecided(_)) => log!(debug),
-            Verdict::Error(_) if at_fault => log!(warn),
-            Verdict::Error(_) => log!(info),
-            Verdict::Overloaded => log!(warn),
+            CallResult::Answer(_) => log!(debug),
+            CallResult::Error(error) if matches!(error.cause, Cause::Undecided(_)) => log!(debug),
+            CallResult::Error(_) if at_fault => log!(warn),
+            CallResult::Error(_) => log!(info),
+            CallResult::Overloaded => log!(warn),
         }
     }
 
@@ -163,14 +163,14 @@ impl<I: Interpret> Webhook<I> {
         if answered.is_late() {
             return again(uid, answered.why_late("its time was used up before"));
         }
-        match answered.outcome.verdict {
-            Verdict::Answer(answer) => context(uid, &Ok(answer)),
-            Verdict::Error(error) => context(uid, &Err(self.refusal(&error))),
-            Verdict::Overloaded => again(uid, answered.why_late("too many long calls are running")),
+        match answered.outcome.result {
+            CallResult::Answer(answer) => context(uid, &Ok(answer)),
+            CallResult::Error(error) => context(uid, &Err(self.refusal(&error))),
+            CallResult::Overloaded => again(uid, answered.why_late("too many long calls are running")),
         }
     }
 
-    /// The engine's own words, and what is loaded where the question was for nobody.
+    /// The engine's own words, and what is loaded where no module has the kind.
     fn refusal(&self, error: &CallError) -> Refusal {
         let mut refusal = error.refusal();
         if matches!(error.cause, Cause::NoModule { .. }) {
@@ -192,12 +192,12 @@ struct Answered<'a> {
 impl Answered<'_> {
     /// Whether the module ran out of time because most of it was spent before it began: nothing to blame it for.
     fn is_late(&self) -> bool {
-        match &self.outcome.verdict {
-            Verdict::Error(error) => match error.cause {
+        match &self.outcome.result {
+            CallResult::Error(error) => match error.cause {
                 Cause::Deadline { limit, .. } => limit < self.deadline.fair_share(),
                 _ => false,
             },
-            Verdict::Answer(_) | Verdict::Overloaded => false,
+            CallResult::Answer(_) | CallResult::Overloaded => false,
         }
     }
 
@@ -205,7 +205,7 @@ impl Answered<'_> {
         if self.is_late() {
             "late"
         } else {
-            self.outcome.verdict.label()
+            self.outcome.result.label()
         }
     }
 

@@ -264,7 +264,7 @@ async fn until_signal(config: Config) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(StartError::System)?;
     let mut running = tokio::select! {
         running = start(config) => running?,
-        // Nothing has been promised to anybody yet.
+        // Nothing has been promised to a client yet.
         _ = signals.next() => return Ok(()),
     };
     let (name, _) = tokio::select! {

@@ -186,8 +186,11 @@ async fn only_in_its_cell(scene: &Scene, city: &City) -> Result<()> {
 /// The city that the project may not use is said to be so, and got nothing.
 async fn unserved(project: &Plane) -> Result<()> {
     let workload = project.expect(kind::WORKLOAD, Some(NAMESPACE), WORKLOAD).await?;
-    let told = workload.data["status"]["placements"].to_string();
-    ensure!(told.contains(UNSERVED), "no placement speaks of {UNSERVED}: {told}");
+    let reported = workload.data["status"]["placements"].to_string();
+    ensure!(
+        reported.contains(UNSERVED),
+        "no placement speaks of {UNSERVED}: {reported}"
+    );
     let deployments = project.list(kind::WORKLOAD_DEPLOYMENT, Some(NAMESPACE), "").await?;
     ensure!(
         deployments.len() == CITIES.len(),

@@ -48,9 +48,14 @@ pub(super) fn lines(lab: &Detached) -> Result<String> {
             authority.join("ca.crt").display(),
         ),
     ];
-    let cells = MEMBERS.iter().map(|(member, _)| ("cell", *member, json!({ "mode": "single", "clusterName": member })));
+    let cells = MEMBERS
+        .iter()
+        .map(|(member, _)| ("cell", *member, json!({ "mode": "single", "clusterName": member })));
     let management = ("management", PROJECT, json!({ "mode": "single" }));
-    for ((group, plane, discovery), port) in std::iter::once(management).chain(cells).zip((CONTROLLER_PORT..).step_by(2)) {
+    for ((group, plane, discovery), port) in std::iter::once(management)
+        .chain(cells)
+        .zip((CONTROLLER_PORT..).step_by(2))
+    {
         let file = configuration(lab.dir(), plane, &discovery, &at(port + 1))?;
         lines.push(format!(
             "  {} --enable-{group}-controllers --server-config={} --kubeconfig={} --federation-kubeconfig={hub} \

@@ -8,14 +8,14 @@ fn rows() -> Vec<Row> {
         Row {
             target: Target::cluster(&Plane::Hub, NAMESPACE, "ns-1"),
             project: String::new(),
-            verdict: Verdict::Unknown,
+            orphan_state: OrphanState::Unknown,
             why: "unknown: away".to_owned(),
             created: None,
         },
         Row {
             target: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-1", "web-edge-dfw"),
             project: "p".to_owned(),
-            verdict: Verdict::Orphan,
+            orphan_state: OrphanState::Orphan,
             why: "gone".to_owned(),
             created: Some("2026-01-01T10:00:00Z".parse().unwrap()),
         },

@@ -6,7 +6,7 @@ use super::*;
 fn shown(subject: &Subject) -> Vec<(&'static str, String, &'static str)> {
     let rows = rows(subject, noon());
     rows.iter()
-        .map(|row| (row.target.kind.kind, row.target.name.clone(), row.verdict.word()))
+        .map(|row| (row.target.kind.kind, row.target.name.clone(), row.orphan_state.word()))
         .collect()
 }
 
@@ -42,12 +42,12 @@ fn the_namespace_stands_before_what_is_in_it() {
     assert_eq!(why(&gone), "namespace default of the project is gone");
     assert_eq!(
         why(&subject(engaged(Some("n2"), &[]))),
-        "namespace default of the project was made anew"
+        "namespace default of the project was recreated"
     );
 }
 
 #[test]
-fn a_project_that_is_away_is_unknown_and_no_orphan() {
+fn a_project_that_is_unreachable_is_unknown_and_no_orphan() {
     let away = subject(Project::Unknown("project not reachable: 503".to_owned()));
     assert_eq!(
         shown(&away),

@@ -72,7 +72,7 @@ fn kinds(targets: &[Target]) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_stands_behind_a_namespace_is_told_apart() {
+fn what_stands_behind_a_namespace_is_distinguished() {
     let standing = |project| subject(project).standing();
     assert_eq!(standing(engaged(Some("n1"), &[])), Standing::Current);
     assert_eq!(standing(engaged(Some("n2"), &[])), Standing::Outlived);
@@ -88,17 +88,17 @@ fn what_stands_behind_a_namespace_is_told_apart() {
 
 #[test]
 fn in_mode_single_only_the_server_that_had_it_makes_an_orphan() {
-    for (stamped, standing, doomed) in [
+    for (stamped, standing, to_delete) in [
         (Some("s1"), Standing::Outlived, 4),
         (Some("s2"), Standing::Elsewhere, 0),
         (None, Standing::Unproven, 0),
     ] {
         let one = single(stamped, "s1");
         assert_eq!(one.standing(), standing, "{stamped:?}");
-        assert_eq!(one.foresee(noon()).doomed.len(), doomed, "{stamped:?}");
+        assert_eq!(one.foresee(noon()).to_delete.len(), to_delete, "{stamped:?}");
         assert_eq!(
             one.plan(Duration::ZERO, noon()).actions.is_empty(),
-            doomed == 0,
+            to_delete == 0,
             "{stamped:?}"
         );
     }
@@ -108,7 +108,7 @@ fn in_mode_single_only_the_server_that_had_it_makes_an_orphan() {
         *namespace = Some(Box::new(object(&json!({ "name": "default", "uid": "n1" }))));
     }
     assert_eq!(current.standing(), Standing::Current);
-    assert_eq!(kinds(&current.foresee(noon()).doomed), ["WorkloadDeployment"]);
+    assert_eq!(kinds(&current.foresee(noon()).to_delete), ["WorkloadDeployment"]);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn in_a_current_namespace_only_what_the_project_no_longer_has_goes() {
         Foreseen::default()
     );
     let foreseen = subject(engaged(Some("n1"), &["other"])).foresee(noon());
-    assert_eq!(kinds(&foreseen.doomed), ["WorkloadDeployment"]);
+    assert_eq!(kinds(&foreseen.to_delete), ["WorkloadDeployment"]);
     assert!(foreseen.stays.is_empty());
 }
 
@@ -126,21 +126,21 @@ fn in_a_current_namespace_only_what_the_project_no_longer_has_goes() {
 fn an_outlived_namespace_goes_with_all_that_is_ours() {
     let foreseen = subject(engaged(None, &[])).foresee(noon());
     assert_eq!(
-        kinds(&foreseen.doomed),
+        kinds(&foreseen.to_delete),
         ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"]
     );
     let mut foreign = subject(engaged(None, &[]));
     foreign
         .copies
         .push(object(&json!({ "name": "theirs", "namespace": "ns-n1" })));
-    assert!(!kinds(&foreign.foresee(noon()).doomed).contains(&"Namespace"));
+    assert!(!kinds(&foreign.foresee(noon()).to_delete).contains(&"Namespace"));
 }
 
 #[test]
 fn all_hub_objects_of_a_project_that_is_gone_are_foreseen_as_deleted_within_its_grace_too() {
     let all = ["WorkloadDeployment", "Instance", "PropagationPolicy", "Namespace"];
     let fresh = subject(Project::Gone);
-    assert_eq!(kinds(&fresh.foresee(noon()).doomed), all);
+    assert_eq!(kinds(&fresh.foresee(noon()).to_delete), all);
     // Within the grace the real plan deletes nothing.
     let plan = fresh.plan(popcell_core::orphans::PROJECT_GRACE, noon());
     assert!(
@@ -151,12 +151,12 @@ fn all_hub_objects_of_a_project_that_is_gone_are_foreseen_as_deleted_within_its_
     let mut unproven = subject(Project::Gone);
     unproven.namespace.metadata.annotations = None;
     let foreseen = unproven.foresee(noon());
-    assert!(foreseen.doomed.is_empty());
+    assert!(foreseen.to_delete.is_empty());
     assert_eq!(kinds(&foreseen.stays), ["Namespace"]);
 }
 
 #[test]
-fn nothing_is_foreseen_where_nobody_knows() {
+fn nothing_is_foreseen_of_unknown_projects() {
     assert_eq!(
         subject(Project::Unknown(String::new())).foresee(noon()),
         Foreseen::default()
@@ -172,7 +172,7 @@ fn what_is_on_its_way_out_is_waited_for() {
     // It blocks the plan of now, and nothing of what comes.
     assert_eq!(going.plan(Duration::ZERO, noon()).actions, []);
     assert_eq!(
-        kinds(&going.foresee(noon()).doomed),
+        kinds(&going.foresee(noon()).to_delete),
         ["Instance", "PropagationPolicy", "Namespace"]
     );
 }

@@ -1,4 +1,4 @@
-//! A world where everything runs, and what is told of it as a whole.
+//! An environment where everything runs, and what is told of it as a whole.
 
 mod edges;
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tree::look::{Cell, Strange};
+use crate::tree::read::{Cell, Strange};
 use popcell_core::object::Unreadable;
 
 fn object(value: Value) -> Object {
@@ -46,7 +46,7 @@ fn claim(name: &str) -> Value {
 }
 
 /// The planes as JSON, so that a row can point at what it breaks.
-fn world() -> Value {
+fn state_of_planes() -> Value {
     json!({
         "workload": {
             "metadata": { "namespace": "shop", "name": "web", "generation": 3 },
@@ -82,14 +82,14 @@ fn world() -> Value {
     })
 }
 
-fn sight(world: &Value) -> Sight {
-    let one = |key: &str| (!world[key].is_null()).then(|| object(world[key].clone()));
-    let all = |key: &str| objects(world[key].as_array().unwrap().clone());
+fn snapshot(state_of_planes: &Value) -> Snapshot {
+    let one = |key: &str| (!state_of_planes[key].is_null()).then(|| object(state_of_planes[key].clone()));
+    let all = |key: &str| objects(state_of_planes[key].as_array().unwrap().clone());
     let cell = Cell {
         deployments: all("cell"),
         instances: all("running"),
     };
-    Sight {
+    Snapshot {
         namespace: "shop".to_owned(),
         name: "web".to_owned(),
         hub_namespace: "ns-1".to_owned(),
@@ -112,10 +112,10 @@ fn sight(world: &Value) -> Sight {
 }
 
 /// Everything that is not fine, and how many nodes there are.
-fn told(node: &Node) -> (Vec<String>, usize) {
-    let mut told = Vec::new();
+fn reported(node: &Node) -> (Vec<String>, usize) {
+    let mut reported = Vec::new();
     if node.state != State::Fine {
-        told.push(format!(
+        reported.push(format!(
             "{} {} {}: {}",
             node.plane,
             node.kind,
@@ -125,25 +125,25 @@ fn told(node: &Node) -> (Vec<String>, usize) {
     }
     let mut count = 1;
     for child in &node.children {
-        let (more, others) = self::told(child);
-        told.extend(more);
+        let (more, others) = self::reported(child);
+        reported.extend(more);
         count += others;
     }
-    (told, count)
+    (reported, count)
 }
 
 #[track_caller]
 fn broken(path: &str, value: Value, expected: &[&str]) {
-    let mut world = world();
-    *world.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
-    assert_eq!(told(&tree(&sight(&world))).0, expected, "{path}");
+    let mut state_of_planes = state_of_planes();
+    *state_of_planes.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value;
+    assert_eq!(reported(&tree(&snapshot(&state_of_planes))).0, expected, "{path}");
 }
 
 #[test]
 fn nothing_is_said_where_everything_runs() {
-    let whole = tree(&sight(&world()));
+    let whole = tree(&snapshot(&state_of_planes()));
     // Workload, three deployments, policy, binding, Work, two Instances, two claims.
-    assert_eq!(told(&whole), (Vec::new(), 11));
+    assert_eq!(reported(&whole), (Vec::new(), 11));
     assert_eq!(whole.worst(), State::Fine);
     let in_project = &whole.children[0];
     assert_eq!(in_project.text, "DFW 2/2 ready");
@@ -158,9 +158,9 @@ fn nothing_is_said_where_everything_runs() {
 
 #[test]
 fn a_plane_that_does_not_answer_hides_no_other() {
-    let mut seen = sight(&world());
+    let mut seen = snapshot(&state_of_planes());
     seen.hub = Some(Found::Away("no answer".to_owned()));
-    let (reasons, count) = told(&tree(&seen));
+    let (reasons, count) = reported(&tree(&seen));
     // Without policy, binding and Work.
     assert_eq!(
         (reasons, count),
@@ -168,39 +168,42 @@ fn a_plane_that_does_not_answer_hides_no_other() {
     );
     assert_eq!(tree(&seen).worst(), State::Unknown);
 
-    let mut seen = sight(&world());
+    let mut seen = snapshot(&state_of_planes());
     seen.cells
         .insert("dfw-01".to_owned(), Found::Away("no answer".to_owned()));
     assert_eq!(
-        told(&tree(&seen)),
+        reported(&tree(&seen)),
         (vec!["cell dfw-01 WorkloadDeployment unknown: no answer".to_owned()], 11)
     );
     seen.cells.clear();
-    let (reasons, count) = told(&tree(&seen));
+    let (reasons, count) = reported(&tree(&seen));
     let hint = "cell dfw-01 WorkloadDeployment not-looked-at: give --cell dfw-01=KUBECONFIG";
     assert_eq!((reasons, count), (vec![hint.to_owned()], 11));
     assert_eq!(tree(&seen).worst(), State::Unasked);
 
-    let mut seen = sight(&world());
+    let mut seen = snapshot(&state_of_planes());
     seen.claims = Found::Away("not served".to_owned());
-    assert_eq!(told(&tree(&seen)).0, ["project ResourceClaim unknown: not served"; 2]);
+    assert_eq!(
+        reported(&tree(&seen)).0,
+        ["project ResourceClaim unknown: not served"; 2]
+    );
 }
 
 #[test]
 fn a_single_cluster_is_its_own_cell() {
-    let mut world = world();
-    world["instances"] = world["running"].clone();
-    let mut seen = sight(&world);
+    let mut state_of_planes = state_of_planes();
+    state_of_planes["instances"] = state_of_planes["running"].clone();
+    let mut seen = snapshot(&state_of_planes);
     (seen.hub, seen.cells) = (None, BTreeMap::new());
     // Workload, its deployment, two Instances, two claims.
-    assert_eq!(told(&tree(&seen)), (Vec::new(), 6));
+    assert_eq!(reported(&tree(&seen)), (Vec::new(), 6));
     seen.instances.pop();
-    assert_eq!(told(&tree(&seen)).0, ["project Instance broken: not there"]);
+    assert_eq!(reported(&tree(&seen)).0, ["project Instance broken: not there"]);
 }
 
 #[test]
 fn objects_of_any_shape_are_shown() {
-    let mut world = world();
+    let mut state_of_planes = state_of_planes();
     for key in [
         "deployments",
         "hub",
@@ -214,9 +217,9 @@ fn objects_of_any_shape_are_shown() {
         "claims",
     ] {
         for odd in [json!(null), json!([1]), json!("x"), json!({ "conditions": "x" })] {
-            world[key][0]["status"] = odd.clone();
-            world[key][0]["spec"] = odd;
-            told(&tree(&sight(&world)));
+            state_of_planes[key][0]["status"] = odd.clone();
+            state_of_planes[key][0]["spec"] = odd;
+            reported(&tree(&snapshot(&state_of_planes)));
         }
     }
 }
@@ -232,11 +235,11 @@ fn what_cannot_be_read_is_unknown_in_its_place_and_hides_nothing_else() {
             why: "no object".to_owned(),
         },
     };
-    let mut world = world();
-    world["claims"].as_array_mut().unwrap().remove(1);
-    world["running"].as_array_mut().unwrap().remove(0);
-    let mut sight = sight(&world);
-    sight.unreadable = vec![
+    let mut state_of_planes = state_of_planes();
+    state_of_planes["claims"].as_array_mut().unwrap().remove(1);
+    state_of_planes["running"].as_array_mut().unwrap().remove(0);
+    let mut snapshot = snapshot(&state_of_planes);
+    snapshot.unreadable = vec![
         strange(PROJECT, "ResourceClaim", "shop", "instance-web-edge-dfw-1"),
         strange("cell dfw-01", "Instance", "ns-1", "web-edge-dfw-0"),
         strange(HUB, "Work", "karmada-es-dfw-01", "web-other-6c8d"),
@@ -248,7 +251,7 @@ fn what_cannot_be_read_is_unknown_in_its_place_and_hides_nothing_else() {
     ];
     let unknown = |plane: &str, kind: &str| format!("{plane} {kind} unknown: it cannot be read: no object");
     assert_eq!(
-        told(&tree(&sight)).0,
+        reported(&tree(&snapshot)).0,
         [
             unknown(PROJECT, "ResourceClaim"),
             unknown("cell dfw-01", "Instance"),

@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_the_remedy() {
-        for (text, remedy) in [
+    fn what_is_no_address_is_refused_with_the_fix() {
+        for (text, fix) in [
             ("", "such as :8081"),
             ("8081", "such as :8081"),
             (":", "such as :8081"),
@@ -131,7 +131,7 @@ mod tests {
             ("8081", "0 turns it off"),
         ] {
             let message = text.parse::<Listen>().unwrap_err();
-            assert!(message.contains(remedy), "{text}: {message}");
+            assert!(message.contains(fix), "{text}: {message}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a configuration is refused. Each message names the setting, the file where there is one, and the remedy.
+//! Why a configuration is refused. Each message names the setting, the file where there is one, and the fix.
 
 use std::path::PathBuf;
 
@@ -31,11 +31,11 @@ pub enum ConfigError {
         file: PathBuf,
         /// Keys from the root, joined by dots.
         path: String,
-        /// What is wrong, and the remedy.
+        /// What is wrong, and the fix.
         problem: String,
     },
     /// Two settings do not go together.
-    #[error("failed to start: {first} {relation} {second}: {remedy}")]
+    #[error("failed to start: {first} {relation} {second}: {fix}")]
     Refused {
         /// A setting as the user knows it.
         first: &'static str,
@@ -44,17 +44,17 @@ pub enum ConfigError {
         /// How they go together: `excludes`, `needs`.
         relation: &'static str,
         /// What to do.
-        remedy: &'static str,
+        fix: &'static str,
     },
     /// A file that a setting names is not there.
-    #[error("failed to find {file}, which {setting} names: mount it there, or {remedy}")]
+    #[error("failed to find {file}, which {setting} names: mount it there, or {fix}")]
     Missing {
         /// The setting as the user knows it.
         setting: &'static str,
         /// The file.
         file: PathBuf,
         /// What else to do.
-        remedy: &'static str,
+        fix: &'static str,
     },
     /// Nothing says where the process runs.
     #[error(

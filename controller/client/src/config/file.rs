@@ -258,7 +258,7 @@ where
 }
 
 fn no_client_ca<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
-    unsupported(from, "remove it, and restrict by a NetworkPolicy who reaches the port")
+    unsupported(from, "remove it, and restrict access to the port with a NetworkPolicy")
 }
 
 fn no_secret_ref<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::Error> {
@@ -266,12 +266,12 @@ fn no_secret_ref<'de, D: Deserializer<'de>>(from: D) -> Result<Unsupported, D::E
 }
 
 /// Refuses a key that upstream's operator knows and popcell does not serve, when it is set.
-fn unsupported<'de, D: Deserializer<'de>>(from: D, remedy: &str) -> Result<Unsupported, D::Error> {
+fn unsupported<'de, D: Deserializer<'de>>(from: D, fix: &str) -> Result<Unsupported, D::Error> {
     match Value::deserialize(from)? {
         Value::Null => Ok(Unsupported),
         Value::String(text) if text.is_empty() => Ok(Unsupported),
         Value::Object(fields) if fields.is_empty() => Ok(Unsupported),
-        _ => Err(D::Error::custom(format!("is not supported: {remedy}"))),
+        _ => Err(D::Error::custom(format!("is not supported: {fix}"))),
     }
 }
 
@@ -295,7 +295,7 @@ fn found<'v>(root: &'v Value, path: &serde_path_to_error::Path) -> Option<&'v Va
     })
 }
 
-/// What is wrong with a value, and the remedy. Texts are not shown: one may be a secret in the wrong place.
+/// What is wrong with a value, and the fix. Texts are not shown: one may be a secret in the wrong place.
 fn problem(error: &serde_json::Error, found: Option<&Value>) -> String {
     let error = error.to_string();
     let Some((wrong, expected)) = error.rsplit_once(", expected ") else {

@@ -27,7 +27,7 @@ impl File {
     }
 
     fn holder(&self) -> Arc<Holder> {
-        Holder::of(Token::start(&self.path, &Required::default()).unwrap())
+        Holder::of(Token::start(&self.path, &CriticalTasks::default()).unwrap())
     }
 }
 

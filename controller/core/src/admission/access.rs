@@ -105,7 +105,7 @@ pub fn access_denied(network: &NetworkUse) -> FieldError {
     }
 }
 
-/// Nobody could say whether the user may.
+/// The access review had no answer.
 pub fn access_failed(network: &NetworkUse, error: &str) -> FieldError {
     FieldError {
         path: network.path.clone(),

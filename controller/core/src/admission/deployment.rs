@@ -67,7 +67,7 @@ pub fn validate_deployment(
             return faults.into_errors();
         }
     };
-    // The API lets nobody change these.
+    // The API makes these immutable.
     if old.is_none() {
         if let Err(error) = names::check_deployment(new.name()) {
             faults.invalid("metadata.name", new.name(), &error.to_string());
@@ -115,7 +115,7 @@ fn check_known(given: &Value, read: &InstanceTemplateSpec, faults: &mut Faults) 
     walk("spec.template", given, Some(&known), faults);
 }
 
-/// `known` is what was read of a value. What is empty is written by nobody, so its absence says nothing.
+/// `known` is what was read of a value. Empty values are not written, so their absence has no meaning.
 fn walk(path: &str, given: &Value, known: Option<&Value>, faults: &mut Faults) {
     match (given, known) {
         (Value::Object(fields), _) => {

@@ -78,12 +78,12 @@ fn check_template(template: &InstanceTemplateSpec, faults: &mut Faults) {
 
 /// The message of a refusal, as API servers write it.
 pub fn refusal(kind: Kind, name: &str, errors: &[FieldError]) -> String {
-    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let told = match told.as_slice() {
+    let reported: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let reported = match reported.as_slice() {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
     };
-    format!("{}.{} \"{name}\" is invalid: {told}", kind.kind, kind.group)
+    format!("{}.{} \"{name}\" is invalid: {reported}", kind.kind, kind.group)
 }
 
 /// Most items of a list of a template, and of the metrics of a placement, where the rules look at each of them.
@@ -96,5 +96,5 @@ const MOST_NETWORKS: usize = 100;
 const MOST_RULES: usize = 100;
 /// Path of the instance in the template.
 const INSTANCE: &str = "spec.template.spec";
-/// What is in the schema but nobody does yet.
+/// Parts of the schema that are not implemented yet.
 const NOT_IMPLEMENTED: &str = "not implemented";

@@ -338,8 +338,8 @@ fn of_many_supported_values_the_first_are_listed() {
     let [error] = errors.as_slice() else {
         panic!("{errors:?}")
     };
-    let told = error.to_string();
-    assert!(told.ends_with("\"C099\" and 50 more"), "{told}");
+    let reported = error.to_string();
+    assert!(reported.ends_with("\"C099\" and 50 more"), "{reported}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn lists_are_bounded_and_what_is_longer_already_may_stay_as_long() {
         whole
     };
     let valid: Vec<String> = (0..200).map(|number| format!("A{number}")).collect();
-    let told = |old: Option<Value>, new: Value| -> Vec<String> {
+    let reported = |old: Option<Value>, new: Value| -> Vec<String> {
         let errors = validate(
             old.map(object).as_ref(),
             &object(new),
@@ -367,19 +367,19 @@ fn lists_are_bounded_and_what_is_longer_already_may_stay_as_long() {
             "spec.placements: Too many: {given}: must have at most {most} items"
         )]
     };
-    assert_eq!(told(None, with(100)), Vec::<String>::new());
-    assert_eq!(told(None, with(101)), too_many(101, 100));
-    assert_eq!(told(Some(with(100)), with(101)), too_many(101, 100));
-    assert_eq!(told(Some(with(150)), with(149)), Vec::<String>::new());
-    assert_eq!(told(Some(with(150)), with(151)), too_many(151, 150));
+    assert_eq!(reported(None, with(100)), Vec::<String>::new());
+    assert_eq!(reported(None, with(101)), too_many(101, 100));
+    assert_eq!(reported(Some(with(100)), with(101)), too_many(101, 100));
+    assert_eq!(reported(Some(with(150)), with(149)), Vec::<String>::new());
+    assert_eq!(reported(Some(with(150)), with(151)), too_many(151, 150));
 
     let mut cities = workload();
     cities["spec"]["placements"][0]["cityCodes"] = json!(valid[..101]);
     let expected = ["spec.placements[0].cityCodes: Too many: 101: must have at most 100 items"];
-    assert_eq!(told(None, cities.clone()), expected);
+    assert_eq!(reported(None, cities.clone()), expected);
     let mut more = cities.clone();
     more["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(2);
-    assert_eq!(told(Some(cities), more), Vec::<String>::new());
+    assert_eq!(reported(Some(cities), more), Vec::<String>::new());
 
     let of_template = "/spec/template/spec";
     let container = format!("{of_template}/runtime/sandbox/containers/0");

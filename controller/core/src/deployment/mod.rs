@@ -1,8 +1,8 @@
 //! `deployment`: a WorkloadDeployment becomes ordered Instances in its cell.
 //!
-//! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a pass.
+//! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a reconcile.
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
-//! - Nothing here needs another plane: a cell runs what it was told while everything above it is away.
+//! - Nothing here needs another plane: a cell runs what it was told while everything above it is unreachable.
 
 mod networks;
 mod progress;
@@ -24,9 +24,9 @@ use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
-use crate::plan::{Action, Brake, Note, Plan, Plane, Target, Terminal};
+use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
-use crate::remote::HELD_BY_OTHERS;
+use crate::remote::NAME_CONFLICT_RETRY;
 use crate::sizing;
 use crate::slots;
 use crate::transitions;
@@ -37,24 +37,25 @@ use status::Hindrance;
 pub use template::hash;
 use template::{Likeness, Template};
 
-/// What a pass looks at.
+/// What a reconcile looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The WorkloadDeployment in the cell.
     pub deployment: &'a Object,
     /// Instances of its namespace: at least all that say they are its own, and those at the names of its slots.
     pub instances: &'a [&'a Object],
-    /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster nobody looked before.
+    /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster it was not checked
+    /// before.
     pub served: Observed<bool>,
     /// Whether a living Workload asks for it, which tells of the city itself.
     pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
-    /// What the cell's server refused of the last pass.
+    /// What the cell's server refused of the last reconcile.
     pub rejected: &'a [Rejection],
     /// What a server refuses of its Instances elsewhere: of their gates, their copies on the hub, their claims.
     pub elsewhere: Option<&'a Rejection>,
-    /// The time of the pass.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
@@ -72,7 +73,7 @@ pub fn owns(deployment: &Object, instance: &Object) -> bool {
     }
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let deployment = seen.deployment;
     let ours = seen
@@ -81,23 +82,23 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         .copied()
         .filter(|one| owns(deployment, one))
         .collect();
-    let pass = Pass {
+    let reconcile = Reconcile {
         seen,
         deployment,
         ours,
         plan: Plan::default(),
     };
-    pass.decide()
+    reconcile.decide()
 }
 
-struct Pass<'a> {
+struct Reconcile<'a> {
     seen: &'a Observation<'a>,
     deployment: &'a Object,
     ours: Vec<&'a Object>,
     plan: Plan,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Reconcile<'a> {
     fn decide(mut self) -> Plan {
         let deployment = self.deployment;
         if paused::is_paused(deployment) {
@@ -165,8 +166,8 @@ impl<'a> Pass<'a> {
             self.plan.actions.insert(place, remember);
         }
         if held.is_some() {
-            // Nobody tells that what is not ours is gone.
-            self.plan.requeue_within(HELD_BY_OTHERS);
+            // The removal of foreign objects causes no event.
+            self.plan.requeue_within(NAME_CONFLICT_RETRY);
         }
         self.report(Some(&template), networks.as_ref(), held.as_ref())
     }
@@ -176,7 +177,7 @@ impl<'a> Pass<'a> {
         let mut asked = Plan::default();
         let networks = self.seen.networks.as_ref();
         let networks = networks.map(|seen| networks::settle(self.deployment, seen, &mut asked));
-        self.plan.aside = asked.actions;
+        self.plan.best_effort = asked.actions;
         self.plan.notes.extend(asked.notes);
         networks
     }
@@ -195,7 +196,13 @@ impl<'a> Pass<'a> {
             return self.plan;
         }
         for instance in self.ours.iter().filter(|one| !one.deleting()) {
-            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, instance, Vec::new(), Brake::Exempt);
+            let delete = Action::delete(
+                &Plane::Cell,
+                kind::INSTANCE,
+                instance,
+                Vec::new(),
+                DeletionGuard::Exempt,
+            );
             self.plan.actions.push(delete);
         }
         if self.ours.is_empty() {
@@ -223,7 +230,7 @@ impl<'a> Pass<'a> {
         let message = format!(
             "WorkloadDeployment {} {excess}: its Instances stay as they are; {}",
             deployment.name(),
-            excess.remedy()
+            excess.fix()
         );
         let target = Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment);
         self.plan.notes.push(Note::Excess(target, excess));
@@ -234,9 +241,9 @@ impl<'a> Pass<'a> {
         if deployment.int("/spec/scaleSettings/minReplicas").is_some() {
             self.delete_surplus();
         }
-        let told = Condition::new(types::REPLICAS_READY, false, reasons::LIMIT_EXCEEDED, message);
+        let reported = Condition::new(types::REPLICAS_READY, false, reasons::LIMIT_EXCEEDED, message);
         let observed = deployment.int("/status/observedGeneration");
-        let status = Value::Object(paused::told_instead(deployment, &told, observed, self.seen.now));
+        let status = Value::Object(paused::reported_instead(deployment, &reported, observed, self.seen.now));
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         self.plan
     }
@@ -248,7 +255,7 @@ impl<'a> Pass<'a> {
         let surplus = self.ours.iter().copied().filter(|one| !one.deleting());
         let surplus = surplus.filter(|one| ordinal(one).is_some_and(|ordinal| ordinal >= desired));
         if let Some(surplus) = surplus.max_by_key(|one| ordinal(one)) {
-            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, surplus, Vec::new(), Brake::Exempt);
+            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, surplus, Vec::new(), DeletionGuard::Exempt);
             self.plan.actions.push(delete);
         }
     }
@@ -318,7 +325,13 @@ impl<'a> Pass<'a> {
         match step {
             Step::Settled | Step::Wait => {}
             Step::Delete(instance) => {
-                let delete = Action::delete(&Plane::Cell, kind::INSTANCE, instance, Vec::new(), Brake::Exempt);
+                let delete = Action::delete(
+                    &Plane::Cell,
+                    kind::INSTANCE,
+                    instance,
+                    Vec::new(),
+                    DeletionGuard::Exempt,
+                );
                 self.plan.actions.push(delete);
             }
             Step::Create(ordinal) => {
@@ -358,12 +371,12 @@ impl<'a> Pass<'a> {
             hindrance,
             self.seen.now,
         );
-        let told = if hindrance.is_unserved() {
+        let reported = if hindrance.is_unserved() {
             transitions::blocked
         } else {
             transitions::rejected
         };
-        let event = told(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
+        let event = reported(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
         self.plan.events.extend(event);
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
         if let Some(delay) = status::next_look(&self.ours, self.seen.now) {
@@ -374,7 +387,7 @@ impl<'a> Pass<'a> {
 }
 
 /// Why Instances of a WorkloadDeployment would never start: the hub is not asked what it lets through, and a single cluster
-/// has nobody who looked before.
+/// was not checked before.
 fn refusal(deployment: &Object) -> Option<(&'static str, String)> {
     let city = deployment.text("/spec/cityCode").unwrap_or_default();
     if let Err(error) = names::check_city(city) {

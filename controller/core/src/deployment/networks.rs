@@ -86,11 +86,11 @@ pub(super) fn settle(deployment: &Object, seen: &Networks<'_>, plan: &mut Plan) 
         };
     };
     let at = reference(location);
-    let pass = Pass { deployment, seen, at };
-    let contexts = pass.bindings(plan);
+    let reconcile = Reconcile { deployment, seen, at };
+    let contexts = reconcile.bindings(plan);
     let ready = contexts.is_some_and(|contexts| {
         // All are looked at, so that all are asked for at once.
-        let ready: Vec<bool> = contexts.iter().map(|context| pass.subnet(context, plan)).collect();
+        let ready: Vec<bool> = contexts.iter().map(|context| reconcile.subnet(context, plan)).collect();
         ready.iter().all(|ready| *ready)
     });
     let held = plan.notes.iter().find_map(|note| match note {
@@ -98,20 +98,20 @@ pub(super) fn settle(deployment: &Object, seen: &Networks<'_>, plan: &mut Plan) 
         _ => None,
     });
     State {
-        location: Some(pass.at),
+        location: Some(reconcile.at),
         nowhere: false,
         ready,
         held,
     }
 }
 
-struct Pass<'a> {
+struct Reconcile<'a> {
     deployment: &'a Object,
     seen: &'a Networks<'a>,
     at: Value,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Reconcile<'a> {
     /// The contexts of all interfaces, once every binding is ready.
     fn bindings(&self, plan: &mut Plan) -> Option<Vec<&'a Object>> {
         let bindings = self.seen.bindings.known()?;
@@ -179,7 +179,7 @@ impl<'a> Pass<'a> {
         found.filter(|context| is_ready(context))
     }
 
-    /// Whether the subnet of a context is ready; asks for it where nobody has.
+    /// Whether the subnet of a context is ready; requests it where no claim exists.
     fn subnet(&self, context: &Object, plan: &mut Plan) -> bool {
         let (Observed::Known(claims), Observed::Known(subnets)) = (self.seen.claims, self.seen.subnets) else {
             return false;

@@ -26,12 +26,12 @@ const ON_ITS_WAY: [&str; 3] = [
 
 /// Whether a plan writes nothing of its WorkloadDeployment but progress, and something of it.
 pub fn tells_progress(deployment: &Object, plan: &Plan) -> bool {
-    let told = plan.status.as_ref();
+    let reported = plan.status.as_ref();
     let remembers = plan.actions.iter().any(|action| is_memory(action, deployment));
-    if (told.is_none() && !remembers) || !plan.events.is_empty() || plan.terminal.is_some() {
+    if (reported.is_none() && !remembers) || !plan.events.is_empty() || plan.terminal.is_some() {
         return false;
     }
-    told.is_none_or(|patch| {
+    reported.is_none_or(|patch| {
         let status = patch.value_at("/status");
         status.is_some_and(|status| is_progress(deployment.at("/status"), status))
     })

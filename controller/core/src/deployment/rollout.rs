@@ -1,4 +1,4 @@
-//! Ordered instances: one action a pass, the first of these that applies.
+//! Ordered instances: one action a reconcile, the first of these that applies.
 //!
 //! 1. Delete an Instance of no slot.
 //! 2. Delete the highest surplus ordinal, whatever lower slots do.
@@ -26,7 +26,7 @@ pub(super) struct Instances<'a> {
     /// Those of slots, desired or not.
     pub(super) slots: BTreeMap<i64, Slot<'a>>,
     /// Those of no slot: their name has no ordinal, or a slot's second name.
-    pub(super) strays: Vec<&'a Object>,
+    pub(super) unexpected: Vec<&'a Object>,
 }
 
 /// One slot that has an Instance.
@@ -57,10 +57,10 @@ impl<'a> Instances<'a> {
                     let likeness = template.compare(ordinal, instance);
                     sorted.slots.insert(ordinal, Slot { instance, likeness });
                 }
-                None => sorted.strays.push(instance),
+                None => sorted.unexpected.push(instance),
             }
         }
-        sorted.strays.sort_by(|one, other| one.name().cmp(other.name()));
+        sorted.unexpected.sort_by(|one, other| one.name().cmp(other.name()));
         sorted
     }
 
@@ -72,7 +72,7 @@ impl<'a> Instances<'a> {
     }
 }
 
-/// What one pass does.
+/// What one reconcile does.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     /// Takes one away.
@@ -112,8 +112,8 @@ pub(super) fn without_growth<'a>(
 /// Decides on one action for `desired` slots.
 pub(super) fn step<'a>(instances: &Instances<'a>, desired: i64) -> Step<'a> {
     let stays = |instance: &&'a Object| !instance.deleting();
-    if let Some(stray) = instances.strays.iter().copied().find(stays) {
-        return Step::Delete(stray);
+    if let Some(unexpected) = instances.unexpected.iter().copied().find(stays) {
+        return Step::Delete(unexpected);
     }
     let surplus = instances.slots.range(desired..).rev();
     if let Some(surplus) = surplus.map(|(_, slot)| slot.instance).find(stays) {

@@ -46,12 +46,12 @@ pub(super) struct Hindrance<'a> {
 }
 
 impl Hindrance<'_> {
-    /// Its city may not be used, and nobody else says so.
+    /// Its city may not be used, and no other client says so.
     pub(super) fn is_unserved(self) -> bool {
         self.served == Observed::Known(false) && !self.derived
     }
 
-    /// Whether what an Instance says is told before what is refused.
+    /// Whether what an Instance says is reported before what is refused.
     fn is_outweighed_by(self, worst: &Worst<'_>) -> bool {
         self.rejected.is_none() || priority::of(worst.reason) > priority::of(reasons::REJECTED)
     }
@@ -88,11 +88,11 @@ pub(super) fn render(
     let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
     paused::lift(&mut list);
     let (stuck, worst) = (stuck(instances, now), worst(instances));
-    let told = [
+    let reported = [
         Some(replicas_ready(counts, stuck, hindrance, worst.as_ref())),
         available(deployment, counts, worst.as_ref(), networks, hindrance),
     ];
-    for condition in told.into_iter().flatten() {
+    for condition in reported.into_iter().flatten() {
         conditions::put(&mut list, condition.render(old, deployment.generation(), now));
     }
     status.insert("conditions".to_owned(), json!(list));
@@ -142,7 +142,7 @@ fn stuck<'a>(instances: &[&'a Object], now: Timestamp) -> Option<(&'a Object, Ti
     (now.duration_since(oldest.1) >= TEARDOWN.try_into().unwrap_or_default()).then_some(oldest)
 }
 
-/// When the first teardown that is under way is to be told.
+/// When the first teardown that is under way is to be reported.
 pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duration> {
     let since = |one: &&Object| Some(one.metadata.deletion_timestamp.as_ref()?.0);
     let passed = |since: Timestamp| Duration::try_from(now.duration_since(since)).unwrap_or_default();
@@ -161,21 +161,21 @@ fn replicas_ready(
     hindrance: Hindrance<'_>,
     worst: Option<&Worst<'_>>,
 ) -> Condition {
-    let told = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
+    let reported = |holds, reason: &str, message: String| Condition::new(types::REPLICAS_READY, holds, reason, message);
     let available = messages::replicas_available(counts.ready, counts.desired);
     if counts.blocked > 0 && hindrance.rejected.is_none() {
         let message = messages::replicas_pending_quota(counts.blocked, counts.desired);
-        return told(false, reasons::QUOTA_EXCEEDED, message);
+        return reported(false, reasons::QUOTA_EXCEEDED, message);
     }
     if let Some((instance, since)) = stuck {
         let message = messages::being_torn_down(instance.name(), &conditions::seconds(since));
-        return told(false, reasons::INSTANCE_TERMINATING, message);
+        return reported(false, reasons::INSTANCE_TERMINATING, message);
     }
     if counts.ready < counts.desired {
         return match (worst, hindrance) {
             (Some(worst), _) if hindrance.is_outweighed_by(worst) => {
                 let message = format!("{available}; {}: {}", worst.name, worst.message);
-                told(false, worst.reason, message)
+                reported(false, worst.reason, message)
             }
             (
                 _,
@@ -183,18 +183,18 @@ fn replicas_ready(
                     rejected: Some(rejected),
                     ..
                 },
-            ) => told(false, reasons::REJECTED, format!("{available}; {rejected}")),
+            ) => reported(false, reasons::REJECTED, format!("{available}; {rejected}")),
             (_, Hindrance { held: Some(held), .. }) => {
                 let message = format!("{available}; {}", held_by_another(held));
-                told(false, reasons::NAME_CONFLICT, message)
+                reported(false, reasons::NAME_CONFLICT, message)
             }
-            _ => told(false, reasons::PROVISIONING_INSTANCES, available),
+            _ => reported(false, reasons::PROVISIONING_INSTANCES, available),
         };
     }
     if let Some(rejected) = hindrance.rejected {
-        return told(false, reasons::REJECTED, format!("{available}; {rejected}"));
+        return reported(false, reasons::REJECTED, format!("{available}; {rejected}"));
     }
-    told(true, reasons::REPLICAS_AVAILABLE, available)
+    reported(true, reasons::REPLICAS_AVAILABLE, available)
 }
 
 fn held_by_another(held: &Target) -> String {
@@ -209,41 +209,42 @@ fn available(
     networks: Option<&State>,
     hindrance: Hindrance<'_>,
 ) -> Option<Condition> {
-    let told = |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
+    let reported =
+        |holds, reason: &str, message: String| Some(Condition::new(types::AVAILABLE, holds, reason, message));
     if hindrance.is_unserved() {
-        return told(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
+        return reported(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
     }
     if counts.ready > 0 {
         let message = messages::instances_ready(counts.ready, counts.replicas);
-        return told(true, reasons::STABLE_INSTANCE_FOUND, message);
+        return reported(true, reasons::STABLE_INSTANCE_FOUND, message);
     }
     if networks.is_some_and(|networks| networks.nowhere) {
-        return told(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
+        return reported(false, reasons::NO_MATCHING_LOCATION, super::unserved(deployment));
     }
     if let Some(worst) = worst.filter(|worst| hindrance.is_outweighed_by(worst)) {
-        return told(false, worst.reason, worst.message.to_owned());
+        return reported(false, worst.reason, worst.message.to_owned());
     }
     if let Some(rejected) = hindrance.rejected {
-        return told(false, reasons::REJECTED, rejected.to_owned());
+        return reported(false, reasons::REJECTED, rejected.to_owned());
     }
     if let Some(held) = hindrance.held {
-        return told(false, reasons::NAME_CONFLICT, held_by_another(held));
+        return reported(false, reasons::NAME_CONFLICT, held_by_another(held));
     }
     if networks.is_some_and(|networks| !networks.ready) {
         let message = messages::NETWORK_BEING_PROVISIONED.to_owned();
-        return told(false, reasons::PROVISIONING_NETWORK, message);
+        return reported(false, reasons::PROVISIONING_NETWORK, message);
     }
     if counts.replicas == 0 && counts.desired == 0 {
         return None;
     }
     let message = messages::INSTANCES_BEING_PROVISIONED.to_owned();
-    told(false, reasons::PROVISIONING_INSTANCES, message)
+    reported(false, reasons::PROVISIONING_INSTANCES, message)
 }
 
 /// The status of one that was never taken in, and cannot be; fields and conditions of others stay.
 pub(super) fn refused(deployment: &Object, reason: &str, message: &str, now: Timestamp) -> Value {
     let available = Condition::new(types::AVAILABLE, false, reason, message.to_owned());
-    Value::Object(paused::told_instead(
+    Value::Object(paused::reported_instead(
         deployment,
         &available,
         deployment.generation(),

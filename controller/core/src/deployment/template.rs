@@ -150,7 +150,7 @@ impl<'a> Template<'a> {
         instance
     }
 
-    /// Labels that lead from an Instance to what it is part of. A value that no label can have is left out; only a
+    /// Labels that lead from an Instance to what it is part of. A value that no label can have is skipped; only a
     /// WorkloadDeployment that a tenant made directly brings one.
     pub(super) fn labels(&self, ordinal: i64) -> Vec<(String, String)> {
         let spec = |pointer| self.deployment.text(pointer).unwrap_or_default();
@@ -219,7 +219,7 @@ fn shared(spec: Option<&Value>) -> Value {
 pub(super) enum Likeness {
     /// It was made from it.
     Same,
-    /// It was made from an equal one, by somebody who hashes otherwise: only the hash is to be written.
+    /// It was made from an equal one, by a client with another hash: only the hash is to be written.
     Unstamped,
     /// It was made from another one.
     Drifted,

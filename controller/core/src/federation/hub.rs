@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use popcell_api::{annotations, kind, labels};
 use serde_json::{Value, json};
 
-use super::{Hub, Pass, hub_labels};
+use super::{Hub, Reconcile, hub_labels};
 use crate::edit::Edit;
 use crate::identity;
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Brake, NAMESPACE, Note, Plane, Proof, Target};
+use crate::plan::{Action, DeletionGuard, NAMESPACE, Note, Plane, Proof, Target};
 use crate::{growth, orphans, reserved, workload};
 
-/// Fields that the API lets nobody change.
+/// Fields that the API makes immutable.
 const IMMUTABLE: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/spec/workloadRef"];
 
 /// Whether a hub WorkloadDeployment was made for this one: by uid, or, left by upstream's operator and unmarked, for the
@@ -29,7 +29,7 @@ fn same_workload(hub: &Object, deployment: &Object) -> bool {
     uid.is_some() && hub.text("/spec/workloadRef/uid") == uid
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Reconcile<'a> {
     /// Plans what brings namespace and WorkloadDeployment to the hub; true when another owner holds a name.
     pub(super) fn carry(&mut self, hub: &Hub<'a>, namespace: &Object, hub_namespace: &str) -> bool {
         let existing = hub.namespaces.iter().find(|one| one.name() == hub_namespace);
@@ -82,11 +82,11 @@ impl<'a> Pass<'a> {
             .map(|one| one.name())
             .collect();
         for one in hub.deployments {
-            let doomed = one.name() == deployment.name()
+            let to_delete = one.name() == deployment.name()
                 && ours.contains(&one.namespace())
                 && is_made_for(one, deployment)
                 && !one.deleting();
-            if !doomed {
+            if !to_delete {
                 continue;
             }
             if one.marked() && one.annotation(annotations::UPSTREAM_UID).is_some() {
@@ -99,7 +99,7 @@ impl<'a> Pass<'a> {
                     uid: Some(deployment.uid().to_owned()),
                 };
                 let proofs = server.into_iter().chain([gone]).collect();
-                self.plan.actions.push(delete(one, proofs, Brake::Exempt));
+                self.plan.actions.push(delete(one, proofs, DeletionGuard::Exempt));
             } else {
                 // Only what carries our marker is deleted: take it over first.
                 held = true;
@@ -172,7 +172,7 @@ impl<'a> Pass<'a> {
             self.plan.actions.extend(edit.action());
             return;
         }
-        if self.seen.ledger.explains(&target, &spec, existing.at("/spec")) {
+        if self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec")) {
             self.plan.notes.push(Note::Skew(target));
         } else {
             edit = edit.spec(&spec);
@@ -252,7 +252,7 @@ impl<'a> Pass<'a> {
             .any(|path| existing.at(path).is_some() && existing.at(path) != self.seen.deployment.at(path))
     }
 
-    /// Deletes what stands in our place; the next pass makes ours.
+    /// Deletes what stands in our place; the next reconcile makes ours.
     fn replace(&mut self, existing: &Object, namespace: &Object) {
         let proofs = vec![
             Proof::Lives {
@@ -264,10 +264,10 @@ impl<'a> Pass<'a> {
                 uid: namespace.uid().to_owned(),
             },
         ];
-        self.plan.actions.push(delete(existing, proofs, Brake::Applies));
+        self.plan.actions.push(delete(existing, proofs, DeletionGuard::Applies));
     }
 }
 
-fn delete(object: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
-    Action::delete(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object, proofs, brake)
+fn delete(object: &Object, proofs: Vec<Proof>, deletion_guard: DeletionGuard) -> Action {
+    Action::delete(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object, proofs, deletion_guard)
 }

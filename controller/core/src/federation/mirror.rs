@@ -37,8 +37,8 @@ pub(super) fn status(
         let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
         let left = UNPLACED_GRACE.saturating_sub(age);
         if left.is_zero() {
-            let told = unavailable(reasons::NO_MATCHING_LOCATION, messages::no_matching_location(city));
-            return (Some(zeros(project, &told, now)), None);
+            let reported = unavailable(reasons::NO_MATCHING_LOCATION, messages::no_matching_location(city));
+            return (Some(zeros(project, &reported, now)), None);
         }
         look_again = Some(left);
     }
@@ -47,7 +47,7 @@ pub(super) fn status(
     (status, look_again)
 }
 
-/// What a project shows before anybody could look at the hub.
+/// What a project shows before the first read of the hub.
 pub(super) fn first(project: &Object, now: Timestamp) -> Option<Value> {
     let said = project
         .at("/status")
@@ -57,13 +57,13 @@ pub(super) fn first(project: &Object, now: Timestamp) -> Option<Value> {
 
 fn waiting(project: &Object, now: Timestamp) -> Value {
     let city = project.text("/spec/cityCode").unwrap_or_default();
-    let told = Condition::new(
+    let reported = Condition::new(
         types::AVAILABLE,
         false,
         reasons::PROVISIONING_INSTANCES,
         messages::waiting_for_city(city),
     );
-    zeros(project, &told, now)
+    zeros(project, &reported, now)
 }
 
 /// The hub's status with this plane's generations; `None` while the hub has none, so that an empty status blanks
@@ -104,7 +104,7 @@ fn put_generation(fields: &mut Map<String, Value>, generation: Option<i64>) {
 /// The project's own status with one condition of ours in it, and every count.
 pub(super) fn overlay(project: &Object, condition: &Condition, now: Timestamp) -> Value {
     let observed = project.int("/status/observedGeneration");
-    let mut status = crate::paused::told_instead(project, condition, observed, now);
+    let mut status = crate::paused::reported_instead(project, condition, observed, now);
     for count in COUNTS {
         status.entry(count).or_insert_with(|| json!(0));
     }
@@ -129,15 +129,15 @@ pub(super) fn beside(project: &Object, hub: Option<&Object>, condition: &Conditi
 /// A status, or the project's own where there is none to show, with what stops its way: in ReplicasReady, whatever runs, and
 /// in Available where nothing does.
 pub(super) fn stopped(project: &Object, shown: Option<Value>, reason: &str, message: &str, now: Timestamp) -> Value {
-    let told = |type_| Condition::new(type_, false, reason, message.to_owned());
-    let mut status = shown.unwrap_or_else(|| overlay(project, &told(types::REPLICAS_READY), now));
+    let reported = |type_| Condition::new(type_, false, reason, message.to_owned());
+    let mut status = shown.unwrap_or_else(|| overlay(project, &reported(types::REPLICAS_READY), now));
     let observed = project.int("/status/observedGeneration");
     let available = conditions::find(&status, types::AVAILABLE);
     let serves = available.is_some_and(|one| conditions::text(one, "status") == "True");
     let mut list = conditions::all(&status).to_vec();
     let types = [types::REPLICAS_READY, types::AVAILABLE];
     for type_ in types.into_iter().take(if serves { 1 } else { 2 }) {
-        conditions::put(&mut list, told(type_).render(project.at("/status"), observed, now));
+        conditions::put(&mut list, reported(type_).render(project.at("/status"), observed, now));
     }
     if let Some(fields) = status.as_object_mut() {
         fields.insert("conditions".to_owned(), json!(list));

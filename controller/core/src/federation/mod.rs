@@ -32,18 +32,18 @@ use crate::conditions::Condition;
 use crate::derived;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
-use crate::ledger::SpecEchoes;
 use crate::names;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
+use crate::spec_echoes::SpecEchoes;
 use crate::{paused, policy, transitions};
 
-/// Reason of Available=False while a deletion waits for a plane that is away.
+/// Reason of Available=False while a deletion waits for a plane that is unreachable.
 pub const DELETING: &str = "Deleting";
 
-/// What a pass looks at.
+/// What a reconcile looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The project; an empty id is dropped.
@@ -61,12 +61,12 @@ pub struct Observation<'a> {
     /// What the hub holds of it.
     pub hub: Observed<Hub<'a>>,
     /// What the hub's server made of earlier writes.
-    pub ledger: &'a dyn SpecEchoes,
-    /// What it, or the project's, refused of the last pass.
+    pub spec_echoes: &'a dyn SpecEchoes,
+    /// What it, or the project's, refused of the last reconcile.
     pub rejected: &'a [Rejection],
     /// What a server refuses elsewhere: of the policy of its city, or of what shows its Instances in the project.
     pub elsewhere: Option<&'a Rejection>,
-    /// The time of the pass.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
@@ -83,17 +83,17 @@ pub struct Hub<'a> {
     pub binding: Option<&'a Object>,
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(observation: &Observation<'_>) -> Plan {
     if observation.project.id.is_empty() {
         return Plan::dropped("no project");
     }
-    let pass = Pass {
+    let reconcile = Reconcile {
         seen: observation,
         plane: Plane::Project(observation.project.id.to_owned()),
         plan: Plan::default(),
     };
-    pass.decide()
+    reconcile.decide()
 }
 
 /// Whether a WorkloadDeployment may be carried to its city: the project has a usable binding. What says so may be unknown; what
@@ -113,13 +113,13 @@ pub fn is_served(
     }
 }
 
-struct Pass<'a> {
+struct Reconcile<'a> {
     seen: &'a Observation<'a>,
     plane: Plane,
     plan: Plan,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Reconcile<'a> {
     fn decide(mut self) -> Plan {
         let deployment = self.seen.deployment;
         if paused::is_paused(deployment) {
@@ -135,7 +135,7 @@ impl<'a> Pass<'a> {
             let edit =
                 Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).with_finalizer(finalizers::FEDERATOR);
             self.plan.actions.extend(edit.action());
-            return self.told_of_rejection(None);
+            return self.reported_rejection(None);
         }
         let city = deployment.text("/spec/cityCode").unwrap_or_default();
         if let Err(error) = names::check_city(city) {
@@ -199,8 +199,8 @@ impl<'a> Pass<'a> {
         let foreign = self.carry(&hub, namespace, &hub_namespace);
         if foreign {
             let message = format!("WorkloadDeployment {} is held by another owner", deployment.name());
-            let told = unavailable(reasons::NAME_CONFLICT, message);
-            let status = mirror::overlay(deployment, &told, self.seen.now);
+            let reported = unavailable(reasons::NAME_CONFLICT, message);
+            let status = mirror::overlay(deployment, &reported, self.seen.now);
             return self.with_status(status);
         }
         let made = self.mine(&hub, &hub_namespace);
@@ -225,11 +225,11 @@ impl<'a> Pass<'a> {
         if let Some(delay) = requeue {
             self.plan.requeue_within(delay);
         }
-        self.told_of_rejection(status)
+        self.reported_rejection(status)
     }
 
     /// With this status, and in it what a server refuses of the plan.
-    fn told_of_rejection(self, status: Option<Value>) -> Plan {
+    fn reported_rejection(self, status: Option<Value>) -> Plan {
         let rejection = rejection::of_plan(&self.plan, self.seen.rejected).or(self.seen.elsewhere);
         let status = match rejection.map(Rejection::message) {
             Some(message) => {
@@ -257,8 +257,8 @@ impl<'a> Pass<'a> {
             reason: reasons::NO_MATCHING_LOCATION.to_owned(),
             message: message.clone(),
         });
-        let told = unavailable(reasons::NO_MATCHING_LOCATION, message);
-        let status = mirror::beside(self.seen.deployment, made, &told, self.seen.now);
+        let reported = unavailable(reasons::NO_MATCHING_LOCATION, message);
+        let status = mirror::beside(self.seen.deployment, made, &reported, self.seen.now);
         self.with_status(status)
     }
 
@@ -284,8 +284,8 @@ impl<'a> Pass<'a> {
             return self.plan;
         }
         let city = deployment.text("/spec/cityCode").unwrap_or_default();
-        let told = unavailable(DELETING, format!("Waiting for the removal in city {city}"));
-        let status = mirror::overlay(deployment, &told, self.seen.now);
+        let reported = unavailable(DELETING, format!("Waiting for the removal in city {city}"));
+        let status = mirror::overlay(deployment, &reported, self.seen.now);
         let Observed::Known(hub) = self.seen.hub else {
             self.plan.notes.push(Note::Unknown(Plane::Hub));
             return self.with_status(status);
@@ -293,15 +293,15 @@ impl<'a> Pass<'a> {
         let held = self.remove_from(&hub);
         let status = match rejection::of_plan(&self.plan, self.seen.rejected) {
             Some(rejection) => {
-                let told = unavailable(
+                let reported = unavailable(
                     DELETING,
                     format!("Waiting for the removal in city {city}: {}", rejection.message()),
                 );
-                mirror::overlay(deployment, &told, self.seen.now)
+                mirror::overlay(deployment, &reported, self.seen.now)
             }
             None => status,
         };
-        self.plan.otherwise = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
+        self.plan.fallback_status = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         if !held {
             let edit =
                 Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment).without_finalizer(finalizers::FEDERATOR);
@@ -316,7 +316,7 @@ impl<'a> Pass<'a> {
         let message = format!(
             "WorkloadDeployment {} {excess}: it is not carried to its city; {}",
             deployment.name(),
-            excess.remedy()
+            excess.fix()
         );
         self.lower_what_is_there();
         let shown = match (self.seen.hub, self.seen.namespace) {

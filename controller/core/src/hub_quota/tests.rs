@@ -3,7 +3,7 @@ use popcell_api::labels::{MANAGED_BY, UPSTREAM_CLUSTER_NAME, UPSTREAM_NAMESPACE}
 
 use super::*;
 use crate::plan::NAMESPACE;
-use crate::testing::{World, object};
+use crate::testing::{FakeServers, object};
 
 const PROJECT: Project<'_> = Project {
     id: "p",
@@ -14,20 +14,20 @@ const PROJECT: Project<'_> = Project {
 type Change = Box<dyn Fn(&mut Object)>;
 
 /// The hub with a namespace of the project.
-fn world() -> World {
-    let mut world = World::default();
+fn servers() -> FakeServers {
+    let mut servers = FakeServers::default();
     let namespace = object(
         json!({ "metadata": { "name": "ns-n1", "uid": "hub-n1", "resourceVersion": "1",
         "labels": { MANAGED_BY: "popcell", UPSTREAM_CLUSTER_NAME: "cluster-p", UPSTREAM_NAMESPACE: "default" },
         "annotations": { annotations::UPSTREAM_PROJECT_UID: "p-1" } } }),
     );
-    world.put(&Plane::Hub, NAMESPACE, namespace);
-    world
+    servers.put(&Plane::Hub, NAMESPACE, namespace);
+    servers
 }
 
 /// The same with a ResourceQuota of our name.
-fn with_quota(marked: bool, spec: Value) -> World {
-    let mut world = world();
+fn with_quota(marked: bool, spec: Value) -> FakeServers {
+    let mut servers = servers();
     let labels = if marked {
         json!({ MANAGED_BY: "popcell" })
     } else {
@@ -37,39 +37,39 @@ fn with_quota(marked: bool, spec: Value) -> World {
         json!({ "metadata": { "name": HUB_QUOTA, "namespace": "ns-n1", "uid": "q", "resourceVersion": "1",
         "labels": labels }, "spec": spec }),
     );
-    world.put(&Plane::Hub, RESOURCE_QUOTA, quota);
-    world
+    servers.put(&Plane::Hub, RESOURCE_QUOTA, quota);
+    servers
 }
 
-fn of(world: &World) -> Option<&Object> {
-    world.get(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA)
+fn of(servers: &FakeServers) -> Option<&Object> {
+    servers.get(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA)
 }
 
-fn pass(world: &World, instances: u32) -> Plan {
+fn reconcile(servers: &FakeServers, instances: u32) -> Plan {
     decide(&Observation {
         project: PROJECT,
-        namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
-        quota: of(world),
+        namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+        quota: of(servers),
         instances,
     })
 }
 
-fn edit_namespace(world: &mut World, change: impl FnOnce(&mut Object)) {
-    world.change(&Plane::Hub, NAMESPACE, "", "ns-n1", change);
+fn edit_namespace(servers: &mut FakeServers, change: impl FnOnce(&mut Object)) {
+    servers.change(&Plane::Hub, NAMESPACE, "", "ns-n1", change);
 }
 
 #[test]
 fn a_namespace_of_ours_gets_a_quota_once() {
-    let mut world = world();
-    world.settle(|world| pass(world, 20_000));
-    let quota = of(&world).unwrap();
+    let mut servers = servers();
+    servers.settle(|servers| reconcile(servers, 20_000));
+    let quota = of(&servers).unwrap();
     assert!(quota.marked());
     assert_eq!(quota.at("/spec"), Some(&json!({ "hard": { COUNTED: "20000" } })));
-    assert!(pass(&world, 20_000).is_quiet());
+    assert!(reconcile(&servers, 20_000).is_unchanged());
 }
 
 #[test]
-fn what_somebody_makes_of_it_is_undone_and_what_means_the_same_is_left() {
+fn edits_are_reverted_and_equal_values_are_kept() {
     let counted = |value: &str| json!({ "hard": { COUNTED: value } });
     for (spec, is_left) in [
         (counted("20000"), true),
@@ -82,10 +82,10 @@ fn what_somebody_makes_of_it_is_undone_and_what_means_the_same_is_left() {
         (json!({}), false),
         (json!(null), false),
     ] {
-        let mut world = with_quota(true, spec.clone());
-        assert_eq!(pass(&world, 20_000).is_quiet(), is_left, "{spec}");
-        world.settle(|world| pass(world, 20_000));
-        let hard = of(&world).unwrap().at("/spec/hard").unwrap();
+        let mut servers = with_quota(true, spec.clone());
+        assert_eq!(reconcile(&servers, 20_000).is_unchanged(), is_left, "{spec}");
+        servers.settle(|servers| reconcile(servers, 20_000));
+        let hard = of(&servers).unwrap().at("/spec/hard").unwrap();
         let expected = if is_left {
             &spec["hard"]
         } else {
@@ -97,9 +97,9 @@ fn what_somebody_makes_of_it_is_undone_and_what_means_the_same_is_left() {
 
 #[test]
 fn another_number_is_written_and_scopes_are_kept() {
-    let mut world = with_quota(true, json!({ "hard": { COUNTED: "20k" }, "scopes": ["BestEffort"] }));
-    world.settle(|world| pass(world, 300));
-    let spec = of(&world).unwrap().at("/spec");
+    let mut servers = with_quota(true, json!({ "hard": { COUNTED: "20k" }, "scopes": ["BestEffort"] }));
+    servers.settle(|servers| reconcile(servers, 300));
+    let spec = of(&servers).unwrap().at("/spec");
     assert_eq!(
         spec,
         Some(&json!({ "hard": { COUNTED: "300" }, "scopes": ["BestEffort"] }))
@@ -107,40 +107,43 @@ fn another_number_is_written_and_scopes_are_kept() {
 }
 
 #[test]
-fn one_of_somebody_else_is_left_alone_and_noted() {
-    let world = with_quota(false, json!({ "hard": { COUNTED: "1" } }));
-    let plan = pass(&world, 20_000);
-    assert!(plan.is_quiet());
-    assert_eq!(plan.notes, [Note::Foreign(target(of(&world).unwrap()))]);
+fn one_of_another_owner_is_kept_and_noted() {
+    let servers = with_quota(false, json!({ "hard": { COUNTED: "1" } }));
+    let plan = reconcile(&servers, 20_000);
+    assert!(plan.is_unchanged());
+    assert_eq!(plan.notes, [Note::Foreign(target(of(&servers).unwrap()))]);
     assert_eq!(plan.requeue, Some(FOREIGN_AGAIN));
     // Nothing of ours is meant to be there.
-    assert_eq!(pass(&world, 0), Plan::default());
+    assert_eq!(reconcile(&servers, 0), Plan::default());
 }
 
 #[test]
 fn without_a_number_ours_goes_by_its_uid_and_no_other() {
-    let mut world = with_quota(true, json!({ "hard": { COUNTED: "20k" } }));
-    let plan = pass(&world, 0);
+    let mut servers = with_quota(true, json!({ "hard": { COUNTED: "20k" } }));
+    let plan = reconcile(&servers, 0);
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
         panic!("{plan:?}")
     };
-    assert_eq!((delete.on.uid.as_str(), &delete.brake), ("q", &Brake::Exempt));
-    world.settle(|world| pass(world, 0));
-    assert!(of(&world).is_none());
-    assert_eq!(pass(&world, 0), Plan::default());
+    assert_eq!(
+        (delete.on.uid.as_str(), &delete.deletion_guard),
+        ("q", &DeletionGuard::Exempt)
+    );
+    servers.settle(|servers| reconcile(servers, 0));
+    assert!(of(&servers).is_none());
+    assert_eq!(reconcile(&servers, 0), Plan::default());
 }
 
 #[test]
 fn one_that_is_going_is_waited_for() {
     for instances in [0, 20_000] {
-        let mut world = with_quota(true, json!({ "hard": { COUNTED: "20k" } }));
-        world.change(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA, |quota| {
+        let mut servers = with_quota(true, json!({ "hard": { COUNTED: "20k" } }));
+        servers.change(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA, |quota| {
             quota.metadata.finalizers = Some(vec!["example.com/held".to_owned()]);
         });
-        world.delete(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA);
-        let plan = pass(&world, instances);
-        assert!(plan.is_quiet());
-        assert_eq!(plan.notes, [Note::WaitsFor(target(of(&world).unwrap()))]);
+        servers.delete(&Plane::Hub, RESOURCE_QUOTA, "ns-n1", HUB_QUOTA);
+        let plan = reconcile(&servers, instances);
+        assert!(plan.is_unchanged());
+        assert_eq!(plan.notes, [Note::WaitsFor(target(of(&servers).unwrap()))]);
     }
 }
 
@@ -174,15 +177,15 @@ fn nothing_is_written_to_a_namespace_that_is_going_or_not_of_the_project() {
     ];
     for (number, change) in changes.iter().enumerate() {
         for instances in [0, 20_000] {
-            for mut world in [world(), with_quota(true, json!({ "hard": { COUNTED: "1" } }))] {
-                edit_namespace(&mut world, change);
-                assert!(pass(&world, instances).is_quiet(), "{number}, {instances}");
+            for mut servers in [servers(), with_quota(true, json!({ "hard": { COUNTED: "1" } }))] {
+                edit_namespace(&mut servers, change);
+                assert!(reconcile(&servers, instances).is_unchanged(), "{number}, {instances}");
             }
         }
     }
     // Of two installations of mode `single` on one hub each has its own.
-    let mut world = world();
-    edit_namespace(&mut world, stamp(annotations::UPSTREAM_SERVER_UID, "s-1"));
+    let mut servers = servers();
+    edit_namespace(&mut servers, stamp(annotations::UPSTREAM_SERVER_UID, "s-1"));
     for (server, writes) in [("s-1", true), ("s-2", false)] {
         let plan = decide(&Observation {
             project: Project {
@@ -190,10 +193,10 @@ fn nothing_is_written_to_a_namespace_that_is_going_or_not_of_the_project() {
                 server: Some(server),
                 ..PROJECT
             },
-            namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+            namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
             quota: None,
             instances: 1,
         });
-        assert_eq!(!plan.is_quiet(), writes, "{server}");
+        assert_eq!(!plan.is_unchanged(), writes, "{server}");
     }
 }

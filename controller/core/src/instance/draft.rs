@@ -62,13 +62,13 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// What an Instance's own status says of quota, before this pass.
+/// What an Instance's own status says of quota, before this reconcile.
 pub(super) fn quota_granted(instance: &Object) -> Option<&Value> {
     conditions::find(instance.at("/status")?, types::QUOTA_GRANTED)
 }
 
 /// Whether the schema takes a text as the reason of a condition. What a server stored passes; an object that was read
-/// past a schema may hold anything, and a write of it would be refused for ever.
+/// past a schema may hold anything, and a write of it would be refused forever.
 pub(super) fn is_reason(text: &str) -> bool {
     let bytes = text.as_bytes();
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

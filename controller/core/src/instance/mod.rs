@@ -2,7 +2,7 @@
 //!
 //! - Only the conditions QuotaGranted and Ready are written, and Programmed and Available while quota holds the Instance
 //!   back; all else in the status is its provider's.
-//! - The gate goes in the pass that sees the grant, after the status that says so; that status says too what Ready is without
+//! - The gate goes in the reconcile that sees the grant, after the status that says so; that status says too what Ready is without
 //!   the gate.
 //! - An Instance that was let go is never stopped for quota: without gates nothing of it is overlaid, and what was granted
 //!   stays so until its own claim is denied.
@@ -23,18 +23,18 @@ use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane, Target};
 use draft::Draft;
 
-mod answer;
+mod claim_answer;
 mod draft;
 mod quota;
 mod ready;
-mod tiers;
-mod told;
+mod reported;
+mod requeue_tiers;
 
 #[cfg(test)]
 mod tests;
 
 pub use ready::has_failed;
-pub use tiers::tier;
+pub use requeue_tiers::tier;
 
 /// Finalizers of upstream's operator, which no controller removes once popcell has taken over.
 const UPSTREAMS: [&str; 2] = [
@@ -42,7 +42,7 @@ const UPSTREAMS: [&str; 2] = [
     finalizers::UPSTREAM_CLAIM_CLEANUP,
 ];
 
-/// What a pass looks at.
+/// What a reconcile looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The Instance.
@@ -62,7 +62,7 @@ pub struct Observation<'a> {
 /// What is known of the quota of an Instance; [`crate::remote::claim::quota`] says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quota<'a> {
-    /// No credential is configured: nobody enforces quota.
+    /// No credential is configured: quota is not enforced.
     Disabled,
     /// The cell namespace does not say which project it belongs to.
     NoProject,
@@ -113,10 +113,10 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         }
     }
     ready::settle(seen, &held_by, &mut draft);
-    told::transitions(instance, &draft, &mut plan);
+    reported::transitions(instance, &draft, &mut plan);
     let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
     match edit.action() {
-        // Status and gate in one pass, since another may never come: the gate goes after the status that says why.
+        // Status and gate in one reconcile, since another may never come: the gate goes after the status that says why.
         Some(action) => plan.actions = status.map(Action::Patch).into_iter().chain([action]).collect(),
         None => plan.status = status,
     }

@@ -9,27 +9,27 @@ use popcell_api::conditions::{self as types, messages, reasons};
 use popcell_api::gates;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::claim_answer::Answer;
 use super::draft::quota_granted;
 use super::{Observation, has_gate};
 use crate::conditions::{Condition, text};
 use crate::object::{Fields, Object};
 use crate::slots;
 
-/// Of a slot that is filled again while nobody can be asked.
+/// Of a slot that is filled again while the project is unreachable.
 const GRANTED_BEFORE: &str = "Granted to this slot before; the project cannot be asked now";
 
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct QuotaDecision {
     /// QuotaGranted as it is to be; `None` leaves it as it is.
     pub(super) condition: Option<Condition>,
-    /// The gate goes in this pass.
+    /// The gate goes in this reconcile.
     pub(super) opens: bool,
     /// Look again after this time at the latest.
     pub(super) again: Option<Duration>,
 }
 
-impl Verdict {
+impl QuotaDecision {
     fn of(status: &'static str, reason: &str, message: impl Into<String>) -> Self {
         Self {
             condition: Some(Condition {
@@ -51,53 +51,53 @@ impl Verdict {
     }
 }
 
-pub(super) fn judge(seen: &Observation<'_>) -> Verdict {
+pub(super) fn judge(seen: &Observation<'_>) -> QuotaDecision {
     let gated = has_gate(seen.instance, gates::QUOTA);
     match Answer::to(seen) {
-        Answer::Granted { reason, message } => Verdict::granted(gated, reason, message),
-        Answer::Denied { reason, message } => Verdict::of("False", reason, message),
+        Answer::Granted { reason, message } => QuotaDecision::granted(gated, reason, message),
+        Answer::Denied { reason, message } => QuotaDecision::of("False", reason, message),
         // It was let go: the last answer stands until the next one.
-        _ if !gated && was_answered(seen.instance) => Verdict::default(),
-        Answer::Pending { reason, message, again } => Verdict {
+        _ if !gated && was_answered(seen.instance) => QuotaDecision::default(),
+        Answer::Pending { reason, message, again } => QuotaDecision {
             again,
-            ..Verdict::of("Unknown", reason, message)
+            ..QuotaDecision::of("Unknown", reason, message)
         },
         Answer::Failed { .. } | Answer::Away(_) if !gated => undecided_unless(seen.instance, |old| old == "Unknown"),
-        Answer::Failed { reason, message } => Verdict::of("False", reason, message),
+        Answer::Failed { reason, message } => QuotaDecision::of("False", reason, message),
         Answer::Away(why) => held_while_away(seen, why),
     }
 }
 
-/// The gate is there, and nobody can be asked whether it may go.
-fn held_while_away(seen: &Observation<'_>, why: Option<&str>) -> Verdict {
+/// The gate is there, and the project is unreachable.
+fn held_while_away(seen: &Observation<'_>, why: Option<&str>) -> QuotaDecision {
     if was_granted(seen.instance) {
-        // The status of this grant was written, and then the pass was cut short.
-        return Verdict {
+        // The status of this grant was written, and then the reconcile was cut short.
+        return QuotaDecision {
             opens: true,
-            ..Verdict::default()
+            ..QuotaDecision::default()
         };
     }
     match why {
         // A moment after a start: the list may say better than memory.
         None => undecided_unless(seen.instance, |old| old != "True"),
-        Some(_) if is_remembered(seen) => Verdict::granted(true, reasons::QUOTA_AVAILABLE, GRANTED_BEFORE),
+        Some(_) if is_remembered(seen) => QuotaDecision::granted(true, reasons::QUOTA_AVAILABLE, GRANTED_BEFORE),
         Some(why) => {
             // Servers word one outage in many ways; told once.
-            let told = quota_granted(seen.instance)
+            let reported = quota_granted(seen.instance)
                 .filter(|old| text(old, "reason") == reasons::QUOTA_BACKEND_UNAVAILABLE)
                 .map(|old| text(old, "message"));
-            let message = told.map_or_else(|| format!("The project cannot be asked: {why}"), str::to_owned);
-            Verdict::of("False", reasons::QUOTA_BACKEND_UNAVAILABLE, message)
+            let message = reported.map_or_else(|| format!("The project cannot be asked: {why}"), str::to_owned);
+            QuotaDecision::of("False", reasons::QUOTA_BACKEND_UNAVAILABLE, message)
         }
     }
 }
 
 /// Leaves QuotaGranted where its status may stay without an answer.
-fn undecided_unless(instance: &Object, stays: impl Fn(&str) -> bool) -> Verdict {
+fn undecided_unless(instance: &Object, stays: impl Fn(&str) -> bool) -> QuotaDecision {
     if quota_granted(instance).is_some_and(|old| stays(text(old, "status"))) {
-        return Verdict::default();
+        return QuotaDecision::default();
     }
-    Verdict::of(
+    QuotaDecision::of(
         "Unknown",
         reasons::PENDING_EVALUATION,
         messages::WAITING_FOR_QUOTA_EVALUATION,

@@ -135,7 +135,7 @@ fn rank(condition: &Value) -> (Reverse<u8>, bool, bool, &str) {
     )
 }
 
-/// Whether a condition says more than that nobody has looked.
+/// Whether a condition has more than its default.
 fn tells(condition: &Value) -> bool {
     let reason = text(condition, "reason");
     reason != reasons::PENDING && is_reason(reason)

@@ -1,7 +1,7 @@
 use super::*;
 use crate::conditions;
 use crate::plan::Note;
-use crate::testing::{World, now, object};
+use crate::testing::{FakeServers, now, object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
@@ -83,10 +83,10 @@ fn seen<'a>(instance: &'a Object, quota: Quota<'a>) -> Observation<'a> {
 
 /// The Instance after a plan.
 fn applied(instance: &Object, plan: &Plan) -> Option<Object> {
-    let mut world = World::default();
-    world.put(&Plane::Cell, kind::INSTANCE, instance.clone());
-    world.apply(plan);
-    world.get(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0").cloned()
+    let mut servers = FakeServers::default();
+    servers.put(&Plane::Cell, kind::INSTANCE, instance.clone());
+    servers.apply(plan);
+    servers.get(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0").cloned()
 }
 
 fn after(seen: &Observation<'_>) -> Object {
@@ -94,7 +94,7 @@ fn after(seen: &Observation<'_>) -> Object {
 }
 
 /// Status, reason and message of a condition.
-fn told<'a>(instance: &'a Object, type_: &str) -> (&'a str, &'a str, &'a str) {
+fn reported<'a>(instance: &'a Object, type_: &str) -> (&'a str, &'a str, &'a str) {
     let found = conditions::find(instance.at("/status").unwrap(), type_).unwrap_or(&Value::Null);
     (
         conditions::text(found, "status"),
@@ -104,7 +104,7 @@ fn told<'a>(instance: &'a Object, type_: &str) -> (&'a str, &'a str, &'a str) {
 }
 
 fn reason<'a>(instance: &'a Object, type_: &str) -> (&'a str, &'a str) {
-    let (status, reason, _) = told(instance, type_);
+    let (status, reason, _) = reported(instance, type_);
     (status, reason)
 }
 
@@ -134,7 +134,7 @@ fn finalizers_of_upstreams_operator_are_removed_and_others_stay() {
     let after = applied(&one, &plan).unwrap();
     assert_eq!((plan.requeue, &after.metadata.finalizers), (None, &left));
     assert_eq!(gates_of(&after), ["Quota"]);
-    assert_eq!(told(&after, "QuotaGranted"), told(&one, "QuotaGranted"));
+    assert_eq!(reported(&after, "QuotaGranted"), reported(&one, "QuotaGranted"));
 
     one.metadata.finalizers = Some(finalizers[2..].iter().map(|&one| one.to_owned()).collect());
     assert_eq!(applied(&one, &decide(&seen(&one, Quota::Absent))), None);
@@ -172,7 +172,7 @@ fn unreadable_fields_of_an_instance_read_as_absent() {
                 "{spec} {status}"
             );
             assert_eq!(reason(&one, "QuotaGranted"), ("Unknown", "PendingEvaluation"));
-            assert!(decide(&seen(&one, quota)).is_quiet());
+            assert!(decide(&seen(&one, quota)).is_unchanged());
         }
     }
 }

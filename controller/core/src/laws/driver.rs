@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::identity::Project;
 use crate::object::{Fields, Object};
 use crate::plan::{Action, NAMESPACE, Plan, Plane};
-use crate::testing::{Key, World, object};
+use crate::testing::{FakeServers, Key, object};
 
 pub(super) const CITIES: [&str; 3] = ["DFW", "ORD", "LHR"];
 const HUB_NAMESPACE: &str = "ns-n1";
@@ -41,7 +41,7 @@ pub(super) enum Step {
 }
 
 pub(super) struct Driver {
-    pub(super) world: World,
+    pub(super) servers: FakeServers,
     pub(super) hub_away: bool,
     running: u8,
     lives: u32,
@@ -52,16 +52,16 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn new() -> Self {
-        let mut world = World::default();
+        let mut servers = FakeServers::default();
         let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
-        world.put(&project(), NAMESPACE, object(namespace));
+        servers.put(&project(), NAMESPACE, object(namespace));
         for city in CITIES {
             let labels = json!({ "topology.datum.net/city-code": city });
             let cluster = json!({ "metadata": { "name": cluster(city), "labels": labels } });
-            world.put(&Plane::Hub, kind::CLUSTER, object(cluster));
+            servers.put(&Plane::Hub, kind::CLUSTER, object(cluster));
         }
         let mut driver = Self {
-            world,
+            servers,
             hub_away: false,
             running: 0,
             lives: 0,
@@ -82,7 +82,7 @@ impl Driver {
                 if let Some(job) = jobs.get(which % jobs.len().max(1)) {
                     let plan = self.decide(job);
                     self.check(&plan);
-                    self.world.apply_start(&plan, *writes);
+                    self.servers.apply_start(&plan, *writes);
                     self.collect_garbage();
                 }
             }
@@ -121,7 +121,7 @@ impl Driver {
     pub(super) fn picture(&self) -> BTreeMap<Key, Value> {
         // A current hub Namespace stays when its last WorkloadDeployment goes: whether there is one is history.
         let ours = |key: &Key| key.1 != kind::CLUSTER.kind && key.1 != NAMESPACE.kind;
-        self.world
+        self.servers
             .all()
             .filter(|(key, _)| ours(key))
             .map(|(key, object)| (key.clone(), drawn(object)))
@@ -130,7 +130,7 @@ impl Driver {
 
     pub(super) fn hub(&self) -> BTreeMap<Key, Object> {
         let in_hub = |(key, _): &(&Key, &Object)| key.0 == Plane::Hub;
-        self.world
+        self.servers
             .all()
             .filter(in_hub)
             .map(|(key, object)| (key.clone(), object.clone()))
@@ -139,7 +139,7 @@ impl Driver {
 
     pub(super) fn delete_by_hand(&mut self, victim: Index) {
         let ours: Vec<Key> = self
-            .world
+            .servers
             .all()
             .filter(|(key, object)| object.marked() || (key.0 != Plane::Hub && key.1 == kind::WORKLOAD_DEPLOYMENT.kind))
             .filter(|(key, _)| !(key.0 == Plane::Hub && key.1 == NAMESPACE.kind))
@@ -151,7 +151,7 @@ impl Driver {
         let (plane, name_of_kind, namespace, name) = victim.get(&ours).clone();
         let kinds = [kind::WORKLOAD_DEPLOYMENT, kind::PROPAGATION_POLICY, kind::INSTANCE];
         let kind = kinds.into_iter().find(|one| one.kind == name_of_kind).unwrap();
-        self.world.delete(&plane, kind, &namespace, &name);
+        self.servers.delete(&plane, kind, &namespace, &name);
         self.collect_garbage();
     }
 
@@ -180,7 +180,7 @@ impl Driver {
                 one.namespace().to_owned(),
                 one.name().to_owned(),
             );
-            self.world.put(&plane, kind, one.clone());
+            self.servers.put(&plane, kind, one.clone());
             foreign.push((key, one));
         }
         foreign
@@ -197,8 +197,8 @@ impl Driver {
                     .map(|(city, _)| *city)
                     .collect();
                 let cities = self.cities.clone();
-                if self.world.get(&plane, kind::WORKLOAD, "default", "web").is_some() {
-                    self.world.change(&plane, kind::WORKLOAD, "default", "web", |one| {
+                if self.servers.get(&plane, kind::WORKLOAD, "default", "web").is_some() {
+                    self.servers.change(&plane, kind::WORKLOAD, "default", "web", |one| {
                         one.metadata.generation = one.metadata.generation.map(|old| old + 1);
                         one.data["spec"]["placements"][0]["cityCodes"] = json!(cities);
                     });
@@ -208,16 +208,16 @@ impl Driver {
                 let city = CITIES[*city];
                 let topology = json!({ "topology.datum.net/city-code": city });
                 let binding = json!({ "metadata": { "name": cluster(city) }, "spec": { "topology": topology } });
-                self.world.put(&plane, kind::LOCATION_BINDING, object(binding));
+                self.servers.put(&plane, kind::LOCATION_BINDING, object(binding));
             }
             Step::Network => {
                 let network = json!({ "metadata": { "name": "default", "namespace": "default" } });
-                self.world.put(&plane, kind::NETWORK, object(network));
+                self.servers.put(&plane, kind::NETWORK, object(network));
             }
             Step::Cells(running) => self.running = *running,
             Step::DeleteWorkload => {
                 self.wanted = false;
-                self.world.delete(&plane, kind::WORKLOAD, "default", "web");
+                self.servers.delete(&plane, kind::WORKLOAD, "default", "web");
             }
             Step::CreateWorkload => {
                 self.wanted = true;
@@ -228,7 +228,7 @@ impl Driver {
     }
 
     fn create_workload(&mut self) -> bool {
-        if !self.wanted || self.world.get(&project(), kind::WORKLOAD, "default", "web").is_some() {
+        if !self.wanted || self.servers.get(&project(), kind::WORKLOAD, "default", "web").is_some() {
             return false;
         }
         self.lives += 1;
@@ -241,20 +241,20 @@ impl Driver {
                 "placements": [{ "name": "us", "cityCodes": self.cities, "scaleSettings": { "minReplicas": 1 } }],
             },
         });
-        self.world.put(&project(), kind::WORKLOAD, object(workload));
+        self.servers.put(&project(), kind::WORKLOAD, object(workload));
         true
     }
 
-    /// One pass of every job; whether anything was written.
+    /// One reconcile of every job; whether anything was written.
     fn round(&mut self) -> bool {
-        let before = self.world.writes;
+        let before = self.servers.writes;
         for job in self.jobs() {
             let plan = self.decide(&job);
             self.check(&plan);
-            self.world.apply(&plan);
+            self.servers.apply(&plan);
             self.collect_garbage();
         }
-        self.world.writes != before
+        self.servers.writes != before
     }
 
     /// Law: nothing leaves another plane than its decider's without proof and marker, and every write is addressed.
@@ -267,15 +267,15 @@ impl Driver {
             );
             let Action::Delete(delete) = action else { continue };
             let remote = target.plane == Plane::Hub || target.kind == kind::INSTANCE;
-            let doomed = self.world.get(
+            let to_delete = self.servers.get(
                 &target.plane,
                 target.kind,
                 target.namespace.as_deref().unwrap_or_default(),
                 &target.name,
             );
-            let doomed = doomed.unwrap();
+            let to_delete = to_delete.unwrap();
             assert!(
-                !remote || (!delete.proofs.is_empty() && doomed.marked()),
+                !remote || (!delete.proofs.is_empty() && to_delete.marked()),
                 "without proof: {action}"
             );
         }

@@ -7,7 +7,7 @@ use super::{ALL, Metric, PER_SUBJECT, Type, outcome};
 
 /// What each label says. A label that is not here fails the tests.
 const LABELS: [(&str, &str); 12] = [
-    ("reconciler", "whose pass it was"),
+    ("reconciler", "the reconciler"),
     ("outcome", "how it ended, see below; at admission what the answer was"),
     ("plane_kind", "kind of API server: `project`, `hub` or `cell`"),
     ("plane", "the API server: `project <id>`, `hub` or `cell`"),
@@ -32,8 +32,8 @@ const GROUPS: [(&str, &str, &str); 5] = [
     ("popcell_", "popcell's own", ""),
     (
         "controller_runtime_",
-        "Passes, as controller-runtime names them",
-        "The same figures under the names that existing dashboards and alerts know.",
+        "Reconciles, under controller-runtime's names",
+        "The same values under the names that existing dashboards and alerts use.",
     ),
     (
         "workqueue_",
@@ -45,11 +45,11 @@ const GROUPS: [(&str, &str, &str); 5] = [
 ];
 
 const OUTCOMES: [(&str, &str); 9] = [
-    (outcome::QUIET, "nothing differed; the usual case"),
+    (outcome::UNCHANGED, "nothing differed; the usual case"),
     (outcome::WRITTEN, "something was written"),
     (
         outcome::CONFLICT,
-        "what was observed was not current any more, three times in a row; it looks again after a rest",
+        "three conflicts in a row: the observed state was outdated; requeued with backoff",
     ),
     (
         outcome::TERMINAL,
@@ -61,17 +61,17 @@ const OUTCOMES: [(&str, &str); 9] = [
         "a server did not do what was asked; the log says which and why",
     ),
     (
-        outcome::SUPPRESSED,
-        "deletes were left out for want of proof, or by the brake",
+        outcome::WITHHELD,
+        "deletes were not sent: a precondition failed, or the deletion guard holds",
     ),
     (
-        outcome::DROPPED,
+        outcome::ABANDONED,
         "given up unfinished: the API server was disengaged, or the Lease lost; or it leads nowhere, such as a copy on the hub \
          that no WorkloadDeployment asks for",
     ),
     (outcome::PAUSED, "the pause annotation is set"),
     (
-        outcome::PLANNED,
+        outcome::DRY_RUN,
         "in a dry run: something differed, and would have been written",
     ),
 ];
@@ -103,7 +103,7 @@ fn page() -> String {
     for (label, meaning) in LABELS {
         writeln!(page, "| `{label}` | {meaning} |").unwrap();
     }
-    page.push_str("\n## Outcomes of passes\n\n| `outcome` | meaning |\n| --- | --- |\n");
+    page.push_str("\n## Outcomes of reconciles\n\n| `outcome` | meaning |\n| --- | --- |\n");
     for (outcome, meaning) in OUTCOMES {
         writeln!(page, "| `{outcome}` | {meaning} |").unwrap();
     }

@@ -1,4 +1,4 @@
-//! All of an object but its types and metadata: text until somebody looks, a value from then on.
+//! All of an object but its types and metadata: text until the first read, a value from then on.
 //!
 //! Invariants: a clone shares the text and nothing that was decoded from it, so what a store keeps stays text; a value that
 //! is changed has no text any more; what nests too deeply is absent, and the fields beside it are there.
@@ -43,7 +43,7 @@ impl Text {
 }
 
 impl Data {
-    /// Text that is decoded when somebody looks: a JSON object.
+    /// Text that is decoded at the first read: a JSON object.
     pub(super) fn text(text: String) -> Self {
         Self {
             value: None,

@@ -52,7 +52,7 @@ impl Metadata {
         }
     }
 
-    /// The bytes of owners and finalizers, which nobody can shorten.
+    /// The bytes of owners and finalizers, which cannot be shortened.
     pub(super) fn listed_bytes(&self) -> usize {
         let length = |one: &OwnerReference| one.name.len() + one.uid.len() + one.kind.len() + one.api_version.len();
         let owners = self.owner_references.iter().flatten().map(length);

@@ -1,7 +1,7 @@
 //! Objects from the text of a server.
 //!
 //! Invariants: splitting a text into its fields needs no more stack however deeply it nests; errors name a place and never
-//! a value, which may be somebody's secret.
+//! a value, which may be a secret.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -151,7 +151,7 @@ pub(super) fn address(text: &str) -> [Option<String>; 3] {
     POINTERS.map(|pointer| picked.pointer(pointer)?.as_str().map(str::to_owned))
 }
 
-/// The value of an object's text. A field of it that nests too deeply is left out; the others are there.
+/// The value of an object's text. A field of it that nests too deeply is skipped; the others are there.
 pub(super) fn value(text: &str) -> Value {
     let mut value = Map::new();
     for (key, text) in split(text).unwrap_or_default() {

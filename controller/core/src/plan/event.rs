@@ -16,11 +16,11 @@ pub const EVENT_REASON_BYTES: usize = 128;
 pub enum Severity {
     /// For the record.
     Normal,
-    /// Somebody should look.
+    /// An operator should check.
     Warning,
 }
 
-/// A Kubernetes Event. Core gives one on transitions only: an unchanged world has no events.
+/// A Kubernetes Event. Core gives one on transitions only: an unchanged state has no events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The object that it is about.

@@ -19,7 +19,7 @@ pub enum Proof {
     Gone {
         /// The object that the doomed one was made for.
         source: Target,
-        /// The uid that it had; `None` where nobody knows, and then only NotFound counts.
+        /// The uid that it had; `None` where it is unknown, and then only NotFound counts.
         uid: Option<String>,
     },
     /// A live GET of `source` answers this uid, without a deletionTimestamp.

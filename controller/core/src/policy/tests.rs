@@ -1,51 +1,51 @@
 use super::*;
 use crate::federation::tests as federation;
 use crate::plan::NAMESPACE;
-use crate::testing::{World, object};
+use crate::testing::{FakeServers, object};
 
-fn pass(world: &World, name: &str) -> Plan {
+fn reconcile(servers: &FakeServers, name: &str) -> Plan {
     let project = Plane::Project("p".to_owned());
     decide(&Observation {
-        namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1"),
+        namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1"),
         namespace_name: "ns-n1",
         name,
-        policy: world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name),
-        hub_deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
-        project_deployments: Observed::Known(&world.list(&project, kind::WORKLOAD_DEPLOYMENT)),
+        policy: servers.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name),
+        hub_deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+        project_deployments: Observed::Known(&servers.list(&project, kind::WORKLOAD_DEPLOYMENT)),
     })
 }
 
-fn settle(world: &mut World, names: &[&str]) {
+fn settle(servers: &mut FakeServers, names: &[&str]) {
     for _ in 0..3 {
         for name in names {
-            world.settle(|world| federation::pass(world, name));
+            servers.settle(|servers| federation::reconcile(servers, name));
         }
         for policy in ["city-dfw", "city-ord"] {
-            world.settle(|world| pass(world, policy));
+            servers.settle(|servers| reconcile(servers, policy));
         }
     }
 }
 
-fn policies(world: &World) -> Vec<&str> {
-    world
+fn policies(servers: &FakeServers) -> Vec<&str> {
+    servers
         .list(&Plane::Hub, kind::PROPAGATION_POLICY)
         .iter()
         .map(|one| one.name())
         .collect()
 }
 
-fn finalise(world: &mut World, name: &str) {
-    world.delete(
+fn finalise(servers: &mut FakeServers, name: &str) {
+    servers.delete(
         &Plane::Project("p".to_owned()),
         kind::WORKLOAD_DEPLOYMENT,
         "default",
         name,
     );
-    settle(world, &[name]);
+    settle(servers, &[name]);
 }
 
-fn change(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
-    world.change(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name, change);
+fn change(servers: &mut FakeServers, name: &str, change: impl FnOnce(&mut Object)) {
+    servers.change(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", name, change);
 }
 
 /// As Karmada's webhook and CRD fill it in (v1.18.2; the e2e suite sees the same on a real one).
@@ -62,9 +62,9 @@ fn defaulted(policy: &mut Object) {
 
 #[test]
 fn the_policy_of_a_city_has_its_whole_spec() {
-    let mut world = federation::world(&[("web", "DFW")]);
-    settle(&mut world, &["web"]);
-    let policy = world
+    let mut servers = federation::servers(&[("web", "DFW")]);
+    settle(&mut servers, &["web"]);
+    let policy = servers
         .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
         .unwrap();
     assert!(policy.marked());
@@ -86,24 +86,24 @@ fn the_policy_of_a_city_has_its_whole_spec() {
 
 #[test]
 fn a_policy_stays_while_any_deployment_names_its_city() {
-    let mut world = federation::world(&[("alpha", "DFW"), ("beta", "DFW"), ("gamma", "ORD")]);
-    settle(&mut world, &["alpha", "gamma"]);
-    assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
+    let mut servers = federation::servers(&[("alpha", "DFW"), ("beta", "DFW"), ("gamma", "ORD")]);
+    settle(&mut servers, &["alpha", "gamma"]);
+    assert_eq!(policies(&servers), ["city-dfw", "city-ord"]);
     // beta was never federated, and counts all the same.
-    finalise(&mut world, "alpha");
-    assert_eq!(policies(&world), ["city-dfw", "city-ord"]);
-    settle(&mut world, &["beta"]);
-    finalise(&mut world, "beta");
-    assert_eq!(policies(&world), ["city-ord"]);
-    finalise(&mut world, "gamma");
-    assert!(policies(&world).is_empty());
+    finalise(&mut servers, "alpha");
+    assert_eq!(policies(&servers), ["city-dfw", "city-ord"]);
+    settle(&mut servers, &["beta"]);
+    finalise(&mut servers, "beta");
+    assert_eq!(policies(&servers), ["city-ord"]);
+    finalise(&mut servers, "gamma");
+    assert!(policies(&servers).is_empty());
 }
 
 #[test]
 fn a_policy_is_deleted_only_after_an_empty_live_list_and_never_while_the_project_is_unreachable() {
-    let mut world = federation::world(&[("web", "DFW")]);
-    settle(&mut world, &["web"]);
-    let policy = world.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    let mut servers = federation::servers(&[("web", "DFW")]);
+    settle(&mut servers, &["web"]);
+    let policy = servers.get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
     let seen = |deployments| Observation {
         namespace: None,
         namespace_name: "ns-n1",
@@ -112,7 +112,7 @@ fn a_policy_is_deleted_only_after_an_empty_live_list_and_never_while_the_project
         hub_deployments: &[],
         project_deployments: deployments,
     };
-    assert!(decide(&seen(Observed::Unknown)).is_quiet());
+    assert!(decide(&seen(Observed::Unknown)).is_unchanged());
     let plan = decide(&seen(Observed::Known(&[])));
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
         panic!("{plan:?}");
@@ -137,17 +137,17 @@ fn a_policy_is_deleted_only_after_an_empty_live_list_and_never_while_the_project
     assert!(matches!(&edited.actions[..], [Action::Delete(one)]
         if matches!(&one.proofs[..], [Proof::NoneLeft { selector, .. }] if selector.is_empty())));
     // The store was stale: the hub still has one, so nothing is deleted.
-    let before = world.clone();
-    world.apply(&plan);
-    assert_eq!(policies(&world), policies(&before));
+    let before = servers.clone();
+    servers.apply(&plan);
+    assert_eq!(policies(&servers), policies(&before));
 }
 
 #[test]
 fn defaults_of_karmada_are_no_difference_and_an_edit_by_hand_heals() {
-    let mut world = federation::world(&[("web", "DFW")]);
-    settle(&mut world, &["web"]);
-    change(&mut world, "city-dfw", defaulted);
-    assert!(pass(&world, "city-dfw").is_quiet());
+    let mut servers = federation::servers(&[("web", "DFW")]);
+    settle(&mut servers, &["web"]);
+    change(&mut servers, "city-dfw", defaulted);
+    assert!(reconcile(&servers, "city-dfw").is_unchanged());
     for (path, value) in [
         ("/spec/placement/clusterTolerations", json!([])),
         ("/spec/placement/spreadConstraints/0/maxGroups", json!(2)),
@@ -158,11 +158,11 @@ fn defaults_of_karmada_are_no_difference_and_an_edit_by_hand_heals() {
         ("/spec/priority", json!(5)),
         ("/spec/conflictResolution", json!("Overwrite")),
     ] {
-        change(&mut world, "city-dfw", |one| {
+        change(&mut servers, "city-dfw", |one| {
             *one.data.pointer_mut(path).unwrap() = value.clone()
         });
-        world.settle(|world| pass(world, "city-dfw"));
-        let policy = world
+        servers.settle(|servers| reconcile(servers, "city-dfw"));
+        let policy = servers
             .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
             .unwrap();
         let (said, _) = without_defaults(policy.at("/spec").unwrap(), "ns-n1");
@@ -170,52 +170,52 @@ fn defaults_of_karmada_are_no_difference_and_an_edit_by_hand_heals() {
         // Karmada's own keys are not ours to write.
         assert_eq!(policy.label(labels::PROPAGATION_POLICY_PERMANENT_ID), Some("id"));
         assert_eq!(policy.text("/spec/schedulerName"), Some("default-scheduler"));
-        change(&mut world, "city-dfw", defaulted);
+        change(&mut servers, "city-dfw", defaulted);
     }
 }
 
 #[test]
 fn a_policy_that_is_terminating_is_absent_and_made_again_once_it_is_gone() {
-    let mut world = federation::world(&[("web", "DFW")]);
-    settle(&mut world, &["web"]);
-    change(&mut world, "city-dfw", defaulted);
-    world.delete(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
-    let plan = pass(&world, "city-dfw");
-    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::WaitsFor(_)]));
-    world.remove(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
-    world.settle(|world| pass(world, "city-dfw"));
-    assert_eq!(policies(&world), ["city-dfw"]);
+    let mut servers = federation::servers(&[("web", "DFW")]);
+    settle(&mut servers, &["web"]);
+    change(&mut servers, "city-dfw", defaulted);
+    servers.delete(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    let plan = reconcile(&servers, "city-dfw");
+    assert!(plan.is_unchanged() && matches!(plan.notes[..], [Note::WaitsFor(_)]));
+    servers.remove(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw");
+    servers.settle(|servers| reconcile(servers, "city-dfw"));
+    assert_eq!(policies(&servers), ["city-dfw"]);
 }
 
 #[test]
 fn a_policy_of_upstreams_operator_is_adopted_and_a_foreign_one_is_kept() {
-    let mut world = federation::world(&[("web", "DFW")]);
-    settle(&mut world, &["web"]);
-    let uid = world
+    let mut servers = federation::servers(&[("web", "DFW")]);
+    settle(&mut servers, &["web"]);
+    let uid = servers
         .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
         .unwrap()
         .uid()
         .to_owned();
-    change(&mut world, "city-dfw", |one| {
+    change(&mut servers, "city-dfw", |one| {
         one.metadata.labels = None;
         one.data["spec"]["placement"]
             .as_object_mut()
             .unwrap()
             .remove("clusterTolerations");
     });
-    world.settle(|world| pass(world, "city-dfw"));
-    let policy = world
+    servers.settle(|servers| reconcile(servers, "city-dfw"));
+    let policy = servers
         .get(&Plane::Hub, kind::PROPAGATION_POLICY, "ns-n1", "city-dfw")
         .unwrap();
     assert_eq!((policy.uid(), policy.marked()), (uid.as_str(), true));
     assert_eq!(policy.at("/spec"), Some(&spec("DFW")));
 
-    change(&mut world, "city-dfw", |one| {
+    change(&mut servers, "city-dfw", |one| {
         one.metadata.labels = None;
         one.data["spec"]["resourceSelectors"] = json!([{ "apiVersion": "v1", "kind": "ConfigMap" }]);
     });
-    let plan = pass(&world, "city-dfw");
-    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]));
+    let plan = reconcile(&servers, "city-dfw");
+    assert!(plan.is_unchanged() && matches!(plan.notes[..], [Note::Foreign(_)]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
-use crate::ledger::Ledger;
-use crate::testing::{World, object};
+use crate::spec_echoes::SpecEchoes;
+use crate::testing::{FakeServers, object};
 
 fn plane() -> Plane {
     Plane::Project("p".to_owned())
@@ -28,26 +28,26 @@ fn copy(name: &str, labels: Value) -> Object {
     )
 }
 
-fn world(copies: &[&str]) -> World {
-    let mut world = World::default();
-    world.put(
+fn servers(copies: &[&str]) -> FakeServers {
+    let mut servers = FakeServers::default();
+    servers.put(
         &plane(),
         NAMESPACE,
         object(json!({ "metadata": { "name": "default", "uid": "n1" } })),
     );
-    world.put(
+    servers.put(
         &Plane::Hub,
         NAMESPACE,
         object(json!({ "metadata": { "name": "ns-n1", "labels": {
             "meta.datumapis.com/upstream-cluster-name": "cluster-org_p",
             "meta.datumapis.com/upstream-namespace": "default" } } })),
     );
-    world.put(
+    servers.put(
         &plane(),
         kind::WORKLOAD_DEPLOYMENT,
         object(json!({ "metadata": { "name": "web", "namespace": "default", "uid": "wd" }, "spec": { "cityCode": "DFW" } })),
     );
-    world.put(
+    servers.put(
         &Plane::Hub,
         kind::WORKLOAD_DEPLOYMENT,
         object(
@@ -57,60 +57,62 @@ fn world(copies: &[&str]) -> World {
     );
     for (name, city) in [("dfw-01", "DFW"), ("ord-01", "ORD")] {
         let labels = json!({ "topology.datum.net/city-code": city });
-        world.put(
+        servers.put(
             &Plane::Hub,
             kind::CLUSTER,
             object(json!({ "metadata": { "name": name, "labels": labels } })),
         );
     }
     for name in copies {
-        world.put(&Plane::Hub, kind::INSTANCE, copy(name, json!({})));
+        servers.put(&Plane::Hub, kind::INSTANCE, copy(name, json!({})));
     }
-    world
+    servers
 }
 
-fn with<T>(world: &World, use_it: impl FnOnce(&Observation<'_>) -> T) -> T {
+fn with<T>(servers: &FakeServers, use_it: impl FnOnce(&Observation<'_>) -> T) -> T {
     use_it(&Observation {
         project: Project {
             id: "p",
             uid: None,
             server: None,
         },
-        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
-        hub_namespace: world.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
-        deployments: Observed::Known(&world.list(&plane(), kind::WORKLOAD_DEPLOYMENT)),
-        clusters: Observed::Known(&world.list(&Plane::Hub, kind::CLUSTER)),
-        ledger: &Ledger::default(),
+        namespace: Observed::Known(servers.get(&plane(), NAMESPACE, "", "default")),
+        hub_namespace: servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1").unwrap(),
+        deployments: Observed::Known(&servers.list(&plane(), kind::WORKLOAD_DEPLOYMENT)),
+        clusters: Observed::Known(&servers.list(&Plane::Hub, kind::CLUSTER)),
+        spec_echoes: &SpecEchoes::default(),
     })
 }
 
-fn pass(world: &World, name: &str) -> Plan {
-    let Some(copy) = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name) else {
+fn reconcile(servers: &FakeServers, name: &str) -> Plan {
+    let Some(copy) = servers.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name) else {
         return Plan::default();
     };
-    with(world, |seen| show(seen, copy, carried(world), shown(world, name), None))
+    with(servers, |seen| {
+        show(seen, copy, carried(servers), shown(servers, name), None)
+    })
 }
 
-fn carried(world: &World) -> Observed<Option<&Object>> {
-    Observed::Known(world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"))
+fn carried(servers: &FakeServers) -> Observed<Option<&Object>> {
+    Observed::Known(servers.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"))
 }
 
-fn shown<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
-    world.get(&plane(), kind::INSTANCE, "default", name)
+fn shown<'w>(servers: &'w FakeServers, name: &str) -> Option<&'w Object> {
+    servers.get(&plane(), kind::INSTANCE, "default", name)
 }
 
-fn sweeping(world: &World) -> Plan {
-    let copies = world.list(&Plane::Hub, kind::INSTANCE);
-    with(world, |seen| {
-        sweep(seen, Observed::Known(&copies), &world.list(&plane(), kind::INSTANCE))
+fn sweeping(servers: &FakeServers) -> Plan {
+    let copies = servers.list(&Plane::Hub, kind::INSTANCE);
+    with(servers, |seen| {
+        sweep(seen, Observed::Known(&copies), &servers.list(&plane(), kind::INSTANCE))
     })
 }
 
 #[test]
 fn a_copy_is_shown_under_the_deployment_of_that_name() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    let one = shown(&world, "web-0").unwrap();
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    let one = shown(&servers, "web-0").unwrap();
     let owners = one.metadata.owner_references.as_ref().unwrap();
     assert_eq!(
         (owners.len(), owners[0].uid.as_str(), owners[0].controller),
@@ -137,16 +139,16 @@ fn a_copy_is_shown_under_the_deployment_of_that_name() {
     );
 
     // Nothing without an owner.
-    world.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
-    world.remove(&plane(), kind::INSTANCE, "default", "web-0");
-    assert!(pass(&world, "web-0").is_quiet());
+    servers.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+    servers.remove(&plane(), kind::INSTANCE, "default", "web-0");
+    assert!(reconcile(&servers, "web-0").is_unchanged());
 }
 
 #[test]
 fn a_users_edit_of_a_projection_is_reverted() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    world.change(&plane(), kind::INSTANCE, "default", "web-0", |one| {
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    servers.change(&plane(), kind::INSTANCE, "default", "web-0", |one| {
         one.data["spec"] = json!({ "runtime": { "of": "user" } });
         one.metadata.generation = Some(2);
         one.metadata
@@ -156,8 +158,8 @@ fn a_users_edit_of_a_projection_is_reverted() {
             .remove(labels::WORKLOAD_DEPLOYMENT_NAME);
         one.data["status"]["conditions"][0]["status"] = json!("True");
     });
-    world.settle(|world| pass(world, "web-0"));
-    let one = shown(&world, "web-0").unwrap();
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    let one = shown(&servers, "web-0").unwrap();
     assert_eq!(one.text("/spec/runtime/of"), Some("cell"));
     assert_eq!(one.label(labels::WORKLOAD_DEPLOYMENT_NAME), Some("web"));
     assert_eq!(one.text("/status/conditions/0/status"), Some("False"));
@@ -166,63 +168,63 @@ fn a_users_edit_of_a_projection_is_reverted() {
 
 #[test]
 fn a_projection_without_copy_is_deleted_and_others_stay() {
-    let mut world = world(&["web-0", "web-1", "web-2"]);
+    let mut servers = servers(&["web-0", "web-1", "web-2"]);
     for name in ["web-0", "web-1", "web-2"] {
-        world.settle(|world| pass(world, name));
+        servers.settle(|servers| reconcile(servers, name));
     }
     let foreign =
         object(json!({ "metadata": { "name": "mine", "namespace": "default", "uid": "m", "resourceVersion": "1" } }));
-    world.put(&plane(), kind::INSTANCE, foreign);
-    assert!(sweeping(&world).is_quiet());
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
-    let plan = sweeping(&world);
+    servers.put(&plane(), kind::INSTANCE, foreign);
+    assert!(sweeping(&servers).is_unchanged());
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
+    let plan = sweeping(&servers);
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
         panic!("{plan:?}");
     };
     assert!(matches!(&delete.proofs[..], [Proof::Gone { uid: None, .. }]));
-    world.settle(sweeping);
-    let left: Vec<_> = world
+    servers.settle(sweeping);
+    let left: Vec<_> = servers
         .list(&plane(), kind::INSTANCE)
         .iter()
         .map(|one| one.name().to_owned())
         .collect();
     assert_eq!(left, ["mine", "web-0", "web-1"]);
     // An unknown hub sweeps nothing.
-    let mine = world.list(&plane(), kind::INSTANCE);
-    assert!(with(&world, |seen| sweep(seen, Observed::Unknown, &mine)).is_quiet());
+    let mine = servers.list(&plane(), kind::INSTANCE);
+    assert!(with(&servers, |seen| sweep(seen, Observed::Unknown, &mine)).is_unchanged());
 }
 
 /// How the deletion guard takes the only delete of a sweep.
-fn guard_of(world: &World) -> Brake {
-    match sweeping(world).actions.as_slice() {
-        [Action::Delete(delete)] => delete.brake.clone(),
+fn guard_of(servers: &FakeServers) -> DeletionGuard {
+    match sweeping(servers).actions.as_slice() {
+        [Action::Delete(delete)] => delete.deletion_guard.clone(),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn the_guard_lets_go_what_a_user_did_and_holds_what_the_hub_has_lost() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    let slots = |world: &mut World, replicas: i64| {
-        world.change(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web", |one| {
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    let slots = |servers: &mut FakeServers, replicas: i64| {
+        servers.change(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web", |one| {
             one.data["spec"]["scaleSettings"] = json!({ "minReplicas": replicas });
         });
     };
-    slots(&mut world, 1);
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(guard_of(&world), Brake::Applies, "its slot is asked for");
+    slots(&mut servers, 1);
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(guard_of(&servers), DeletionGuard::Applies, "its slot is asked for");
     let source = Target::namespaced(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
     let uid = "wd".to_owned();
-    let unless = |proof| Brake::Unless(vec![proof]);
-    let mut scaled = world.clone();
+    let unless = |proof| DeletionGuard::Unless(vec![proof]);
+    let mut scaled = servers.clone();
     slots(&mut scaled, 0);
     let lives = Proof::Lives {
         source: source.clone(),
         uid: uid.clone(),
     };
     assert_eq!(guard_of(&scaled), unless(lives));
-    let mut deleted = world.clone();
+    let mut deleted = servers.clone();
     deleted.remove(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
     let gone = Proof::Gone { source, uid: Some(uid) };
     assert_eq!(guard_of(&deleted), unless(gone));
@@ -230,47 +232,47 @@ fn the_guard_lets_go_what_a_user_did_and_holds_what_the_hub_has_lost() {
 
 #[test]
 fn a_copy_that_exists_after_all_does_not_hold_up_other_deletes() {
-    let mut world = world(&["web-0", "web-1"]);
+    let mut servers = servers(&["web-0", "web-1"]);
     for name in ["web-0", "web-1"] {
-        world.settle(|world| pass(world, name));
+        servers.settle(|servers| reconcile(servers, name));
     }
     // As a store that lags shows it: neither copy is there.
-    let plan = with(&world, |seen| {
-        sweep(seen, Observed::Known(&[]), &world.list(&plane(), kind::INSTANCE))
+    let plan = with(&servers, |seen| {
+        sweep(seen, Observed::Known(&[]), &servers.list(&plane(), kind::INSTANCE))
     });
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-1");
-    world.apply(&plan);
-    assert!(shown(&world, "web-0").is_some() && shown(&world, "web-1").is_none());
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-1");
+    servers.apply(&plan);
+    assert!(shown(&servers, "web-0").is_some() && shown(&servers, "web-1").is_none());
 }
 
 #[test]
 fn a_copy_from_a_cell_of_another_city_is_not_shown() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
     let label = |source: Value| json!({ "compute.datumapis.com/source-cluster": source });
-    world.put(&Plane::Hub, kind::INSTANCE, copy("web-0", label(json!("ord-01"))));
-    world.put(&Plane::Hub, kind::INSTANCE, copy("web-1", label(json!("nobody"))));
-    assert!(pass(&world, "web-1").is_quiet());
-    world.settle(sweeping);
-    assert!(shown(&world, "web-0").is_none());
+    servers.put(&Plane::Hub, kind::INSTANCE, copy("web-0", label(json!("ord-01"))));
+    servers.put(&Plane::Hub, kind::INSTANCE, copy("web-1", label(json!("nobody"))));
+    assert!(reconcile(&servers, "web-1").is_unchanged());
+    servers.settle(sweeping);
+    assert!(shown(&servers, "web-0").is_none());
     // One that names no source is shown.
-    world.put(&Plane::Hub, kind::INSTANCE, copy("web-2", label(json!(null))));
-    world.settle(|world| pass(world, "web-2"));
-    assert!(shown(&world, "web-2").is_some());
+    servers.put(&Plane::Hub, kind::INSTANCE, copy("web-2", label(json!(null))));
+    servers.settle(|servers| reconcile(servers, "web-2"));
+    assert!(shown(&servers, "web-2").is_some());
 }
 
 #[test]
 fn only_copies_in_the_current_hub_namespace_are_shown() {
-    let mut world = world(&["web-0"]);
-    world.put(
+    let mut servers = servers(&["web-0"]);
+    servers.put(
         &plane(),
         NAMESPACE,
         object(json!({ "metadata": { "name": "default", "uid": "n2" } })),
     );
-    assert!(pass(&world, "web-0").is_quiet());
-    assert!(sweeping(&world).is_quiet());
-    world.remove(&plane(), NAMESPACE, "", "default");
-    assert!(pass(&world, "web-0").is_quiet());
+    assert!(reconcile(&servers, "web-0").is_unchanged());
+    assert!(sweeping(&servers).is_unchanged());
+    servers.remove(&plane(), NAMESPACE, "", "default");
+    assert!(reconcile(&servers, "web-0").is_unchanged());
 }
 
 #[test]
@@ -283,90 +285,92 @@ fn an_unmarked_projection_of_our_owner_is_adopted_and_a_foreign_one_is_kept() {
     };
     let owner = json!([{ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "WorkloadDeployment", "name": "web",
         "uid": "wd" }]);
-    let mut ours = world(&["web-0"]);
+    let mut ours = servers(&["web-0"]);
     ours.put(&plane(), kind::INSTANCE, unmarked(owner));
-    ours.settle(|world| pass(world, "web-0"));
+    ours.settle(|servers| reconcile(servers, "web-0"));
     let one = shown(&ours, "web-0").unwrap();
     assert_eq!((one.uid(), one.marked()), ("i", true));
 
-    let mut foreign = world(&["web-0"]);
+    let mut foreign = servers(&["web-0"]);
     foreign.put(&plane(), kind::INSTANCE, unmarked(json!([])));
-    let plan = pass(&foreign, "web-0");
-    assert!(plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]));
-    assert!(sweeping(&foreign).is_quiet());
+    let plan = reconcile(&foreign, "web-0");
+    assert!(plan.is_unchanged() && matches!(plan.notes[..], [Note::Foreign(_)]));
+    assert!(sweeping(&foreign).is_unchanged());
 }
 
 #[test]
 fn warnings_are_repeated_in_the_project_at_transitions_only() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["status"]["conditions"][0]["reason"] = json!("ImageUnavailable");
         one.data["status"]["conditions"][0]["message"] = json!("é".repeat(2000));
     });
-    let plan = pass(&world, "web-0");
+    let plan = reconcile(&servers, "web-0");
     assert_eq!(plan.events.len(), 1);
     assert_eq!(plan.events[0].reason, "ImageUnavailable");
     assert!(plan.events[0].note.len() <= 1024);
-    world.apply(&plan);
-    assert!(pass(&world, "web-0").is_quiet());
+    servers.apply(&plan);
+    assert!(reconcile(&servers, "web-0").is_unchanged());
 
     // One that a user deleted comes back with the way to restart.
-    world.remove(&plane(), kind::INSTANCE, "default", "web-0");
-    let copy = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap();
-    let plan = with(&world, |seen| show(seen, copy, carried(&world), None, Some("old")));
+    servers.remove(&plane(), kind::INSTANCE, "default", "web-0");
+    let copy = servers.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap();
+    let plan = with(&servers, |seen| show(seen, copy, carried(&servers), None, Some("old")));
     assert!(plan.events[0].note.contains("restartedAt"));
     // Also where it was made again before anybody knew that it had gone, and not while it is there.
-    world.settle(|world| pass(world, "web-0"));
+    servers.settle(|servers| reconcile(servers, "web-0"));
     let (copy, again) = (
-        world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap(),
-        shown(&world, "web-0").unwrap(),
+        servers.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0").unwrap(),
+        shown(&servers, "web-0").unwrap(),
     );
-    let told = |uid: &str| {
-        with(&world, |seen| show(seen, copy, carried(&world), Some(again), Some(uid)))
-            .events
-            .len()
+    let reported = |uid: &str| {
+        with(&servers, |seen| {
+            show(seen, copy, carried(&servers), Some(again), Some(uid))
+        })
+        .events
+        .len()
     };
-    assert_eq!((told("old"), told(again.uid())), (1, 0));
+    assert_eq!((reported("old"), reported(again.uid())), (1, 0));
 }
 
 #[test]
 fn a_copy_that_exceeds_a_limit_is_not_shown_and_nothing_is_swept_for_it() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    let before = shown(&world, "web-0").cloned();
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    let before = shown(&servers, "web-0").cloned();
     assert!(before.is_some());
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         *one = crate::testing::deepened(one, "spec", 200);
     });
-    world.settle(|world| pass(world, "web-0"));
-    assert_eq!(shown(&world, "web-0"), before.as_ref());
-    assert!(sweeping(&world).is_quiet());
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    assert_eq!(shown(&servers, "web-0"), before.as_ref());
+    assert!(sweeping(&servers).is_unchanged());
 }
 
 /// It was unjoined, or the hub was restored from a backup older than its join: it may come back.
 #[test]
 fn what_is_shown_of_a_cell_whose_cluster_is_absent_stays_until_its_copy_goes() {
-    let mut world = world(&["web-0"]);
-    world.settle(|world| pass(world, "web-0"));
-    world.remove(&Plane::Hub, kind::CLUSTER, "", "dfw-01");
-    assert!(sweeping(&world).is_quiet());
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(sweeping(&world).actions.len(), 1);
+    let mut servers = servers(&["web-0"]);
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    servers.remove(&Plane::Hub, kind::CLUSTER, "", "dfw-01");
+    assert!(sweeping(&servers).is_unchanged());
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(sweeping(&servers).actions.len(), 1);
 }
 
-/// What is shown of these copies of a cell, after as many passes as anything changes.
-fn names_shown(world: &mut World, copies: &[&str]) -> Vec<String> {
+/// What is shown of these copies of a cell, after as many reconciles as anything changes.
+fn names_shown(servers: &mut FakeServers, copies: &[&str]) -> Vec<String> {
     for name in copies {
-        world.settle(|world| pass(world, name));
+        servers.settle(|servers| reconcile(servers, name));
     }
-    world.settle(sweeping);
-    let shown = world.list(&plane(), kind::INSTANCE);
+    servers.settle(sweeping);
+    let shown = servers.list(&plane(), kind::INSTANCE);
     shown.iter().map(|one| one.name().to_owned()).collect()
 }
 
-fn ask_for(world: &mut World, replicas: i64) {
-    world.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+fn ask_for(servers: &mut FakeServers, replicas: i64) {
+    servers.change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
         one.data["spec"]["scaleSettings"] = json!({ "minReplicas": replicas });
     });
 }
@@ -376,41 +380,41 @@ fn a_cell_fills_no_project_with_copies_that_no_slot_is_asked_for() {
     let thieves = [
         "web-0", "web-2", "web-3", "web-999", "web-1000", "web-00", "web-x", "web", "other-0",
     ];
-    let mut world = world(&thieves);
-    assert_eq!(names_shown(&mut world, &thieves), ["web-0", "web-2"]);
+    let mut servers = servers(&thieves);
+    assert_eq!(names_shown(&mut servers, &thieves), ["web-0", "web-2"]);
     // What was let in under such a name before goes; what only exceeds the scale may run still.
     for name in ["web-x", "web-3"] {
         let before = json!({ "metadata": { "name": name, "namespace": "default", "uid": name, "resourceVersion": "1",
             "labels": { "compute.datumapis.com/managed-by": "popcell" } } });
-        world.put(&plane(), kind::INSTANCE, object(before));
+        servers.put(&plane(), kind::INSTANCE, object(before));
     }
-    assert_eq!(names_shown(&mut world, &thieves), ["web-0", "web-2", "web-3"]);
+    assert_eq!(names_shown(&mut servers, &thieves), ["web-0", "web-2", "web-3"]);
 }
 
 #[test]
 fn what_runs_above_the_scale_is_shown_until_it_has_stopped() {
     let all = ["web-0", "web-1", "web-2"];
-    let mut world = world(&all);
-    assert_eq!(names_shown(&mut world, &all).len(), 3);
-    ask_for(&mut world, 1);
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2", |one| {
+    let mut servers = servers(&all);
+    assert_eq!(names_shown(&mut servers, &all).len(), 3);
+    ask_for(&mut servers, 1);
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2", |one| {
         one.data["status"]["conditions"][0]["reason"] = json!("Stopping");
     });
-    assert_eq!(names_shown(&mut world, &all).len(), 3);
-    let last = shown(&world, "web-2").unwrap();
+    assert_eq!(names_shown(&mut servers, &all).len(), 3);
+    let last = shown(&servers, "web-2").unwrap();
     assert_eq!(last.text("/status/conditions/0/reason"), Some("Stopping"));
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
-    assert_eq!(names_shown(&mut world, &all), ["web-0", "web-1"]);
-    // Asked for again, it is shown anew.
-    world.put(&Plane::Hub, kind::INSTANCE, copy("web-2", json!({})));
-    assert_eq!(names_shown(&mut world, &all).len(), 2);
-    ask_for(&mut world, 3);
-    assert_eq!(names_shown(&mut world, &all).len(), 3);
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2");
+    assert_eq!(names_shown(&mut servers, &all), ["web-0", "web-1"]);
+    // Asked for again, it is shown again.
+    servers.put(&Plane::Hub, kind::INSTANCE, copy("web-2", json!({})));
+    assert_eq!(names_shown(&mut servers, &all).len(), 2);
+    ask_for(&mut servers, 3);
+    assert_eq!(names_shown(&mut servers, &all).len(), 3);
     // Nobody knows what the hub asks for: nothing comes.
-    let one = world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2").unwrap();
-    let plan = with(&world, |seen| show(seen, one, Observed::Unknown, None, None));
+    let one = servers.get(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-2").unwrap();
+    let plan = with(&servers, |seen| show(seen, one, Observed::Unknown, None, None));
     assert!(
-        plan.is_quiet() && matches!(plan.notes[..], [Note::Unknown(_)]),
+        plan.is_unchanged() && matches!(plan.notes[..], [Note::Unknown(_)]),
         "{plan:?}"
     );
 }
@@ -421,10 +425,10 @@ fn of_the_labels_of_a_copy_only_those_that_cells_set_are_shown() {
     for number in 0..1000 {
         labels[format!("thief.example.com/{number}")] = json!("x".repeat(63));
     }
-    let mut world = world(&[]);
-    world.put(&Plane::Hub, kind::INSTANCE, copy("web-0", labels));
-    world.settle(|world| pass(world, "web-0"));
-    let one = shown(&world, "web-0").unwrap();
+    let mut servers = servers(&[]);
+    servers.put(&Plane::Hub, kind::INSTANCE, copy("web-0", labels));
+    servers.settle(|servers| reconcile(servers, "web-0"));
+    let one = shown(&servers, "web-0").unwrap();
     let keys: Vec<&str> = one
         .metadata
         .labels

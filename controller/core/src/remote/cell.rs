@@ -10,7 +10,7 @@ use popcell_api::names::REMOVED_CELLS;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane};
-use crate::sources::{self, Source};
+use crate::removed_cells::{self, Source};
 
 /// What the hub says of this cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Identity {
     Matches,
     /// It has not: for people, with what to do. The cell works locally and writes nothing remote.
     Mismatch(String),
-    /// Nobody has looked since the hub was last reached.
+    /// Not checked since the hub was last reached.
     Unknown,
 }
 
@@ -30,8 +30,8 @@ pub fn identify(source: Source<'_>, cluster: Observed<Option<&Object>>, record: 
     let (Observed::Known(cluster), Observed::Known(record)) = (cluster, record) else {
         return Identity::Unknown;
     };
-    if record.is_some_and(|record| sources::is_removed(record, source)) {
-        let key = sources::record_key(source);
+    if record.is_some_and(|record| removed_cells::is_removed(record, source)) {
+        let key = removed_cells::record_key(source);
         return Identity::Mismatch(format!(
             "cell \"{name}\" was removed from the hub by `popcell cell remove`: to take it back, delete \"{key}\" from \
              ConfigMap {REMOVED_CELLS} on the hub and join the cell again"
@@ -58,7 +58,7 @@ pub fn identify(source: Source<'_>, cluster: Observed<Option<&Object>>, record: 
 }
 
 impl Identity {
-    /// The plan of a pass that may not write; `None` where it may.
+    /// The plan of a reconcile that may not write; `None` where it may.
     pub(super) fn forbids(&self) -> Option<Plan> {
         match self {
             Self::Matches => None,
@@ -91,7 +91,7 @@ mod tests {
         let none = Observed::Known(None);
         let asked = |spec| identify(DFW, Observed::Known(Some(&cluster(spec))), none);
         assert_eq!(asked(json!({ "id": "uid-1" })), Identity::Matches);
-        for (spec, remedy) in [
+        for (spec, fix) in [
             (json!({ "id": "uid-2" }), "popcell cell remove dfw-01"),
             (
                 json!({ "id": "" }),
@@ -103,7 +103,7 @@ mod tests {
             let Identity::Mismatch(message) = asked(spec.clone()) else {
                 panic!("{spec}");
             };
-            assert!(message.contains(remedy), "{message}");
+            assert!(message.contains(fix), "{message}");
         }
         let Identity::Mismatch(message) = identify(DFW, none, none) else {
             panic!("no Cluster is no match");

@@ -16,15 +16,15 @@ use popcell_api::{annotations, events, gates, kind, labels, names::RESOURCE_CLAI
 use serde_json::json;
 
 use super::cell::Identity;
-use super::{Behind, Bond, Stamp, done, foreign, guarded, noted, projects};
+use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded, noted, projects};
 use crate::edit::Edit;
 use crate::identity;
 use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
+use crate::removed_cells::Source;
 use crate::sizing;
-use crate::sources::Source;
 
 mod quota;
 mod whose;
@@ -41,7 +41,7 @@ pub const GOING: Duration = Duration::from_secs(1);
 
 /// Whose the Instances of a cell namespace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home<'a> {
+pub enum ProjectNamespace<'a> {
     /// It does not say.
     None,
     /// What it says names no project.
@@ -55,7 +55,7 @@ pub enum Home<'a> {
     },
 }
 
-impl<'a> Home<'a> {
+impl<'a> ProjectNamespace<'a> {
     /// The project, where one is named.
     pub fn project(self) -> Option<&'a str> {
         match self {
@@ -67,9 +67,13 @@ impl<'a> Home<'a> {
 
 /// Whose the Instances of a cell namespace are, by the labels of the Namespace only. In single-cluster mode, `single`
 /// is the project, and the namespace is the project's own.
-pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Option<&'a str>) -> Home<'a> {
+pub fn project_namespace<'a>(
+    name: &'a str,
+    cell_namespace: Option<&'a Object>,
+    single: Option<&'a str>,
+) -> ProjectNamespace<'a> {
     if let Some(project) = single {
-        return Home::In {
+        return ProjectNamespace::In {
             project,
             namespace: name,
         };
@@ -81,18 +85,18 @@ pub fn home<'a>(name: &'a str, cell_namespace: Option<&'a Object>, single: Optio
                 .filter(|said| !said.is_empty())?,
         ))
     }) else {
-        return Home::None;
+        return ProjectNamespace::None;
     };
     let good = |project: &str| names::check_project(project).is_ok();
     match identity::of_namespace(cell_namespace) {
-        Some((project, namespace)) if good(project) => Home::In { project, namespace },
-        None if names::project_of_label(label).is_some_and(good) => Home::None,
-        _ => Home::Bad(label),
+        Some((project, namespace)) if good(project) => ProjectNamespace::In { project, namespace },
+        None if names::project_of_label(label).is_some_and(good) => ProjectNamespace::None,
+        _ => ProjectNamespace::Bad(label),
     }
 }
 
-/// What a pass over one name of one cell namespace, in one project, looks at. The cell is this reconciler's own plane and
-/// known.
+/// What a reconcile over one name of one cell namespace, in one project, looks at. The cell is this reconciler's own
+/// plane and known.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// Whether we may write at all.
@@ -135,13 +139,13 @@ pub fn instance_of(claim: &Object) -> Option<(&str, &str)> {
 }
 
 /// The name of the Instance that a claim is for by its own name; `None` where that is no claim's. Whose the claim is, is
-/// for the pass to say: its other stamps may be anybody's.
+/// for the reconcile to say: its other stamps may be of any client.
 pub fn instance_name(claim: &Object) -> Option<&str> {
     let name = claim.name().strip_prefix(RESOURCE_CLAIM_PREFIX);
     name.filter(|one| !one.is_empty())
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     if let Some(plan) = seen.identity.forbids() {
         return plan;
@@ -149,16 +153,18 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let Observed::Known(claims) = seen.claims else {
         return noted(Note::Unknown(seen.plane()));
     };
-    let behind = Behind::of(seen.name, seen.instance, seen.deployments);
+    let backing = BackingObject::of(seen.name, seen.instance, seen.deployments);
     let at_home = seen.at_home(claims);
     let mut plan = match at_home {
-        Some(claim) => keep(seen, claim, behind),
-        None => make(seen, behind),
+        Some(claim) => keep(seen, claim, backing),
+        None => make(seen, backing),
     };
     let name = name(seen.name);
-    let elsewhere = |claim: &&&Object| claim.name() == name && at_home.is_none_or(|home| home.uid() != claim.uid());
+    let elsewhere = |claim: &&&Object| {
+        claim.name() == name && at_home.is_none_or(|project_namespace| project_namespace.uid() != claim.uid())
+    };
     for claim in claims.iter().filter(elsewhere) {
-        astray(seen, claim, behind, &mut plan);
+        misplaced(seen, claim, backing, &mut plan);
     }
     plan
 }
@@ -170,8 +176,8 @@ impl<'a> Observation<'a> {
 
     /// The project's namespace that the Instance's claim belongs in; `None` unless it is this project's.
     fn home_namespace(&self) -> Option<&'a str> {
-        match home(self.namespace, self.cell_namespace, self.single) {
-            Home::In { project, namespace } if project == self.project => Some(namespace),
+        match project_namespace(self.namespace, self.cell_namespace, self.single) {
+            ProjectNamespace::In { project, namespace } if project == self.project => Some(namespace),
             _ => None,
         }
     }
@@ -183,18 +189,17 @@ impl<'a> Observation<'a> {
     }
 
     /// By the stamps of the source and the cell namespace; without the uid, name and cell namespace must agree.
-    fn bond(&self, claim: &Object) -> Bond {
+    fn ownership(&self, claim: &Object) -> Ownership {
         let namespace = claim.label(labels::INSTANCE_NAMESPACE);
         if namespace.is_some_and(|one| one != self.namespace) {
-            return Bond::Foreign;
+            return Ownership::Foreign;
         }
-        match (Stamp::on(claim, self.source), namespace) {
-            (Stamp::Ours, Some(_)) => Bond::Ours,
-            (Stamp::Ours | Stamp::Partly { id: true, .. }, _) | (Stamp::Partly { name: true, .. }, Some(_)) => {
-                Bond::Agrees
-            }
-            (Stamp::Partly { .. }, _) if whose::is_granted_for(self, claim) => Bond::Agrees,
-            (Stamp::Another | Stamp::Partly { .. }, _) => Bond::Foreign,
+        match (SourceMatch::on(claim, self.source), namespace) {
+            (SourceMatch::Ours, Some(_)) => Ownership::Ours,
+            (SourceMatch::Ours | SourceMatch::Partly { id: true, .. }, _)
+            | (SourceMatch::Partly { name: true, .. }, Some(_)) => Ownership::Agrees,
+            (SourceMatch::Partly { .. }, _) if whose::is_granted_for(self, claim) => Ownership::Agrees,
+            (SourceMatch::Another | SourceMatch::Partly { .. }, _) => Ownership::Foreign,
         }
     }
 
@@ -226,8 +231,8 @@ fn fits(seen: &Observation<'_>, claim: &Object, spec: &serde_json::Value) -> boo
         && sizing::is_claimed(claim, spec)
 }
 
-fn make(seen: &Observation<'_>, behind: Behind<'_>) -> Plan {
-    let (Behind::Instance(instance), Some(namespace)) = (behind, seen.home_namespace()) else {
+fn make(seen: &Observation<'_>, backing: BackingObject<'_>) -> Plan {
+    let (BackingObject::Instance(instance), Some(namespace)) = (backing, seen.home_namespace()) else {
         return Plan::default();
     };
     // What it still uses is used by the one that comes after it, too.
@@ -279,16 +284,16 @@ fn claim(seen: &Observation<'_>, instance: &Object, namespace: &str) -> Object {
 }
 
 /// What there is under the Instance's name in its project.
-fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
-    let bond = seen.bond(claim);
-    let lives = matches!(behind, Behind::Instance(instance) if !instance.deleting());
-    match bond {
-        Bond::Foreign if lives => {
+fn keep(seen: &Observation<'_>, claim: &Object, backing: BackingObject<'_>) -> Plan {
+    let ownership = seen.ownership(claim);
+    let lives = matches!(backing, BackingObject::Instance(instance) if !instance.deleting());
+    match ownership {
+        Ownership::Foreign if lives => {
             let mut plan = foreign(seen.target(claim));
             plan.notes.extend(maker(&claim.metadata).map(Note::Maker));
             return plan;
         }
-        Bond::Foreign => return Plan::default(),
+        Ownership::Foreign => return Plan::default(),
         _ if claim.deleting() && lives => {
             return Plan {
                 requeue: Some(GOING),
@@ -296,21 +301,21 @@ fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
             };
         }
         _ if claim.deleting() => return Plan::default(),
-        // Only what is stamped is deleted: that is the next pass.
-        Bond::Agrees => return written_down(seen, stamped(seen, claim)),
-        Bond::Ours => {}
+        // Only what is stamped is deleted: that is the next reconcile.
+        Ownership::Agrees => return written_down(seen, stamped(seen, claim)),
+        Ownership::Ours => {}
     }
     let gone = Proof::Gone {
         source: seen.instance(),
         uid: None,
     };
-    let proof = match behind {
-        Behind::Nothing => gone,
-        Behind::Slot(deployment) => match deployment.at("/spec/template/spec") {
+    let proof = match backing {
+        BackingObject::Nothing => gone,
+        BackingObject::Slot(deployment) => match deployment.at("/spec/template/spec") {
             Some(spec) if !fits(seen, claim, spec) => gone,
             _ => return Plan::default(),
         },
-        Behind::Instance(instance) => match instance.at("/spec") {
+        BackingObject::Instance(instance) => match instance.at("/spec") {
             Some(spec) if lives && is_held(instance) && !fits(seen, claim, spec) => Proof::Lives {
                 source: seen.instance(),
                 uid: instance.uid().to_owned(),
@@ -322,11 +327,11 @@ fn keep(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>) -> Plan {
 }
 
 /// A claim in a place where the cell namespace does not, or no longer, say that it belongs.
-fn astray(seen: &Observation<'_>, claim: &Object, behind: Behind<'_>, plan: &mut Plan) {
-    if seen.bond(claim) != Bond::Ours || claim.deleting() {
+fn misplaced(seen: &Observation<'_>, claim: &Object, backing: BackingObject<'_>, plan: &mut Plan) {
+    if seen.ownership(claim) != Ownership::Ours || claim.deleting() {
         return;
     }
-    let Behind::Nothing = behind else {
+    let BackingObject::Nothing = backing else {
         // It may be the grant that the Instance runs on: it stays as long as that.
         plan.notes.push(Note::Orphan(seen.target(claim)));
         return;

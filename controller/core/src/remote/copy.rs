@@ -3,7 +3,7 @@
 //! - Whose the copy is, is said by the labels of the hub Namespace; without them none is made, and none is blanked. Cells
 //!   never write Namespaces.
 //! - A copy belongs to the hub WorkloadDeployment that its Instance came from, and nothing is written once that is gone.
-//! - A copy of another source, an unmarked one of no agreeing identity, and one that is being deleted are left alone.
+//! - A copy of another source, an unmarked one of no agreeing identity, and one that is being deleted are not changed.
 //!
 //! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/13-generations.md`.
 
@@ -16,17 +16,17 @@ use popcell_api::{API_VERSION, annotations, kind, labels};
 use serde_json::{Value, json};
 
 use super::cell::Identity;
-use super::{Behind, Bond, Stamp, done, foreign, guarded, noted};
+use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded, noted};
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
 use crate::identity;
-use crate::ledger::SpecEchoes;
 use crate::names::LABEL_LENGTH;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Note, Plan, Plane, Proof, Target};
+use crate::removed_cells::Source;
 use crate::reserved;
-use crate::sources::Source;
+use crate::spec_echoes::SpecEchoes;
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ const CARRIED: [(&str, Option<&str>); 7] = [
     (labels::INSTANCE_INDEX, None),
 ];
 
-/// What a pass over one name in one cell namespace looks at. The cell is this reconciler's own plane and known.
+/// What a reconcile over one name in one cell namespace looks at. The cell is this reconciler's own plane and known.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// Whether we may write at all.
@@ -67,8 +67,8 @@ pub struct Observation<'a> {
     /// is. Not read where there is none.
     pub hub_deployment_lives: Observed<bool>,
     /// What the hub made of earlier writes.
-    pub ledger: &'a dyn SpecEchoes,
-    /// The time of the pass.
+    pub spec_echoes: &'a dyn SpecEchoes,
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
@@ -79,24 +79,24 @@ pub fn hub_deployment<'a>(
     instance: Option<&'a Object>,
     deployments: &[&'a Object],
 ) -> Option<(&'a str, &'a str)> {
-    let deployment = match Behind::of(name, instance, deployments) {
-        Behind::Instance(instance) => match belongs(instance, deployments) {
+    let deployment = match BackingObject::of(name, instance, deployments) {
+        BackingObject::Instance(instance) => match belongs(instance, deployments) {
             Belongs::To(deployment) => deployment,
             Belongs::ToNone | Belongs::ToOneThatIsGone => return None,
         },
-        Behind::Slot(deployment) => deployment,
-        Behind::Nothing => return None,
+        BackingObject::Slot(deployment) => deployment,
+        BackingObject::Nothing => return None,
     };
     let uid = deployment.annotation(annotations::RESOURCE_TEMPLATE_UID)?;
     (!uid.is_empty()).then_some((deployment.name(), uid))
 }
 
-/// Whether anything in the cell stands behind a name: then a pass has to know the hub Namespace.
+/// Whether anything in the cell stands behind a name: then a reconcile has to know the hub Namespace.
 pub fn is_behind(name: &str, instance: Option<&Object>, deployments: &[&Object]) -> bool {
-    !matches!(Behind::of(name, instance, deployments), Behind::Nothing)
+    !matches!(BackingObject::of(name, instance, deployments), BackingObject::Nothing)
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     if let Some(plan) = seen.identity.forbids() {
         return plan;
@@ -104,28 +104,28 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let Observed::Known(copy) = seen.copy else {
         return unknown();
     };
-    let behind = Behind::of(seen.name, seen.instance, seen.deployments);
-    let bond = copy.map(|copy| bond(seen, copy));
-    match (copy, bond, behind) {
-        (_, _, Behind::Instance(instance)) if instance.excess().is_some() => {
+    let backing = BackingObject::of(seen.name, seen.instance, seen.deployments);
+    let ownership = copy.map(|copy| ownership(seen, copy));
+    match (copy, ownership, backing) {
+        (_, _, BackingObject::Instance(instance)) if instance.excess().is_some() => {
             instance.excess().map_or_else(Plan::default, |excess| {
                 Plan::exceeded(Target::of(&Plane::Cell, kind::INSTANCE, instance), excess)
             })
         }
-        (None, _, Behind::Instance(instance)) => create(seen, instance),
-        (Some(copy), _, Behind::Instance(_)) if copy.deleting() => noted(Note::WaitsFor(target(copy))),
-        (Some(copy), Some(Bond::Foreign), Behind::Instance(_)) => foreign(target(copy)),
-        (Some(copy), _, Behind::Instance(instance)) => update(seen, instance, copy),
-        (None, ..) | (Some(_), Some(Bond::Foreign), _) => Plan::default(),
+        (None, _, BackingObject::Instance(instance)) => create(seen, instance),
+        (Some(copy), _, BackingObject::Instance(_)) if copy.deleting() => noted(Note::WaitsFor(target(copy))),
+        (Some(copy), Some(Ownership::Foreign), BackingObject::Instance(_)) => foreign(target(copy)),
+        (Some(copy), _, BackingObject::Instance(instance)) => update(seen, instance, copy),
+        (None, ..) | (Some(_), Some(Ownership::Foreign), _) => Plan::default(),
         (Some(copy), ..) if copy.deleting() => Plan::default(),
-        // Only what is stamped is deleted: that is the next pass.
-        (Some(copy), Some(Bond::Agrees), Behind::Nothing) => done(stamped(seen, copy)),
-        (Some(copy), _, Behind::Nothing) => delete(seen, copy),
-        (Some(copy), _, Behind::Slot(_)) => hold(seen, copy),
+        // Only what is stamped is deleted: that is the next reconcile.
+        (Some(copy), Some(Ownership::Agrees), BackingObject::Nothing) => done(stamped(seen, copy)),
+        (Some(copy), _, BackingObject::Nothing) => delete(seen, copy),
+        (Some(copy), _, BackingObject::Slot(_)) => hold(seen, copy),
     }
 }
 
-/// Whom an Instance was made for.
+/// The owner an Instance was made for.
 enum Belongs<'a> {
     ToNone,
     To(&'a Object),
@@ -141,17 +141,19 @@ fn belongs<'a>(instance: &Object, deployments: &[&'a Object]) -> Belongs<'a> {
 }
 
 /// By the stamps of the source; where one is missing, by the uid of a WorkloadDeployment, which is of this cell only.
-fn bond(seen: &Observation<'_>, copy: &Object) -> Bond {
+fn ownership(seen: &Observation<'_>, copy: &Object) -> Ownership {
     let marker = copy.label(labels::MANAGED_BY);
     if marker.is_some_and(|marker| marker != labels::MANAGED_BY_POPCELL) {
-        return Bond::Foreign;
+        return Ownership::Foreign;
     }
     let ours = |uid: &str| seen.deployments.iter().any(|one| one.uid() == uid);
-    match Stamp::on(copy, seen.source) {
-        Stamp::Ours if marker.is_some() => Bond::Ours,
-        Stamp::Ours | Stamp::Partly { id: true, .. } => Bond::Agrees,
-        Stamp::Partly { .. } if copy.label(labels::WORKLOAD_DEPLOYMENT_UID).is_some_and(ours) => Bond::Agrees,
-        Stamp::Another | Stamp::Partly { .. } => Bond::Foreign,
+    match SourceMatch::on(copy, seen.source) {
+        SourceMatch::Ours if marker.is_some() => Ownership::Ours,
+        SourceMatch::Ours | SourceMatch::Partly { id: true, .. } => Ownership::Agrees,
+        SourceMatch::Partly { .. } if copy.label(labels::WORKLOAD_DEPLOYMENT_UID).is_some_and(ours) => {
+            Ownership::Agrees
+        }
+        SourceMatch::Another | SourceMatch::Partly { .. } => Ownership::Foreign,
     }
 }
 
@@ -203,14 +205,14 @@ fn update(seen: &Observation<'_>, instance: &Object, copy: &Object) -> Plan {
         edit = edit.owner(&owner);
     }
     if let Some(spec) = spec(instance) {
-        if seen.ledger.explains(&target(copy), &spec, copy.at("/spec")) {
+        if seen.spec_echoes.explains(&target(copy), &spec, copy.at("/spec")) {
             plan.notes.push(Note::Skew(target(copy)));
         } else {
             edit = edit.spec(&spec);
         }
     }
     if let Some(action) = edit.action() {
-        // Its status speaks of a generation: that is known once the spec is stored, so the next pass writes it.
+        // Its status speaks of a generation: that is known once the spec is stored, so the next reconcile writes it.
         plan.actions.push(action);
         return plan;
     }
@@ -282,7 +284,7 @@ fn stamped(seen: &Observation<'_>, copy: &Object) -> Option<Action> {
     stamps(seen, copy).action()
 }
 
-/// Labels that are ours to set; one that nobody can say is not in it, and stays on the copy as it is.
+/// Labels that are ours to set; an unknown one is not in it, and stays on the copy as it is.
 fn wanted_labels(seen: &Observation<'_>, instance: &Object) -> BTreeMap<String, String> {
     let deployment = match belongs(instance, seen.deployments) {
         Belongs::To(deployment) => Some(deployment),

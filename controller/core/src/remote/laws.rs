@@ -42,11 +42,11 @@ proptest! {
         prop_assert_eq!(driver.copies(), instances.clone());
         prop_assert_eq!(driver.claims(), instances);
         for plan in driver.plans() {
-            prop_assert!(plan.is_quiet() && plan.requeue.is_none() && plan.notes.is_empty(), "{:#?}", plan);
+            prop_assert!(plan.is_unchanged() && plan.requeue.is_none() && plan.notes.is_empty(), "{:#?}", plan);
         }
     }
 
-    /// Any order of passes, and a death after any write of any of them, end in the same state.
+    /// Any order of reconciles, and a death after any write of any of them, end in the same state.
     #[test]
     fn order_and_crashes_do_not_matter(steps in steps(), one in schedule(), other in schedule()) {
         let end = |schedule: &[(usize, usize)]| {
@@ -78,7 +78,7 @@ proptest! {
         driver.run(&steps, &schedule);
         driver.settle();
         for (key, object) in foreign {
-            let now = driver.world.all().find(|(one, _)| **one == key).map(|(_, object)| object);
+            let now = driver.servers.all().find(|(one, _)| **one == key).map(|(_, object)| object);
             prop_assert_eq!(now, Some(&object));
         }
     }

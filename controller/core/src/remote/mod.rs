@@ -20,16 +20,16 @@ use std::time::Duration;
 use popcell_api::{annotations, kind, labels};
 
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target};
+use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target};
+use crate::removed_cells::Source;
 use crate::slots;
-use crate::sources::Source;
 
-/// How soon a name that somebody else holds is looked at again: what is not ours is not watched.
-pub const HELD_BY_OTHERS: Duration = Duration::from_mins(1);
+/// How soon a name that another client holds is looked at again: what is not ours is not watched.
+pub const NAME_CONFLICT_RETRY: Duration = Duration::from_mins(1);
 
 /// What stands in the cell behind one name in a cell namespace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Behind<'a> {
+pub(crate) enum BackingObject<'a> {
     /// An Instance, being deleted or not.
     Instance(&'a Object),
     /// A slot that is asked for, of this WorkloadDeployment, and no Instance.
@@ -38,7 +38,7 @@ pub(crate) enum Behind<'a> {
     Nothing,
 }
 
-impl<'a> Behind<'a> {
+impl<'a> BackingObject<'a> {
     /// `deployments` have at least the one in which the name stands for a slot, where there is one.
     pub(crate) fn of(name: &str, instance: Option<&'a Object>, deployments: &[&'a Object]) -> Self {
         let asks =
@@ -52,7 +52,7 @@ impl<'a> Behind<'a> {
 
 /// What an object says of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stamp {
+pub(crate) enum SourceMatch {
     /// This cell, by name and uid.
     Ours,
     /// What it says is ours, and something is missing: someone took it off, or it is upstream's.
@@ -66,7 +66,7 @@ pub(crate) enum Stamp {
     Another,
 }
 
-impl Stamp {
+impl SourceMatch {
     pub(crate) fn on(object: &Object, source: Source<'_>) -> Self {
         let name = object.label(labels::SOURCE_CLUSTER);
         let id = object.annotation(annotations::SOURCE_UID);
@@ -83,12 +83,12 @@ impl Stamp {
 
 /// Whose an object at a name of ours is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bond {
+pub(crate) enum Ownership {
     /// Ours.
     Ours,
     /// Not stamped whole, and its identity agrees: it is stamped first, and is ours from then on.
     Agrees,
-    /// Anybody else's: never changed.
+    /// Another owner's: never changed.
     Foreign,
 }
 
@@ -101,9 +101,9 @@ fn guarded(
     source: Source<'_>,
     origin: &Plane,
     uid: Option<&str>,
-) -> Brake {
+) -> DeletionGuard {
     let Some(of) = slots::deployment_of(name) else {
-        return Brake::Applies;
+        return DeletionGuard::Applies;
     };
     let at = |plane: &Plane| Target::namespaced(plane, kind::WORKLOAD_DEPLOYMENT, namespace, of);
     let mut proofs = vec![
@@ -124,13 +124,13 @@ fn guarded(
             deployment: at(origin),
         });
     }
-    Brake::Unless(proofs)
+    DeletionGuard::Unless(proofs)
 }
 
 /// A plan that says who holds the name.
 fn foreign(target: Target) -> Plan {
     Plan {
-        requeue: Some(HELD_BY_OTHERS),
+        requeue: Some(NAME_CONFLICT_RETRY),
         ..noted(Note::Foreign(target))
     }
 }

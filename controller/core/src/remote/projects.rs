@@ -36,21 +36,21 @@ pub enum Answer {
     NotFound,
 }
 
-/// What a pass over the ConfigMap looks at. It is in the cell, which is known.
+/// What a reconcile over the ConfigMap looks at. It is in the cell, which is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The ConfigMap.
     pub record: Option<&'a Object>,
     /// Its namespace: the program's.
     pub namespace: &'a str,
-    /// Projects whose claims a pass may want to write, or are known to be there: those of cell namespaces that hold an
+    /// Projects whose claims a reconcile may want to write, or are known to be there: those of cell namespaces that hold an
     /// Instance or a WorkloadDeployment, and those in which a claim of ours was seen.
     pub needed: &'a BTreeSet<&'a str>,
     /// Projects that any cell namespace speaks of.
     pub mapped: &'a BTreeSet<&'a str>,
-    /// Answers for [`doubtful`] projects, read live in this pass; one that was not answered is not in it.
+    /// Answers for [`doubtful`] projects, read live in this reconcile; one that was not answered is not in it.
     pub answers: &'a BTreeMap<&'a str, Answer>,
-    /// The time of the pass.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
@@ -60,7 +60,7 @@ pub fn recorded(record: Option<&Object>) -> impl Iterator<Item = (&str, &Value)>
     data.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
 }
 
-/// Projects that are written down and that nobody in the cell needs: these are to be asked for, live.
+/// Recorded projects that the cell no longer needs: these are to be read live.
 pub fn doubtful<'a>(record: Option<&'a Object>, needed: &BTreeSet<&str>) -> Vec<&'a str> {
     let asked = |project: &&str| !needed.contains(*project) && names::check_project(project).is_ok();
     recorded(record).map(|(project, _)| project).filter(asked).collect()
@@ -76,7 +76,7 @@ pub(super) fn record(record: Option<&Object>, namespace: &str, project: &str) ->
     write(record, namespace, data)
 }
 
-/// Decides one pass: writes down what is needed and is not there, and forgets what is proven to hold no claim.
+/// Decides one reconcile: writes down what is needed and is not there, and forgets what is proven to hold no claim.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut plan = Plan::default();
     let mut data = read(seen.record);

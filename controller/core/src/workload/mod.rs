@@ -26,25 +26,25 @@ use popcell_api::{finalizers, kind, labels};
 use crate::bindings::usable_cities;
 use crate::edit::Edit;
 use crate::growth;
-use crate::ledger::SpecEchoes;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
-use crate::plan::{Action, Brake, Note, Plan, Plane, Proof, Target, Terminal};
+use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::priority;
 use crate::rejection::{self, Rejection};
+use crate::spec_echoes::SpecEchoes;
 use crate::transitions;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
 pub(crate) use desired::{lowered, owner};
 
-/// How many WorkloadDeployments one pass creates. Each holds the whole template while it is sent; the next ones are created
-/// once these are seen.
+/// How many WorkloadDeployments one reconcile creates. Each holds the whole template while it is sent; the next ones are
+/// created once these are seen.
 const AT_ONCE: usize = 32;
 /// What the metadata of a WorkloadDeployment may take beside its spec and status, in bytes.
 const METADATA: usize = 16 * 1024;
 
-/// What a pass looks at.
+/// What a reconcile looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The project id; empty is dropped.
@@ -58,19 +58,19 @@ pub struct Observation<'a> {
     /// All Networks of the project, in all namespaces; metadata is enough.
     pub networks: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub ledger: &'a dyn SpecEchoes,
-    /// What it refused of the last pass.
+    pub spec_echoes: &'a dyn SpecEchoes,
+    /// What it refused of the last reconcile.
     pub rejected: &'a [Rejection],
-    /// The time of the pass.
+    /// The time of the reconcile.
     pub now: Timestamp,
 }
 
-/// Decides one pass.
+/// Decides one reconcile.
 pub fn decide(observation: &Observation<'_>) -> Plan {
     if observation.project.is_empty() {
         return Plan::dropped("no project");
     }
-    Pass::new(observation).decide()
+    Reconcile::new(observation).decide()
 }
 
 /// What became of one slot.
@@ -129,7 +129,7 @@ impl Gates<'_> {
     }
 }
 
-struct Pass<'a> {
+struct Reconcile<'a> {
     seen: &'a Observation<'a>,
     plane: Plane,
     ours: Vec<&'a Object>,
@@ -139,7 +139,7 @@ struct Pass<'a> {
     plan: Plan,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Reconcile<'a> {
     fn new(seen: &'a Observation<'a>) -> Self {
         let uid = seen.workload.uid();
         Self {
@@ -216,7 +216,7 @@ impl<'a> Pass<'a> {
 
     fn finalise(mut self) -> Plan {
         for deployment in self.ours.iter().filter(|deployment| !deployment.deleting()) {
-            let delete = self.delete(deployment, Vec::new(), Brake::Exempt);
+            let delete = self.delete(deployment, Vec::new(), DeletionGuard::Exempt);
             self.plan.actions.push(delete);
         }
         if self.ours.is_empty() {
@@ -233,7 +233,7 @@ impl<'a> Pass<'a> {
         let message = format!(
             "Workload {} {excess}: its WorkloadDeployments stay as they are; {}",
             self.seen.workload.name(),
-            excess.remedy()
+            excess.fix()
         );
         self.shrink(excess);
         self.plan.notes.push(Note::Excess(target, excess));
@@ -407,8 +407,8 @@ impl<'a> Pass<'a> {
             let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, holder);
             self.plan.notes.push(Note::Excess(target, excess));
             self.lower(holder, slot);
-            let remedy = excess.remedy();
-            let message = format!("WorkloadDeployment {} {excess}: it stays as it is; {remedy}", slot.name);
+            let fix = excess.fix();
+            let message = format!("WorkloadDeployment {} {excess}: it stays as it is; {fix}", slot.name);
             return Settled::trouble(true, trouble(slot, reasons::LIMIT_EXCEEDED, message));
         }
         let lost = gates.usable.as_ref().map(|cities| !cities.contains(slot.city));
@@ -436,7 +436,7 @@ impl<'a> Pass<'a> {
         let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder)
             .label(labels::WORKLOAD_UID, self.seen.workload.uid())
             .owner(&owner(kind::WORKLOAD, self.seen.workload, true));
-        if self.seen.ledger.explains(&target, desired, stored) {
+        if self.seen.spec_echoes.explains(&target, desired, stored) {
             self.plan.notes.push(Note::Skew(target));
         } else {
             edit = edit.spec(desired);
@@ -465,12 +465,18 @@ impl<'a> Pass<'a> {
     }
 
     /// The user's own Workload says so, as long as it is there.
-    fn by_user(&self) -> Brake {
-        Brake::Unless(vec![self.lives()])
+    fn by_user(&self) -> DeletionGuard {
+        DeletionGuard::Unless(vec![self.lives()])
     }
 
-    fn delete(&self, deployment: &Object, proofs: Vec<Proof>, brake: Brake) -> Action {
-        Action::delete(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, proofs, brake)
+    fn delete(&self, deployment: &Object, proofs: Vec<Proof>, deletion_guard: DeletionGuard) -> Action {
+        Action::delete(
+            &self.plane,
+            kind::WORKLOAD_DEPLOYMENT,
+            deployment,
+            proofs,
+            deletion_guard,
+        )
     }
 
     fn report(mut self, slots: &[Slot<'_>], report: &status::Report) -> Plan {

@@ -16,7 +16,7 @@ use crate::priority;
 /// What is looked at of a WorkloadDeployment.
 pub(super) const LOOKS_AT: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/status"];
 
-/// What the pass found beside the WorkloadDeployments.
+/// What the reconcile found beside the WorkloadDeployments.
 #[derive(Debug)]
 pub(super) struct Report {
     /// Every WorkloadDeployment is, or is being, written as this generation asks for.
@@ -113,18 +113,18 @@ pub(super) fn render(
 }
 
 fn placement_condition(serves: bool, troubles: &[&Trouble]) -> Condition {
-    let mut told: Vec<&str> = troubles.iter().map(|one| one.message.as_str()).collect();
+    let mut reported: Vec<&str> = troubles.iter().map(|one| one.message.as_str()).collect();
     if serves {
-        told.insert(0, messages::AVAILABLE_DEPLOYMENT_FOUND);
+        reported.insert(0, messages::AVAILABLE_DEPLOYMENT_FOUND);
         return Condition::new(
             types::AVAILABLE,
             true,
             reasons::AVAILABLE_DEPLOYMENT_FOUND,
-            told.join(". "),
+            reported.join(". "),
         );
     }
     match troubles.iter().max_by_key(|one| priority::of(one.reason)) {
-        Some(worst) => Condition::new(types::AVAILABLE, false, worst.reason, told.join(". ")),
+        Some(worst) => Condition::new(types::AVAILABLE, false, worst.reason, reported.join(". ")),
         None => Condition::new(
             types::AVAILABLE,
             false,
@@ -141,13 +141,13 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
     if available {
         // What runs is not all that was asked for: whoever looks at the Workload only is told, too.
         let refused = report.troubles.iter().filter(|one| one.reason == reasons::REJECTED);
-        let mut told: Vec<String> = refused
+        let mut reported: Vec<String> = refused
             .chain(rejected)
             .map(|one| format!("city {}: {}", one.city, one.message))
             .collect();
-        told.sort();
-        told.insert(0, messages::AVAILABLE_PLACEMENT_FOUND.to_owned());
-        let message = told.join("; ");
+        reported.sort();
+        reported.insert(0, messages::AVAILABLE_PLACEMENT_FOUND.to_owned());
+        let message = reported.join("; ");
         return Condition::new(types::AVAILABLE, true, reasons::AVAILABLE_PLACEMENT_FOUND, message);
     }
     let mut worst: Vec<(u8, &str, &str, &str)> = report

@@ -5,8 +5,8 @@ mod rejections;
 
 use super::*;
 use crate::conditions;
-use crate::ledger::Ledger;
-use crate::testing::{self, World, object};
+use crate::spec_echoes::SpecEchoes;
+use crate::testing::{self, FakeServers, object};
 use popcell_api::conditions as types;
 use serde_json::{Value, json};
 
@@ -35,46 +35,46 @@ fn network(namespace: &str, name: &str) -> Object {
     object(json!({ "metadata": { "name": name, "namespace": namespace } }))
 }
 
-/// A world with one Workload, bindings for these cities, and the network `default`.
-fn world(placements: Value, cities: &[&str]) -> World {
-    let mut world = World::default();
+/// Planes with one Workload, bindings for these cities, and the network `default`.
+fn servers(placements: Value, cities: &[&str]) -> FakeServers {
+    let mut servers = FakeServers::default();
     let plane = Plane::Project("p".to_owned());
-    world.put(&plane, kind::WORKLOAD, workload(placements));
+    servers.put(&plane, kind::WORKLOAD, workload(placements));
     for city in cities {
-        world.put(&plane, kind::LOCATION_BINDING, binding(city));
+        servers.put(&plane, kind::LOCATION_BINDING, binding(city));
     }
-    world.put(&plane, kind::NETWORK, network("default", "default"));
-    world
+    servers.put(&plane, kind::NETWORK, network("default", "default"));
+    servers
 }
 
-fn decide_in(world: &World) -> Plan {
+fn decide_in(servers: &FakeServers) -> Plan {
     let plane = Plane::Project("p".to_owned());
-    let Some(workload) = world.get(&plane, kind::WORKLOAD, "default", "web") else {
+    let Some(workload) = servers.get(&plane, kind::WORKLOAD, "default", "web") else {
         return Plan::default();
     };
     decide(&Observation {
         project: "p",
         workload,
-        deployments: &world.list(&plane, kind::WORKLOAD_DEPLOYMENT),
-        bindings: Observed::Known(&world.list(&plane, kind::LOCATION_BINDING)),
-        networks: Observed::Known(&world.list(&plane, kind::NETWORK)),
-        ledger: &Ledger::default(),
+        deployments: &servers.list(&plane, kind::WORKLOAD_DEPLOYMENT),
+        bindings: Observed::Known(&servers.list(&plane, kind::LOCATION_BINDING)),
+        networks: Observed::Known(&servers.list(&plane, kind::NETWORK)),
+        spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),
     })
 }
 
-fn names(world: &World) -> Vec<&str> {
+fn names(servers: &FakeServers) -> Vec<&str> {
     let plane = Plane::Project("p".to_owned());
-    world
+    servers
         .list(&plane, kind::WORKLOAD_DEPLOYMENT)
         .iter()
         .map(|one| one.name())
         .collect()
 }
 
-fn edit(world: &mut World, change: impl FnOnce(&mut Object)) {
-    world.change(
+fn edit(servers: &mut FakeServers, change: impl FnOnce(&mut Object)) {
+    servers.change(
         &Plane::Project("p".to_owned()),
         kind::WORKLOAD,
         "default",
@@ -83,14 +83,14 @@ fn edit(world: &mut World, change: impl FnOnce(&mut Object)) {
     );
 }
 
-fn edit_deployment(world: &mut World, name: &str, change: impl FnOnce(&mut Object)) {
+fn edit_deployment(servers: &mut FakeServers, name: &str, change: impl FnOnce(&mut Object)) {
     let plane = Plane::Project("p".to_owned());
-    world.change(&plane, kind::WORKLOAD_DEPLOYMENT, "default", name, change);
+    servers.change(&plane, kind::WORKLOAD_DEPLOYMENT, "default", name, change);
 }
 
-fn status(world: &World) -> Value {
+fn status(servers: &FakeServers) -> Value {
     let plane = Plane::Project("p".to_owned());
-    let workload = world.get(&plane, kind::WORKLOAD, "default", "web").unwrap();
+    let workload = servers.get(&plane, kind::WORKLOAD, "default", "web").unwrap();
     workload.at("/status").cloned().unwrap_or_default()
 }
 
@@ -109,36 +109,36 @@ fn without_a_project_id_nothing_is_planned() {
         deployments: &[],
         bindings: Observed::Unknown,
         networks: Observed::Unknown,
-        ledger: &Ledger::default(),
+        spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),
     });
-    assert!(plan.is_quiet() && plan.requeue.is_none());
+    assert!(plan.is_unchanged() && plan.requeue.is_none());
 }
 
 #[test]
 fn the_finalizer_comes_first_and_alone() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    edit(&mut world, |workload| workload.metadata.finalizers = None);
-    let plan = decide_in(&world);
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    edit(&mut servers, |workload| workload.metadata.finalizers = None);
+    let plan = decide_in(&servers);
     assert_eq!(plan.actions.len(), 1);
     assert!(plan.status.is_none());
-    world.apply(&plan);
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
+    servers.apply(&plan);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
 }
 
 #[test]
 fn two_placements_in_three_cities_become_three_deployments() {
-    let mut world = world(
+    let mut servers = servers(
         json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
         &["DFW", "ORD", "LHR"],
     );
-    let plan = decide_in(&world);
-    world.apply(&plan);
-    assert_eq!(names(&world), ["web-eu-lhr", "web-us-dfw", "web-us-ord"]);
+    let plan = decide_in(&servers);
+    servers.apply(&plan);
+    assert_eq!(names(&servers), ["web-eu-lhr", "web-us-dfw", "web-us-ord"]);
     let plane = Plane::Project("p".to_owned());
-    let made = world
+    let made = servers
         .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
         .unwrap();
     assert_eq!(made.label(labels::WORKLOAD_UID), Some("w1"));
@@ -154,29 +154,29 @@ fn two_placements_in_three_cities_become_three_deployments() {
             "scaleSettings": { "minReplicas": 2 },
         }))
     );
-    // The second pass writes nothing.
-    assert_eq!(decide_in(&world), Plan::independent());
-    assert_eq!(status(&world)["observedGeneration"], 3);
-    assert_eq!(status(&world)["deployments"], 3);
+    // The second reconcile writes nothing.
+    assert_eq!(decide_in(&servers), Plan::independent());
+    assert_eq!(status(&servers)["observedGeneration"], 3);
+    assert_eq!(status(&servers)["deployments"], 3);
 }
 
 #[test]
 fn a_city_without_binding_is_skipped_until_it_has_one() {
-    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW"]);
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
-    let placement = conditions::find(&status(&world)["placements"][0], types::AVAILABLE)
+    let mut servers = servers(json!([placement("us", &["DFW", "ORD"])]), &["DFW"]);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
+    let placement = conditions::find(&status(&servers)["placements"][0], types::AVAILABLE)
         .cloned()
         .unwrap();
     assert_eq!(placement["reason"], reasons::NO_MATCHING_LOCATION);
     assert_eq!(placement["message"], r#"No Location matches city code "ORD""#);
     let plane = Plane::Project("p".to_owned());
-    world.put(&plane, kind::LOCATION_BINDING, binding("ORD"));
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);
+    servers.put(&plane, kind::LOCATION_BINDING, binding("ORD"));
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw", "web-us-ord"]);
     assert!(cities(&workload(json!([{ "cityCodes": ["ORD"] }]))).contains("ORD"));
 
-    let mut none = self::world(json!([self::placement("us", &["DFW"])]), &[]);
+    let mut none = self::servers(json!([self::placement("us", &["DFW"])]), &[]);
     none.settle(decide_in);
     assert!(names(&none).is_empty());
     assert_eq!(available(&status(&none)).1, reasons::NO_AVAILABLE_PLACEMENTS);
@@ -185,10 +185,10 @@ fn a_city_without_binding_is_skipped_until_it_has_one() {
 
 #[test]
 fn missing_networks_stop_all_deployments_with_a_stable_message() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     let interface =
         |name: &str, namespace: Option<&str>| json!({ "network": { "name": name, "namespace": namespace } });
-    edit(&mut world, |workload| {
+    edit(&mut servers, |workload| {
         workload.data["spec"]["template"]["spec"]["networkInterfaces"] = json!([
             interface("zz", None),
             interface("default", None),
@@ -196,10 +196,10 @@ fn missing_networks_stop_all_deployments_with_a_stable_message() {
             interface("bb", Some("net"))
         ]);
     });
-    world.settle(decide_in);
-    assert!(names(&world).is_empty());
+    servers.settle(decide_in);
+    assert!(names(&servers).is_empty());
     assert_eq!(
-        available(&status(&world)),
+        available(&status(&servers)),
         (
             "False".to_owned(),
             reasons::NETWORK_NOT_FOUND.to_owned(),
@@ -209,70 +209,70 @@ fn missing_networks_stop_all_deployments_with_a_stable_message() {
     // The namespace of the interface counts.
     let plane = Plane::Project("p".to_owned());
     for (namespace, name) in [("default", "aa"), ("default", "zz"), ("default", "bb")] {
-        world.put(&plane, kind::NETWORK, network(namespace, name));
+        servers.put(&plane, kind::NETWORK, network(namespace, name));
     }
-    world.settle(decide_in);
-    assert_eq!(available(&status(&world)).2, "Unable to find networks: net/bb");
-    world.put(&plane, kind::NETWORK, network("net", "bb"));
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
+    servers.settle(decide_in);
+    assert_eq!(available(&status(&servers)).2, "Unable to find networks: net/bb");
+    servers.put(&plane, kind::NETWORK, network("net", "bb"));
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
 }
 
 #[test]
 fn a_city_that_the_user_removes_is_deleted_and_counted_until_it_is_gone() {
-    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
-    world.settle(decide_in);
-    edit_deployment(&mut world, "web-us-ord", |one| {
+    let mut servers = servers(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    servers.settle(decide_in);
+    edit_deployment(&mut servers, "web-us-ord", |one| {
         one.metadata.finalizers = Some(vec!["compute.datumapis.com/federator".to_owned()]);
         one.data["status"] = json!({ "replicas": 2 });
     });
-    edit(&mut world, |workload| {
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"] = json!([placement("us", &["DFW"])])
     });
-    world.settle(decide_in);
-    assert_eq!(status(&world)["deployments"], 2);
-    assert_eq!(status(&world)["replicas"], 2);
-    edit_deployment(&mut world, "web-us-ord", |one| one.metadata.finalizers = None);
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
-    assert_eq!(status(&world)["deployments"], 1);
+    servers.settle(decide_in);
+    assert_eq!(status(&servers)["deployments"], 2);
+    assert_eq!(status(&servers)["replicas"], 2);
+    edit_deployment(&mut servers, "web-us-ord", |one| one.metadata.finalizers = None);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
+    assert_eq!(status(&servers)["deployments"], 1);
 }
 
 #[test]
 fn deletion_waits_for_the_deployments_and_creates_no_new_ones() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW", "ORD"]);
-    world.settle(decide_in);
-    edit_deployment(&mut world, "web-us-dfw", |one| {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW", "ORD"]);
+    servers.settle(decide_in);
+    edit_deployment(&mut servers, "web-us-dfw", |one| {
         one.metadata.finalizers = Some(vec!["federator".to_owned()])
     });
     let plane = Plane::Project("p".to_owned());
-    world.delete(&plane, kind::WORKLOAD, "default", "web");
-    edit(&mut world, |workload| {
+    servers.delete(&plane, kind::WORKLOAD, "default", "web");
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"] = json!([placement("us", &["ORD"])]);
     });
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
-    assert!(world.get(&plane, kind::WORKLOAD, "default", "web").is_some());
-    edit_deployment(&mut world, "web-us-dfw", |one| one.metadata.finalizers = None);
-    world.settle(decide_in);
-    assert!(world.get(&plane, kind::WORKLOAD, "default", "web").is_none());
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
+    assert!(servers.get(&plane, kind::WORKLOAD, "default", "web").is_some());
+    edit_deployment(&mut servers, "web-us-dfw", |one| one.metadata.finalizers = None);
+    servers.settle(decide_in);
+    assert!(servers.get(&plane, kind::WORKLOAD, "default", "web").is_none());
 }
 
 #[test]
 fn counts_are_sums_by_placement_and_in_all() {
-    let mut world = world(
+    let mut servers = servers(
         json!([placement("us", &["DFW", "ORD"]), placement("eu", &["LHR"])]),
         &["DFW", "ORD", "LHR"],
     );
-    world.settle(decide_in);
+    servers.settle(decide_in);
     for (name, updated) in [("web-us-dfw", 1), ("web-us-ord", 2), ("web-eu-lhr", 4)] {
-        edit_deployment(&mut world, name, |one| {
+        edit_deployment(&mut servers, name, |one| {
             one.data["status"] = json!({ "replicas": 10, "currentReplicas": 1, "updatedReplicas": updated,
                 "desiredReplicas": 3, "readyReplicas": i32::MAX });
         });
     }
-    world.settle(decide_in);
-    let status = status(&world);
+    servers.settle(decide_in);
+    let status = status(&servers);
     assert_eq!(status["updatedReplicas"], 7);
     assert_eq!(
         (&status["replicas"], &status["desiredReplicas"]),
@@ -285,33 +285,33 @@ fn counts_are_sums_by_placement_and_in_all() {
 
 #[test]
 fn the_worst_city_is_named_until_one_is_available() {
-    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
-    world.settle(decide_in);
+    let mut servers = servers(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    servers.settle(decide_in);
     let say = |reason: &str, message: &str| json!({ "conditions": [{ "type": "Available", "status": "False", "reason": reason, "message": message }] });
-    edit_deployment(&mut world, "web-us-dfw", |one| {
+    edit_deployment(&mut servers, "web-us-dfw", |one| {
         one.data["status"] = say("ProvisioningInstances", "soon")
     });
-    edit_deployment(&mut world, "web-us-ord", |one| {
+    edit_deployment(&mut servers, "web-us-ord", |one| {
         one.data["status"] = say("ImageUnavailable", "no such image")
     });
-    world.settle(decide_in);
+    servers.settle(decide_in);
     assert_eq!(
-        available(&status(&world)).2,
+        available(&status(&servers)).2,
         "No available placements were found for the workload: city ORD: no such image"
     );
-    edit_deployment(&mut world, "web-us-dfw", |one| {
+    edit_deployment(&mut servers, "web-us-dfw", |one| {
         one.data["status"] = json!({ "conditions": [{ "type": "Available", "status": "True" }] });
     });
-    world.settle(decide_in);
-    assert_eq!(available(&status(&world)).0, "True");
-    assert_eq!(available(&status(&world)).2, messages::AVAILABLE_PLACEMENT_FOUND);
+    servers.settle(decide_in);
+    assert_eq!(available(&status(&servers)).0, "True");
+    assert_eq!(available(&status(&servers)).2, messages::AVAILABLE_PLACEMENT_FOUND);
 }
 
 #[test]
 fn keys_of_other_writers_stay_and_cause_no_write() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    world.settle(decide_in);
-    edit_deployment(&mut world, "web-us-dfw", |one| {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    edit_deployment(&mut servers, "web-us-dfw", |one| {
         one.metadata
             .labels
             .as_mut()
@@ -319,18 +319,18 @@ fn keys_of_other_writers_stay_and_cause_no_write() {
             .insert("other".to_owned(), "1".to_owned());
         one.metadata.annotations = Some([("other".to_owned(), "2".to_owned())].into());
     });
-    assert_eq!(decide_in(&world), Plan::independent());
+    assert_eq!(decide_in(&servers), Plan::independent());
 }
 
 #[test]
 fn a_lost_binding_tears_nothing_down() {
-    let mut world = world(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
-    world.settle(decide_in);
+    let mut servers = servers(json!([placement("us", &["DFW", "ORD"])]), &["DFW", "ORD"]);
+    servers.settle(decide_in);
     let plane = Plane::Project("p".to_owned());
     for lost in ["b-ORD", "b-DFW"] {
-        world.remove(&plane, kind::LOCATION_BINDING, "", lost);
-        world.settle(decide_in);
-        assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);
+        servers.remove(&plane, kind::LOCATION_BINDING, "", lost);
+        servers.settle(decide_in);
+        assert_eq!(names(&servers), ["web-us-dfw", "web-us-ord"]);
     }
     // Only fewer replicas still reach a city without binding.
     let change = |replicas: i32| {
@@ -340,10 +340,10 @@ fn a_lost_binding_tears_nothing_down() {
             workload.data["spec"]["template"]["new"] = json!(replicas);
         }
     };
-    edit(&mut world, change(5));
-    world.settle(decide_in);
-    let spec = |world: &World| {
-        let wd = world.get(
+    edit(&mut servers, change(5));
+    servers.settle(decide_in);
+    let spec = |servers: &FakeServers| {
+        let wd = servers.get(
             &Plane::Project("p".to_owned()),
             kind::WORKLOAD_DEPLOYMENT,
             "default",
@@ -351,32 +351,32 @@ fn a_lost_binding_tears_nothing_down() {
         );
         wd.unwrap().at("/spec").cloned().unwrap()
     };
-    assert_eq!(spec(&world)["scaleSettings"]["minReplicas"], 2);
-    assert_eq!(status(&world)["observedGeneration"], 3);
-    edit(&mut world, change(1));
-    world.settle(decide_in);
-    assert_eq!(spec(&world)["scaleSettings"]["minReplicas"], 1);
-    assert_eq!(spec(&world)["template"].get("new"), None);
+    assert_eq!(spec(&servers)["scaleSettings"]["minReplicas"], 2);
+    assert_eq!(status(&servers)["observedGeneration"], 3);
+    edit(&mut servers, change(1));
+    servers.settle(decide_in);
+    assert_eq!(spec(&servers)["scaleSettings"]["minReplicas"], 1);
+    assert_eq!(spec(&servers)["template"].get("new"), None);
     // The user removes the city: now it goes.
-    edit(&mut world, |workload| {
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"][0]["cityCodes"] = json!(["ORD"])
     });
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-ord"]);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-ord"]);
 }
 
 #[test]
 fn unknown_stores_stop_new_deployments_and_delete_nothing() {
-    let world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
-    let networks = world.list(&plane, kind::NETWORK);
+    let networks = servers.list(&plane, kind::NETWORK);
     let seen = Observation {
         project: "p",
-        workload: world.get(&plane, kind::WORKLOAD, "default", "web").unwrap(),
+        workload: servers.get(&plane, kind::WORKLOAD, "default", "web").unwrap(),
         deployments: &[],
         bindings: Observed::Unknown,
         networks: Observed::Known(&networks),
-        ledger: &Ledger::default(),
+        spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),
     };
@@ -385,7 +385,7 @@ fn unknown_stores_stop_new_deployments_and_delete_nothing() {
         networks: Observed::Unknown,
         ..seen
     });
-    assert!(unknown.is_quiet());
+    assert!(unknown.is_unchanged());
 }
 
 /// Limits that a WorkloadDeployment of a Workload may exceed, and the field that is large.
@@ -404,23 +404,23 @@ const TOO_LARGE: Excess = Excess::Bytes {
 fn a_deployment_that_exceeds_a_limit_is_not_taken_for_another() {
     let plane = Plane::Project("p".to_owned());
     for (field, bytes, excess) in EXCESSES {
-        let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-        world.settle(decide_in);
-        let before = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].clone();
+        let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+        servers.settle(decide_in);
+        let before = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].clone();
         let large = testing::enlarged(&before, kind::WORKLOAD_DEPLOYMENT, field, bytes, excess);
-        world.put(&plane, kind::WORKLOAD_DEPLOYMENT, large);
-        world.settle(decide_in);
-        let now = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0];
+        servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, large);
+        servers.settle(decide_in);
+        let now = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0];
         assert_eq!(now.uid(), before.uid(), "{field} {excess:?}");
         if matches!(excess, Excess::Bytes { .. }) {
             // What is asked for is small: that is written, or is there.
             assert_eq!(now.at("/spec"), before.at("/spec"));
         } else {
-            let (_, reason, message) = available(&status(&world));
+            let (_, reason, message) = available(&status(&servers));
             assert_eq!(reason, "LimitExceeded");
             assert!(message.contains(&excess.to_string()), "{message}");
         }
-        assert!(decide_in(&world).is_quiet());
+        assert!(decide_in(&servers).is_unchanged());
     }
 }
 
@@ -428,80 +428,80 @@ fn a_deployment_that_exceeds_a_limit_is_not_taken_for_another() {
 fn many_slots_of_a_large_template_are_created_few_at_a_time() {
     let cities: Vec<String> = (0..100).map(|number| format!("C{number:03}")).collect();
     let cities: Vec<&str> = cities.iter().map(String::as_str).collect();
-    let mut world = world(json!([placement("us", &cities)]), &cities);
+    let mut servers = servers(json!([placement("us", &cities)]), &cities);
     let plane = Plane::Project("p".to_owned());
     let mut made = Vec::new();
     for _ in 0..6 {
-        world.apply(&decide_in(&world));
-        made.push(world.list(&plane, kind::WORKLOAD_DEPLOYMENT).len());
+        servers.apply(&decide_in(&servers));
+        made.push(servers.list(&plane, kind::WORKLOAD_DEPLOYMENT).len());
     }
     assert_eq!(made, [32, 64, 96, 100, 100, 100]);
 }
 
 #[test]
 fn a_workload_that_exceeds_a_limit_leaves_its_deployments_as_they_are_and_says_so() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    world.settle(decide_in);
-    let before: Vec<Object> = world
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    let before: Vec<Object> = servers
         .list(&Plane::Project("p".to_owned()), kind::WORKLOAD_DEPLOYMENT)
         .into_iter()
         .cloned()
         .collect();
-    edit(&mut world, |one| *one = testing::deepened(one, "spec", 122));
-    world.settle(decide_in);
-    let now: Vec<Object> = world
+    edit(&mut servers, |one| *one = testing::deepened(one, "spec", 122));
+    servers.settle(decide_in);
+    let now: Vec<Object> = servers
         .list(&Plane::Project("p".to_owned()), kind::WORKLOAD_DEPLOYMENT)
         .into_iter()
         .cloned()
         .collect();
     assert_eq!(now, before);
-    let (_, reason, message) = available(&status(&world));
+    let (_, reason, message) = available(&status(&servers));
     assert_eq!(reason, "LimitExceeded");
     assert!(message.contains("nests 124 levels deep, the limit is 64"), "{message}");
-    assert!(decide_in(&world).is_quiet());
+    assert!(decide_in(&servers).is_unchanged());
 }
 
 #[test]
 fn a_workload_that_exceeds_a_limit_from_its_first_day_is_written_once() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    edit(&mut world, |one| *one = testing::deepened(one, "spec", 122));
-    let plan = decide_in(&world);
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    edit(&mut servers, |one| *one = testing::deepened(one, "spec", 122));
+    let plan = decide_in(&servers);
     assert_eq!((plan.actions.len(), plan.status.is_some()), (0, true), "{plan:?}");
-    world.apply(&plan);
-    assert!(decide_in(&world).is_quiet());
+    servers.apply(&plan);
+    assert!(decide_in(&servers).is_unchanged());
 }
 
 #[test]
 fn a_workload_whose_project_has_too_much_can_be_made_smaller() {
     let plane = Plane::Project("p".to_owned());
     let placements = |replicas: i64, cities: &[&str]| json!([{ "name": "us", "cityCodes": cities, "scaleSettings": { "minReplicas": replicas } }]);
-    let asked = |world: &World| -> Vec<(String, Option<i64>)> {
-        let all = world.list(&plane, kind::WORKLOAD_DEPLOYMENT).into_iter();
+    let asked = |servers: &FakeServers| -> Vec<(String, Option<i64>)> {
+        let all = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT).into_iter();
         all.map(|one| (one.name().to_owned(), one.int("/spec/scaleSettings/minReplicas")))
             .collect()
     };
     let excess = Excess::ProjectObjects { limit: 3 };
     for (of_workload, replicas, expected) in [(true, 1, 1), (true, 9, 3), (false, 1, 1), (false, 9, 3)] {
-        let mut world = world(placements(3, &["DFW", "ORD"]), &["DFW", "ORD"]);
-        world.settle(decide_in);
+        let mut servers = servers(placements(3, &["DFW", "ORD"]), &["DFW", "ORD"]);
+        servers.settle(decide_in);
         if !of_workload {
-            edit_deployment(&mut world, "web-us-dfw", |one| {
+            edit_deployment(&mut servers, "web-us-dfw", |one| {
                 *one = testing::enlarged(one, kind::WORKLOAD_DEPLOYMENT, "spec", 5_000, excess);
             });
         }
-        edit(&mut world, |one| {
+        edit(&mut servers, |one| {
             one.data["spec"]["placements"] = placements(replicas, &["DFW"]);
             if of_workload {
                 one.exceeds(excess, kind::WORKLOAD).unwrap();
             }
         });
-        world.settle(decide_in);
+        servers.settle(decide_in);
         assert_eq!(
-            asked(&world),
+            asked(&servers),
             [("web-us-dfw".to_owned(), Some(expected))],
             "{of_workload} {replicas}"
         );
-        let (_, reason, message) = available(&status(&world));
+        let (_, reason, message) = available(&status(&servers));
         assert_eq!(reason, "LimitExceeded");
         assert!(message.contains("delete objects of the project"), "{message}");
     }
@@ -510,13 +510,13 @@ fn a_workload_whose_project_has_too_much_can_be_made_smaller() {
 #[test]
 fn of_a_workload_whose_spec_is_not_kept_nothing_goes() {
     let plane = Plane::Project("p".to_owned());
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    world.settle(decide_in);
-    edit(&mut world, |one| {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    edit(&mut servers, |one| {
         *one = testing::enlarged(one, kind::WORKLOAD, "spec", 5_000, Excess::ProjectObjects { limit: 3 });
     });
-    world.settle(decide_in);
-    let left = world.list(&plane, kind::WORKLOAD_DEPLOYMENT);
+    servers.settle(decide_in);
+    let left = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT);
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].int("/spec/scaleSettings/minReplicas"), Some(2));
 }

@@ -96,7 +96,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The LocationBindings that there are now, of all namespaces: the same request on servers that have them in the
-    /// cluster. One that cannot be read is left out.
+    /// cluster. One that cannot be read is skipped.
     pub(super) async fn bindings(&self) -> Result<Vec<Object>, AskError> {
         let kind = LOCATION_BINDING;
         let path = format!("/apis/{}/{}/{}", kind.group, kind.version, kind.plural);
@@ -184,14 +184,14 @@ impl<'a> Asker<'a> {
         serde_json::from_slice(&body).map_err(|_| self.unreadable("no JSON of the form that was asked for"))
     }
 
-    /// What was sent is not logged: it may be anybody's secret.
+    /// What was sent is not logged: it may be a secret.
     fn unreadable(&self, error: &str) -> AskError {
         warn!(plane = %self.plane, error, "an answer for a review cannot be read");
         AskError::Unreadable
     }
 }
 
-/// Clients of projects, made on demand: at most [`MOST`] are kept, and none that nobody has used for [`IDLE`] when another
+/// Clients of projects, made on demand: at most [`MOST`] are kept, and none that was unused for [`IDLE`] when another
 /// is asked for. One that is dropped here lives on in the reviews that use it.
 pub(super) struct Clients {
     transport: Arc<dyn Transport>,
@@ -211,7 +211,7 @@ impl Clients {
         }
     }
 
-    /// The client of a plane; a new one where none is held. One that cannot be made is tried anew at the next review.
+    /// The client of a plane; a new one where none is held. One that cannot be made is tried again at the next review.
     pub(super) fn get(&self, plane: &Plane) -> Result<Client, ConnectError> {
         let now = Instant::now();
         // Held while a client is made, so that two reviews of one project share it. Each access is one step of a map.

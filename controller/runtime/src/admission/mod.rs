@@ -98,7 +98,7 @@ enum Outcome {
     Unread,
     /// A rule is broken, or the user may not.
     Denied,
-    /// Refused because it could not be read, or nobody could tell.
+    /// Refused because it could not be read, or had no answer.
     Error,
 }
 

@@ -83,8 +83,8 @@ impl Changed {
         let excess = new.excess().or(is_large.then_some(Excess::Bytes { bytes, limit }));
         match excess {
             Some(excess) if !new.deleting() && !old.is_some_and(|old| old.has_spec_text_of(new)) => {
-                let told = format!("failed to read request.object: it {excess}: {}", excess.remedy());
-                Err(Refusal::bad(told))
+                let reported = format!("failed to read request.object: it {excess}: {}", excess.fix());
+                Err(Refusal::bad(reported))
             }
             _ => Ok(()),
         }
@@ -221,7 +221,7 @@ impl Admission {
             match asker.workload(changed.new.namespace(), &name).await {
                 // Of one that exceeds the limit nothing is made.
                 Ok(workload) => changed.workload = workload.filter(|one| one.bytes() <= self.object_bytes),
-                // Neither that it is made from it nor that it is not: nobody could tell.
+                // Neither that it is made from it nor that it is not: that is unknown.
                 Err(error) => return Ok(vec![unread_workload(&name, error)]),
             }
         }

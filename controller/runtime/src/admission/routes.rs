@@ -70,7 +70,7 @@ impl Endpoint {
         self.listener.address()
     }
 
-    /// Figures for metrics.
+    /// Values for metrics.
     pub fn status(&self) -> (Arc<ListenerStatus>, Arc<CertificateStatus>) {
         (self.listener.status(), self.certificates.status())
     }

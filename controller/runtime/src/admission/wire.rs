@@ -1,6 +1,6 @@
 //! `AdmissionReview` of admission.k8s.io/v1 on the wire.
 //!
-//! Objects stay the text that the API server sent until somebody looks at them: most reviews carry two, and the
+//! Objects stay the text that the API server sent until they are read: most reviews carry two, and the
 //! mutating webhook looks at none. And a request that cannot be read is answered as long as it has a uid. The
 //! `AdmissionReview` of kube 5.0 (`kube::core::admission`) decodes whole objects, and fails without a uid to answer.
 
@@ -37,7 +37,7 @@ pub(super) enum DecodeError {
     /// No `request`.
     #[error("failed to read the AdmissionReview: it has no request")]
     NoRequest,
-    /// The request cannot be told from others.
+    /// The request cannot be distinguished from others.
     #[error("failed to read the AdmissionReview: its request has no uid")]
     NoUid,
     /// The request has a uid and is not of this shape: it can be answered.
@@ -146,11 +146,11 @@ pub(super) fn encode(uid: &str, refusal: Option<&Refusal>) -> String {
 pub(super) enum Reason {
     /// Fields break rules.
     Invalid,
-    /// The request is for nobody that it may be for.
+    /// The request names no valid project.
     Forbidden,
     /// It cannot be read, or should not have come here.
     BadRequest,
-    /// Nobody could tell.
+    /// Unknown.
     InternalError,
 }
 
@@ -207,11 +207,11 @@ impl Refusal {
         let Some(causes) = self.details.as_ref().and_then(|details| details.causes.as_ref()) else {
             return self.message.clone();
         };
-        let told = causes.iter().map(|StatusCause { field, reason, .. }| {
+        let reported = causes.iter().map(|StatusCause { field, reason, .. }| {
             let [field, reason] = [field, reason].map(|text| text.as_deref().unwrap_or_default());
             format!("{field}: {reason}")
         });
-        told.collect::<Vec<_>>().join(", ")
+        reported.collect::<Vec<_>>().join(", ")
     }
 
     /// The request may not be made.

@@ -16,7 +16,7 @@ use popcell_client::absent;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::refusal::{Refusal, Words};
+use crate::refusal::{Refusal, ServerMessage};
 
 /// Of an answer that is no Status, so much is told.
 const TEXT: usize = 200;
@@ -103,10 +103,10 @@ fn cut(body: &[u8]) -> Option<Status> {
 }
 
 fn refused(code: u16, status: &Status, rest: u64) -> Refusal {
-    let (said, message) = (status.message.as_str(), Words::of(status));
+    let (said, message) = (status.message.as_str(), ServerMessage::of(status));
     let details = status.details.as_ref();
-    let told = details.map_or(0, |details| u64::from(details.retry_after_seconds));
-    let retry_after = after(rest.max(told));
+    let reported = details.map_or(0, |details| u64::from(details.retry_after_seconds));
+    let retry_after = after(rest.max(reported));
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let between = said.starts_with(DENIED) || says(&BETWEEN) || code == 403 && says(&QUOTA);
     match code {
@@ -138,9 +138,9 @@ fn foreign(code: u16, body: &[u8], rest: u64) -> Refusal {
     let text = str::from_utf8(body).unwrap_or_default().trim();
     let plain = !text.is_empty() && text.len() <= TEXT && !text.contains(['<', '{', '\n']);
     let message = if plain {
-        Words::from(text.to_owned())
+        ServerMessage::from(text.to_owned())
     } else {
-        Words::from(format!("no Status in {} bytes: a proxy may have answered", body.len()))
+        ServerMessage::from(format!("no Status in {} bytes: a proxy may have answered", body.len()))
     };
     match code {
         404 => Refusal::NotFound { message, what: None },
@@ -159,7 +159,7 @@ fn after(seconds: u64) -> Option<Duration> {
     (seconds > 0).then(|| Duration::from_secs(seconds))
 }
 
-/// A patch that does not fit what is stored is told without details; an object that is invalid names its causes
+/// A patch that does not fit what is stored is reported without details; an object that is invalid names its causes
 /// (apiserver/pkg/endpoints/handlers/patch.go, `applyJSPatch`).
 fn is_failed_test(status: &Status) -> bool {
     let causes = status

@@ -53,8 +53,8 @@ pub(super) fn request(event: &Event) -> (Target, Result<Request<Vec<u8>>, Refusa
 /// Tells of an object that lives on no plane, such as our Lease. It is read for its uid.
 ///
 /// # Errors
-/// The object is not there, or the server is away or refuses.
-pub(crate) async fn tell(
+/// The object is not there, or the server is unreachable or refuses.
+pub(crate) async fn record_event(
     client: &Client,
     about: &Target,
     severity: Severity,

@@ -6,12 +6,12 @@ use std::time::Duration;
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
 use popcell_api::kind::Kind;
 use popcell_api::names::{DELETION_GUARD, LEASE};
-use popcell_core::brake::{self, ALL_KINDS, Brakes};
-use popcell_core::plan::{Brake, Delete, Plane, Proof};
+use popcell_core::deletion_guard::{self, ALL_KINDS, DeletionGuards};
+use popcell_core::plan::{Delete, DeletionGuard, Plane, Proof};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::{Applier, Braking, Differ, Difference};
+use super::{Applier, Differ, Difference, GuardChange};
 use crate::sync::lock;
 
 /// How long a proof that a user did something counts for the deletion guard.
@@ -40,33 +40,33 @@ fn how_to_release(plane: &Plane) -> String {
 impl Applier {
     /// Whether the deletion guard holds a delete.
     pub(super) async fn holds(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
-        if delete.brake == Brake::Exempt {
+        if delete.deletion_guard == DeletionGuard::Exempt {
             return false;
         }
-        let holds = self.brakes().is_rewound(delete) || self.is_mass(delete, difference).await;
+        let holds = self.deletion_guards().is_rewound(delete) || self.is_mass(delete, difference).await;
         if holds {
-            self.meter.suppressed(&delete.target, "brake");
+            self.meter.suppressed(&delete.target, "deletion_guard");
         }
         holds
     }
 
     async fn is_mass(&self, delete: &Delete, difference: &Differ<'_>) -> bool {
         let plane = &delete.target.plane;
-        let kind = match &delete.brake {
-            Brake::With(kind) => *kind,
+        let kind = match &delete.deletion_guard {
+            DeletionGuard::With(kind) => *kind,
             _ => delete.target.kind,
         };
-        if self.brakes().passes(plane, kind) {
+        if self.deletion_guards().passes(plane, kind) {
             return false;
         }
-        if let Brake::Unless(proofs) = &delete.brake {
+        if let DeletionGuard::Unless(proofs) = &delete.deletion_guard {
             for proof in proofs {
                 if self.excuses(proof).await {
                     return false;
                 }
             }
         }
-        // Without a lock of the guard: it decides all keys anew.
+        // Without a lock of the guard: it decides all keys again.
         self.judge(plane, kind, difference(plane, kind))
     }
 
@@ -97,52 +97,60 @@ impl Applier {
     /// The versions of a plane went back, as after the restore of a backup: nothing is deleted there, nor because of what it
     /// does not have, until the deletion guard is released.
     pub fn rewound(&self, plane: &Plane) {
-        if self.brakes().rewound(plane) {
-            warn!(%plane, "the resourceVersions of this server went back: it was restored from a backup, or is another one. \
-                It is listed anew, and nothing is deleted there or because of what it does not have. Once it has what it \
-                should have, release the deletion guard: {}", how_to_release(plane));
-            self.meter.braked(plane, ALL_KINDS, Braking::Rewound);
+        if self.deletion_guards().rewound(plane) {
+            warn!(%plane, "the resourceVersions of this server went back: it was restored from a backup, or is \
+                another one. It is relisted; nothing is deleted there or because an object is missing there. Once \
+                its state is correct, release the deletion guard: {}", how_to_release(plane));
+            self.meter.guard_changed(plane, ALL_KINDS, GuardChange::Rewound);
         }
     }
 
     /// Whether the deletion guard of a plane and kind holds, given the whole difference.
     pub fn judge(&self, plane: &Plane, kind: Kind, difference: Difference) -> bool {
-        let Difference { ours, doomed, partial } = difference;
-        if partial && !brake::is_mass(kind, ours, doomed) {
-            // A small part of a difference neither opens the brake for the rest nor lets go what it holds.
-            return self.brakes().is_held(plane, kind);
+        let Difference {
+            ours,
+            to_delete,
+            partial,
+        } = difference;
+        if partial && !deletion_guard::is_mass(kind, ours, to_delete) {
+            // A small part of a difference neither opens the deletion guard for the rest nor lets go what it holds.
+            return self.deletion_guards().is_held(plane, kind);
         }
-        let (was_held, verdict) = {
-            let mut brakes = self.brakes();
-            (brakes.is_held(plane, kind), brakes.judge(plane, kind, ours, doomed))
+        let (was_held, requeue) = {
+            let mut deletion_guards = self.deletion_guards();
+            (
+                deletion_guards.is_held(plane, kind),
+                deletion_guards.judge(plane, kind, ours, to_delete),
+            )
         };
-        match verdict {
-            brake::Verdict::Hold { first: true } => {
-                warn!(%plane, kind = kind.kind, ours, doomed, "the deletion guard holds: none of these is deleted. Look for a \
+        match requeue {
+            deletion_guard::GuardDecision::Hold { first: true } => {
+                warn!(%plane, kind = kind.kind, ours, to_delete, "the deletion guard holds: none of these is deleted. Look for a \
                     list that is wrong first (a restored backup, credentials of another installation); only if the deletes \
                     are meant, release it: {}", how_to_release(plane));
-                self.meter.braked(plane, kind.kind, Braking::Held(difference));
+                self.meter
+                    .guard_changed(plane, kind.kind, GuardChange::Held(difference));
             }
-            brake::Verdict::Go if was_held => {
-                info!(%plane, kind = kind.kind, ours, doomed, "the deletion guard opens: all planes are consistent again");
-                self.meter.braked(plane, kind.kind, Braking::Recovered);
+            deletion_guard::GuardDecision::Go if was_held => {
+                info!(%plane, kind = kind.kind, ours, to_delete, "the deletion guard opens: all planes are consistent again");
+                self.meter.guard_changed(plane, kind.kind, GuardChange::Recovered);
             }
             _ => {}
         }
-        verdict != brake::Verdict::Go
+        requeue != deletion_guard::GuardDecision::Go
     }
 
-    /// Opens the guards that hold and that the value of the annotation names ([`Brakes::release`]), and says whether there is
-    /// one.
-    pub fn release_brakes(&self, value: &str) -> bool {
+    /// Opens the guards that hold and that the value of the annotation names ([`DeletionGuards::release`]), and says
+    /// whether there is one.
+    pub fn release_deletion_guards(&self, value: &str) -> bool {
         let value = value.trim();
         let (released, held) = {
-            let mut brakes = self.brakes();
-            (brakes.release(value), held(&brakes))
+            let mut deletion_guards = self.deletion_guards();
+            (deletion_guards.release(value), held(&deletion_guards))
         };
         for (plane, kind) in &released {
             warn!(%plane, kind, "the deletion guard is released");
-            self.meter.braked(plane, kind, Braking::Released);
+            self.meter.guard_changed(plane, kind, GuardChange::Released);
         }
         if released.is_empty() {
             let value: String = value.chars().take(VALUE_CHARS).collect();
@@ -159,8 +167,8 @@ impl Applier {
 }
 
 /// Planes of which something is held, for people.
-fn held(brakes: &Brakes) -> String {
-    let planes: BTreeSet<&Plane> = brakes.held().map(|(plane, _)| plane).collect();
+fn held(deletion_guards: &DeletionGuards) -> String {
+    let planes: BTreeSet<&Plane> = deletion_guards.held().map(|(plane, _)| plane).collect();
     let mut names: Vec<String> = planes.iter().take(NAMED).map(|plane| format!("'{plane}'")).collect();
     match planes.len().saturating_sub(NAMED) {
         0 if names.is_empty() => names.push("nothing".to_owned()),

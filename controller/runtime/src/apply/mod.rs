@@ -1,17 +1,17 @@
 //! Carrying out plans: the only place that writes to a plane.
 //!
 //! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
-//! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is away is probed once in
-//! [`crate::memory::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
+//! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is unreachable is probed
+//! once in [`crate::memory::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
 mod answer;
 mod event;
 mod guard;
-mod heard;
 mod perform;
 mod proof;
 mod read;
 mod request;
+mod responses;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -21,31 +21,31 @@ use std::time::Duration;
 
 use kube::Client;
 use popcell_api::kind::Kind;
-use popcell_core::brake::Brakes;
-pub use popcell_core::brake::Difference;
-use popcell_core::ledger::SpecEchoes;
+use popcell_core::deletion_guard::DeletionGuards;
+pub use popcell_core::deletion_guard::Difference;
 use popcell_core::object::Object;
 use popcell_core::plan::{Plane, Proof, Target};
+use popcell_core::spec_echoes::SpecEchoes;
 use tokio::time::Instant;
 use tracing::debug;
 
-pub use crate::refusal::{ApplyError, Failed, Refusal, Words};
+pub use crate::refusal::{ApplyError, Failed, Refusal, ServerMessage};
 use answer::Text;
-pub(crate) use event::tell;
+pub(crate) use event::record_event;
 pub(crate) use guard::release_of;
-pub use heard::{Heard, Spot};
 pub use popcell_client::{ProjectAnswer, Unproven};
 use request::{LIST, OBJECT};
+pub use responses::{WriteResponses, WriteScope};
 use server::Server;
 
-use crate::memory::{Access, Attempt, Place};
+use crate::memory::{Access, Attempt, BreakerKey};
 use crate::planes::{Change, Planes};
 use crate::sync::lock;
 
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Whether passes may go on: the Lease is held, or there is none to hold, and nobody has asked for a stop.
+/// Whether passes may go on: the Lease is held, or there is none to hold, and no stop was requested.
 pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tells the [`Difference`] of a plane and kind.
@@ -57,20 +57,20 @@ pub trait Meter: Send + Sync {
     fn wrote(&self, target: &Target, verb: &'static str, code: u16);
     /// A request that changes something would have been sent but for the dry run.
     fn planned(&self, target: &Target, verb: &'static str);
-    /// A delete was left out.
+    /// A delete was skipped.
     fn suppressed(&self, target: &Target, why: &'static str);
-    /// The brake of a plane and kind came on or opened.
-    fn braked(&self, plane: &Plane, kind: &'static str, change: Braking);
-    /// A release of the brake named nothing that is held. `held` says what is, for people.
+    /// The deletion guard of a plane and kind came on or opened.
+    fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange);
+    /// A release of the deletion guard named nothing that is held. `held` says what is, for people.
     fn unreleased(&self, value: &str, held: &str);
 }
 
-/// What became of a brake.
+/// What became of a deletion guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Braking {
+pub enum GuardChange {
     /// It holds: so many of ours would be deleted.
     Held(Difference),
-    /// It opened by itself: the world has recovered.
+    /// It opened by itself: the planes have recovered.
     Recovered,
     /// It was opened by the annotation on our Lease.
     Released,
@@ -82,12 +82,12 @@ pub enum Braking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// Nothing was to be done.
-    Quiet,
+    Unchanged,
     /// Something was to be done, but for the dry run.
     Planned,
     /// Something was written.
     Written,
-    /// Deletes were left out because the brake holds; the rest was done.
+    /// Deletes were skipped because the deletion guard holds; the rest was done.
     Held,
 }
 
@@ -111,11 +111,11 @@ pub struct Applier {
     meter: Arc<dyn Meter>,
     discovery: Option<Server>,
     /// Of all planes: a delete on one may rest on another, and that the versions of one went back outlasts it.
-    brakes: Mutex<Brakes>,
+    deletion_guards: Mutex<DeletionGuards>,
     /// Proofs of what users did, and when they held.
     excuses: Mutex<Vec<(Proof, Instant)>>,
     /// Where something can be read or written again that was refused to others, too.
-    opened: Mutex<Vec<Spot>>,
+    opened: Mutex<Vec<WriteScope>>,
 }
 
 impl Applier {
@@ -127,7 +127,7 @@ impl Applier {
             options,
             meter,
             discovery: discovery.map(|(client, kind)| Server::discovery(client, kind)),
-            brakes: Mutex::default(),
+            deletion_guards: Mutex::default(),
             excuses: Mutex::default(),
             opened: Mutex::default(),
         }
@@ -139,18 +139,18 @@ impl Applier {
     }
 
     /// Whether nothing is written, so that nothing comes of a plan.
-    pub fn is_rehearsal(&self) -> bool {
+    pub fn is_dry_run(&self) -> bool {
         self.options.dry_run
     }
 
     /// What servers made of earlier specs, for decisions.
-    pub fn ledger(&self) -> &dyn SpecEchoes {
+    pub fn spec_echoes(&self) -> &dyn SpecEchoes {
         &self.planes
     }
 
-    /// Brakes on mass deletion.
-    pub fn brakes(&self) -> MutexGuard<'_, Brakes> {
-        lock(&self.brakes)
+    /// Deletion guards on mass deletion.
+    pub fn deletion_guards(&self) -> MutexGuard<'_, DeletionGuards> {
+        lock(&self.deletion_guards)
     }
 
     /// A projection as it was last written, where that is its resourceVersion.
@@ -167,26 +167,27 @@ impl Applier {
     }
 
     /// Where requests are accepted again that were refused, since the last call: whoever waits there may go on.
-    pub(crate) fn opened(&self) -> Vec<Spot> {
+    pub(crate) fn opened(&self) -> Vec<WriteScope> {
         std::mem::take(&mut *lock(&self.opened))
     }
 
-    /// Whether an object of the kind may be tried in the namespace now: for a pass that would read something else before.
+    /// Whether an object of the kind may be tried in the namespace now: for a reconcile that would read something else
+    /// before.
     ///
     /// # Errors
-    /// The server is away, or has lately taken none there, and the next probe is not due yet.
+    /// The server is unreachable, or has lately taken none there, and the next probe is not due yet.
     pub fn may_create(&self, target: &Target) -> Result<(), ApplyError> {
         let (now, server) = (Instant::now(), self.server(&target.plane)?);
         if let Some(delay) = lock(&server.memory.circuit).wait(now) {
-            return Err(ApplyError::Away(target.plane.clone(), delay));
+            return Err(ApplyError::Unreachable(target.plane.clone(), delay));
         }
         let attempt = Attempt {
-            place: &Place::of(target, Access::Create),
+            place: &BreakerKey::of(target, Access::Create),
             name: &target.name,
             sent: None,
         };
-        match lock(&server.memory.doors).wait(attempt, now) {
-            Some((like, delay)) => Err(ApplyError::Shut(Box::new(like), delay)),
+        match lock(&server.memory.namespace_breakers).wait(attempt, now) {
+            Some((like, delay)) => Err(ApplyError::CircuitOpen(Box::new(like), delay)),
             None => Ok(()),
         }
     }
@@ -220,16 +221,16 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
     ) -> Result<Text, ApplyError> {
         let attempt = Attempt {
-            place: &Place::of(target, access),
+            place: &BreakerKey::of(target, access),
             name: &target.name,
             sent: Some(sent),
         };
-        if let Some((like, delay)) = lock(&server.memory.doors).ask(attempt, Instant::now()) {
-            return Err(ApplyError::Shut(Box::new(like), delay));
+        if let Some((like, delay)) = lock(&server.memory.namespace_breakers).ask(attempt, Instant::now()) {
+            return Err(ApplyError::CircuitOpen(Box::new(like), delay));
         }
         let answer = self.send(server, target, access, request).await;
-        if lock(&server.memory.doors).answered(attempt, &answer, Instant::now()) {
-            lock(&self.opened).push(Spot::at(target, access.verb()));
+        if lock(&server.memory.namespace_breakers).answered(attempt, &answer, Instant::now()) {
+            lock(&self.opened).push(WriteScope::at(target, access.verb()));
         }
         answer
     }

@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::answer::Text;
 use super::server::Server;
-use super::{Applier, Differ, Done, Heard, event, request};
+use super::{Applier, Differ, Done, WriteResponses, event, request};
 use crate::error::chain;
 use crate::memory::Access;
 use crate::refusal::{ApplyError, Failed, Refusal};
@@ -21,7 +21,7 @@ use crate::sync::lock;
 /// What became of the actions of a plan.
 #[derive(Default)]
 struct Course {
-    /// Deletes were left out because the deletion guard holds.
+    /// Deletes were skipped because the deletion guard holds.
     held: bool,
     /// What failed, and on which plane.
     failures: Vec<(Plane, ApplyError)>,
@@ -31,7 +31,7 @@ struct Course {
 
 impl Course {
     /// Whether a status may be written. One on another plane than what failed says nothing of the plan's own writes; after
-    /// a conflict it is decided anew first, unless this was the `last` time.
+    /// a conflict it is decided again first, unless this was the `last` time.
     fn leaves(&self, status: &Patch, last: bool) -> bool {
         let other =
             |(plane, error): &(Plane, ApplyError)| *plane != status.target.plane && (last || error.stale().is_none());
@@ -62,56 +62,56 @@ impl Course {
 }
 
 /// What was rejected of the status of a copy on the hub: it is told where that is shown, and users do not look there.
-fn told_elsewhere<'a>(status: &Patch, error: &'a ApplyError) -> Option<&'a Failed> {
+fn reported_elsewhere<'a>(status: &Patch, error: &'a ApplyError) -> Option<&'a Failed> {
     error.rejected().filter(|_| status.target.plane == Plane::Hub)
 }
 
 impl Applier {
     /// Carries out a plan. `difference` is asked for at deletes that the deletion guard counts. A plan is tried for the `last`
     /// time where it is not decided again at once after a conflict: a server that answers every write with one does not hide
-    /// the status for ever. What is rejected is `heard`, and the caller shows it by [`Applier::report`]: a status that does not
-    /// say so yet is not written.
+    /// the status forever. What is rejected is `responses`, and the caller shows it by [`Applier::report`]: a status that
+    /// does not say so yet is not written.
     ///
     /// # Errors
     /// The worst of what writes and proofs met that did not end well. What rests on such a one was not sent.
-    pub async fn carry_out(
+    pub async fn execute(
         &self,
         plan: &Plan,
         difference: &Differ<'_>,
         last: bool,
-        heard: &mut Heard,
+        responses: &mut WriteResponses,
     ) -> Result<Done, ApplyError> {
-        heard.shown = plan.status.is_none() && plan.otherwise.is_none();
-        if plan.is_quiet() {
-            return Ok(Done::Quiet);
+        responses.shown = plan.status.is_none() && plan.fallback_status.is_none();
+        if plan.is_unchanged() {
+            return Ok(Done::Unchanged);
         }
         if self.options.dry_run {
-            self.rehearse(plan);
+            self.log_planned(plan);
             return Ok(Done::Planned);
         }
-        let mut course = self.act(plan, difference, heard).await;
-        let mut told = course.failures.is_empty();
-        let otherwise = plan.otherwise.as_ref().filter(|_| !told);
-        let status = otherwise.or(plan.status.as_ref());
-        if let Some(status) = status.filter(|status| heard.rejections.is_empty() && course.leaves(status, last)) {
+        let mut course = self.act(plan, difference, responses).await;
+        let mut reported = course.failures.is_empty();
+        let fallback_status = plan.fallback_status.as_ref().filter(|_| !reported);
+        let status = fallback_status.or(plan.status.as_ref());
+        if let Some(status) = status.filter(|status| responses.rejections.is_empty() && course.leaves(status, last)) {
             let written = self.write_status(&course.follow(status)).await;
-            told = written.is_ok();
+            reported = written.is_ok();
             if let Err(error) = written {
-                if let Some(failed) = told_elsewhere(status, &error) {
+                if let Some(failed) = reported_elsewhere(status, &error) {
                     let words = failed.words_for(&status.target);
-                    heard.rejections.push(Rejection::of_status(&status.target, &words));
+                    responses.rejections.push(Rejection::of_status(&status.target, &words));
                 }
                 course.failures.push((status.target.plane.clone(), error));
             }
         }
-        if told {
+        if reported {
             for event in &plan.events {
-                self.tell(event).await;
+                self.record_event(event).await;
             }
         }
-        for action in &plan.aside {
+        for action in &plan.best_effort {
             let written = self.write(action).await;
-            heard.note(action, &written);
+            responses.note(action, &written);
             match written {
                 Ok(_) => info!(%action, "written"),
                 Err(error) => course.failures.push((action.target().plane.clone(), error)),
@@ -125,7 +125,7 @@ impl Applier {
     /// # Errors
     /// The status was not written.
     pub async fn report(&self, plan: &Plan) -> Result<(), ApplyError> {
-        let Some(status) = plan.otherwise.as_ref().or(plan.status.as_ref()) else {
+        let Some(status) = plan.fallback_status.as_ref().or(plan.status.as_ref()) else {
             return Ok(());
         };
         if self.options.dry_run {
@@ -133,12 +133,12 @@ impl Applier {
         }
         self.write_status(status).await?;
         for event in &plan.events {
-            self.tell(event).await;
+            self.record_event(event).await;
         }
         Ok(())
     }
 
-    async fn act(&self, plan: &Plan, difference: &Differ<'_>, heard: &mut Heard) -> Course {
+    async fn act(&self, plan: &Plan, difference: &Differ<'_>, responses: &mut WriteResponses) -> Course {
         let (mut course, mut held, mut wrote) = (Course::default(), Vec::new(), false);
         for action in &plan.actions {
             if let Action::Delete(delete) = action
@@ -149,7 +149,7 @@ impl Applier {
                 continue;
             }
             let written = self.write(action).await;
-            heard.note(action, &written);
+            responses.note(action, &written);
             let error = match written {
                 Ok(version) => {
                     info!(%action, "written");
@@ -160,14 +160,14 @@ impl Applier {
                 }
                 Err(error) => error,
             };
-            let ends = plan.order == Order::OneByOne || error == ApplyError::NotAllowed;
+            let ends = plan.order == Order::Sequential || error == ApplyError::NotAllowed;
             course.failures.push((action.target().plane.clone(), error));
             if ends {
                 break;
             }
         }
         for action in held {
-            // A pass that writes nothing comes again each minute.
+            // A reconcile that writes nothing comes again each minute.
             if wrote {
                 info!(%action, "held by the deletion guard");
             } else {
@@ -209,18 +209,18 @@ impl Applier {
         let Some(engaged) = self.planes.get(&target.plane) else {
             return written;
         };
-        let unwritten = || lock(&engaged.memory().unwritten);
+        let rejected_statuses = || lock(&engaged.memory().rejected_statuses);
         let Err(error) = &written else {
-            unwritten().accepted(target, Instant::now());
+            rejected_statuses().accepted(target, Instant::now());
             return written;
         };
         if target.plane != Plane::Hub
             && let Some(failed) = error.rejected()
-            && unwritten().is_news(target, uid, failed.cause(), Instant::now())
+            && rejected_statuses().is_news(target, uid, failed.cause(), Instant::now())
         {
             let message = Rejection::of_status(target, &failed.words_for(target)).message();
             let event = Event::of(target, uid, Severity::Warning, events::STATUS_REJECTED, &message);
-            self.tell(&event).await;
+            self.record_event(&event).await;
         }
         written
     }
@@ -278,7 +278,7 @@ impl Applier {
         };
         if let Some(sent) = sent {
             let stored = object.data.get("spec").unwrap_or(&Value::Null);
-            engaged.memory().ledger.record(target, sent, stored);
+            engaged.memory().spec_echoes.record(target, sent, stored);
         }
         let is_held = object.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
         if object.deleting() && !is_held {
@@ -291,20 +291,20 @@ impl Applier {
         Some(version)
     }
 
-    /// An Event is for people: one that is lost harms nobody, so its failure ends nothing.
-    async fn tell(&self, event: &Event) {
+    /// An Event is for people: a lost one has no effect, so its failure ends nothing.
+    async fn record_event(&self, event: &Event) {
         let (target, request) = event::request(event);
         let sent = match self.server(&target.plane) {
             Ok(server) => self.send(&server, &target, Access::Create, request).await,
             Err(error) => Err(error),
         };
         if let Err(error) = sent {
-            warn!(about = %event.about, reason = event.reason, error = chain(&error), "an event was not told");
+            warn!(about = %event.about, reason = event.reason, error = chain(&error), "failed to record an event");
         }
     }
 
     /// Tells log and metrics what would be sent.
-    fn rehearse(&self, plan: &Plan) {
+    fn log_planned(&self, plan: &Plan) {
         for action in plan.writes() {
             info!(%action, "dry run");
             self.meter.planned(action.target(), action.verb());

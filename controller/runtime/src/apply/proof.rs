@@ -30,7 +30,7 @@ impl Applier {
     /// The durable record of the cells that `popcell cell remove` declared gone, read live; `None` while there is none.
     ///
     /// # Errors
-    /// The hub is away, or refuses.
+    /// The hub is unreachable, or refuses.
     pub async fn removed_cells(&self) -> Result<Option<Object>, ApplyError> {
         let namespace = &self.options.namespace;
         self.read(&Target::namespaced(&Plane::Hub, CONFIG_MAP, namespace, REMOVED_CELLS))
@@ -40,7 +40,7 @@ impl Applier {
     /// The notes of cells that are absent, read live; `None` while there are none.
     ///
     /// # Errors
-    /// The hub is away, or refuses.
+    /// The hub is unreachable, or refuses.
     pub async fn absent_cells(&self) -> Result<Option<Object>, ApplyError> {
         let namespace = &self.options.namespace;
         self.read(&Target::namespaced(&Plane::Hub, CONFIG_MAP, namespace, ABSENT_CELLS))

@@ -19,15 +19,15 @@ impl Applier {
     /// An object as it is now; `None` = NotFound.
     ///
     /// # Errors
-    /// The server is away, or refuses.
+    /// The server is unreachable, or refuses.
     pub async fn read(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
         self.get(&self.server(&target.plane)?, target).await
     }
 
-    /// An object as it is now, also for a replica that does not lead: this is not for a pass.
+    /// An object as it is now, also for a replica that does not lead: this is not for a reconcile.
     ///
     /// # Errors
-    /// The server is away, or refuses.
+    /// The server is unreachable, or refuses.
     pub async fn look(&self, target: &Target) -> Result<Option<Object>, ApplyError> {
         let mut server = self.server(&target.plane)?;
         server.is_for_all = true;
@@ -50,7 +50,7 @@ impl Applier {
     /// is there.
     ///
     /// # Errors
-    /// The server is away, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
+    /// The server is unreachable, or refuses; [`ApplyError::is_not_found`] where it does not serve the kind.
     pub async fn list(
         &self,
         plane: &Plane,
@@ -79,7 +79,7 @@ impl Applier {
     /// does not. A gateway that has no such project answers so too, and says nothing about claims in it.
     ///
     /// # Errors
-    /// The server is away, or refuses, or is none.
+    /// The server is unreachable, or refuses, or is none.
     pub async fn serves(&self, plane: &Plane, kind: Kind) -> Result<bool, ApplyError> {
         match self.discover(plane, kind, Some((kind.group, kind.version))).await {
             Ok(served) => Ok(serves_resource(&served, kind)),
@@ -107,7 +107,7 @@ impl Applier {
     /// Asks the discovery server, live, whether there is such a Project.
     ///
     /// # Errors
-    /// The server is away, or refuses.
+    /// The server is unreachable, or refuses.
     pub async fn project(&self, project: &str) -> Result<ProjectAnswer, ApplyError> {
         let Some((_, kind)) = &self.options.discovery else {
             return Ok(ProjectAnswer::Unasked);

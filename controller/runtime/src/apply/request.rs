@@ -135,7 +135,7 @@ fn hash(text: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The object in an answer, without what nobody here reads; `None` where it is none, such as a Status.
+/// The object in an answer, without unused parts; `None` where it is none, such as a Status.
 pub(super) fn object(answer: &Text) -> Option<Object> {
     let object = Object::read(answer.get()).ok()?;
     object.metadata.uid.is_some().then_some(object)
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_told_apart_by_what_it_says_and_not_by_when() {
+    fn a_status_is_distinguished_by_what_it_says_and_not_by_when() {
         let object = Object::read(r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}"#).unwrap();
         let sent = |reason: &str, time: &str| {
             let status =

@@ -23,7 +23,7 @@ pub(super) struct Server {
     client: Client,
     /// A kind that is watched there: a list of it is the probe.
     watched: Option<Kind>,
-    /// Whether a replica that does not lead may ask, too: what it reads is not for a pass.
+    /// Whether a replica that does not lead may ask, too: what it reads is not for a reconcile.
     pub(super) is_for_all: bool,
     pub(super) memory: Arc<Memory>,
 }
@@ -62,7 +62,7 @@ impl Server {
                 lock(&self.memory.circuit).wait(Instant::now())
             }
         };
-        waits.map_or(Ok(()), |delay| Err(ApplyError::Away(self.plane.clone(), delay)))
+        waits.map_or(Ok(()), |delay| Err(ApplyError::Unreachable(self.plane.clone(), delay)))
     }
 
     /// Sends a request and reads the answer, of at most so many bytes. Where that leaves a doubt about the server, it is probed.

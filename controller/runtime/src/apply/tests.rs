@@ -1,6 +1,6 @@
 //! Plans carried out against a server that answers as it is told.
 
-mod brake;
+mod deletion_guard;
 mod failures;
 mod memory;
 mod permit;
@@ -13,7 +13,7 @@ use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use popcell_api::kind;
 use popcell_core::edit::Edit;
-use popcell_core::plan::{Action, Brake, Event, Plan, Proof};
+use popcell_core::plan::{Action, DeletionGuard, Event, Plan, Proof};
 use serde_json::{Value, json};
 
 use popcell_core::limits::Limits;
@@ -21,7 +21,7 @@ use popcell_core::limits::Limits;
 use super::*;
 use crate::planes::Transport;
 use crate::planes::testing::Deaf;
-use crate::queue::Verdict;
+use crate::queue::Requeue;
 
 /// What the server was asked, and what it is to answer; beyond that it answers 500.
 #[derive(Clone, Default)]
@@ -90,7 +90,7 @@ impl Meter for Counted {
         self.0.lock().unwrap().push(format!("{} {why}", target.kind.kind));
     }
 
-    fn braked(&self, plane: &Plane, kind: &'static str, change: Braking) {
+    fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange) {
         self.0.lock().unwrap().push(format!("{kind} in {plane}: {change:?}"));
     }
 
@@ -115,11 +115,11 @@ impl Tried {
         Self::of(answers, |options| options.dry_run = dry_run).await
     }
 
-    /// `set` is given what is otherwise: writing for ever, in mode `single`.
+    /// `set` is given what is otherwise: writing forever, in mode `single`.
     async fn of(answers: &[(u16, Value)], set: impl FnOnce(&mut Options)) -> Self {
         let server = Server::answering(answers);
-        let interests = Box::new(|_: &Plane| Arc::from([]));
-        let planes = Planes::new(Box::new(server.clone()), interests, Limits::DEFAULT, Arc::new(Deaf));
+        let watch_specs = Box::new(|_: &Plane| Arc::from([]));
+        let planes = Planes::new(Box::new(server.clone()), watch_specs, Limits::DEFAULT, Arc::new(Deaf));
         planes.engage(&Plane::Hub, None).await.unwrap();
         let (permit, meter) = (Arc::new(AtomicBool::new(true)), Arc::<Counted>::default());
         let holds = Arc::clone(&permit);
@@ -138,21 +138,21 @@ impl Tried {
         }
     }
 
-    async fn carry_out(&self, plan: &Plan) -> Result<Done, ApplyError> {
+    async fn execute(&self, plan: &Plan) -> Result<Done, ApplyError> {
         self.differing(plan, &|_, _| Difference::default()).await
     }
 
     /// Carries a plan out where deletes come to this difference.
     async fn differing(&self, plan: &Plan, difference: &Differ<'_>) -> Result<Done, ApplyError> {
-        let mut heard = Heard::default();
-        self.applier.carry_out(plan, difference, false, &mut heard).await
+        let mut responses = WriteResponses::default();
+        self.applier.execute(plan, difference, false, &mut responses).await
     }
 
-    /// Carries a plan out, and shows by it what was rejected: the pass shows it by a plan that it decides again.
+    /// Carries a plan out, and shows by it what was rejected: the reconcile shows it by a plan that it decides again.
     async fn carry_out_and_report(&self, plan: &Plan) -> Result<Done, ApplyError> {
-        let (mut heard, difference) = (Heard::default(), |_: &Plane, _| Difference::default());
-        let done = self.applier.carry_out(plan, &difference, false, &mut heard).await;
-        if !heard.rejections.is_empty() {
+        let (mut responses, difference) = (WriteResponses::default(), |_: &Plane, _| Difference::default());
+        let done = self.applier.execute(plan, &difference, false, &mut responses).await;
+        if !responses.rejections.is_empty() {
             self.applier.report(plan).await?;
         }
         done
@@ -175,13 +175,13 @@ fn create(name: &str) -> Action {
     Action::create(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object)
 }
 
-fn delete(name: &str, proofs: Vec<Proof>, brake: Brake) -> Action {
+fn delete(name: &str, proofs: Vec<Proof>, deletion_guard: DeletionGuard) -> Action {
     Action::delete(
         &Plane::Hub,
         kind::WORKLOAD_DEPLOYMENT,
         &object(name, "u"),
         proofs,
-        brake,
+        deletion_guard,
     )
 }
 
@@ -220,10 +220,10 @@ fn no_source() -> (u16, Value) {
 const ALL: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/workloaddeployments";
 
 #[tokio::test]
-async fn the_first_write_that_fails_ends_the_pass() {
+async fn the_first_write_that_fails_ends_the_reconcile() {
     let tried = Tried::new(&[(201, stored("a", "u")), status(403, "no"), (201, stored("c", "u"))]).await;
     let failed = tried
-        .carry_out(&plan(vec![create("a"), create("b"), create("c")]))
+        .execute(&plan(vec![create("a"), create("b"), create("c")]))
         .await
         .unwrap_err();
     assert_eq!(
@@ -240,9 +240,9 @@ async fn the_first_write_that_fails_ends_the_pass() {
 #[tokio::test]
 async fn each_answer_leads_to_its_verdict() {
     let failed = |code| status(code, "the server rejected our request due to an error in our request");
-    let transient = Verdict::Failed(crate::queue::Backoff::TRANSIENT);
-    let refused = Verdict::Failed(crate::queue::Backoff::ADMISSION);
-    for (answer, verdict, stale) in [
+    let transient = Requeue::WithBackoff(crate::queue::Backoff::TRANSIENT);
+    let refused = Requeue::WithBackoff(crate::queue::Backoff::ADMISSION);
+    for (answer, requeue, stale) in [
         (status(409, "changed"), transient, true),
         (failed(422), transient, true),
         (status(404, "gone"), transient, true),
@@ -262,22 +262,22 @@ async fn each_answer_leads_to_its_verdict() {
         ),
     ] {
         let tried = Tried::new(std::slice::from_ref(&answer)).await;
-        let error = tried.carry_out(&plan(vec![labelled()])).await.unwrap_err();
+        let error = tried.execute(&plan(vec![labelled()])).await.unwrap_err();
         assert_eq!(
-            (error.verdict(), error.stale().is_some()),
-            (verdict, stale),
+            (error.requeue(), error.stale().is_some()),
+            (requeue, stale),
             "{answer:?}: {error}"
         );
     }
     // A create that finds no namespace or no kind: somebody must make it first.
     let tried = Tried::new(&[status(404, "namespaces ns-1 not found")]).await;
-    let error = tried.carry_out(&plan(vec![create("a")])).await.unwrap_err();
-    assert_eq!((error.verdict(), error.stale()), (refused, None));
+    let error = tried.execute(&plan(vec![create("a")])).await.unwrap_err();
+    assert_eq!((error.requeue(), error.stale()), (refused, None));
     // What exists already is looked at.
     let tried = Tried::new(&[status(409, "already exists")]).await;
     assert!(
         tried
-            .carry_out(&plan(vec![create("a")]))
+            .execute(&plan(vec![create("a")]))
             .await
             .unwrap_err()
             .stale()
@@ -289,7 +289,7 @@ async fn each_answer_leads_to_its_verdict() {
 async fn deleting_what_is_already_gone_succeeds() {
     let tried = Tried::new(&[absent("workloaddeployments", "a"), (201, stored("b", "u"))]).await;
     let done = tried
-        .carry_out(&plan(vec![delete("a", Vec::new(), Brake::Exempt), create("b")]))
+        .execute(&plan(vec![delete("a", Vec::new(), DeletionGuard::Exempt), create("b")]))
         .await;
     assert_eq!(done, Ok(Done::Written));
     assert_eq!(tried.server.asked(), [format!("DELETE {ALL}/a"), format!("POST {ALL}")]);
@@ -348,7 +348,7 @@ async fn nothing_is_deleted_without_proof() {
     ] {
         let tried = Tried::new(&[answer.clone(), (200, json!({ "kind": "Status" }))]).await;
         let done = tried
-            .carry_out(&plan(vec![delete("a", vec![proof.clone()], Brake::Exempt)]))
+            .execute(&plan(vec![delete("a", vec![proof.clone()], DeletionGuard::Exempt)]))
             .await;
         let sent = tried.server.asked().iter().any(|request| request.starts_with("DELETE"));
         assert_eq!(
@@ -382,7 +382,7 @@ async fn an_event_that_is_not_taken_ends_nothing() {
         events,
         ..Plan::default()
     };
-    assert_eq!(tried.carry_out(&plan).await, Ok(Done::Written));
+    assert_eq!(tried.execute(&plan).await, Ok(Done::Written));
     assert_eq!(
         tried.server.asked(),
         [

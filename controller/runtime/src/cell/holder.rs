@@ -5,7 +5,8 @@
 //! takes the Lease on the hub, and the other one, which leads its cell still, finds it taken: it says so, and writes nothing
 //! to other planes until the Lease has not been renewed for [`DURATION`].
 //!
-//! Invariant: what cannot be read or written changes nothing: a hub that is away, or gives no right to Leases, stops no cell.
+//! Invariant: what cannot be read or written changes nothing: a hub that is unreachable, or gives no right to Leases,
+//! stops no cell.
 
 use std::time::Duration;
 
@@ -20,13 +21,13 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 use super::Cell;
+use crate::context::Context;
 use crate::error::chain;
 use crate::lease::{REQUEST, identity, unchanged_since};
-use crate::world::World;
 
 /// How often it is renewed, and looked at by who has lost it.
 const RENEW: Duration = Duration::from_secs(20);
-/// A record that has not changed for so long is nobody's any more.
+/// A record that has not changed for so long has no holder any more.
 const DURATION: Duration = Duration::from_mins(1);
 
 /// What the last look came to.
@@ -96,14 +97,14 @@ impl Holder {
     }
 }
 
-/// Keeps the Lease while this process leads its cell. Runs for ever: drop the future to end it.
-pub(super) async fn run(cell: &Cell, world: &World) {
+/// Keeps the Lease while this process leads its cell. Runs forever: drop the future to end it.
+pub(super) async fn run(cell: &Cell, context: &Context) {
     let mut holder = Holder::new(identity());
     let mut is_told = false;
     loop {
-        if !world.applier.writes() {
+        if !context.applier.writes() {
             holder.held = false;
-        } else if let Err(error) = look(&mut holder, cell, world).await {
+        } else if let Err(error) = look(&mut holder, cell, context).await {
             if !is_told {
                 let error = chain(&error);
                 warn!(
@@ -120,29 +121,30 @@ pub(super) async fn run(cell: &Cell, world: &World) {
 }
 
 /// Renews it, or finds out who has taken it. What the hub has not said for [`DURATION`] counts no more.
-async fn look(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<()> {
-    let kept = if is_us(cell, world).await {
-        timeout(REQUEST, keep(holder, cell, world)).await.ok()
+async fn look(holder: &mut Holder, cell: &Cell, context: &Context) -> kube::Result<()> {
+    let kept = if is_us(cell, context).await {
+        timeout(REQUEST, keep(holder, cell, context)).await.ok()
     } else {
         None
     };
     if let Some(Ok(rival)) = &kept {
         holder.answered = Some(Instant::now());
-        cell.facts.set_rival(rival.as_deref().map(|rival| told(cell, rival)));
+        cell.identity_cache
+            .set_rival(rival.as_deref().map(|rival| reported(cell, rival)));
     } else if holder.answered.is_none_or(|at| at.elapsed() >= DURATION) {
-        cell.facts.set_rival(None);
+        cell.identity_cache.set_rival(None);
     }
     kept.unwrap_or(Ok(None)).map(drop)
 }
 
 /// Whether the hub knows this cell now: one that took its name by mistake, or was removed meanwhile, takes no Lease.
-async fn is_us(cell: &Cell, world: &World) -> bool {
-    let asked = cell.facts.ask(cell, &world.applier).await;
-    asked.is_ok() && cell.facts.answered() == Identity::Matches
+async fn is_us(cell: &Cell, context: &Context) -> bool {
+    let asked = cell.identity_cache.ask(cell, &context.applier).await;
+    asked.is_ok() && cell.identity_cache.answered() == Identity::Matches
 }
 
-async fn keep(holder: &mut Holder, cell: &Cell, world: &World) -> kube::Result<Option<String>> {
-    let Some(hub) = world.planes.get(&Plane::Hub) else {
+async fn keep(holder: &mut Holder, cell: &Cell, context: &Context) -> kube::Result<Option<String>> {
+    let Some(hub) = context.planes.get(&Plane::Hub) else {
         return Ok(None);
     };
     let api: Api<Lease> = Api::namespaced(hub.client().clone(), &cell.namespace);
@@ -167,11 +169,11 @@ fn name(cluster: &str) -> String {
     format!("popcell-cell-{cluster}")
 }
 
-fn told(cell: &Cell, rival: &str) -> String {
+fn reported(cell: &Cell, rival: &str) -> String {
     let id = cell.source().map(|source| source.id).unwrap_or_default();
     format!(
-        "another process, {rival}, holds Lease {}/{} on the hub as cell \"{}\": two clusters have the uid {id} of kube-system, as \
-         after a restore of etcd elsewhere; stop one of them, the other goes on within {} s",
+        "another process, {rival}, holds Lease {}/{} on the hub as cell \"{}\": two clusters have the uid {id} of \
+         kube-system, as after a restore of etcd elsewhere; stop one of them, the other continues within {} s",
         cell.namespace,
         name(&cell.cluster),
         cell.cluster,

@@ -1,15 +1,15 @@
-//! What the reconcilers of a cell share beside the world: who the cell is, and what it was told by planes that it does not
-//! watch.
+//! What the reconcilers of a cell share beside the context: who the cell is, and what it was told by planes that it does
+//! not watch.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
 //! the cell that it says it is (docs/decisions/05-cell-identity.md); what is remembered of the hub falls when it is listed
 //! again.
 
+mod claim_relist;
 mod engage;
-mod facts;
 mod holder;
-mod reread;
-mod taken;
+mod identity_cache;
+mod names_in_use;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -20,22 +20,22 @@ use std::time::Duration;
 use popcell_api::kind::INSTANCE;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
-use popcell_core::remote::claim::{Home, home};
+use popcell_core::remote::claim::{ProjectNamespace, project_namespace};
 use popcell_core::remote::projects::{self, Answer};
-use popcell_core::sources::Source;
+use popcell_core::removed_cells::Source;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use claim_relist::ClaimRelists;
 pub use engage::engage;
-pub use facts::{Facts, MISMATCH_AGAIN};
-pub use reread::Rereads;
-pub use taken::Taken;
+pub use identity_cache::{IdentityCache, MISMATCH_AGAIN};
+pub use names_in_use::NamesInUse;
 #[cfg(test)]
-pub(crate) use taken::run as watch_names;
+pub(crate) use names_in_use::run as watch_names;
 
 use crate::config::Settings;
+use crate::context::Context;
 use crate::queue::{Key, WorkQueue};
-use crate::world::World;
 
 /// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ pub struct Cell {
     /// See [`NO_BUDGET_GRACE`].
     pub no_budget_grace: Duration,
     /// What planes that are not watched said.
-    pub facts: Facts,
+    pub identity_cache: IdentityCache,
     /// Something changed that decides which projects are engaged.
     changed: Notify,
     id: OnceLock<String>,
@@ -80,9 +80,9 @@ pub struct Cell {
     record: Mutex<Option<(Arc<Object>, Instant)>>,
     answers: Mutex<BTreeMap<String, Asked>>,
     /// Projects whose claims are to be read again.
-    pub rereads: Rereads,
+    pub claim_relists: ClaimRelists,
     /// Names of claims that others hold.
-    pub taken: Taken,
+    pub names_in_use: NamesInUse,
     instances: OnceLock<WorkQueue>,
 }
 
@@ -117,11 +117,11 @@ impl Cell {
     }
 
     /// Whose the Instances of a cell namespace are.
-    pub fn home<'a>(&'a self, name: &'a str, namespace: Option<&'a Object>) -> Home<'a> {
-        home(name, namespace, self.single.as_deref())
+    pub fn project_namespace<'a>(&'a self, name: &'a str, namespace: Option<&'a Object>) -> ProjectNamespace<'a> {
+        project_namespace(name, namespace, self.single.as_deref())
     }
 
-    /// Instances are woken by this queue, theirs, when something about their claims becomes known that is no event.
+    /// Instances are enqueued by this queue, theirs, when something about their claims becomes known that is no event.
     pub fn listen(&self, queue: &WorkQueue) {
         // There is one queue of Instances.
         let _ = self.instances.set(queue.clone());
@@ -164,7 +164,7 @@ impl Cell {
         *lock(&self.record) = None;
     }
 
-    /// What projects answered that are written down and that nobody needs.
+    /// Answers of recorded projects that the cell no longer needs.
     pub fn answers(&self) -> BTreeMap<String, Asked> {
         lock(&self.answers).clone()
     }
@@ -175,33 +175,34 @@ impl Cell {
     }
 
     /// The project that a cell namespace is of, as far as it is known.
-    pub fn project(&self, world: &World, namespace: &str) -> Option<String> {
-        self.home_of(world, namespace).map(|(project, _)| project)
+    pub fn project(&self, context: &Context, namespace: &str) -> Option<String> {
+        self.project_namespace_of(context, namespace)
+            .map(|(project, _)| project)
     }
 
     /// Project and namespace that a cell namespace is of, as far as they are known.
-    pub fn home_of(&self, world: &World, namespace: &str) -> Option<(String, String)> {
-        let store = world.store(&Plane::Cell, NAMESPACE)?;
+    pub fn project_namespace_of(&self, context: &Context, namespace: &str) -> Option<(String, String)> {
+        let store = context.store(&Plane::Cell, NAMESPACE)?;
         let stored = store.get("", namespace).known().flatten();
-        match self.home(namespace, stored.as_deref()) {
-            Home::In { project, namespace } => Some((project.to_owned(), namespace.to_owned())),
-            Home::None | Home::Bad(_) => None,
+        match self.project_namespace(namespace, stored.as_deref()) {
+            ProjectNamespace::In { project, namespace } => Some((project.to_owned(), namespace.to_owned())),
+            ProjectNamespace::None | ProjectNamespace::Bad(_) => None,
         }
     }
 
     /// Instances in the namespaces of a project, as far as they are known.
-    pub fn instances(&self, world: &World, project: &str) -> Vec<Arc<Object>> {
-        let Some(instances) = world.store(&Plane::Cell, INSTANCE) else {
+    pub fn instances(&self, context: &Context, project: &str) -> Vec<Arc<Object>> {
+        let Some(instances) = context.store(&Plane::Cell, INSTANCE) else {
             return Vec::new();
         };
         if let Some(single) = &self.single {
             let all = (single == project).then(|| instances.all().known());
             return all.flatten().unwrap_or_default();
         }
-        let namespaces = world.store(&Plane::Cell, NAMESPACE);
+        let namespaces = context.store(&Plane::Cell, NAMESPACE);
         let namespaces = namespaces.and_then(|store| store.all().known());
         let namespaces = namespaces.into_iter().flatten();
-        let of_it = namespaces.filter(|one| self.home(one.name(), Some(one)).project() == Some(project));
+        let of_it = namespaces.filter(|one| self.project_namespace(one.name(), Some(one)).project() == Some(project));
         of_it
             .filter_map(|one| instances.in_namespace(one.name()).known())
             .flatten()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::surroundings::Surroundings;
+use super::environment::ProcessEnvironment;
 use super::{ConfigError, TlsFiles};
 use crate::planes::tuned;
 
@@ -57,7 +57,7 @@ pub(super) const METRICS: TlsDefaults = TlsDefaults {
 
 impl Certificate {
     /// The files of a port, with the defaults that the file of settings leaves open.
-    pub(super) fn of(tls: &TlsFiles, defaults: TlsDefaults, around: &dyn Surroundings) -> Self {
+    pub(super) fn of(tls: &TlsFiles, defaults: TlsDefaults, around: &dyn ProcessEnvironment) -> Self {
         let directory = tls.directory.as_ref().map_or_else(
             || {
                 let temporary = around.variable("TMPDIR");
@@ -114,7 +114,7 @@ impl Credentials {
             .await
             .map_err(failed)?;
         if !proxied {
-            // kube takes $HTTPS_PROXY, which is for the world outside, and then fails for want of proxy support.
+            // kube takes $HTTPS_PROXY, which is for the context outside, and then fails for want of proxy support.
             config.proxy_url = None;
         }
         readable(&config.auth_info).map_err(|(key, path, problem)| ConfigError::Credential {

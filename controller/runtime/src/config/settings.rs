@@ -9,8 +9,8 @@ use popcell_api::names::{LEASE, SINGLE};
 use popcell_core::limits::Limits;
 
 use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
-use super::refusals::check;
-use super::surroundings::{Surroundings, System};
+use super::environment::{ProcessEnvironment, System};
+use super::validation::check;
 use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;
 use crate::planes::{Addressing, Tokens};
@@ -176,7 +176,7 @@ impl Settings {
     ///
     /// # Errors
     /// Combinations that are refused, and files that are named and missing.
-    pub fn resolve(flags: &Flags, file: &ServerConfig, around: &dyn Surroundings) -> Result<Self, ConfigError> {
+    pub fn resolve(flags: &Flags, file: &ServerConfig, around: &dyn ProcessEnvironment) -> Result<Self, ConfigError> {
         let controllers = Controllers {
             management: flags.enable_management_controllers,
             cell: flags.enable_cell_controllers,
@@ -293,7 +293,7 @@ impl Settings {
         })
     }
 
-    /// Whether a cell lets Instances start without asking anybody.
+    /// Whether a cell lets Instances start without quota.
     pub fn quota_is_off(&self) -> bool {
         self.controllers.cell && self.quota.is_none()
     }
@@ -344,7 +344,7 @@ fn share(mode: Mode, workers: usize) -> usize {
     }
 }
 
-fn local(flags: &Flags, around: &dyn Surroundings) -> Result<Credentials, ConfigError> {
+fn local(flags: &Flags, around: &dyn ProcessEnvironment) -> Result<Credentials, ConfigError> {
     if let Some(file) = &flags.kubeconfig {
         return Ok(Credentials::file("--kubeconfig", file));
     }

@@ -101,7 +101,7 @@ fn what_is_empty_is_not_given() {
 }
 
 #[test]
-fn values_are_checked_with_the_remedy() {
+fn values_are_checked_with_the_fix() {
     for (line, expected) in [
         ("--leader-elect=maybe", "--leader-elect"),
         ("--leader-elect false", "unexpected argument 'false'"),

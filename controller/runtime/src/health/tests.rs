@@ -75,7 +75,7 @@ async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
     let missing = |text: &str| assert_eq!(get(health.address(), "/readyz"), (503, format!("hub-synced: {text}\n")));
     missing("the hub is not engaged");
     planes.engage(&Plane::Hub, None).await.unwrap();
-    let [namespaces, deployments, rest @ ..] = &HUB.map(|interest| interest.kind);
+    let [namespaces, deployments, rest @ ..] = &HUB.map(|watch_spec| watch_spec.kind);
     for kind in rest {
         list_nothing(&store(&planes, &Plane::Hub, *kind));
     }
@@ -94,24 +94,24 @@ async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
 async fn a_hub_that_gives_no_right_to_quotas_is_ready() {
     let planes = silent();
     planes.engage(&Plane::Hub, None).await.unwrap();
-    for interest in HUB.iter().filter(|interest| interest.kind != RESOURCE_QUOTA) {
-        list_nothing(&store(&planes, &Plane::Hub, interest.kind));
+    for watch_spec in HUB.iter().filter(|watch_spec| watch_spec.kind != RESOURCE_QUOTA) {
+        list_nothing(&store(&planes, &Plane::Hub, watch_spec.kind));
     }
     store(&planes, &Plane::Hub, RESOURCE_QUOTA).lose("403 Forbidden".to_owned());
     let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::ENDLESS);
     let health = serve(vec![check], Metrics::new()).await;
     assert_eq!(get(health.address(), "/readyz").0, 200);
-    assert_eq!(planes.stats().unknown_planes, [("hub", 0)].into());
+    assert_eq!(planes.stats().not_synced_planes, [("hub", 0)].into());
 }
 
 #[tokio::test]
-async fn a_replica_that_reviews_does_not_wait_for_ever_for_a_plane_that_cannot_be_read() {
+async fn a_replica_that_reviews_does_not_wait_forever_for_a_plane_that_cannot_be_read() {
     let planes = silent();
     planes.engage(&Plane::Hub, None).await.unwrap();
     let unreadable = || {
-        for interest in HUB {
+        for watch_spec in HUB {
             let trouble = "failed to watch: expected value at line 1 column 1".to_owned();
-            store(&planes, &Plane::Hub, interest.kind).lose(trouble);
+            store(&planes, &Plane::Hub, watch_spec.kind).lose(trouble);
         }
     };
     unreadable();

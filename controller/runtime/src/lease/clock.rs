@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_while_the_machine_sleeps() {
+    fn it_continues_while_the_machine_sleeps() {
         use std::process::Command;
 
         // For whom the kernel adds a day to CLOCK_BOOTTIME and to no other clock, as a day of sleep does.

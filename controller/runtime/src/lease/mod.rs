@@ -2,14 +2,14 @@
 //!
 //! Invariants
 //! - Permission to write ends [`TERM`] after the *sending* of the last renewal that succeeded, by a clock that neither jumps
-//!   nor stands while the machine sleeps ([`clock`]). A process that slept longer finds its permission gone when it wakes,
+//!   nor stands while the machine sleeps ([`clock`]). A process that slept longer finds its permission gone when it resumes,
 //!   whatever the server would say.
 //! - Another replica takes the Lease when it was released, or when the record has not changed for [`DURATION`] of the
-//!   replica's own clock. A Lease that is absent counts as such a record: it may have been deleted while somebody held it.
+//!   replica's own clock. A Lease that is absent counts as such a record: it may have been deleted while a replica held it.
 //!   Times in the record are for people: no two clocks are ever compared.
 //! - Every write of the Lease names the resourceVersion it was decided on, so of two takers one wins.
 //! - `TERM` and the longest write of ours (4 s) are together shorter than `DURATION`, so the last write of a holder has
-//!   ended before anybody else's first.
+//!   ended before another owner's first.
 //!
 //! Why no library: those that there are have the protocol of client-go, which elects a leader and fences nothing. kubert 0.25
 //! needs kube-client 1.1, takes the Lease by server-side apply, and compares `renewTime` with the clock of its own machine, so
@@ -17,9 +17,9 @@
 //! write may be sent, nor by a clock that goes on while the machine sleeps. popcell uses kube 5.
 
 mod clock;
-mod machine;
+mod elector;
 mod permit;
-mod shell;
+mod state_machine;
 
 use std::fmt;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use clock::{Clock, Time};
+pub use elector::{LeaderElector, identity};
 pub use permit::{Permit, Releases};
-pub use shell::{Keeper, identity};
 
-/// A record that has not changed for so long is nobody's any more.
+/// A record that has not changed for so long has no holder any more.
 pub const DURATION: Duration = Duration::from_secs(15);
 /// How often the holder renews.
 pub const RENEW: Duration = Duration::from_secs(2);
@@ -63,10 +63,10 @@ pub struct LeaseError {
 /// How a Lease was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// No renewal succeeded in time: the server was away, or the process slept.
+    /// No renewal succeeded in time: the server was unreachable, or the process slept.
     Expired,
-    /// Somebody else holds it.
-    Taken(String),
+    /// Another replica holds it.
+    NamesInUse(String),
 }
 
 impl fmt::Display for Loss {
@@ -74,10 +74,10 @@ impl fmt::Display for Loss {
         match self {
             Self::Expired => write!(
                 f,
-                "it was not renewed for {} s: its server was away, or this process was held up",
+                "it was not renewed for {} s: its server was unreachable, or this process was held up",
                 TERM.as_secs()
             ),
-            Self::Taken(holder) => write!(f, "{holder} has taken it"),
+            Self::NamesInUse(holder) => write!(f, "{holder} has taken it"),
         }
     }
 }

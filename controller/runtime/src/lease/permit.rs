@@ -38,7 +38,7 @@ impl Permit {
         until.is_some_and(|until| self.clock.now() < until)
     }
 
-    /// Waits until writes may be sent: true. False: `stop` came first, or nobody keeps the Lease any more.
+    /// Waits until writes may be sent: true. False: `stop` came first, or the Lease is no longer renewed.
     pub async fn wait(&self, stop: &CancellationToken) -> bool {
         let Some(mut until) = self.until.clone() else {
             return true;
@@ -60,18 +60,18 @@ impl Permit {
 /// Passes on each value that was put on the Lease as `compute.datumapis.com/mass-delete`, which releases the deletion guard
 /// once. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Releases(Arc<Told>);
+pub struct Releases(Arc<Released>);
 
 #[derive(Debug, Default)]
-struct Told {
-    /// Values that nobody has taken yet.
+struct Released {
+    /// Values that were not taken yet.
     values: Mutex<BTreeSet<String>>,
     news: Notify,
 }
 
 impl Releases {
-    /// Waits for the next one, and gives its value. Each is told once, to one who waits, also when it came before the call;
-    /// several of one value before one call are one.
+    /// Waits for the next one, and gives its value. Each is reported once, to one who waits, also when it came before the
+    /// call; several of one value before one call are one.
     pub async fn next(&self) -> String {
         loop {
             if let Some(value) = lock(&self.0.values).pop_first() {
@@ -81,7 +81,7 @@ impl Releases {
         }
     }
 
-    pub(super) fn tell(&self, value: String) {
+    pub(super) fn notify(&self, value: String) {
         lock(&self.0.values).insert(value);
         self.0.news.notify_one();
     }

@@ -1,17 +1,17 @@
 //! What is remembered of a plane beside its stores: it belongs to the plane ([`crate::planes::Engaged`]) and goes with it.
 //!
 //! Invariants: it is a memory of the process, so all of it may be lost: then something is read, written or logged once more. An
-//! answer that comes after the plane has left falls on a memory that nobody looks at any more. What must outlast a plane is
+//! answer that comes after the plane has left falls on a memory that is not read any more. What must outlast a plane is
 //! elsewhere: which versions it has reached, and that these went back.
 
 mod circuit;
-mod doors;
-mod held;
+mod namespace_breakers;
 mod namespaces;
+mod note_gauges;
+mod pending_deletes;
+mod rejected_statuses;
 mod rejections;
 mod sent;
-mod tally;
-mod unwritten;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,22 +19,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use popcell_api::kind::{INSTANCE, Kind};
-use popcell_core::ledger::Ledger;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{Plane, Target};
+use popcell_core::spec_echoes::SpecEchoes;
 
 #[cfg(test)]
 pub(crate) use circuit::FAILURES;
 pub(crate) use circuit::{Circuit, PROBE, Permit};
 #[cfg(test)]
-pub(crate) use doors::{AGAIN, REFUSED};
-pub(crate) use doors::{Access, Attempt, Doors, Place};
-pub(crate) use held::Held;
+pub(crate) use namespace_breakers::{AGAIN, REFUSED};
+pub(crate) use namespace_breakers::{Access, Attempt, BreakerKey, NamespaceBreakers};
 pub use namespaces::Namespaces;
+pub use note_gauges::{Counts, GaugeCounts, NoteGauges};
+pub(crate) use pending_deletes::PendingDeletes;
+pub(crate) use rejected_statuses::RejectedStatuses;
 pub use rejections::Rejections;
 pub(crate) use sent::Sent;
-pub use tally::{Counts, Tallied, Tally};
-pub(crate) use unwritten::Unwritten;
 
 use crate::queue::Key;
 use crate::sync::lock;
@@ -57,46 +57,46 @@ fn subject(reconciler: &'static str, key: &Key) -> Subject {
 #[derive(Debug, Default)]
 pub struct Memory {
     /// What the server made of specs.
-    pub ledger: Ledger,
+    pub spec_echoes: SpecEchoes,
     /// Namespaces that were read live.
     pub namespaces: Namespaces,
-    /// What was rejected of the last pass of each key.
+    /// What was rejected of the last reconcile of each key.
     pub rejections: Rejections,
-    /// What the last pass of each key noted.
-    pub tally: Tally,
+    /// What the last reconcile of each key noted.
+    pub note_gauges: NoteGauges,
     /// Whether the server is reachable.
     pub(crate) circuit: Mutex<Circuit>,
     /// Differences that make the deletion guard hold.
-    pub(crate) held: Held,
+    pub(crate) held: PendingDeletes,
     /// What is not tried yet, because it was refused.
-    pub(crate) doors: Mutex<Doors>,
+    pub(crate) namespace_breakers: Mutex<NamespaceBreakers>,
     /// What was written lately.
     pub(crate) sent: Sent,
     /// Statuses that are rejected.
-    pub(crate) unwritten: Mutex<Unwritten>,
+    pub(crate) rejected_statuses: Mutex<RejectedStatuses>,
     /// Projections as they were last written, as text: their stores have metadata only.
     projections: Mutex<BTreeMap<Address, Object>>,
-    /// The first event of each key that waits for its pass, or whose passes failed since.
-    woken: Mutex<HashMap<Subject, Instant>>,
+    /// The first event of each key that waits for its reconcile, or whose reconciles failed since.
+    enqueued: Mutex<HashMap<Subject, Instant>>,
     changes: AtomicU64,
 }
 
 impl Memory {
-    /// An event woke a key.
-    pub fn wake(&self, reconciler: &'static str, key: &Key) {
-        lock(&self.woken)
+    /// An event enqueued a key.
+    pub fn enqueue(&self, reconciler: &'static str, key: &Key) {
+        lock(&self.enqueued)
             .entry(subject(reconciler, key))
             .or_insert_with(Instant::now);
     }
 
-    /// A pass of the key begins: when it was woken.
+    /// A reconcile of the key begins: when it was enqueued.
     pub fn begin(&self, reconciler: &'static str, key: &Key) -> Option<Instant> {
-        lock(&self.woken).remove(&subject(reconciler, key))
+        lock(&self.enqueued).remove(&subject(reconciler, key))
     }
 
-    /// The pass failed: what woke its key is still to be answered.
+    /// The reconcile failed: what enqueued its key is still to be answered.
     pub fn begin_again(&self, reconciler: &'static str, key: &Key, since: Instant) {
-        lock(&self.woken).insert(subject(reconciler, key), since);
+        lock(&self.enqueued).insert(subject(reconciler, key), since);
     }
 
     /// A projection as it was last written, where that is its resourceVersion.
@@ -115,16 +115,16 @@ impl Memory {
 
     /// An object is gone, and what is remembered of it.
     pub fn forget(&self, target: &Target) {
-        self.ledger.forget(target);
-        lock(&self.unwritten).forget(target);
+        self.spec_echoes.forget(target);
+        lock(&self.rejected_statuses).forget(target);
         lock(&self.projections).remove(&address(target));
         self.sent.forget(target);
     }
 
-    /// A kind is not watched any more: nobody would tell when its objects go.
+    /// A kind is not watched any more: no event would report when its objects go.
     pub fn forget_kind(&self, kind: Kind) {
-        self.ledger.forget_kind(kind);
-        lock(&self.unwritten).forget_kind(kind);
+        self.spec_echoes.forget_kind(kind);
+        lock(&self.rejected_statuses).forget_kind(kind);
         lock(&self.projections).retain(|(name, ..), _| *name != kind.kind);
     }
 
@@ -135,7 +135,7 @@ impl Memory {
 
     /// A kind was listed: a plane that took nothing may be another now.
     pub fn relisted(&self) {
-        lock(&self.doors).open();
+        lock(&self.namespace_breakers).open();
     }
 
     /// How many events there were: an equal number means that nothing has changed since.
@@ -151,11 +151,11 @@ mod tests {
     #[test]
     fn the_first_event_counts_until_it_is_answered() {
         let (memory, key) = (Memory::default(), Key::new(&Plane::Hub, "n", "a"));
-        memory.wake("r", &key);
+        memory.enqueue("r", &key);
         let first = memory.begin("r", &key).unwrap();
         assert_eq!(memory.begin("r", &key), None);
         memory.begin_again("r", &key, first);
-        memory.wake("r", &key);
+        memory.enqueue("r", &key);
         assert_eq!(memory.begin("r", &key), Some(first));
     }
 }

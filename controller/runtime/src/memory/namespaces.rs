@@ -36,7 +36,7 @@ pub struct Asked(u64);
 pub struct Namespaces(Mutex<BTreeMap<String, Entry>>);
 
 impl Namespaces {
-    /// What an earlier pass read.
+    /// What an earlier reconcile read.
     pub fn get(&self, name: &str) -> Observed<Option<Arc<Object>>> {
         let entries = lock(&self.0);
         entries.get(name).map_or(Observed::Unknown, |entry| entry.found.clone())
@@ -56,7 +56,7 @@ impl Namespaces {
     }
 
     /// Takes in a Namespace as it was read, and gives it as it was read last where it is another since then, or is going.
-    /// What was asked before the last event is for the pass only that asked.
+    /// What was asked before the last event is for the reconcile only that asked.
     pub fn put(&self, name: &str, asked: Asked, found: &Option<Arc<Object>>) -> Option<Option<Arc<Object>>> {
         let mut entries = lock(&self.0);
         let entry = entries.get_mut(name).filter(|entry| entry.events == asked.0)?;

@@ -1,4 +1,4 @@
-//! What servers rejected of the last pass of each key, for its decisions.
+//! What servers rejected of the last reconcile of each key, for its decisions.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -30,7 +30,7 @@ struct Entry {
 pub struct Rejections(Mutex<BTreeMap<Subject, Entry>>);
 
 impl Rejections {
-    /// What was rejected of the last pass of a key.
+    /// What was rejected of the last reconcile of a key.
     pub fn of(&self, reconciler: &'static str, key: &Key) -> Vec<Rejection> {
         let known = self.lock();
         if known.is_empty() {
@@ -59,7 +59,7 @@ impl Rejections {
         meant.find_map(|((_, _, name), entry)| Some((name.clone(), entry.rejected.first()?.clone())))
     }
 
-    /// Takes in what a pass met; whether that is something new to show.
+    /// Takes in what a reconcile met; whether that is something new to show.
     pub fn put(&self, reconciler: &'static str, key: &Key, rejected: &[Rejection]) -> bool {
         let (subject, now) = (subject(reconciler, key), Instant::now());
         let mut known = self.lock();

@@ -1,7 +1,7 @@
 //! What was written here lately, so that its events are known again: they are no news to who wrote it.
 //!
 //! Invariants: a write is known before it is sent, since its event may come before its answer; an event is known by what it
-//! brings, so that what another one wrote in between is news. Whatever is not known again wakes as the event of another.
+//! brings, so that what another one wrote in between is news. Whatever is not known again enqueues as the event of another.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
@@ -209,12 +209,12 @@ mod tests {
     fn only_what_was_written_here_is_known_again() {
         let sent = Sent::default();
         let none = object("1", &json!({ "a": 1, "b": 2 }), &json!({ "x": "y" }));
-        let told = object("2", &json!({ "b": 3, "a": 1 }), &json!({ "x": "y" }));
+        let reported = object("2", &json!({ "b": 3, "a": 1 }), &json!({ "x": "y" }));
         let is_own = |before: &Object, now: &Object| sent.is_report(INSTANCE, &change(before, now));
-        assert!(!is_own(&none, &told));
+        assert!(!is_own(&none, &reported));
         let status = json!({ "a": 1, "b": 3 });
         sent.patch(&Edit::status(&Plane::Cell, INSTANCE, &none, status).unwrap());
-        assert!(is_own(&none, &told));
+        assert!(is_own(&none, &reported));
         // Of another, or with something of another.
         assert!(!is_own(
             &none,
@@ -225,16 +225,16 @@ mod tests {
             &object("2", &json!({ "a": 1, "b": 3 }), &json!({ "x": "z" }))
         ));
         assert!(!is_own(&none, &object("2", &json!({ "a": 1, "b": 3 }), &json!({}))));
-        let mut edited = told.clone();
+        let mut edited = reported.clone();
         edited.data["spec"]["a"] = json!(2);
         assert!(!is_own(&none, &edited));
         // And annotations.
-        let memory = Edit::of(&Plane::Cell, INSTANCE, &told).annotation("c/d", Some("0"));
+        let memory = Edit::of(&Plane::Cell, INSTANCE, &reported).annotation("c/d", Some("0"));
         sent.patch(&memory.patch().unwrap());
         let remembered = object("3", &json!({ "a": 1, "b": 3 }), &json!({ "x": "y", "c/d": "0" }));
-        assert!(is_own(&told, &remembered));
-        sent.forget(&Target::of(&Plane::Cell, INSTANCE, &told));
-        assert!(!is_own(&told, &remembered));
+        assert!(is_own(&reported, &remembered));
+        sent.forget(&Target::of(&Plane::Cell, INSTANCE, &reported));
+        assert!(!is_own(&reported, &remembered));
     }
 
     #[test]

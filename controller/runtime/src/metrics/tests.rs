@@ -76,11 +76,15 @@ fn every_metric_of_the_table_can_be_used() {
 fn buckets_are_from_a_millisecond_to_a_minute() {
     let metrics = Metrics::new();
     for millis in [1, 1_500, 61_000] {
-        metrics.observe(&table::PASS_SECONDS, &["workload"], Duration::from_millis(millis));
+        metrics.observe(
+            &table::POPCELL_RECONCILE_SECONDS,
+            &["workload"],
+            Duration::from_millis(millis),
+        );
     }
     let text = metrics.encode();
     for (bound, count) in [("0.001", 1.0), ("1.0", 1.0), ("2.5", 2.0), ("60.0", 2.0), ("+Inf", 3.0)] {
-        let bucket = format!("popcell_pass_duration_seconds_bucket{{le=\"{bound}\",reconciler=\"workload\"}}");
+        let bucket = format!("popcell_reconcile_duration_seconds_bucket{{le=\"{bound}\",reconciler=\"workload\"}}");
         assert_eq!(value(&text, &bucket), Some(count), "{text}");
     }
 }
@@ -90,21 +94,21 @@ fn series_end_with_their_subject() {
     let metrics = Metrics::new();
     let row = |plane: &str, kind: &str| ([plane.to_owned(), kind.to_owned()], 1.0);
     metrics.replace(
-        &table::BRAKE,
+        &table::DELETION_GUARD,
         vec![row("hub", "Instance"), row("project p", "Instance")],
     );
-    metrics.replace(&table::BRAKE, vec![row("hub", "WorkloadDeployment")]);
+    metrics.replace(&table::DELETION_GUARD, vec![row("hub", "WorkloadDeployment")]);
     let text = metrics.encode();
     let left: Vec<&str> = text
         .lines()
-        .filter(|line| line.starts_with("popcell_brake_held"))
+        .filter(|line| line.starts_with("popcell_deletion_guard_held"))
         .collect();
     assert_eq!(
         left,
-        ["popcell_brake_held{plane=\"hub\",kind=\"WorkloadDeployment\"} 1.0"]
+        ["popcell_deletion_guard_held{plane=\"hub\",kind=\"WorkloadDeployment\"} 1.0"]
     );
-    metrics.replace(&table::BRAKE, Vec::new());
-    assert!(!metrics.encode().contains("popcell_brake_held"));
+    metrics.replace(&table::DELETION_GUARD, Vec::new());
+    assert!(!metrics.encode().contains("popcell_deletion_guard_held"));
 }
 
 #[test]
@@ -116,7 +120,7 @@ fn nothing_is_claimed_before_it_is_known() {
 }
 
 #[test]
-fn what_somebody_else_counts_never_goes_down() {
+fn a_reached_total_never_decreases() {
     let metrics = Metrics::new();
     for total in [3, 7, 5] {
         metrics.reach(&table::WORKQUEUE_ADDS, &["q", "q"], total);

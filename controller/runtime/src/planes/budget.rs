@@ -4,8 +4,9 @@
 //! lookups and its status only, which is enough to say so on it, and when that is much as well without its status. What counts
 //! is the order of coming; an object that no room was left for is looked at again with a list, once there is room.
 //!
-//! Invariant: nobody takes another's room ([`Budget::payer`]). What a cell may write belongs to the tenants whose Instances it
-//! runs: when it is used up, a namespace has an equal share of it all the same, so together they have twice the limit at most.
+//! Invariant: no payer takes another's room ([`Budget::payer`]). What a cell may write belongs to the tenants whose
+//! Instances it runs: when it is used up, a namespace has an equal share of it all the same, so together they have twice
+//! the limit at most.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -154,7 +155,7 @@ impl Budget {
         Ok(lacking)
     }
 
-    /// Who pays for an object, and how much; `None` where nobody does.
+    /// Who pays for an object, and how much; `None` where none does.
     pub(super) fn cost<'a>(&self, kind: Option<Kind>, object: &'a Object) -> Option<(&'a str, Usage)> {
         let kind = kind?;
         let payer = self.payer(kind, object)?;

@@ -1,4 +1,4 @@
-//! What happens to stores, for those who are told.
+//! What happens to stores, for those who are reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,11 +36,11 @@ pub enum Change {
         /// Why.
         error: String,
     },
-    /// The store is known from now on: whoever met Unknown looks again. Told after the changes that the list brought.
+    /// The store is known from now on: whoever met Unknown is requeued. Told after the changes that the list brought.
     Listed,
     /// The store is unknown from now on. What was in it is compared with the next list.
     Lost,
-    /// Nobody watches any more: the store is unknown and empty, whatever it knew. Nothing is told of what was in it.
+    /// The watch ended: the store is unknown and empty, whatever it knew. Nothing is told of what was in it.
     Cleared,
 }
 

@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex};
 use kube::Client;
 use popcell_api::kind::Kind;
 use popcell_client::ConnectError;
-use popcell_core::brake::Difference;
 use popcell_core::conditions::says;
+use popcell_core::deletion_guard::Difference;
 use popcell_core::names::check_project;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
-use popcell_core::roster::{Roster, Way};
+use popcell_core::recent_removals::{RecentRemovals, RemovalCause};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{Instrument, info, info_span, warn};
 
 use super::Planes;
 use super::change::Change;
-use super::ends::Ends;
-use super::follow::{Follow, Reached, Streams};
-use super::interest::{Interest, View, When};
+use super::kind_watch::{KindWatch, Reached, Streams};
+use super::project_removals::ProjectRemovals;
 use super::store::Store;
+use super::watch_spec::{View, WatchCondition, WatchSpec};
 use crate::error::chain;
 use crate::sync::lock;
 
@@ -68,12 +68,12 @@ impl Progress {
 /// Engages projects as they become Ready, and disengages them when they vanish, stop being Ready or become others.
 pub struct Discovery {
     client: Client,
-    interest: Interest,
+    watch_spec: WatchSpec,
     condition: &'static str,
     store: Arc<Store>,
     progress: Arc<Progress>,
     guard: Option<Arc<dyn Guard>>,
-    ends: Arc<Ends>,
+    project_removals: Arc<ProjectRemovals>,
     changed: Arc<Notify>,
 }
 
@@ -85,27 +85,27 @@ pub trait Guard: Send + Sync {
     /// The resourceVersions of the list went back: it was restored from a backup, or is that of another server.
     fn went_back(&self);
 
-    /// Whether they did, and nobody has released that: projects that have left the list stay engaged, few as they may be.
+    /// Whether they did, and that was not released: projects that have left the list stay engaged, few as they may be.
     fn is_rewound(&self) -> bool;
 }
 
 impl Discovery {
     /// Finds projects by objects of this kind, which are named like them, whose condition is True.
     pub fn new(client: Client, kind: Kind, condition: &'static str) -> Self {
-        let interest = Interest {
+        let watch_spec = WatchSpec {
             kind,
             selector: "".into(),
             view: View::Whole,
-            when: When::Engaged,
+            when: WatchCondition::Engaged,
         };
         Self {
             client,
-            interest,
+            watch_spec,
             condition,
             store: Arc::default(),
             progress: Arc::default(),
             guard: None,
-            ends: Arc::default(),
+            project_removals: Arc::default(),
             changed: Arc::default(),
         }
     }
@@ -119,8 +119,8 @@ impl Discovery {
 
     /// Notes here how projects end.
     #[must_use]
-    pub fn telling(mut self, ends: &Arc<Ends>) -> Self {
-        self.ends = Arc::clone(ends);
+    pub fn telling(mut self, project_removals: &Arc<ProjectRemovals>) -> Self {
+        self.project_removals = Arc::clone(project_removals);
         self
     }
 
@@ -139,11 +139,11 @@ impl Discovery {
         Arc::clone(&self.progress)
     }
 
-    /// Runs for ever: drop the future to end it. Planes that are engaged stay so.
+    /// Runs forever: drop the future to end it. Planes that are engaged stay so.
     pub async fn run(self, planes: Planes) {
         let streams = Streams::default();
-        let tell = |change: Change| {
-            self.ends.note(&change);
+        let notify = |change: Change| {
+            self.project_removals.note(&change);
             self.changed.notify_one();
         };
         let went_back = || {
@@ -151,14 +151,14 @@ impl Discovery {
                 guard.went_back();
             }
         };
-        let follow = Follow {
+        let follow = KindWatch {
             client: &self.client,
             plane_kind: "discovery",
-            leave: None,
-            interest: &self.interest,
+            list_permit: None,
+            watch_spec: &self.watch_spec,
             store: &self.store,
             reached: &Reached::default(),
-            tell: &tell,
+            notify: &notify,
             went_back: &went_back,
         };
         let mut renewal = None;
@@ -168,27 +168,31 @@ impl Discovery {
             let mut leaving = Leaving::new(self.guard.clone());
             loop {
                 self.changed.notified().await;
-                self.ends.settle();
+                self.project_removals.settle();
                 // What cannot be read is not gone.
                 let doubtful = self.store.unreadable().into_iter().map(|(_, id, _)| id).collect();
                 if let Observed::Known(projects) = self.store.all() {
                     let wanted = ready(&projects, self.condition, &mut refused);
-                    let way = |id: &str, uid: Option<&str>| match self.store.get("", id) {
+                    let cause = |id: &str, uid: Option<&str>| match self.store.get("", id) {
                         // It is only not Ready.
-                        Observed::Known(Some(listed)) if !listed.deleting() => Way::Told,
-                        _ => self.ends.way(id, uid),
+                        Observed::Known(Some(listed)) if !listed.deleting() => RemovalCause::Reported,
+                        _ => self.project_removals.cause(id, uid),
                     };
-                    let failed = level(&planes, &wanted, &doubtful, &mut leaving, &way).await;
+                    let failed = level(&planes, &wanted, &doubtful, &mut leaving, &cause).await;
                     self.progress.settle(refused.len(), failed);
                 }
             }
         };
-        let watch = watch.instrument(info_span!("watch", plane = "discovery", kind = self.interest.kind.kind));
+        let watch = watch.instrument(info_span!(
+            "watch",
+            plane = "discovery",
+            kind = self.watch_spec.kind.kind
+        ));
         tokio::join!(watch, keep);
     }
 }
 
-/// Ids and uids of projects that can be engaged. `refused` remembers whom the log knows.
+/// Ids and uids of projects that can be engaged. `refused` remembers those that were logged.
 fn ready(projects: &[Arc<Object>], condition: &str, refused: &mut BTreeSet<String>) -> BTreeMap<String, String> {
     let ready = projects.iter().filter(|project| says(project, condition, "True"));
     let named = ready.map(|project| (project.name().to_owned(), project.uid().to_owned()));
@@ -209,41 +213,41 @@ async fn level(
     wanted: &BTreeMap<String, String>,
     doubtful: &BTreeSet<String>,
     leaving: &mut Leaving,
-    way: &(dyn Fn(&str, Option<&str>) -> Way + Sync),
+    cause: &(dyn Fn(&str, Option<&str>) -> RemovalCause + Sync),
 ) -> Vec<&'static str> {
-    leaving.roster.there(wanted.keys());
+    leaving.recent_removals.there(wanted.keys());
     let engaged = planes.planes();
     let count = engaged
         .iter()
         .filter(|plane| matches!(plane, Plane::Project(_)))
         .count();
-    let mut surplus: Vec<(Plane, Way)> = surplus(engaged, wanted, doubtful)
+    let mut surplus: Vec<(Plane, RemovalCause)> = surplus(engaged, wanted, doubtful)
         .into_iter()
         .map(|plane| {
-            let way = match &plane {
-                Plane::Project(id) => way(
+            let cause = match &plane {
+                Plane::Project(id) => cause(
                     id,
                     planes
                         .get(&plane)
                         .and_then(|engaged| engaged.uid().map(str::to_owned))
                         .as_deref(),
                 ),
-                Plane::Hub | Plane::Cell | Plane::Discovery => Way::Missing,
+                Plane::Hub | Plane::Cell | Plane::Discovery => RemovalCause::Missing,
             };
-            (plane, way)
+            (plane, cause)
         })
         .collect();
-    let ways: Vec<Way> = surplus.iter().map(|(_, way)| *way).collect();
+    let ways: Vec<RemovalCause> = surplus.iter().map(|(_, cause)| *cause).collect();
     let held = leaving.is_held(count, &ways) || leaving.is_rewound();
     // What a user deleted is never held.
-    surplus.retain(|(_, way)| !held || *way == Way::Deleted);
-    for (plane, way) in surplus {
+    surplus.retain(|(_, cause)| !held || *cause == RemovalCause::Deleted);
+    for (plane, cause) in surplus {
         info!(%plane, "disengaged");
         planes.disengage(&plane).await;
-        if way == Way::Deleted {
+        if cause == RemovalCause::Deleted {
             planes.forget(&plane);
         }
-        leaving.has_left(&plane, way);
+        leaving.has_left(&plane, cause);
     }
     if !held {
         leaving.is_done(planes);
@@ -262,7 +266,7 @@ async fn level(
 /// Projects that are to be disengaged, and those that were lately.
 struct Leaving {
     guard: Option<Arc<dyn Guard>>,
-    roster: Roster,
+    recent_removals: RecentRemovals,
     since: Instant,
     /// Whether the guard was asked, and has not been told since that nothing is to leave.
     asked: bool,
@@ -272,25 +276,25 @@ impl Leaving {
     fn new(guard: Option<Arc<dyn Guard>>) -> Self {
         Self {
             guard,
-            roster: Roster::default(),
+            recent_removals: RecentRemovals::default(),
             since: Instant::now(),
             asked: false,
         }
     }
 
     /// Whether the guard holds them.
-    fn is_held(&mut self, engaged: usize, leaving: &[Way]) -> bool {
+    fn is_held(&mut self, engaged: usize, leaving: &[RemovalCause]) -> bool {
         let Some(guard) = self.guard.as_ref().filter(|_| !leaving.is_empty() || self.asked) else {
             return false;
         };
         self.asked = true;
-        let (ours, doomed) = match leaving {
+        let (ours, to_delete) = match leaving {
             [] => (engaged, 0),
-            _ => self.roster.difference(engaged, leaving, self.since.elapsed()),
+            _ => self.recent_removals.difference(engaged, leaving, self.since.elapsed()),
         };
         guard.holds(Difference {
             ours,
-            doomed,
+            to_delete,
             partial: false,
         })
     }
@@ -300,9 +304,9 @@ impl Leaving {
         self.guard.as_ref().is_some_and(|guard| guard.is_rewound())
     }
 
-    fn has_left(&mut self, plane: &Plane, way: Way) {
+    fn has_left(&mut self, plane: &Plane, cause: RemovalCause) {
         if let Plane::Project(id) = plane {
-            self.roster.left(id, way, self.since.elapsed());
+            self.recent_removals.left(id, cause, self.since.elapsed());
         }
     }
 
@@ -401,9 +405,9 @@ mod tests {
     }
 
     impl Guard for Counting {
-        fn holds(&self, Difference { ours, doomed, .. }: Difference) -> bool {
-            self.asked.lock().unwrap().push((ours, doomed));
-            let is_mass = popcell_core::brake::is_mass(popcell_api::kind::PROJECT, ours, doomed);
+        fn holds(&self, Difference { ours, to_delete, .. }: Difference) -> bool {
+            self.asked.lock().unwrap().push((ours, to_delete));
+            let is_mass = popcell_core::deletion_guard::is_mass(popcell_api::kind::PROJECT, ours, to_delete);
             is_mass && !self.released.load(Ordering::Relaxed)
         }
 
@@ -428,7 +432,10 @@ mod tests {
         let mut leaving = Leaving::new(Some(guard.clone()));
         let none = BTreeSet::new();
         let mut settle = async |ids: std::ops::Range<usize>| {
-            level(&planes, &wanted(ids), &none, &mut leaving, &|_, _| Way::Told).await;
+            level(&planes, &wanted(ids), &none, &mut leaving, &|_, _| {
+                RemovalCause::Reported
+            })
+            .await;
             let asked = std::mem::take(&mut *guard.asked.lock().unwrap());
             (planes.planes().len(), asked)
         };
@@ -458,17 +465,17 @@ mod tests {
         ] {
             let planes = testing::silent();
             let (mut leaving, none) = (Leaving::new(Some(Arc::<Counting>::default())), BTreeSet::new());
-            let way = |id: &str, uid: Option<&str>| {
+            let cause = |id: &str, uid: Option<&str>| {
                 assert_eq!(uid, Some("u"));
                 if deleted.contains(&id) {
-                    Way::Deleted
+                    RemovalCause::Deleted
                 } else {
-                    Way::Missing
+                    RemovalCause::Missing
                 }
             };
-            level(&planes, &wanted(0..2), &none, &mut leaving, &way).await;
+            level(&planes, &wanted(0..2), &none, &mut leaving, &cause).await;
             for _ in 0..2 {
-                level(&planes, &BTreeMap::new(), &none, &mut leaving, &way).await;
+                level(&planes, &BTreeMap::new(), &none, &mut leaving, &cause).await;
                 let left: Vec<Plane> = left.iter().map(|id| Plane::Project((*id).to_owned())).collect();
                 assert_eq!(planes.planes(), left, "{deleted:?}");
             }
@@ -483,8 +490,14 @@ mod tests {
         let mut leaving = Leaving::new(Some(guard.clone()));
         let none = BTreeSet::new();
         let mut settle = async |ids: std::ops::Range<usize>| {
-            let way = |id: &str, _: Option<&str>| if id == "p-9" { Way::Deleted } else { Way::Missing };
-            level(&planes, &wanted(ids), &none, &mut leaving, &way).await;
+            let cause = |id: &str, _: Option<&str>| {
+                if id == "p-9" {
+                    RemovalCause::Deleted
+                } else {
+                    RemovalCause::Missing
+                }
+            };
+            level(&planes, &wanted(ids), &none, &mut leaving, &cause).await;
             planes.planes().len()
         };
         assert_eq!(settle(0..10).await, 10);

@@ -17,18 +17,18 @@ use super::Connection;
 use super::Listener;
 use super::budget::Budget;
 use super::change::Change;
-use super::follow::{Follow, Reached, Renewal, Streams};
-use super::interest::{Interest, When};
+use super::kind_watch::{KindWatch, Reached, Renewal, Streams};
 use super::store::Store;
+use super::watch_spec::{WatchCondition, WatchSpec};
+use crate::critical_tasks::CriticalTasks;
 use crate::memory::Memory;
-use crate::required::Required;
 
 /// A plane while it is engaged. Reading goes on after the plane was disengaged, but everything is Unknown then.
 pub struct Engaged {
     plane: Plane,
     uid: Option<String>,
     client: Client,
-    interests: Arc<[Interest]>,
+    watch_specs: Arc<[WatchSpec]>,
     stores: Vec<(Kind, Arc<Store>)>,
     memory: Arc<Memory>,
     stop: CancellationToken,
@@ -39,8 +39,8 @@ pub struct Engaged {
 pub(super) struct Shared<'a> {
     pub(super) streams: &'a Streams,
     pub(super) listener: &'a Arc<dyn Listener>,
-    /// Told of watches that end.
-    pub(super) required: &'a Required,
+    /// Notified of watches that end.
+    pub(super) required: &'a CriticalTasks,
     /// This plane's.
     pub(super) reached: Reached,
 }
@@ -76,7 +76,7 @@ impl Engaged {
         plane: Plane,
         uid: Option<String>,
         connection: Connection,
-        interests: Arc<[Interest]>,
+        watch_specs: Arc<[WatchSpec]>,
         limits: Limits,
         shared: &Shared<'_>,
     ) -> Self {
@@ -86,27 +86,27 @@ impl Engaged {
             required,
             ..
         } = *shared;
-        let renewal = connection.renewed.map(|told| Renewal::new(&plane, told));
+        let renewal = connection.renewed.map(|reported| Renewal::new(&plane, reported));
         let budget = Budget::new(limits, &plane);
-        let stores = interests
+        let stores = watch_specs
             .iter()
-            .map(|interest| (interest.kind, Arc::new(Store::of(interest.kind, budget.clone()))));
+            .map(|watch_spec| (watch_spec.kind, Arc::new(Store::of(watch_spec.kind, budget.clone()))));
         let engaged = Self {
             plane,
             uid,
             client: connection.client,
             stores: stores.collect(),
-            interests,
+            watch_specs,
             memory: Arc::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         };
         let streams = streams.of_plane();
-        for interest in engaged.interests.iter() {
+        for watch_spec in engaged.watch_specs.iter() {
             let following = (renewal.clone(), shared.reached.clone());
-            let keep = engaged.keep(interest.clone(), following, streams.clone(), Arc::clone(listener));
+            let keep = engaged.keep(watch_spec.clone(), following, streams.clone(), Arc::clone(listener));
             if let Some(keep) = keep {
-                let task = format!("the watch of {} in the {}", interest.kind.kind, engaged.plane);
+                let task = format!("the watch of {} in the {}", watch_spec.kind.kind, engaged.plane);
                 engaged
                     .tasks
                     .spawn(required.clone().until(engaged.stop.clone(), task, keep));
@@ -118,15 +118,15 @@ impl Engaged {
     /// Follows a kind until the plane is disengaged.
     fn keep(
         &self,
-        interest: Interest,
+        watch_spec: WatchSpec,
         (mut renewal, reached): (Option<Renewal>, Reached),
         streams: Streams,
         listener: Arc<dyn Listener>,
     ) -> Option<impl Future<Output = Option<()>> + use<>> {
-        let store = self.store(interest.kind).cloned()?;
-        let occupied = match interest.when {
-            When::Engaged | When::Optional => None,
-            When::Any(triggers) => Some(Occupied(
+        let store = self.store(watch_spec.kind).cloned()?;
+        let occupied = match watch_spec.when {
+            WatchCondition::Engaged | WatchCondition::Optional => None,
+            WatchCondition::Any(triggers) => Some(Occupied(
                 triggers
                     .iter()
                     .filter_map(|trigger| self.store(*trigger).cloned())
@@ -134,18 +134,18 @@ impl Engaged {
             )),
         };
         let (client, plane) = (self.client.clone(), self.plane.clone());
-        let kind = interest.kind;
+        let kind = watch_spec.kind;
         let keep = async move {
-            let tell = |change: Change| listener.changed(&plane, interest.kind, &change);
+            let notify = |change: Change| listener.changed(&plane, watch_spec.kind, &change);
             let went_back = || listener.went_back(&plane);
-            let follow = Follow {
+            let follow = KindWatch {
                 client: &client,
                 plane_kind: plane_kind(&plane),
-                leave: matches!(plane, Plane::Project(_)).then(|| streams.leave()),
-                interest: &interest,
+                list_permit: matches!(plane, Plane::Project(_)).then(|| streams.list_permit()),
+                watch_spec: &watch_spec,
                 store: &store,
                 reached: &reached,
-                tell: &tell,
+                notify: &notify,
                 went_back: &went_back,
             };
             let Some(occupied) = occupied else {
@@ -158,7 +158,7 @@ impl Engaged {
                     () = Box::pin(follow.run(&streams, &mut renewal)) => {}
                     () = occupied.becomes(false) => {}
                 }
-                tell(store.clear());
+                notify(store.clear());
             }
         };
         // Boxed: each of the futures around it would have room for it twice, for thousands of projects.
@@ -196,9 +196,9 @@ impl Engaged {
 
     /// A server answered to a write of ours that an object is so: its store is read so from now on.
     pub fn wrote(&self, kind: Kind, object: &Object) {
-        let interest = self.interests.iter().find(|interest| interest.kind == kind);
-        if let (Some(interest), Some(store)) = (interest, self.store(kind)) {
-            store.wrote(object, interest.sees(object));
+        let watch_spec = self.watch_specs.iter().find(|watch_spec| watch_spec.kind == kind);
+        if let (Some(watch_spec), Some(store)) = (watch_spec, self.store(kind)) {
+            store.wrote(object, watch_spec.sees(object));
         }
     }
 
@@ -224,16 +224,19 @@ impl Engaged {
 
     /// The stores that keep it from being known.
     pub fn missed(&self) -> impl Iterator<Item = (Kind, &Arc<Store>)> {
-        let due = self.interests.iter().filter(|interest| self.is_due(interest.when));
-        let stores = due.filter_map(|interest| Some((interest.kind, self.store(interest.kind)?)));
+        let due = self
+            .watch_specs
+            .iter()
+            .filter(|watch_spec| self.is_due(watch_spec.when));
+        let stores = due.filter_map(|watch_spec| Some((watch_spec.kind, self.store(watch_spec.kind)?)));
         stores.filter(|(_, store)| !store.is_known())
     }
 
-    fn is_due(&self, when: When) -> bool {
+    fn is_due(&self, when: WatchCondition) -> bool {
         match when {
-            When::Engaged => true,
-            When::Optional => false,
-            When::Any(triggers) => {
+            WatchCondition::Engaged => true,
+            WatchCondition::Optional => false,
+            WatchCondition::Any(triggers) => {
                 let mut stores = triggers.iter().filter_map(|trigger| self.store(*trigger));
                 stores.any(|store| store.is_occupied())
             }

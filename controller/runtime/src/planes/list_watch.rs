@@ -26,8 +26,8 @@ use serde_json::error::Category;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::interest::{Interest, View};
 use super::store::number;
+use super::watch_spec::{View, WatchSpec};
 use lines::{Line, Lines};
 use popcell_core::object::{List, Raw};
 
@@ -41,7 +41,7 @@ const AT_ONCE: usize = 4;
 const STALLED: Duration = Duration::from_secs(5);
 /// One that has not ended after this time is asked for in smaller parts.
 const SLOW: Duration = Duration::from_secs(10);
-/// How many objects the first page asks for: nobody knows yet how large they are.
+/// How many objects the first page asks for: their size is unknown yet.
 const FIRST_PAGE: u32 = 16;
 /// How many objects a page asks for at most.
 const LARGEST_PAGE: u32 = 500;
@@ -103,7 +103,7 @@ enum State {
         objects: VecDeque<Raw>,
         next: Next,
         // Held until its objects were taken over, and not while the next page is waited for.
-        leave: Option<Turn>,
+        list_permit: Option<Turn>,
     },
     /// The watch has to begin at this version.
     Listed(String),
@@ -119,7 +119,7 @@ enum Next {
 
 /// Leave for answers beyond [`SMALL`]. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Leave {
+pub(super) struct ListPermit {
     all: Arc<Semaphore>,
     plane: Arc<Semaphore>,
 }
@@ -130,7 +130,7 @@ struct Turn {
     _plane: OwnedSemaphorePermit,
 }
 
-impl Default for Leave {
+impl Default for ListPermit {
     fn default() -> Self {
         Self {
             all: Arc::new(Semaphore::new(AT_ONCE)),
@@ -139,7 +139,7 @@ impl Default for Leave {
     }
 }
 
-impl Leave {
+impl ListPermit {
     /// The same for another plane, which takes one of what all share at most.
     pub(super) fn of_plane(&self) -> Self {
         Self {
@@ -148,13 +148,13 @@ impl Leave {
         }
     }
 
-    /// Whether somebody of the plane holds one or waits for it.
+    /// Whether a watch of the plane holds one or waits for it.
     pub(super) fn is_taken(&self) -> bool {
         self.plane.available_permits() == 0
     }
 
     async fn take(&self) -> Option<Turn> {
-        // They are never closed. Its own comes first: nobody waits with one of all in hand.
+        // They are never closed. Its own comes first: no watch waits while it holds one of all.
         let plane = Arc::clone(&self.plane).acquire_owned().await.ok()?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
         Some(Turn {
@@ -180,20 +180,20 @@ pub(super) struct ListWatch<'a> {
 /// Where the objects come from.
 struct Source<'a> {
     client: &'a Client,
-    interest: &'a Interest,
+    watch_spec: &'a WatchSpec,
     url: Url,
     /// `None` where answers need none.
-    leave: Option<Leave>,
+    list_permit: Option<ListPermit>,
 }
 
 impl<'a> ListWatch<'a> {
     /// Of a plane whose large answers need a leave, or of one whose do not.
-    pub(super) fn new(client: &'a Client, interest: &'a Interest, leave: Option<Leave>) -> Self {
+    pub(super) fn new(client: &'a Client, watch_spec: &'a WatchSpec, list_permit: Option<ListPermit>) -> Self {
         let source = Source {
             client,
-            interest,
-            url: Url::new(DynamicObject::url_path(&interest.kind.resource(), None)),
-            leave,
+            watch_spec,
+            url: Url::new(DynamicObject::url_path(&watch_spec.kind.resource(), None)),
+            list_permit,
         };
         Self {
             source,
@@ -219,11 +219,15 @@ impl<'a> ListWatch<'a> {
                     self.state = State::Page {
                         objects: VecDeque::new(),
                         next: Next::More(None),
-                        leave: None,
+                        list_permit: None,
                     };
                     return Ok(Event::Init);
                 }
-                State::Page { objects, next, leave } => {
+                State::Page {
+                    objects,
+                    next,
+                    list_permit,
+                } => {
                     if let Some(object) = objects.pop_front() {
                         return Ok(Event::InitApply(object));
                     }
@@ -235,7 +239,7 @@ impl<'a> ListWatch<'a> {
                         }
                         Next::More(more) => {
                             let more = more.take();
-                            drop(leave.take());
+                            drop(list_permit.take());
                             self.state = Box::pin(self.source.page(more, &mut self.limit)).await?;
                         }
                     }
@@ -277,7 +281,7 @@ impl Source<'_> {
                 label_selector: self.selector(),
                 ..ListParams::default()
             };
-            let Some((text, leave)) = self.read(self.list_request(&params)?).await? else {
+            let Some((text, list_permit)) = self.read(self.list_request(&params)?).await? else {
                 if *limit == 1 {
                     return Err(Broken::TooLarge);
                 }
@@ -291,7 +295,11 @@ impl Source<'_> {
                 Some(more) => Next::More(Some(more)),
                 None => Next::Done(version(page.metadata.resource_version)?),
             };
-            return Ok(State::Page { objects, next, leave });
+            return Ok(State::Page {
+                objects,
+                next,
+                list_permit,
+            });
         }
     }
 
@@ -302,7 +310,7 @@ impl Source<'_> {
             bookmarks: true,
             ..WatchParams::default()
         };
-        let request = match self.interest.view {
+        let request = match self.watch_spec.view {
             View::Metadata => self.url.watch_metadata(&params, version),
             View::Whole | View::Fields(_) => self.url.watch(&params, version),
         };
@@ -316,7 +324,7 @@ impl Source<'_> {
         if status.is_success() {
             return Ok(Lines::new(answer.into_body()));
         }
-        let body = gathered(answer.into_body(), self.leave.as_ref()).await?;
+        let body = gathered(answer.into_body(), self.list_permit.as_ref()).await?;
         Err(refusal(status, &body.unwrap_or_default().0).into())
     }
 
@@ -344,11 +352,11 @@ impl Source<'_> {
     }
 
     fn selector(&self) -> Option<String> {
-        Some(self.interest.selector.to_string()).filter(|selector| !selector.is_empty())
+        Some(self.watch_spec.selector.to_string()).filter(|selector| !selector.is_empty())
     }
 
     fn list_request(&self, params: &ListParams) -> Result<Request<Vec<u8>>, Broken> {
-        let request = match self.interest.view {
+        let request = match self.watch_spec.view {
             View::Metadata => self.url.list_metadata(params),
             View::Whole | View::Fields(_) => self.url.list(params),
         };
@@ -359,7 +367,7 @@ impl Source<'_> {
     async fn read(&self, request: Request<Vec<u8>>) -> Result<Option<Answer>, Broken> {
         let answer = self.client.send(request.map(Body::from)).await?;
         let status = answer.status();
-        let answer = gathered(answer.into_body(), self.leave.as_ref()).await?;
+        let answer = gathered(answer.into_body(), self.list_permit.as_ref()).await?;
         if status.is_success() {
             return Ok(answer);
         }
@@ -368,7 +376,7 @@ impl Source<'_> {
 }
 
 /// A body; `None` where it is larger, or takes longer, than is taken in at once.
-async fn gathered(mut body: Body, leave: Option<&Leave>) -> Result<Option<Answer>, Broken> {
+async fn gathered(mut body: Body, list_permit: Option<&ListPermit>) -> Result<Option<Answer>, Broken> {
     let (mut text, mut held, mut by) = (Vec::new(), None, Instant::now());
     loop {
         let frame = match held {
@@ -387,8 +395,8 @@ async fn gathered(mut body: Body, leave: Option<&Leave>) -> Result<Option<Answer
         if size > PAGE_BYTES {
             return Ok(None);
         }
-        if let (None, Some(leave), true) = (&held, leave, size > SMALL) {
-            held = leave.take().await;
+        if let (None, Some(list_permit), true) = (&held, list_permit, size > SMALL) {
+            held = list_permit.take().await;
             by = Instant::now() + SLOW;
         }
         text.extend_from_slice(&data);
@@ -492,22 +500,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn large_answers_of_all_projects_together_are_few_and_small_ones_wait_for_none() {
-        let leave = Leave::default();
+        let list_permit = ListPermit::default();
         let mut held = Vec::new();
         for _ in 0..AT_ONCE {
-            let (text, permit) = gathered(body([SMALL, 1], false).await, Some(&leave.of_plane()))
+            let (text, permit) = gathered(body([SMALL, 1], false).await, Some(&list_permit.of_plane()))
                 .await
                 .unwrap()
                 .unwrap();
             assert_eq!(text.len(), SMALL + 1);
             held.push(permit.expect("it needs leave"));
         }
-        let small = gathered(body([SMALL - 1, 1], false).await, Some(&leave))
+        let small = gathered(body([SMALL - 1, 1], false).await, Some(&list_permit))
             .await
             .unwrap()
             .unwrap();
         assert!(small.1.is_none());
-        let one_more = gathered(body([SMALL, 1], false).await, Some(&leave));
+        let one_more = gathered(body([SMALL, 1], false).await, Some(&list_permit));
         let mut one_more = Box::pin(one_more);
         assert!(timeout(STALLED * 2, &mut one_more).await.is_err());
         let of_the_hub = gathered(body([SMALL, 1], false).await, None).await.unwrap().unwrap();
@@ -518,9 +526,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_stops_in_the_middle_frees_its_leave() {
-        let leave = Leave::default();
+        let list_permit = ListPermit::default();
         for _ in 0..=AT_ONCE {
-            let stalled = gathered(body([SMALL, 1], true).await, Some(&leave)).await;
+            let stalled = gathered(body([SMALL, 1], true).await, Some(&list_permit)).await;
             assert!(matches!(stalled, Err(Broken::Stalled)));
         }
     }
@@ -539,8 +547,8 @@ mod tests {
             Ok::<_, Infallible>(http::Response::new(Body::from(page.to_string().into_bytes())))
         };
         let client = Client::new(tower::service_fn(answer), "default");
-        let interests = crate::planes::management(&Plane::Hub);
-        let mut list = ListWatch::new(&client, interests.first().unwrap(), Some(Leave::default()));
+        let watch_specs = crate::planes::management(&Plane::Hub);
+        let mut list = ListWatch::new(&client, watch_specs.first().unwrap(), Some(ListPermit::default()));
         let mut objects = 0;
         while !matches!(timeout(STALLED, list.next()).await.unwrap().unwrap(), Event::InitDone) {
             objects += 1;
@@ -550,8 +558,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_server_that_is_slow_holds_up_one_answer_of_its_own_at_a_time_and_not_for_long() {
-        let leave = Leave::default();
-        let slow = leave.of_plane();
+        let list_permit = ListPermit::default();
+        let slow = list_permit.of_plane();
         let began = Instant::now();
         let answers = (0..3 * AT_ONCE).map(|_| async {
             let ended = gathered(trickle().await, Some(&slow)).await;
@@ -560,7 +568,7 @@ mod tests {
         });
         let mut all = pin!(join_all(answers));
         assert!(timeout(Duration::from_millis(1), &mut all).await.is_err());
-        let other = gathered(body([SMALL, 1], false).await, Some(&leave.of_plane())).await;
+        let other = gathered(body([SMALL, 1], false).await, Some(&list_permit.of_plane())).await;
         assert!(other.unwrap().unwrap().1.is_some());
         assert!(began.elapsed() < Duration::from_secs(1), "the other has waited");
         let ends = all.await;

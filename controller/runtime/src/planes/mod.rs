@@ -2,20 +2,20 @@
 //! (docs/decisions/19-planes-and-stores.md).
 //!
 //! Invariants: a plane is engaged once; after [`Planes::disengage`] has returned, its watches are closed and nothing more
-//! is told about it; one plane that is away costs the others nothing.
+//! is reported about it; one plane that is unreachable costs the others nothing.
 
-mod ahead;
 mod budget;
 mod change;
 mod discovery;
-mod ends;
 mod engaged;
-mod follow;
-mod interest;
 mod items;
+mod kind_watch;
 mod list_watch;
+mod overlay;
+mod project_removals;
 mod stats;
 mod store;
+mod watch_spec;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,30 +23,32 @@ use std::sync::{Arc, RwLock};
 
 use popcell_api::kind::Kind;
 use popcell_client::ConnectError;
-use popcell_core::ledger::SpecEchoes;
 use popcell_core::limits::Limits;
 use popcell_core::plan::{Plane, Target};
+use popcell_core::spec_echoes::SpecEchoes;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub use change::Change;
 pub use discovery::{Discovery, Guard, Progress, refusal};
-pub use ends::Ends;
 pub use engaged::Engaged;
-pub use interest::{CELL, CELL_NETWORKS, HUB, Interest, Interests, PROJECT, View, When, management, of_source};
 pub use list_watch::Broken;
 pub use popcell_api::names::SINGLE;
 pub use popcell_client::{Addressing, Connection, Direct, Projects, Tokens, Transport, client, project_url, tuned};
+pub use project_removals::ProjectRemovals;
 pub use stats::Stats;
 pub use store::Store;
+pub use watch_spec::{
+    CELL, CELL_NETWORKS, HUB, PROJECT, View, WatchCondition, WatchSpec, WatchSpecs, management, of_source,
+};
 
 pub(crate) use items::uids;
 
+use crate::critical_tasks::CriticalTasks;
 use crate::memory::Memory;
-use crate::required::Required;
 use crate::sync::{lock, read, write};
 use engaged::Shared;
-use follow::{Reached, Streams};
+use kind_watch::{Reached, Streams};
 
 /// Who is told what happens on planes. Called from the watches' own tasks: it must not wait.
 pub trait Listener: Send + Sync {
@@ -55,7 +57,7 @@ pub trait Listener: Send + Sync {
     /// The resourceVersions of a plane went back: it was restored from a backup, or is another server. Told before what that
     /// changes.
     fn went_back(&self, _plane: &Plane) {}
-    /// A plane was disengaged; nothing more is told about it until it is engaged again.
+    /// A plane was disengaged; nothing more is reported about it until it is engaged again.
     fn disengaged(&self, plane: &Plane);
     /// What versions a plane has reached does not matter any more: a user deleted its Project, or it is of another one.
     fn forgotten(&self, _plane: &Plane) {}
@@ -69,11 +71,11 @@ pub struct Planes {
 
 struct Inner {
     transport: Box<dyn Transport>,
-    interests: Interests,
+    watch_specs: WatchSpecs,
     limits: Limits,
     listener: Arc<dyn Listener>,
     streams: Streams,
-    required: Required,
+    required: CriticalTasks,
     engaged: RwLock<BTreeMap<Plane, Arc<Engaged>>>,
     /// What planes have reached, with the uid of the Project: also those that are not engaged, which may be set back meanwhile.
     reached: std::sync::Mutex<BTreeMap<Plane, (Option<String>, Reached)>>,
@@ -82,21 +84,21 @@ struct Inner {
 }
 
 impl Planes {
-    /// No plane yet. `interests` says what is watched on a plane, `limits` how much of it is kept.
+    /// No plane yet. `watch_specs` says what is watched on a plane, `limits` how much of it is kept.
     pub fn new(
         transport: Box<dyn Transport>,
-        interests: Interests,
+        watch_specs: WatchSpecs,
         limits: Limits,
         listener: Arc<dyn Listener>,
     ) -> Self {
         Self {
             inner: Arc::new(Inner {
                 transport,
-                interests,
+                watch_specs,
                 limits,
                 listener,
                 streams: Streams::default(),
-                required: Required::default(),
+                required: CriticalTasks::default(),
                 engaged: RwLock::default(),
                 reached: std::sync::Mutex::default(),
                 transitions: Mutex::default(),
@@ -107,7 +109,7 @@ impl Planes {
     /// Begins to watch a plane. Nothing happens where it is engaged already; one of another uid is disengaged first.
     ///
     /// # Errors
-    /// The plane has no address, or no client can be made; a server that is away is no error.
+    /// The plane has no address, or no client can be made; a server that is unreachable is no error.
     pub async fn engage(&self, plane: &Plane, uid: Option<&str>) -> Result<(), ConnectError> {
         let _turn = self.inner.transitions.lock().await;
         match self.get(plane) {
@@ -119,7 +121,7 @@ impl Planes {
             plane.clone(),
             uid.map(str::to_owned),
             self.inner.transport.connect(plane)?,
-            (self.inner.interests)(plane),
+            (self.inner.watch_specs)(plane),
             self.inner.limits,
             &Shared {
                 streams: &self.inner.streams,
@@ -174,7 +176,7 @@ impl Planes {
             engaged.end().await;
             self.inner.listener.disengaged(plane);
             if engaged.uid().is_none() {
-                // Nobody can tell whether it is the same when it is back.
+                // It may be another one when it is back.
                 self.forget(plane);
             }
         }
@@ -203,16 +205,16 @@ impl Planes {
     }
 
     /// Tells of an object that no watch brings.
-    pub fn tell(&self, plane: &Plane, kind: Kind, change: &Change) {
+    pub fn notify(&self, plane: &Plane, kind: Kind, change: &Change) {
         self.inner.listener.changed(plane, kind, change);
     }
 
     /// Who is told of watches that end.
-    pub(crate) fn required(&self) -> &Required {
+    pub(crate) fn required(&self) -> &CriticalTasks {
         &self.inner.required
     }
 
-    /// Figures for metrics.
+    /// Values for metrics.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.engaged(), self.inner.streams.counts())
     }
@@ -221,7 +223,7 @@ impl Planes {
 impl SpecEchoes for Planes {
     fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
         let memory = self.memory(&target.plane);
-        memory.is_some_and(|memory| memory.ledger.explains(target, desired, stored))
+        memory.is_some_and(|memory| memory.spec_echoes.explains(target, desired, stored))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Planes in figures.
+//! Planes in values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use popcell_core::metrics::plane_kind;
 use popcell_core::plan::Plane;
 
 use super::engaged::Engaged;
-use super::follow::Sort;
+use super::kind_watch::Sort;
 
-/// Figures for metrics. A sort is a kind of plane (`project`, `hub`, `cell`) and a kind of object; sorts that could be
+/// Values for metrics. A sort is a kind of plane (`project`, `hub`, `cell`) and a kind of object; sorts that could be
 /// counted and are not there have 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -24,7 +24,7 @@ pub struct Stats {
     /// Stores that are unknown although they are watched or wait for their time.
     pub unknown: usize,
     /// Planes that miss something that is to be watched (see [`Engaged::is_known`]), by kind of plane.
-    pub unknown_planes: BTreeMap<&'static str, usize>,
+    pub not_synced_planes: BTreeMap<&'static str, usize>,
     /// Objects that cannot be read.
     pub unreadable: usize,
     /// Objects that have too much of something, by plane; those that have none are not there.
@@ -44,7 +44,7 @@ impl Stats {
         for plane in planes {
             let plane_kind = plane_kind(plane.plane());
             stats.projects += usize::from(matches!(plane.plane(), Plane::Project(_)));
-            *stats.unknown_planes.entry(plane_kind).or_default() += usize::from(!plane.is_known());
+            *stats.not_synced_planes.entry(plane_kind).or_default() += usize::from(!plane.is_known());
             for (kind, store) in plane.stores() {
                 let sort = (plane_kind, kind.kind);
                 let unreadable = store.unreadable().len();
@@ -82,7 +82,7 @@ mod tests {
         all
     }
 
-    /// The streams of a sort once the tasks that were woken have come to rest.
+    /// The streams of a sort once the tasks that became ready have come to rest.
     async fn streams(planes: &Planes, sort: Sort) -> Option<usize> {
         for _ in 0..20 {
             tokio::task::yield_now().await;
@@ -123,7 +123,7 @@ mod tests {
         let of = |kind| store(&planes, &project, kind);
         let unknown = |expected: usize| {
             assert_eq!(
-                planes.stats().unknown_planes,
+                planes.stats().not_synced_planes,
                 [("project", expected), ("hub", 1)].into()
             );
         };
@@ -139,7 +139,7 @@ mod tests {
         of(kind::WORKLOAD).lose("away".to_owned());
         unknown(1);
         planes.disengage(&project).await;
-        assert_eq!(planes.stats().unknown_planes, [("hub", 1)].into());
+        assert_eq!(planes.stats().not_synced_planes, [("hub", 1)].into());
     }
 
     #[tokio::test]

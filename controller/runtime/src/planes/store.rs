@@ -3,9 +3,9 @@
 //! Invariants: what is kept is text, and whoever reads it gets a view of its own, decoded as far as that is looked at;
 //! `known` from the end of a full list until the watch breaks, not longer; what is told as changed is in the
 //! store before it is told; an object that cannot be read is [`Observed::Unknown`], never absent; nothing is read that is
-//! older than our own last write ([`Ahead`]).
+//! older than our own last write ([`WriteOverlay`]).
 
-mod trust;
+mod drift_check;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -20,11 +20,11 @@ use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
-use super::ahead::Ahead;
-pub(super) use super::ahead::number;
 use super::budget::Budget;
 use super::change::{Change, change, compare};
 use super::items::{Item, Items, uids};
+use super::overlay::WriteOverlay;
+pub(super) use super::overlay::number;
 use crate::sync::{read, write};
 use popcell_core::object::Raw;
 
@@ -32,18 +32,18 @@ use popcell_core::object::Raw;
 struct State {
     items: Items,
     listing: Items,
-    ahead: Ahead,
+    overlay: WriteOverlay,
     known: bool,
     trouble: Option<String>,
     /// When the watch has brought anything last.
-    heard: Option<Instant>,
-    /// The watch has lost something: it must begin anew.
-    distrusted: bool,
-    /// It begins anew, and nobody was told of trouble: there was none yet.
+    responses: Option<Instant>,
+    /// The watch has lost something: it must restart.
+    suspected: bool,
+    /// It restarts, and nobody was told of trouble: there was none yet.
     untold: bool,
     /// When it is seen whether there is room for objects that had none.
     again: Option<Instant>,
-    /// When the watch must have brought what we wrote, or begins anew.
+    /// When the watch must have brought what we wrote, or restarts.
     due: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ impl State {
     /// A readable object as it is.
     fn at<'a>(&'a self, namespace: &str, name: &str) -> Option<&'a Arc<Object>> {
         let item = self.items.get(namespace, name);
-        self.ahead
+        self.overlay
             .over(namespace, name, item.and_then(|item| item.as_ref().ok()))
     }
 
@@ -79,38 +79,38 @@ impl State {
         let stored = stored
             .map(|(name, _)| name.as_str())
             .take_while(move |name| name.starts_with(prefix));
-        let mut ahead = self
-            .ahead
+        let mut overlay = self
+            .overlay
             .names(namespace)
             .filter(|name| name.starts_with(prefix))
             .peekable();
-        let names: Box<dyn Iterator<Item = &str>> = if ahead.peek().is_none() {
+        let names: Box<dyn Iterator<Item = &str>> = if overlay.peek().is_none() {
             Box::new(stored)
         } else {
-            Box::new(stored.chain(ahead).collect::<BTreeSet<_>>().into_iter())
+            Box::new(stored.chain(overlay).collect::<BTreeSet<_>>().into_iter())
         };
         names.filter_map(move |name| self.at(namespace, name))
     }
 
     /// Namespaces that have anything.
     fn namespaces(&self) -> BTreeSet<&str> {
-        self.items.namespaces().chain(self.ahead.namespaces()).collect()
+        self.items.namespaces().chain(self.overlay.namespaces()).collect()
     }
 
     /// Readable objects that say a uid, as they are.
     fn saying<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
-        let ahead = self.ahead.namespaces();
-        let ahead = ahead.flat_map(|namespace| self.ahead.names(namespace).map(move |name| (namespace, name)));
-        let addresses: BTreeSet<_> = self.items.saying(uid).chain(ahead).collect();
+        let overlay = self.overlay.namespaces();
+        let overlay = overlay.flat_map(|namespace| self.overlay.names(namespace).map(move |name| (namespace, name)));
+        let addresses: BTreeSet<_> = self.items.saying(uid).chain(overlay).collect();
         let found = addresses
             .into_iter()
             .filter_map(|(namespace, name)| self.at(namespace, name));
         found.filter(move |one| uids(self.items.kind(), one).any(|said| said == uid))
     }
 
-    fn pass(&mut self, version: &str) {
-        let Self { items, ahead, .. } = self;
-        ahead.pass(version, &|namespace, name, uid| holds(items, namespace, name, uid));
+    fn advance(&mut self, version: &str) {
+        let Self { items, overlay, .. } = self;
+        overlay.advance(version, &|namespace, name, uid| holds(items, namespace, name, uid));
     }
 }
 
@@ -119,13 +119,13 @@ impl State {
 pub struct Store {
     state: RwLock<State>,
     budget: Budget,
-    /// Told when the first object comes and when the last goes.
+    /// Notified when the first object comes and when the last goes.
     occupancy: Notify,
-    /// Told when something else is due.
+    /// Notified when something else is due.
     due: Notify,
 }
 
-/// Why a watch is to begin anew.
+/// Why a watch is to restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     /// It has lost something.
@@ -133,7 +133,7 @@ pub(crate) enum Overdue {
     /// There was no room for some objects, and there is now.
     Again,
     /// It does not bring what we wrote.
-    Behind,
+    BackingObject,
 }
 
 impl Default for Store {
@@ -181,7 +181,7 @@ impl Store {
 
     /// An object that was read from the server, unless a later answer to a write of ours says otherwise.
     pub fn newer(&self, read: &Arc<Object>) -> Option<Arc<Object>> {
-        self.read().ahead.newer(read).map(view)
+        self.read().overlay.newer(read).map(view)
     }
 
     /// Readable objects of a namespace, by name.
@@ -293,7 +293,7 @@ impl Store {
         let beside = |payer: &str| state.items.beside(&namespace, &name, payer);
         // What cannot be kept is the watch's to bring.
         if self.budget.fit(state.items.kind(), &mut object, beside).is_ok() {
-            state.ahead.is(Arc::new(object), seen);
+            state.overlay.is(Arc::new(object), seen);
             self.set_due(&mut state);
         }
     }
@@ -301,15 +301,15 @@ impl Store {
     /// A server answered that an object which was there at this version is gone.
     pub(crate) fn deleted(&self, namespace: &str, name: &str, uid: &str, version: &str) {
         let mut state = self.write();
-        let State { items, ahead, .. } = &mut *state;
-        ahead.gone((namespace, name), (uid, version), holds(items, namespace, name, uid));
+        let State { items, overlay, .. } = &mut *state;
+        overlay.gone((namespace, name), (uid, version), holds(items, namespace, name, uid));
         self.set_due(&mut state);
     }
 
-    /// Waits until the watch is to begin anew: why.
+    /// Waits until the watch is to restart: why.
     pub(crate) async fn overdue(&self) -> Overdue {
         loop {
-            // One waits for it: what becomes due before this is told at once.
+            // One waits for it: what becomes due before this is reported at once.
             let changed = self.due.notified();
             let at = self.read().due;
             let late = async {
@@ -331,27 +331,27 @@ impl Store {
 
     fn why_overdue(&self) -> Option<Overdue> {
         let (state, now) = (self.read(), Instant::now());
-        if state.distrusted {
+        if state.suspected {
             return Some(Overdue::Lost);
         }
         if state.again.is_some_and(|again| again <= now) && state.items.has_room() {
             return Some(Overdue::Again);
         }
-        let is_behind = state.ahead.due().is_some_and(|due| due <= now);
-        is_behind.then_some(Overdue::Behind)
+        let is_behind = state.overlay.due().is_some_and(|due| due <= now);
+        is_behind.then_some(Overdue::BackingObject)
     }
 
     /// How many answers to writes the watch has not brought.
     #[cfg(test)]
-    pub(crate) fn ahead(&self) -> usize {
-        self.read().ahead.len()
+    pub(crate) fn overlay(&self) -> usize {
+        self.read().overlay.len()
     }
 
     fn set_due(&self, state: &mut State) {
-        let due = if state.distrusted {
-            state.heard
+        let due = if state.suspected {
+            state.responses
         } else {
-            state.ahead.due().into_iter().chain(state.again).min()
+            state.overlay.due().into_iter().chain(state.again).min()
         };
         if std::mem::replace(&mut state.due, due) != due {
             self.due.notify_one();
@@ -362,15 +362,15 @@ impl Store {
     pub(crate) fn take(&self, event: Event<Raw>) -> Vec<Change> {
         let mut state = self.write();
         let was_empty = state.items.is_empty();
-        state.heard = Some(Instant::now());
+        state.responses = Some(Instant::now());
         let changes = match event {
             Event::Init => {
                 state.listing = Items::of(state.items.kind(), &self.budget);
-                state.ahead.begin();
+                state.overlay.begin();
                 Vec::new()
             }
             Event::InitApply(raw) => {
-                state.ahead.list(raw.version());
+                state.overlay.list(raw.version());
                 insert(&self.budget, &mut state.listing, raw);
                 Vec::new()
             }
@@ -379,8 +379,8 @@ impl Store {
                 let mut listed = std::mem::replace(&mut state.listing, empty);
                 listed.begin_to_count();
                 let before = std::mem::replace(&mut state.items, listed);
-                let State { items, ahead, .. } = &mut *state;
-                ahead.end(&|namespace, name, uid| holds(items, namespace, name, uid));
+                let State { items, overlay, .. } = &mut *state;
+                overlay.end(&|namespace, name, uid| holds(items, namespace, name, uid));
                 (state.known, state.trouble, state.untold, state.again) = (true, None, false, None);
                 let mut changes = compare(before.into_named(), &state.items);
                 changes.push(Change::Listed);
@@ -390,7 +390,7 @@ impl Store {
                 let (namespace, name) = (raw.namespace().to_owned(), raw.name().to_owned());
                 let version = raw.version().to_owned();
                 let before = insert(&self.budget, &mut state.items, raw);
-                state.pass(&version);
+                state.advance(&version);
                 let now = state.items.get(&namespace, &name);
                 now.and_then(|now| change(&namespace, &name, before, now))
                     .into_iter()
@@ -399,7 +399,7 @@ impl Store {
             Event::Delete(raw) => {
                 let version = raw.version().to_owned();
                 let gone = remove(&mut state.items, raw);
-                state.pass(&version);
+                state.advance(&version);
                 gone.into_iter().collect()
             }
         };
@@ -420,13 +420,13 @@ impl Store {
         let mut state = self.write();
         let is_told = state.known || state.untold;
         state.untold = is_told && trouble.is_none();
-        (state.known, state.trouble, state.distrusted, state.again) = (false, trouble, false, None);
-        state.ahead.lose();
+        (state.known, state.trouble, state.suspected, state.again) = (false, trouble, false, None);
+        state.overlay.lose();
         self.set_due(&mut state);
         is_told.then_some(Change::Lost)
     }
 
-    /// Nobody watches any more.
+    /// The watch ended.
     pub(crate) fn clear(&self) -> Change {
         let mut state = self.write();
         *state = State {
@@ -458,7 +458,7 @@ fn holds(items: &Items, namespace: &str, name: &str, uid: &str) -> bool {
     matches!(items.get(namespace, name), Some(Ok(object)) if object.uid() == uid)
 }
 
-fn told(object: &Object) -> String {
+fn reported(object: &Object) -> String {
     object
         .excess()
         .map_or_else(String::new, |excess| format!("it {excess}"))
@@ -480,7 +480,7 @@ fn insert(budget: &Budget, items: &mut Items, mut raw: Raw) -> Option<Item> {
                         namespace,
                         name,
                         "there is no room for this object, and perhaps for more: {}",
-                        told(object)
+                        reported(object)
                     );
                 }
             }

@@ -11,7 +11,7 @@ use popcell_core::limits::Limits;
 use popcell_core::plan::Plane;
 use serde_json::Value;
 
-use super::{CELL, CELL_NETWORKS, Change, Interest, Listener, Planes, Store, Transport, management, of_source};
+use super::{CELL, CELL_NETWORKS, Change, Listener, Planes, Store, Transport, WatchSpec, management, of_source};
 use popcell_client::ConnectError;
 use popcell_core::object::Raw;
 
@@ -28,9 +28,9 @@ pub(crate) struct Asked {
 pub(crate) type Answer = dyn Fn(Asked) -> Option<(u16, Value)> + Send + Sync;
 
 #[derive(Clone)]
-struct Told(Arc<Answer>);
+struct ScriptedTransport(Arc<Answer>);
 
-impl Told {
+impl ScriptedTransport {
     async fn answer(self, plane: Plane, request: Request<Body>) -> Result<Response<Body>, std::io::Error> {
         let line = format!("{} {}", request.method(), request.uri());
         let body = request.into_body().collect_bytes().await.unwrap_or_default();
@@ -51,10 +51,10 @@ impl Told {
     }
 }
 
-impl Transport for Told {
+impl Transport for ScriptedTransport {
     fn client(&self, plane: &Plane) -> Result<Client, ConnectError> {
-        let (told, plane) = (self.clone(), plane.clone());
-        let answer = move |request: Request<Body>| told.clone().answer(plane.clone(), request);
+        let (reported, plane) = (self.clone(), plane.clone());
+        let answer = move |request: Request<Body>| reported.clone().answer(plane.clone(), request);
         Ok(Client::new(tower::service_fn(answer), "default"))
     }
 }
@@ -69,7 +69,7 @@ impl Listener for Deaf {
 
 /// A client of a server that answers so.
 pub(crate) fn client(answer: &Arc<Answer>, plane: &Plane) -> Client {
-    Told(Arc::clone(answer)).client(plane).unwrap()
+    ScriptedTransport(Arc::clone(answer)).client(plane).unwrap()
 }
 
 /// No plane yet.
@@ -88,18 +88,23 @@ pub(crate) fn answering(listener: Arc<dyn Listener>, answer: Arc<Answer>) -> Pla
 }
 
 /// The same with what is watched.
-pub(crate) fn watching(listener: Arc<dyn Listener>, answer: Arc<Answer>, interests: Watched) -> Planes {
-    Planes::new(Box::new(Told(answer)), Box::new(interests), Limits::DEFAULT, listener)
+pub(crate) fn watching(listener: Arc<dyn Listener>, answer: Arc<Answer>, watch_specs: Watched) -> Planes {
+    Planes::new(
+        Box::new(ScriptedTransport(answer)),
+        Box::new(watch_specs),
+        Limits::DEFAULT,
+        listener,
+    )
 }
 
 /// What is watched on a plane.
-pub(crate) type Watched = fn(&Plane) -> Arc<[Interest]>;
+pub(crate) type Watched = fn(&Plane) -> Arc<[WatchSpec]>;
 
 /// The name of the cell in [`of_cell`].
 pub(crate) const CLUSTER: &str = "dfw-01";
 
 /// What the controllers of a cell watch.
-pub(crate) fn of_cell(plane: &Plane) -> Arc<[Interest]> {
+pub(crate) fn of_cell(plane: &Plane) -> Arc<[WatchSpec]> {
     match plane {
         Plane::Cell => Arc::from(CELL),
         Plane::Hub => Arc::from([of_source(INSTANCE, CLUSTER)]),
@@ -109,7 +114,7 @@ pub(crate) fn of_cell(plane: &Plane) -> Arc<[Interest]> {
 }
 
 /// The same where Instances wait for networks.
-pub(crate) fn of_networked_cell(plane: &Plane) -> Arc<[Interest]> {
+pub(crate) fn of_networked_cell(plane: &Plane) -> Arc<[WatchSpec]> {
     match plane {
         Plane::Cell => CELL.into_iter().chain(CELL_NETWORKS).collect(),
         _ => of_cell(plane),

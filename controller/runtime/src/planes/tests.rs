@@ -1,9 +1,9 @@
 //! What a store makes of what a watch brings.
 
-mod ahead;
 mod credentials;
+mod critical_tasks;
 mod listing;
-mod required;
+mod overlay;
 mod rewind;
 mod room;
 
@@ -31,12 +31,12 @@ fn unreadable(name: &str) -> Raw {
 
 /// A full list.
 fn list(store: &Store, objects: impl IntoIterator<Item = Raw>) -> Vec<String> {
-    let mut told = take(store, Event::Init);
+    let mut reported = take(store, Event::Init);
     for object in objects {
-        told.extend(take(store, Event::InitApply(object)));
+        reported.extend(take(store, Event::InitApply(object)));
     }
-    told.extend(take(store, Event::InitDone));
-    told
+    reported.extend(take(store, Event::InitDone));
+    reported
 }
 
 fn take(store: &Store, event: Event<Raw>) -> Vec<String> {
@@ -84,8 +84,8 @@ fn a_new_list_tells_only_what_differs() {
     assert_eq!((store.is_known(), store.trouble().as_deref()), (false, Some("away")));
     assert_eq!(store.lose("still away".to_owned()), None, "told once");
     assert_eq!(store.in_namespace("n"), Observed::Unknown);
-    let told = list(&store, [version("a", 1), version("b", 2), version("d", 3)]);
-    assert_eq!(told, ["b 1->2", "d new->3", "c gone", "listed"]);
+    let reported = list(&store, [version("a", 1), version("b", 2), version("d", 3)]);
+    assert_eq!(reported, ["b 1->2", "d new->3", "c gone", "listed"]);
     assert_eq!(store.trouble(), None);
 }
 
@@ -154,7 +154,7 @@ fn a_store_says_whether_it_holds_anything() {
 }
 
 #[test]
-fn a_store_that_nobody_fills_is_unknown_and_empty() {
+fn a_store_without_a_watch_is_not_synced_and_empty() {
     let store = Store::default();
     list(&store, [version("a", 1)]);
     assert_eq!(store.clear(), Change::Cleared);

@@ -1,4 +1,4 @@
-//! How long a key rests after a pass that failed.
+//! How long a key rests after a reconcile that failed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Backoff {
         first: Duration::from_millis(250),
         cap: Duration::from_mins(1),
     };
-    /// What somebody must change first, and no user waits for: kinds that are not served, requests that cannot be made.
+    /// Lasts until a change, and no user waits for it: kinds that are not served, requests that cannot be made.
     pub const REFUSED: Self = Self {
         first: Duration::from_secs(1),
         cap: Duration::from_mins(15),

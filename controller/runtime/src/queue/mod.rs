@@ -1,20 +1,20 @@
 //! The work queue of a reconciler, shared by all planes (docs/decisions/20-queue.md).
 //!
-//! Invariants: a key is held once, whatever asks for it and how often; two passes of one key never run at once; a key
-//! that was asked for during its pass gets another one; no more passes run at once than there are workers, nor more for
-//! one tenant than its share. Between tenants with ready keys the turn goes round, but each [`AGEING`]th pass goes to the
-//! key that has waited longest, so that with many tenants a long line still moves. Where a queue
+//! Invariants: a key is held once, whatever asks for it and how often; two reconciles of one key never run at once; a key
+//! that was asked for during its reconcile gets another one; no more reconciles run at once than there are workers, nor
+//! more for one tenant than its share. Between tenants with ready keys the turn goes round, but each [`AGEING`]th pass
+//! goes to the key that has waited longest, so that with many tenants a long line still moves. Where a queue
 //! has a pace, no key comes oftener.
 //!
 //! Why no library: kube-runtime 5.0 has a scheduler, which holds a message once and delays it, and a runner, which has one run of
 //! a message at a time and a bound on all. They know no tenants: ready messages come in the order of their times, so one project
-//! that floods holds up all others and may take every worker, and there are no backoff for each message and no figures.
+//! that floods holds up all others and may take every worker, and there are no backoff for each message and no values.
 
 mod backoff;
-mod core;
-mod pace;
-mod shell;
-mod turns;
+mod fair_order;
+mod rate_limit;
+mod state;
+mod work_queue;
 
 use std::fmt;
 
@@ -23,12 +23,12 @@ use popcell_core::plan::Plane;
 
 pub use backoff::Backoff;
 pub(crate) use backoff::jitter;
-pub use core::{Queue, Stats, Verdict, Workers};
-pub use pace::Pace;
-pub use shell::WorkQueue;
-pub use turns::AGEING;
+pub use fair_order::AGEING;
+pub use rate_limit::RateLimit;
+pub use state::{Queue, Requeue, Stats, Workers};
+pub use work_queue::WorkQueue;
 
-/// The object of a pass by address. It need not exist.
+/// The object of a reconcile by address. It need not exist.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The server.
@@ -49,7 +49,7 @@ impl Key {
         }
     }
 
-    /// Whom the key is worked on for.
+    /// The tenant that the key is worked on for.
     pub fn tenant(&self) -> Tenant {
         match &self.plane {
             Plane::Project(id) if id == SINGLE => Tenant::Namespace(self.namespace.clone()),
@@ -68,8 +68,8 @@ impl fmt::Display for Key {
     }
 }
 
-/// Those between whom the queue is fair: projects; on planes that projects share, the namespaces that stand for theirs; and
-/// where there is one project only, its namespaces.
+/// Tenants, between which the queue is fair: projects; on planes that projects share, the namespaces that stand for
+/// theirs; and where there is one project only, its namespaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Tenant {
     /// A project's own plane.

@@ -7,15 +7,15 @@ use popcell_core::plan::Plane;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::{AGEING, Backoff, Key, Queue, Verdict, Workers};
+use super::{AGEING, Backoff, Key, Queue, Requeue, Workers};
 
 #[derive(Clone, Debug)]
 enum Step {
     Add(usize),
     AddAfter(usize, u64),
     Pop,
-    /// Ends the pass of one of those that run.
-    End(usize, Verdict),
+    /// Ends the reconcile of one of those that run.
+    End(usize, Requeue),
     Retire(usize),
     Pass(u64),
 }
@@ -37,24 +37,24 @@ fn plane(index: usize) -> Plane {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let verdict = prop_oneof![
-        Just(Verdict::Done),
-        (0_u64..9).prop_map(|seconds| Verdict::After(Duration::from_secs(seconds))),
-        Just(Verdict::Failed(Backoff::TRANSIENT)),
-        (0_u64..9).prop_map(|seconds| Verdict::Postponed(Duration::from_secs(seconds))),
+    let requeue = prop_oneof![
+        Just(Requeue::OnEvent),
+        (0_u64..9).prop_map(|seconds| Requeue::After(Duration::from_secs(seconds))),
+        Just(Requeue::WithBackoff(Backoff::TRANSIENT)),
+        (0_u64..9).prop_map(|seconds| Requeue::Postponed(Duration::from_secs(seconds))),
     ];
     let step = prop_oneof![
         4 => (0..KEYS).prop_map(Step::Add),
         2 => (0..KEYS, 0_u64..9).prop_map(|(key, seconds)| Step::AddAfter(key, seconds)),
         5 => Just(Step::Pop),
-        4 => (0..KEYS, verdict).prop_map(|(pass, verdict)| Step::End(pass, verdict)),
+        4 => (0..KEYS, requeue).prop_map(|(reconcile, requeue)| Step::End(reconcile, requeue)),
         1 => (0_usize..4).prop_map(Step::Retire),
         2 => (0_u64..9).prop_map(Step::Pass),
     ];
     proptest::collection::vec(step, 0..200)
 }
 
-/// Which keys must get a pass at the latest when, as far as the queue was told.
+/// Which keys must get a reconcile at the latest when, as far as the queue was told.
 #[derive(Default)]
 struct Model {
     wanted: BTreeMap<Key, Instant>,
@@ -71,7 +71,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn no_key_is_lost_and_none_has_two_passes_at_once(
+    fn no_key_is_lost_and_none_has_two_reconciles_at_once(
         steps in steps(),
         total in 1_usize..5,
         share in 1_usize..5,
@@ -99,17 +99,17 @@ proptest! {
                         model.wanted.remove(&popped);
                     }
                 }
-                Step::End(pass, verdict) => {
-                    let Some(ended) = model.running.iter().nth(pass % model.running.len().max(1)).cloned() else {
+                Step::End(reconcile, requeue) => {
+                    let Some(ended) = model.running.iter().nth(reconcile % model.running.len().max(1)).cloned() else {
                         continue;
                     };
-                    queue.done(&ended, verdict, now);
+                    queue.done(&ended, requeue, now);
                     model.running.remove(&ended);
                     let retired = model.retired.remove(&ended);
-                    match verdict {
-                        Verdict::After(delay) | Verdict::Postponed(delay) if !retired => model.want(ended, now + delay),
-                        // At the latest after the longest rest, also what was asked for during the pass.
-                        Verdict::Failed(backoff) => {
+                    match requeue {
+                        Requeue::After(delay) | Requeue::Postponed(delay) if !retired => model.want(ended, now + delay),
+                        // At the latest after the longest rest, also what was asked for during the reconcile.
+                        Requeue::WithBackoff(backoff) => {
                             let asked = model.wanted.remove(&ended).is_some();
                             if asked || !retired {
                                 model.want(ended, now + backoff.cap.max(Duration::from_secs(9)));
@@ -128,13 +128,13 @@ proptest! {
             }
         }
         for ended in std::mem::take(&mut model.running) {
-            queue.done(&ended, Verdict::Done, now);
+            queue.done(&ended, Requeue::OnEvent, now);
         }
         now += Backoff::TRANSIENT.cap + Duration::from_secs(9);
         let mut seen = BTreeSet::new();
         while let Some(popped) = queue.pop(now) {
             prop_assert!(seen.insert(popped.as_ref().clone()), "{popped} is held twice");
-            queue.done(&popped, Verdict::Done, now);
+            queue.done(&popped, Requeue::OnEvent, now);
         }
         for lost in model.wanted.keys() {
             prop_assert!(seen.contains(lost), "{lost} is lost");
@@ -143,12 +143,12 @@ proptest! {
         prop_assert_eq!((stats.depth, stats.waiting, stats.running), (0, 0, 0));
         prop_assert_eq!((stats.oldest, stats.unfinished), (Duration::ZERO, Duration::ZERO));
         prop_assert_eq!(stats.waited.count(), stats.worked.count());
-        // Those that are retired while they are ready get no pass.
+        // Those that are retired while they are ready get no reconcile.
         prop_assert!(stats.waited.count() <= stats.adds && stats.retries <= stats.worked.count());
     }
 
     #[test]
-    fn a_flood_delays_others_by_a_bounded_number_of_passes(
+    fn a_flood_delays_others_by_a_bounded_number_of_reconciles(
         flood in 1_usize..400,
         others in 0_usize..20,
         warm_up in 0_usize..9,
@@ -163,22 +163,22 @@ proptest! {
         }
         for _ in 0..warm_up {
             if let Some(popped) = queue.pop(now) {
-                queue.done(&popped, Verdict::Done, now);
+                queue.done(&popped, Requeue::OnEvent, now);
             }
         }
-        let quiet = Key::new(&Plane::Project("quiet".to_owned()), "ns", "o");
+        let quiet = Key::new(&Plane::Project("unchanged".to_owned()), "ns", "o");
         queue.add(quiet.clone(), now);
-        let mut passes = 0;
+        let mut reconciles = 0;
         while let Some(popped) = queue.pop(now) {
-            passes += 1;
+            reconciles += 1;
             let found = *popped == quiet;
-            queue.done(&popped, Verdict::Done, now);
+            queue.done(&popped, Requeue::OnEvent, now);
             if found {
                 break;
             }
         }
         // One round of the ring, in which each AGEING-th pass is the oldest key's.
         let (round, ageing) = (others + 2, usize::try_from(AGEING).unwrap());
-        prop_assert!(passes <= round + round.div_ceil(ageing - 1), "{passes} passes, {round} tenants");
+        prop_assert!(reconciles <= round + round.div_ceil(ageing - 1), "{reconciles} passes, {round} tenants");
     }
 }

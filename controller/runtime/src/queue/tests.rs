@@ -6,7 +6,7 @@ use std::time::Duration;
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
-use super::{Backoff, Key, Pace, Queue, Verdict, Workers};
+use super::{Backoff, Key, Queue, RateLimit, Requeue, Workers};
 use crate::planes::SINGLE;
 
 const BACKOFF: Backoff = Backoff {
@@ -31,9 +31,9 @@ impl Bench {
         }
     }
 
-    fn paced(pace: Pace) -> Self {
+    fn rate_limited(rate_limit: RateLimit) -> Self {
         let mut bench = Self::new(1, 1);
-        bench.queue = Queue::paced(Workers { total: 1, share: 1 }, Some(pace));
+        bench.queue = Queue::rate_limited(Workers { total: 1, share: 1 }, Some(rate_limit));
         bench
     }
 
@@ -57,8 +57,8 @@ impl Bench {
         self.queue.pop(self.now).as_deref().map(show)
     }
 
-    fn done(&mut self, key: &str, verdict: Verdict) -> &mut Self {
-        self.queue.done(&parse(key), verdict, self.now);
+    fn done(&mut self, key: &str, requeue: Requeue) -> &mut Self {
+        self.queue.done(&parse(key), requeue, self.now);
         self
     }
 
@@ -66,7 +66,7 @@ impl Bench {
     fn drain(&mut self) -> Vec<String> {
         std::iter::from_fn(|| {
             let key = self.queue.pop(self.now)?;
-            self.queue.done(&key, Verdict::Done, self.now);
+            self.queue.done(&key, Requeue::OnEvent, self.now);
             Some(show(&key))
         })
         .collect()
@@ -98,13 +98,13 @@ fn a_key_is_held_once() {
 }
 
 #[test]
-fn a_key_that_is_asked_for_during_its_pass_gets_one_more_afterwards() {
+fn a_key_that_is_asked_for_during_its_reconcile_gets_one_more_afterwards() {
     let mut bench = Bench::new(2, 2);
     bench.add("p/a");
     assert_eq!(bench.pop().as_deref(), Some("p/a"));
     bench.add("p/a").add("p/a");
-    assert_eq!(bench.pop(), None, "two passes of one key at once");
-    bench.done("p/a", Verdict::Done);
+    assert_eq!(bench.pop(), None, "two reconciles of one key at once");
+    bench.done("p/a", Requeue::OnEvent);
     assert_eq!(bench.drain(), ["p/a"]);
 }
 
@@ -115,12 +115,12 @@ fn the_earliest_time_counts() {
     assert_eq!(bench.at(4).pop(), None);
     assert_eq!(bench.queue.next_due(), Some(bench.start + Duration::from_secs(5)));
     assert_eq!(bench.at(5).pop().as_deref(), Some("p/a"));
-    // What was asked for during the pass counts as well.
+    // What was asked for during the reconcile counts as well.
     bench.add_after("p/a", 3);
-    bench.done("p/a", Verdict::After(Duration::from_secs(6)));
+    bench.done("p/a", Requeue::After(Duration::from_secs(6)));
     assert_eq!(bench.at(7).pop(), None);
     assert_eq!(bench.at(8).pop().as_deref(), Some("p/a"));
-    bench.done("p/a", Verdict::Done);
+    bench.done("p/a", Requeue::OnEvent);
     assert_eq!(bench.at(60).pop(), None, "the later time is forgotten");
 }
 
@@ -131,7 +131,7 @@ fn failures_in_a_row_double_the_rest_and_success_ends_it() {
     let mut last = Duration::ZERO;
     for (failure, most) in [4, 8, 16, 16].into_iter().enumerate() {
         assert_eq!(bench.pop().as_deref(), Some("p/a"), "failure {failure}");
-        bench.done("p/a", Verdict::Failed(BACKOFF));
+        bench.done("p/a", Requeue::WithBackoff(BACKOFF));
         let rest = bench.queue.next_due().unwrap() - bench.now;
         let most = Duration::from_secs(most);
         assert!(rest <= most && rest >= most * 3 / 4, "failure {failure}: {rest:?}");
@@ -140,8 +140,8 @@ fn failures_in_a_row_double_the_rest_and_success_ends_it() {
         bench.now += rest;
     }
     bench.pop();
-    bench.done("p/a", Verdict::Done).add("p/a").pop();
-    bench.done("p/a", Verdict::Failed(BACKOFF));
+    bench.done("p/a", Requeue::OnEvent).add("p/a").pop();
+    bench.done("p/a", Requeue::WithBackoff(BACKOFF));
     assert!(bench.queue.next_due().unwrap() - bench.now <= BACKOFF.first);
 }
 
@@ -149,30 +149,30 @@ fn failures_in_a_row_double_the_rest_and_success_ends_it() {
 fn an_event_ends_the_rest_but_not_the_count_of_failures() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/a").pop();
-    bench.done("p/a", Verdict::Failed(BACKOFF)).add("p/a");
+    bench.done("p/a", Requeue::WithBackoff(BACKOFF)).add("p/a");
     assert_eq!(bench.pop().as_deref(), Some("p/a"));
-    bench.done("p/a", Verdict::Failed(BACKOFF));
+    bench.done("p/a", Requeue::WithBackoff(BACKOFF));
     assert!(bench.queue.next_due().unwrap() - bench.now > BACKOFF.first);
 }
 
 #[test]
-fn a_pass_that_was_not_begun_counts_neither_as_failure_nor_as_success() {
+fn a_reconcile_that_was_not_begun_counts_neither_as_failure_nor_as_success() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/a").pop();
-    bench.done("p/a", Verdict::Failed(BACKOFF)).add("p/a").pop();
-    bench.done("p/a", Verdict::Postponed(Duration::from_secs(2)));
+    bench.done("p/a", Requeue::WithBackoff(BACKOFF)).add("p/a").pop();
+    bench.done("p/a", Requeue::Postponed(Duration::from_secs(2)));
     assert_eq!(bench.at(1).pop(), None);
     assert_eq!(bench.at(2).pop().as_deref(), Some("p/a"));
-    bench.done("p/a", Verdict::Failed(BACKOFF));
+    bench.done("p/a", Requeue::WithBackoff(BACKOFF));
     let rest = bench.queue.next_due().unwrap() - bench.now;
     assert!(rest > BACKOFF.first && rest <= BACKOFF.first * 2, "{rest:?}");
 }
 
 #[test]
-fn a_failing_pass_that_wakes_itself_rests() {
+fn a_failing_reconcile_that_enqueues_itself_rests() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/a").pop();
-    bench.add("p/a").done("p/a", Verdict::Failed(BACKOFF));
+    bench.add("p/a").done("p/a", Requeue::WithBackoff(BACKOFF));
     assert_eq!(bench.pop(), None);
     assert_eq!(bench.at(4).pop().as_deref(), Some("p/a"));
 }
@@ -188,7 +188,7 @@ fn turns_go_round_between_projects_and_namespaces_of_the_hub() {
 }
 
 #[test]
-fn a_tenant_whose_passes_hang_leaves_workers_to_others() {
+fn a_tenant_whose_reconciles_hang_leaves_workers_to_others() {
     let mut bench = Bench::new(4, 2);
     bench.add("hung/1").add("hung/2").add("hung/3").add("hung/4");
     assert_eq!(bench.pop().as_deref(), Some("hung/1"));
@@ -198,7 +198,7 @@ fn a_tenant_whose_passes_hang_leaves_workers_to_others() {
     assert_eq!(bench.pop().as_deref(), Some("p/1"));
     assert_eq!(bench.pop().as_deref(), Some("q/1"));
     assert_eq!(bench.pop(), None, "four workers");
-    bench.done("hung/1", Verdict::Done);
+    bench.done("hung/1", Requeue::OnEvent);
     assert!(bench.pop().is_some());
 }
 
@@ -216,25 +216,25 @@ fn a_plane_that_goes_takes_its_keys_along() {
     bench.add("p/running").pop();
     bench.add("p/ready").add_after("p/waiting", 5).add("q/1");
     bench.queue.retire(&Plane::Project("p".to_owned()));
-    bench.done("p/running", Verdict::Failed(BACKOFF));
+    bench.done("p/running", Requeue::WithBackoff(BACKOFF));
     assert_eq!(bench.at(60).drain(), ["q/1"]);
     let stats = bench.queue.stats(bench.now);
     assert_eq!((stats.depth, stats.waiting, stats.running), (0, 0, 0));
 }
 
 #[test]
-fn a_plane_that_comes_back_during_a_pass_waits_for_its_end() {
+fn a_plane_that_comes_back_during_a_reconcile_waits_for_its_end() {
     let mut bench = Bench::new(2, 2);
     bench.add("p/a").pop();
     bench.queue.retire(&Plane::Project("p".to_owned()));
     bench.add("p/a");
-    assert_eq!(bench.pop(), None, "two passes of one key at once");
-    bench.done("p/a", Verdict::Done);
+    assert_eq!(bench.pop(), None, "two reconciles of one key at once");
+    bench.done("p/a", Requeue::OnEvent);
     assert_eq!(bench.drain(), ["p/a"]);
 }
 
 #[test]
-fn figures_say_how_long_the_line_is() {
+fn metrics_show_how_long_the_line_is() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/1").at(3).add("p/2").add_after("p/3", 9);
     bench.at(5);
@@ -248,7 +248,7 @@ fn figures_say_how_long_the_line_is() {
 }
 
 #[test]
-fn figures_say_what_has_been_done() {
+fn metrics_show_what_has_been_done() {
     let mut bench = Bench::new(2, 2);
     bench.add("p/1").add("p/1").add("q/1").at(2).pop();
     bench.at(3).pop();
@@ -264,8 +264,8 @@ fn figures_say_what_has_been_done() {
     assert_eq!((stats.waited.count(), stats.waited.sum()), (2, Duration::from_secs(5)));
     assert_eq!(stats.worked.count(), 0);
 
-    bench.add("p/1").done("p/1", Verdict::Done);
-    bench.done("q/1", Verdict::Failed(BACKOFF));
+    bench.add("p/1").done("p/1", Requeue::OnEvent);
+    bench.done("q/1", Requeue::WithBackoff(BACKOFF));
     let stats = bench.queue.stats(bench.now);
     assert_eq!(
         (stats.running, stats.longest, stats.unfinished),
@@ -283,7 +283,7 @@ fn a_key_that_is_not_to_come_back_is_no_retry() {
     let mut bench = Bench::new(1, 1);
     bench.add("p/1").pop();
     bench.queue.retire(&Plane::Project("p".to_owned()));
-    bench.done("p/1", Verdict::Failed(BACKOFF));
+    bench.done("p/1", Requeue::WithBackoff(BACKOFF));
     let stats = bench.queue.stats(bench.now);
     assert_eq!((stats.retries, stats.worked.count()), (0, 1));
 }
@@ -293,27 +293,27 @@ fn no_workers_means_one() {
     let mut bench = Bench::new(0, 0);
     assert_eq!(bench.add("p/1").drain(), ["p/1"]);
     let idle = Arc::new(parse("p/1"));
-    bench.done(&show(&idle), Verdict::Done);
+    bench.done(&show(&idle), Requeue::OnEvent);
     assert_eq!(bench.queue.stats(bench.now).running, 0);
 }
 
 #[test]
 fn a_key_that_is_always_asked_for_comes_at_its_pace_and_holds_up_no_other() {
-    let pace = Pace {
+    let rate_limit = RateLimit {
         burst: 2,
         every: Duration::from_secs(10),
     };
-    let mut bench = Bench::paced(pace);
-    let mut passes = Vec::new();
+    let mut bench = Bench::rate_limited(rate_limit);
+    let mut reconciles = Vec::new();
     for second in 0..40 {
         bench.at(second).add("p/a");
         while let Some(key) = bench.pop() {
-            passes.push((second, key.clone()));
+            reconciles.push((second, key.clone()));
             // Somebody writes whenever we did.
-            bench.add(&key).done(&key, Verdict::Done);
+            bench.add(&key).done(&key, Requeue::OnEvent);
         }
     }
-    let of_a: Vec<u64> = passes.iter().map(|(second, _)| *second).collect();
+    let of_a: Vec<u64> = reconciles.iter().map(|(second, _)| *second).collect();
     assert_eq!(of_a, [0, 0, 10, 20, 30]);
     bench.at(41).add("p/b");
     assert_eq!(bench.pop().as_deref(), Some("p/b"));

@@ -21,11 +21,11 @@ use super::instance::INSTANCE_RECONCILER;
 use super::remote::REMOTE_RECONCILER;
 use super::{events, federation, owner};
 use crate::apply::Done;
-use crate::pass::{Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::{Change, SINGLE};
-use crate::queue::{Key, Pace};
+use crate::queue::{Key, RateLimit};
+use crate::reconcile::{Reconciler, Snapshot, refs};
 use crate::sync::lock;
-use crate::world::World;
 
 /// Name of the reconciler.
 const DEPLOYMENT_RECONCILER: &str = "deployment";
@@ -35,18 +35,18 @@ const DEPLOYMENT_RECONCILER: &str = "deployment";
 pub struct Deployment {
     /// Whether Instances wait for networks.
     networking: bool,
-    /// Single-cluster mode: the cell is the project, and nobody has looked at the cities before.
+    /// Single-cluster mode: the cell is the project, and the cities were not checked before.
     single: bool,
     /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
-    ahead: Mutex<Ahead>,
+    ahead: Mutex<WriteOverlay>,
     /// Those that have progress to tell, and since when.
     progress: Mutex<BTreeMap<(String, String), Instant>>,
 }
 
-type Ahead = BTreeMap<(String, String), (Arc<Object>, Instant)>;
+type WriteOverlay = BTreeMap<(String, String), (Arc<Object>, Instant)>;
 
 impl Deployment {
-    /// `networking`: whether Instances wait for networks. `single`: whether the cell is the project, so that nobody has
+    /// `networking`: whether Instances wait for networks. `single`: whether the cell is the project, so that no component has
     /// looked at the cities before.
     pub fn new(networking: bool, single: bool) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Deployment {
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+    fn ahead(&self) -> MutexGuard<'_, WriteOverlay> {
         lock(&self.ahead)
     }
 
@@ -106,18 +106,18 @@ impl Reconciler for Deployment {
         DEPLOYMENT_RECONCILER
     }
 
-    /// Every write on one of its Instances may wake it, and other writers of its status do.
-    fn pace(&self) -> Option<Pace> {
-        Some(Pace::OF_MANY_OBJECTS)
+    /// Every write on one of its Instances may enqueue it, and other writers of its status do.
+    fn rate_limit(&self) -> Option<RateLimit> {
+        Some(RateLimit::OF_MANY_OBJECTS)
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
-        let deployment = sight
+        let deployment = snapshot
             .get(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace, &key.name)
             .known()??;
-        let instances = instances(sight, plane, &deployment).known()?;
-        let networks = self.networking.then(|| networks::look(sight, &deployment));
+        let instances = instances(snapshot, plane, &deployment).known()?;
+        let networks = self.networking.then(|| networks::look(snapshot, &deployment));
         let [locations, bindings, contexts, claims, subnets] = match &networks {
             Some(networks) => networks.each_ref().map(|all| all.as_ref().map(|all| refs(all))),
             None => std::array::from_fn(|_| Observed::Unknown),
@@ -125,13 +125,13 @@ impl Reconciler for Deployment {
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
         let mut elsewhere = [INSTANCE_RECONCILER, REMOTE_RECONCILER].into_iter();
-        let elsewhere = elsewhere.find_map(|one| sight.world.first_rejection(one, &key.namespace, &prefix, of_it));
-        let rejected = sight.world.rejections_of(self.name(), key);
+        let elsewhere = elsewhere.find_map(|one| snapshot.context.first_rejection(one, &key.namespace, &prefix, of_it));
+        let rejected = snapshot.context.rejections_of(self.name(), key);
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
             instances: &refs(&instances),
-            served: self.served(sight, &deployment),
-            derived: self.single && federation::is_derived(sight, &single(), &deployment),
+            served: self.served(snapshot, &deployment),
+            derived: self.single && federation::is_derived(snapshot, &single(), &deployment),
             networks: networks.as_ref().map(|_| Networks {
                 locations: locations.as_ref().map(Vec::as_slice),
                 bindings: bindings.as_ref().map(Vec::as_slice),
@@ -156,13 +156,13 @@ impl Reconciler for Deployment {
         })
     }
 
-    fn carried_out(&self, _: &World, key: &Key, plan: &Plan, _: Done) {
+    fn executed(&self, _: &Context, key: &Key, plan: &Plan, _: Done) {
         if plan.status.is_some() {
             self.progress().remove(&(key.namespace.clone(), key.name.clone()));
         }
     }
 
-    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+    fn observe_event(&self, plane: &Plane, kind: Kind, change: &Change) {
         if *plane != Plane::Cell || kind != kind::WORKLOAD_DEPLOYMENT {
             return;
         }
@@ -200,7 +200,7 @@ impl Reconciler for Deployment {
     }
 
     /// What is on its way is counted once for several steps.
-    fn debounce(&self, _: &World, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+    fn debounce(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
         match change {
             Change::Applied { before, now }
                 if *plane == Plane::Cell
@@ -214,38 +214,38 @@ impl Reconciler for Deployment {
         }
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         if *plane != Plane::Cell {
-            return self.in_project(world, plane, kind, change);
+            return self.in_project(context, plane, kind, change);
         }
         match kind {
             // A kind that comes back with nothing in it tells of no object.
             kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING if events::is_listed(change) => {
-                self.keys(world, plane)
+                self.keys(context, plane)
             }
             // It has been decided with what is written so.
-            kind::WORKLOAD_DEPLOYMENT if world.applier.is_own_report(plane, kind, change) => Vec::new(),
-            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if world.applier.is_own_create(plane, kind, change) => {
+            kind::WORKLOAD_DEPLOYMENT if context.applier.is_own_report(plane, kind, change) => Vec::new(),
+            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if context.applier.is_own_create(plane, kind, change) => {
                 Vec::new()
             }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
-                let mut woken: Vec<Key> = events::both(change).filter_map(|one| owner::of(one)).collect();
-                // One that is nobody's, or another's, may have held the name of a slot.
+                let mut enqueued: Vec<Key> = events::both(change).filter_map(|one| owner::of(one)).collect();
+                // One without an owner, or of another, may have held the name of a slot.
                 let (namespace, name) = events::address(change).unwrap_or_default();
                 let slot = slots::deployment_of(name).filter(|_| kind == kind::INSTANCE);
-                woken.extend(slot.map(|deployment| Key::new(plane, namespace, deployment)));
-                woken.sort();
-                woken.dedup();
-                woken
+                enqueued.extend(slot.map(|deployment| Key::new(plane, namespace, deployment)));
+                enqueued.sort();
+                enqueued.dedup();
+                enqueued
             }
-            _ => networks::waiting(world, kind, change),
+            _ => networks::waiting(context, kind, change),
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         match plane {
-            Plane::Cell => events::keys_of(world, plane, kind::WORKLOAD_DEPLOYMENT),
+            Plane::Cell => events::keys_of(context, plane, kind::WORKLOAD_DEPLOYMENT),
             _ => Vec::new(),
         }
     }
@@ -253,27 +253,27 @@ impl Reconciler for Deployment {
 
 impl Deployment {
     /// Whether its city may be used.
-    fn served(&self, sight: &Sight<'_>, deployment: &Object) -> Observed<bool> {
+    fn served(&self, snapshot: &Snapshot<'_>, deployment: &Object) -> Observed<bool> {
         if !self.single {
             return Observed::Known(true);
         }
         let project = single();
-        let bindings = sight.all(&project, kind::LOCATION_BINDING);
-        federation::is_served(sight, &project, deployment, &bindings)
+        let bindings = snapshot.all(&project, kind::LOCATION_BINDING);
+        federation::is_served(snapshot, &project, deployment, &bindings)
     }
 
-    /// Whom an event of the project concerns that this cell is.
-    fn in_project(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    /// The keys that an event of the cell's own project concerns.
+    fn in_project(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         if !self.single || *plane != single() {
             return Vec::new();
         }
-        let woken = match kind {
+        let enqueued = match kind {
             kind::LOCATION_BINDING | kind::WORKLOAD if events::is_listed(change) => {
-                return self.keys(world, &Plane::Cell);
+                return self.keys(context, &Plane::Cell);
             }
-            kind::LOCATION_BINDING => federation::keys_in_cities(world, plane, change),
+            kind::LOCATION_BINDING => federation::keys_in_cities(context, plane, change),
             kind::WORKLOAD if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| federation::claiming(world, plane, namespace, name))
+                .map(|(namespace, name)| federation::claiming(context, plane, namespace, name))
                 .unwrap_or_default(),
             _ => Vec::new(),
         };
@@ -281,7 +281,7 @@ impl Deployment {
             plane: Plane::Cell,
             ..key
         };
-        woken.into_iter().map(in_cell).collect()
+        enqueued.into_iter().map(in_cell).collect()
     }
 }
 
@@ -298,10 +298,10 @@ pub(super) fn shown_by(namespace: &str, instance: &str) -> Vec<(&'static str, Ke
 }
 
 /// Instances that say they are of a WorkloadDeployment, and those at the names of its slots.
-fn instances(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Vec<Arc<Object>>> {
+fn instances(snapshot: &Snapshot<'_>, plane: &Plane, deployment: &Object) -> Observed<Vec<Arc<Object>>> {
     let namespace = deployment.namespace();
-    let of_it = sight.saying(plane, kind::INSTANCE, deployment.uid());
-    let named = sight.starting(plane, kind::INSTANCE, namespace, &slots::prefix(deployment.name()));
+    let of_it = snapshot.saying(plane, kind::INSTANCE, deployment.uid());
+    let named = snapshot.starting(plane, kind::INSTANCE, namespace, &slots::prefix(deployment.name()));
     let (Observed::Known(of_it), Observed::Known(mut found)) = (of_it, named) else {
         return Observed::Unknown;
     };

@@ -1,4 +1,4 @@
-//! Views of events, for the question whom they wake.
+//! Views of events, for the question which keys they enqueue.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 
+use crate::context::Context;
 use crate::planes::{Change, Store};
 use crate::queue::Key;
-use crate::world::World;
 
 /// Namespace and name of the object that an event is about; `None` where it is about a whole store.
 pub(super) fn address(change: &Change) -> Option<(&str, &str)> {
@@ -89,34 +89,36 @@ pub(super) fn is_more_than_memory(change: &Change) -> bool {
     }
 }
 
-/// Whether a store is known anew.
+/// Whether a store is known again.
 pub(super) fn is_listed(change: &Change) -> bool {
     matches!(change, Change::Listed)
 }
 
 /// All objects of a plane as keys.
-pub(super) fn keys_of(world: &World, plane: &Plane, kind: Kind) -> Vec<Key> {
-    keys_where(world, plane, kind, |_| true)
+pub(super) fn keys_of(context: &Context, plane: &Plane, kind: Kind) -> Vec<Key> {
+    keys_where(context, plane, kind, |_| true)
 }
 
 /// Objects of a plane as keys, where they are known.
-pub(super) fn keys_where(world: &World, plane: &Plane, kind: Kind, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
+pub(super) fn keys_where(context: &Context, plane: &Plane, kind: Kind, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
     // One after the other: what is decoded to look at one goes with it.
-    let meant = stored(world, plane, kind, None).into_iter().filter(|one| is_meant(one));
+    let meant = stored(context, plane, kind, None)
+        .into_iter()
+        .filter(|one| is_meant(one));
     meant.map(|one| Key::new(plane, one.namespace(), one.name())).collect()
 }
 
 /// What a store holds, where it is known.
-pub(super) fn stored(world: &World, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Object>> {
-    picked(world, plane, kind, |store| match namespace {
+pub(super) fn stored(context: &Context, plane: &Plane, kind: Kind, namespace: Option<&str>) -> Vec<Arc<Object>> {
+    picked(context, plane, kind, |store| match namespace {
         Some(namespace) => store.in_namespace(namespace),
         None => store.all(),
     })
 }
 
 /// Instances in the cell that are of a WorkloadDeployment, or say so.
-pub(super) fn instances_saying(world: &World, uid: &str) -> Vec<Key> {
-    let found = picked(world, &Plane::Cell, kind::INSTANCE, |store| store.saying(uid));
+pub(super) fn instances_saying(context: &Context, uid: &str) -> Vec<Key> {
+    let found = picked(context, &Plane::Cell, kind::INSTANCE, |store| store.saying(uid));
     found
         .iter()
         .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
@@ -125,23 +127,23 @@ pub(super) fn instances_saying(world: &World, uid: &str) -> Vec<Key> {
 
 /// What is found in a store, where it is known.
 pub(super) fn picked(
-    world: &World,
+    context: &Context,
     plane: &Plane,
     kind: Kind,
     pick: impl FnOnce(&Store) -> Observed<Vec<Arc<Object>>>,
 ) -> Vec<Arc<Object>> {
-    let store = world.store(plane, kind);
+    let store = context.store(plane, kind);
     store.and_then(|store| pick(&store).known()).unwrap_or_default()
 }
 
 /// Whether a watch has brought any object that is still there.
-pub(super) fn is_occupied(world: &World, plane: &Plane, kind: Kind) -> bool {
-    world.store(plane, kind).is_some_and(|store| !store.is_empty())
+pub(super) fn is_occupied(context: &Context, plane: &Plane, kind: Kind) -> bool {
+    context.store(plane, kind).is_some_and(|store| !store.is_empty())
 }
 
 /// Engaged projects.
-pub(super) fn projects(world: &World) -> Vec<Plane> {
-    let mut planes = world.planes.planes();
+pub(super) fn projects(context: &Context) -> Vec<Plane> {
+    let mut planes = context.planes.planes();
     planes.retain(|plane| matches!(plane, Plane::Project(_)));
     planes
 }

@@ -18,10 +18,10 @@ use super::events;
 use super::policy::POLICY_RECONCILER;
 use super::projection::PROJECTION_RECONCILER;
 use crate::apply::ApplyError;
-use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 const FEDERATION_RECONCILER: &str = "federation";
@@ -39,36 +39,36 @@ struct Holding {
 }
 
 impl Holding {
-    fn look(sight: &Sight<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Observed<Self> {
-        Self::found(sight, project, deployment, current).map_or(Observed::Unknown, Observed::Known)
+    fn look(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Observed<Self> {
+        Self::found(snapshot, project, deployment, current).map_or(Observed::Unknown, Observed::Known)
     }
 
-    fn found(sight: &Sight<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
-        let mut namespaces = sight.hub_namespaces(project, deployment.namespace()).known()?;
+    fn found(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
+        let mut namespaces = snapshot.hub_namespaces(project, deployment.namespace()).known()?;
         let current = current.map(|one| names::hub_namespace(one.uid()));
         if let Some(name) = current
             .as_deref()
             .filter(|name| namespaces.iter().all(|one| one.name() != *name))
         {
-            namespaces.extend(sight.get(&Plane::Hub, NAMESPACE, "", name).known()?);
+            namespaces.extend(snapshot.get(&Plane::Hub, NAMESPACE, "", name).known()?);
         }
         let mut deployments = Vec::new();
         for namespace in &namespaces {
-            let within = sight.in_namespace(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, namespace.name());
+            let within = snapshot.in_namespace(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, namespace.name());
             deployments.extend(within.known()?);
         }
-        if !sight.is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
+        if !snapshot.is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
             return None;
         }
         let city = deployment.text("/spec/cityCode").unwrap_or_default();
         let within = current.unwrap_or_default();
-        let policy = sight.get(
+        let policy = snapshot.get(
             &Plane::Hub,
             kind::PROPAGATION_POLICY,
             &within,
             &names::city_policy(city),
         );
-        let bindings = sight
+        let bindings = snapshot
             .in_namespace(&Plane::Hub, kind::RESOURCE_BINDING, &within)
             .known()?;
         Some(Self {
@@ -83,24 +83,24 @@ impl Holding {
 }
 
 /// Reads live what the hub holds of a WorkloadDeployment that goes: without anything there its finalizer is taken away,
-/// and the stores may not have seen yet what the last pass made.
-async fn read_what_is_left(world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
+/// and the stores may not have seen yet what the last reconcile made.
+async fn read_what_is_left(context: &Context, live: &mut LiveReads, key: &Key) -> Result<(), ApplyError> {
     let Plane::Project(id) = &key.plane else { return Ok(()) };
-    if !Sight::new(world, live).is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
+    if !Snapshot::new(context, live).is_known(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT) {
         return Ok(());
     }
-    let mut within = world.hub_index.of(id, &key.namespace);
-    if let Observed::Known(Some(namespace)) = world.namespace(&key.plane, &key.namespace) {
+    let mut within = context.hub_index.of(id, &key.namespace);
+    if let Observed::Known(Some(namespace)) = context.namespace(&key.plane, &key.namespace) {
         let current = names::hub_namespace(namespace.uid());
         if !within.contains(&current) {
             let target = Target::cluster(&Plane::Hub, NAMESPACE, &current);
-            live.put(&target, world.applier.read(&target).await?);
+            live.put(&target, context.applier.read(&target).await?);
             within.push(current);
         }
     }
     for namespace in within {
         let target = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &namespace, &key.name);
-        live.put(&target, world.applier.read(&target).await?);
+        live.put(&target, context.applier.read(&target).await?);
     }
     Ok(())
 }
@@ -112,21 +112,21 @@ impl Reconciler for Federation {
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let store = world.store(&key.plane, kind::WORKLOAD_DEPLOYMENT);
+            let store = context.store(&key.plane, kind::WORKLOAD_DEPLOYMENT);
             let found = store.and_then(|store| store.get(&key.namespace, &key.name).known().flatten());
             let Some(deployment) = found else {
                 return Ok(());
             };
-            world.read_server(live, &key.plane).await?;
-            world.read_namespace(live, &key.plane, &key.namespace).await?;
+            context.read_server(live, &key.plane).await?;
+            context.read_namespace(live, &key.plane, &key.namespace).await?;
             if deployment.deleting()
                 && deployment.has_finalizer(finalizers::FEDERATOR)
-                && let Err(error) = read_what_is_left(world, live, key).await
+                && let Err(error) = read_what_is_left(context, live, key).await
             {
                 // The project is told that the deletion waits.
                 live.miss(&Plane::Hub, error);
@@ -135,30 +135,30 @@ impl Reconciler for Federation {
         })
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
-        let siblings = sight
+        let siblings = snapshot
             .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
             .known()?;
         let deployment = siblings.iter().find(|one| one.name() == key.name)?;
-        let namespace = sight.project_namespace(plane, &key.namespace);
-        let bindings = sight.all(plane, kind::LOCATION_BINDING);
-        let workload = claimed(sight, plane, deployment);
+        let namespace = snapshot.project_namespace(plane, &key.namespace);
+        let bindings = snapshot.all(plane, kind::LOCATION_BINDING);
+        let workload = claimed(snapshot, plane, deployment);
         // All spell the city alike but in rare cases, and then siblings change nothing.
         let is_disputed = siblings.iter().any(|one| spells_otherwise(one, deployment));
         let may_hold = |one: &&Arc<Object>| {
             let is_itself = one.name() == key.name;
-            is_itself || is_disputed && is_served(sight, plane, one, &bindings) == Observed::Known(true)
+            is_itself || is_disputed && is_served(snapshot, plane, one, &bindings) == Observed::Known(true)
         };
         let others: Vec<Arc<Object>> = siblings.iter().filter(may_hold).cloned().collect();
-        let rejected = sight.world.rejections_of(self.name(), key);
+        let rejected = snapshot.context.rejections_of(self.name(), key);
         let current = namespace.as_ref().known().and_then(Option::as_deref);
-        let elsewhere = current.and_then(|one| rejected_elsewhere(sight.world, deployment, one));
-        sight.project(plane, |project| {
-            let holding = if sight.has_missed(&Plane::Hub) {
+        let elsewhere = current.and_then(|one| rejected_elsewhere(snapshot.context, deployment, one));
+        snapshot.project(plane, |project| {
+            let holding = if snapshot.has_missed(&Plane::Hub) {
                 Observed::Unknown
             } else {
-                Holding::look(sight, project.id, deployment, current)
+                Holding::look(snapshot, project.id, deployment, current)
             };
             let holding = holding.as_ref();
             let (namespaces, deployments) = match holding {
@@ -178,7 +178,7 @@ impl Reconciler for Federation {
                     policy: holding.policy.as_deref(),
                     binding: holding.binding.as_deref(),
                 }),
-                ledger: sight.world.applier.ledger(),
+                spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
                 elsewhere: elsewhere.as_ref(),
                 now,
@@ -186,68 +186,68 @@ impl Reconciler for Federation {
         })
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(world, plane, change),
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(context, plane, change),
             (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, name)| deployments(world, id, name))
+                .map(|(_, name)| deployments(context, id, name))
                 .unwrap_or_default(),
             (Plane::Project(_), kind::LOCATION_BINDING | kind::WORKLOAD) if events::is_listed(change) => {
-                self.keys(world, plane)
+                self.keys(context, plane)
             }
-            (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(world, plane, change),
+            (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
             (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| claiming(world, plane, namespace, name))
+                .map(|(namespace, name)| claiming(context, plane, namespace, name))
                 .unwrap_or_default(),
             (Plane::Hub, _) if events::is_listed(change) => {
-                let all = events::projects(world).into_iter();
-                all.flat_map(|project| self.keys(world, &project)).collect()
+                let all = events::projects(context).into_iter();
+                all.flat_map(|project| self.keys(context, &project)).collect()
             }
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => events::both(change)
                 .flat_map(|one| {
-                    let mut woken = origin(world, one.namespace(), one.name());
+                    let mut enqueued = origin(context, one.namespace(), one.name());
                     if events::comes_or_goes(change) {
-                        woken.extend(users_of(world, one.namespace(), one));
+                        enqueued.extend(users_of(context, one.namespace(), one));
                     }
-                    woken
+                    enqueued
                 })
                 .collect(),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::both(change)
                 .filter_map(|one| identity::of_namespace(one))
-                .flat_map(|(project, namespace)| deployments(world, project, namespace))
+                .flat_map(|(project, namespace)| deployments(context, project, namespace))
                 .collect(),
             (Plane::Hub, kind::RESOURCE_BINDING) => events::both(change)
                 .filter_map(|one| bound(one))
-                .flat_map(|(namespace, name)| origin(world, namespace, name))
+                .flat_map(|(namespace, name)| origin(context, namespace, name))
                 .collect(),
             (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| owners(world, namespace))
+                .map(|(namespace, _)| owners(context, namespace))
                 .unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         match plane {
             Plane::Hub => {
-                let all = events::projects(world).into_iter();
-                all.flat_map(|project| self.keys(world, &project)).collect()
+                let all = events::projects(context).into_iter();
+                all.flat_map(|project| self.keys(context, &project)).collect()
             }
-            project => events::keys_of(world, project, kind::WORKLOAD_DEPLOYMENT),
+            project => events::keys_of(context, project, kind::WORKLOAD_DEPLOYMENT),
         }
     }
 
-    fn all(&self, world: &World) -> Vec<Key> {
+    fn initial_keys(&self, context: &Context) -> Vec<Key> {
         // They are those of all projects.
-        self.keys(world, &Plane::Hub)
+        self.keys(context, &Plane::Hub)
     }
 }
 
 /// What was rejected of the policy of its city, or of what shows its Instances in the project.
-fn rejected_elsewhere(world: &World, deployment: &Object, namespace: &Object) -> Option<Rejection> {
+fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object) -> Option<Rejection> {
     let hub_namespace = names::hub_namespace(namespace.uid());
     let policy = names::city_policy(deployment.text("/spec/cityCode")?);
-    let hub = world.memory(&Plane::Hub)?;
+    let hub = context.memory(&Plane::Hub)?;
     let of_policy = hub
         .rejections
         .of(POLICY_RECONCILER, &Key::new(&Plane::Hub, &hub_namespace, &policy));
@@ -262,11 +262,11 @@ fn rejected_elsewhere(world: &World, deployment: &Object, namespace: &Object) ->
 }
 
 /// Who shows what is rejected of a policy: the WorkloadDeployments whose city has that policy name.
-pub(super) fn users_of_policy(world: &World, hub_namespace: &str, policy: &str) -> Vec<(&'static str, Key)> {
-    let Some((plane, namespace)) = owner(world, hub_namespace) else {
+pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &str) -> Vec<(&'static str, Key)> {
+    let Some((plane, namespace)) = owner(context, hub_namespace) else {
         return Vec::new();
     };
-    let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
+    let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
     let names_it = |one: &&Arc<Object>| one.text("/spec/cityCode").map(names::city_policy).as_deref() == Some(policy);
     all.iter()
         .filter(names_it)
@@ -275,83 +275,83 @@ pub(super) fn users_of_policy(world: &World, hub_namespace: &str, policy: &str) 
 }
 
 /// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.
-pub(super) fn user_of_instance(world: &World, hub_namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
-    let found = slots::deployment_of(instance).map(|name| origin(world, hub_namespace, name));
+pub(super) fn user_of_instance(context: &Context, hub_namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
+    let found = slots::deployment_of(instance).map(|name| origin(context, hub_namespace, name));
     let found = found.into_iter().flatten();
     found.map(|key| (FEDERATION_RECONCILER, key)).collect()
 }
 
 /// The Workload that a WorkloadDeployment says it is made from.
-fn claimed(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> Observed<Option<Arc<Object>>> {
+fn claimed(snapshot: &Snapshot<'_>, plane: &Plane, deployment: &Object) -> Observed<Option<Arc<Object>>> {
     match derived::claimed(deployment) {
-        Some((name, _)) => sight.get(plane, kind::WORKLOAD, deployment.namespace(), name),
+        Some((name, _)) => snapshot.get(plane, kind::WORKLOAD, deployment.namespace(), name),
         None => Observed::Known(None),
     }
 }
 
 /// Whether a living Workload asks for a WorkloadDeployment.
-pub(super) fn is_derived(sight: &Sight<'_>, plane: &Plane, deployment: &Object) -> bool {
-    let workload = claimed(sight, plane, deployment).known().flatten();
+pub(super) fn is_derived(snapshot: &Snapshot<'_>, plane: &Plane, deployment: &Object) -> bool {
+    let workload = claimed(snapshot, plane, deployment).known().flatten();
     workload.is_some_and(|workload| derived::is_of(deployment, &workload))
 }
 
 /// Whether a WorkloadDeployment of a project may be carried to its city: only then it counts among those that name it.
 pub(super) fn is_served(
-    sight: &Sight<'_>,
+    snapshot: &Snapshot<'_>,
     plane: &Plane,
     deployment: &Object,
     bindings: &Observed<Vec<Arc<Object>>>,
 ) -> Observed<bool> {
-    let workload = claimed(sight, plane, deployment);
+    let workload = claimed(snapshot, plane, deployment);
     let bindings = bindings.as_ref().map(|all| refs(all));
     let usable: Observed<BTreeSet<&str>> = bindings.as_ref().map(|all| bindings::usable_cities(all));
     federation::is_served(deployment, workload.as_ref().map(Option::as_deref), usable.as_ref())
 }
 
 /// WorkloadDeployments whose city a LocationBinding names, or named before.
-pub(super) fn in_cities(world: &World, plane: &Plane, change: &Change) -> Vec<Arc<Object>> {
+pub(super) fn in_cities(context: &Context, plane: &Plane, change: &Change) -> Vec<Arc<Object>> {
     let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
-    let mut all = events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, None);
+    let mut all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, None);
     all.retain(|one| one.text("/spec/cityCode").is_some_and(|city| cities.contains(&city)));
     all
 }
 
 /// Their keys.
-pub(super) fn keys_in_cities(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {
-    let all = in_cities(world, plane, change);
+pub(super) fn keys_in_cities(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let all = in_cities(context, plane, change);
     all.iter()
         .map(|one| Key::new(plane, one.namespace(), one.name()))
         .collect()
 }
 
 /// WorkloadDeployments that say they are made from a Workload.
-pub(super) fn claiming(world: &World, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
-    let all = events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+pub(super) fn claiming(context: &Context, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
+    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
     all.iter()
         .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))
         .map(|one| Key::new(plane, namespace, one.name()))
         .collect()
 }
 
-fn in_project(world: &World, plane: &Plane, change: &Change) -> Vec<Key> {
+fn in_project(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
     if events::is_listed(change) {
-        return events::keys_of(world, plane, kind::WORKLOAD_DEPLOYMENT);
+        return events::keys_of(context, plane, kind::WORKLOAD_DEPLOYMENT);
     }
     let Some((namespace, name)) = events::address(change) else {
         return Vec::new();
     };
-    let mut woken = vec![Key::new(plane, namespace, name)];
+    let mut enqueued = vec![Key::new(plane, namespace, name)];
     if events::comes_or_goes(change) {
         for gone in events::both(change) {
-            woken.extend(other_spellings(world, plane, namespace, gone));
+            enqueued.extend(other_spellings(context, plane, namespace, gone));
         }
     }
-    woken
+    enqueued
 }
 
 /// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
-fn other_spellings(world: &World, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
-    events::stored(world, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
+fn other_spellings(context: &Context, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
+    events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
         .iter()
         .filter(|one| spells_otherwise(one, deployment))
         .map(|one| Key::new(plane, namespace, one.name()))
@@ -366,44 +366,44 @@ fn spells_otherwise(one: &Object, other: &Object) -> bool {
 }
 
 /// Those of the project that a hub namespace is for, which spell the city of one in it otherwise.
-fn users_of(world: &World, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
-    owner(world, hub_namespace)
-        .map(|(plane, namespace)| other_spellings(world, &plane, &namespace, deployment))
+fn users_of(context: &Context, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
+    owner(context, hub_namespace)
+        .map(|(plane, namespace)| other_spellings(context, &plane, &namespace, deployment))
         .unwrap_or_default()
 }
 
 /// All WorkloadDeployments of the project's namespace that a hub namespace is for.
-fn owners(world: &World, hub_namespace: &str) -> Vec<Key> {
-    owner(world, hub_namespace)
+fn owners(context: &Context, hub_namespace: &str) -> Vec<Key> {
+    owner(context, hub_namespace)
         .map(|(plane, namespace)| {
-            let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
+            let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
             all.iter().map(|one| Key::new(&plane, &namespace, one.name())).collect()
         })
         .unwrap_or_default()
 }
 
 /// The project and namespace that the labels of a hub namespace name; none while that project is not engaged.
-pub(super) fn owner(world: &World, hub_namespace: &str) -> Option<(Plane, String)> {
-    let hub = world.planes.get(&Plane::Hub)?;
+pub(super) fn owner(context: &Context, hub_namespace: &str) -> Option<(Plane, String)> {
+    let hub = context.planes.get(&Plane::Hub)?;
     let found = hub.store(NAMESPACE)?.get("", hub_namespace).known()??;
     let (project, namespace) = identity::of_namespace(&found)?;
     let plane = Plane::Project(project.to_owned());
-    world.planes.get(&plane)?;
+    context.planes.get(&plane)?;
     Some((plane, namespace.to_owned()))
 }
 
 /// The WorkloadDeployment in the project that one of the hub stands for.
-fn origin(world: &World, hub_namespace: &str, name: &str) -> Vec<Key> {
-    let found = owner(world, hub_namespace);
+fn origin(context: &Context, hub_namespace: &str, name: &str) -> Vec<Key> {
+    let found = owner(context, hub_namespace);
     found
         .map(|(plane, namespace)| Key::new(&plane, &namespace, name))
         .into_iter()
         .collect()
 }
 
-fn deployments(world: &World, project: &str, namespace: &str) -> Vec<Key> {
+fn deployments(context: &Context, project: &str, namespace: &str) -> Vec<Key> {
     let plane = Plane::Project(project.to_owned());
-    let all = events::stored(world, &plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
     all.iter().map(|one| Key::new(&plane, namespace, one.name())).collect()
 }
 

@@ -10,10 +10,10 @@ use popcell_core::{hub_quota, identity};
 
 use super::events;
 use crate::apply::ApplyError;
-use crate::pass::{Live, Reconciler, Sight};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{LiveReads, Reconciler, Snapshot};
 
 /// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
 ///
@@ -29,36 +29,36 @@ impl Reconciler for HubQuota {
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            match project_of(&Sight::new(world, live), key) {
-                Some(plane) if world.planes.get(&plane).is_some() => world.read_server(live, &plane).await,
+            match project_of(&Snapshot::new(context, live), key) {
+                Some(plane) if context.planes.get(&plane).is_some() => context.read_server(live, &plane).await,
                 _ => Ok(()),
             }
         })
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
         let hub = &key.plane;
-        let namespace = sight.get(hub, NAMESPACE, "", &key.name).known()??;
-        let quota = sight.get(hub, RESOURCE_QUOTA, &key.name, names::HUB_QUOTA).known()?;
-        let plane = project_of(sight, key)?;
-        sight.project(&plane, |project| {
+        let namespace = snapshot.get(hub, NAMESPACE, "", &key.name).known()??;
+        let quota = snapshot.get(hub, RESOURCE_QUOTA, &key.name, names::HUB_QUOTA).known()?;
+        let plane = project_of(snapshot, key)?;
+        snapshot.project(&plane, |project| {
             hub_quota::decide(&hub_quota::Observation {
                 project,
                 namespace: &namespace,
                 quota: quota.as_deref(),
-                instances: sight.world.rules.hub_instances,
+                instances: snapshot.context.rules.hub_instances,
             })
         })
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Hub, NAMESPACE | RESOURCE_QUOTA) if events::is_listed(change) => self.keys(world, plane),
+            (Plane::Hub, NAMESPACE | RESOURCE_QUOTA) if events::is_listed(change) => self.keys(context, plane),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
                 events::address(change).map(|(_, name)| key(name)).into_iter().collect()
             }
@@ -70,17 +70,17 @@ impl Reconciler for HubQuota {
                 .collect(),
             // The project is engaged now.
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                world.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+                context.hub_index.of_project(id).iter().map(|name| key(name)).collect()
             }
             _ => Vec::new(),
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         if *plane != Plane::Hub {
             return Vec::new();
         }
-        let namespaces = events::stored(world, plane, NAMESPACE, None);
+        let namespaces = events::stored(context, plane, NAMESPACE, None);
         namespaces.iter().map(|one| key(one.name())).collect()
     }
 }
@@ -90,8 +90,8 @@ fn key(hub_namespace: &str) -> Key {
 }
 
 /// The project that a hub namespace names, engaged or not.
-fn project_of(sight: &Sight<'_>, key: &Key) -> Option<Plane> {
-    let namespace = sight.get(&key.plane, NAMESPACE, "", &key.name).known()??;
+fn project_of(snapshot: &Snapshot<'_>, key: &Key) -> Option<Plane> {
+    let namespace = snapshot.get(&key.plane, NAMESPACE, "", &key.name).known()??;
     let (id, _) = identity::of_namespace(&namespace)?;
     Some(Plane::Project(id.to_owned()))
 }

@@ -21,10 +21,10 @@ use super::remote::{Claimed, instances_of};
 use super::{events, owner};
 use crate::apply::ApplyError;
 use crate::cell::Cell;
-use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::Change;
-use crate::queue::{Key, Pace};
-use crate::world::World;
+use crate::queue::{Key, RateLimit};
+use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub const INSTANCE_RECONCILER: &str = "instance";
@@ -42,31 +42,33 @@ impl Reconciler for Instance {
     }
 
     /// Its provider writes on the same object.
-    fn pace(&self) -> Option<Pace> {
-        Some(Pace::OF_TWO_WRITERS)
+    fn rate_limit(&self) -> Option<RateLimit> {
+        Some(RateLimit::OF_TWO_WRITERS)
     }
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
-        // Only asked for: a pass waits for its own plane.
-        self.reread(&Sight::new(world, live), key);
+        // Only asked for: a reconcile waits for its own plane.
+        self.reread(&Snapshot::new(context, live), key);
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
-        let found = sight.get(plane, kind::INSTANCE, &key.namespace, &key.name).known()??;
+        let found = snapshot
+            .get(plane, kind::INSTANCE, &key.namespace, &key.name)
+            .known()??;
         let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        let deployment = owner::of_uid(sight, &key.namespace, uid).known()?;
+        let deployment = owner::of_uid(snapshot, &key.namespace, uid).known()?;
         let bindings = match &deployment {
             _ if !self.cell.networking => Observed::Unknown,
             Some(deployment) => {
                 let prefix = deployment::binding_prefix(deployment.name());
-                sight.starting(plane, kind::NETWORK_BINDING, &key.namespace, &prefix)
+                snapshot.starting(plane, kind::NETWORK_BINDING, &key.namespace, &prefix)
             }
             None => Observed::Known(Vec::new()),
         };
@@ -84,10 +86,10 @@ impl Reconciler for Instance {
         if !self.cell.quota {
             return Some(decide(Quota::Disabled));
         }
-        let claimed = Claimed::look(&self.cell, sight, &key.namespace, &key.name)?;
+        let claimed = Claimed::look(&self.cell, snapshot, &key.namespace, &key.name)?;
         let refusal = self.cell.refusal(&key.namespace, &key.name);
         let refusal = refusal.as_ref().map(|(reason, message)| (*reason, message.as_str()));
-        let away = claimed.trouble(sight);
+        let away = claimed.trouble(snapshot);
         Some(claimed.observe(&self.cell, |seen| {
             let quota = seen.map_or(Quota::Unknown(None), |seen| {
                 claim::quota(seen, away.as_deref(), refusal)
@@ -96,38 +98,40 @@ impl Reconciler for Instance {
         }))
     }
 
-    fn shown_by(&self, _: &World, key: &Key) -> Vec<(&'static str, Key)> {
+    fn shown_by(&self, _: &Context, key: &Key) -> Vec<(&'static str, Key)> {
         shown_by(&key.namespace, &key.name)
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | kind::NETWORK_BINDING | NAMESPACE)
                 if events::is_listed(change) =>
             {
-                self.keys(world, plane)
+                self.keys(context, plane)
             }
-            // Nobody else here writes one.
-            (Plane::Cell, kind::INSTANCE) if world.applier.is_own_report(plane, kind, change) => Vec::new(),
+            // No other client here writes one.
+            (Plane::Cell, kind::INSTANCE) if context.applier.is_own_report(plane, kind, change) => Vec::new(),
             (Plane::Cell, kind::INSTANCE) => events::key(plane, change),
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
-                .flat_map(|deployment| events::instances_saying(world, deployment.uid()))
+                .flat_map(|deployment| events::instances_saying(context, deployment.uid()))
                 .collect(),
             // Of a network only its failure is shown.
             (Plane::Cell, kind::NETWORK_BINDING) => events::both(change)
                 .filter(|_| events::both(change).any(|one| instance::has_failed(one)))
                 .filter_map(|binding| owner::of(binding))
-                .flat_map(|owner| of_deployment(world, &owner))
+                .flat_map(|owner| of_deployment(context, &owner))
                 .collect(),
             (Plane::Cell, NAMESPACE) => events::address(change)
-                .map(|(_, name)| within(world, name))
+                .map(|(_, name)| within(context, name))
                 .unwrap_or_default(),
             // Until it is answered it says nothing new.
-            (Plane::Project(_), kind::RESOURCE_CLAIM) if world.applier.is_own_create(plane, kind, change) => Vec::new(),
+            (Plane::Project(_), kind::RESOURCE_CLAIM) if context.applier.is_own_create(plane, kind, change) => {
+                Vec::new()
+            }
             (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
-                Change::Listed | Change::Lost | Change::Cleared => self.of_project(world, id),
+                Change::Listed | Change::Lost | Change::Cleared => self.of_project(context, id),
                 _ => events::both(change)
-                    .flat_map(|claim| instances_of(&self.cell, world, id, claim))
+                    .flat_map(|claim| instances_of(&self.cell, context, id, claim))
                     .map(|(namespace, name)| Key::new(&Plane::Cell, &namespace, &name))
                     .collect(),
             },
@@ -136,12 +140,12 @@ impl Reconciler for Instance {
     }
 
     /// What neither lets an Instance go nor tells how it is waits for what does.
-    fn debounce(&self, world: &World, _: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+    fn debounce(&self, context: &Context, _: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
         let Change::Applied { before, now } = change else {
             return Duration::ZERO;
         };
         let waits = match (kind, before) {
-            (kind::INSTANCE, None) => self.waits_for_a_claim(world, now),
+            (kind::INSTANCE, None) => self.waits_for_a_claim(context, now),
             (kind::INSTANCE, Some(before)) => {
                 before.at("/status") == now.at("/status")
                     && before.deleting() == now.deleting()
@@ -153,9 +157,9 @@ impl Reconciler for Instance {
         if waits { PROGRESS } else { Duration::ZERO }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         match plane {
-            Plane::Cell => events::keys_of(world, plane, kind::INSTANCE),
+            Plane::Cell => events::keys_of(context, plane, kind::INSTANCE),
             _ => Vec::new(),
         }
     }
@@ -163,38 +167,38 @@ impl Reconciler for Instance {
 
 impl Instance {
     /// Whether a new Instance has no claim yet, and its project is known.
-    fn waits_for_a_claim(&self, world: &World, instance: &Object) -> bool {
-        let home = self
+    fn waits_for_a_claim(&self, context: &Context, instance: &Object) -> bool {
+        let project_namespace = self
             .cell
-            .home_of(world, instance.namespace())
+            .project_namespace_of(context, instance.namespace())
             .filter(|_| self.cell.quota);
-        let claims = home.and_then(|(project, namespace)| {
-            let claims = world.store(&Plane::Project(project), kind::RESOURCE_CLAIM)?;
+        let claims = project_namespace.and_then(|(project, namespace)| {
+            let claims = context.store(&Plane::Project(project), kind::RESOURCE_CLAIM)?;
             Some(claims.get(&namespace, &claim::name(instance.name())))
         });
         claims == Some(Observed::Known(None))
     }
 
     /// Has the claims of a project read again, while an Instance waits for one that is there and not granted.
-    fn reread(&self, sight: &Sight<'_>, key: &Key) {
-        if let Some((project, tier, quiet)) = self.waits(sight, key) {
-            self.cell.rereads.wait(&project, tier, quiet);
+    fn reread(&self, snapshot: &Snapshot<'_>, key: &Key) {
+        if let Some((project, tier, quiet)) = self.waits(snapshot, key) {
+            self.cell.claim_relists.wait(&project, tier, quiet);
         }
     }
 
     /// Its project, how soon it is looked at again, and how long nothing was heard of its project's claims.
-    fn waits(&self, sight: &Sight<'_>, key: &Key) -> Option<(String, Duration, Duration)> {
+    fn waits(&self, snapshot: &Snapshot<'_>, key: &Key) -> Option<(String, Duration, Duration)> {
         if !self.cell.quota {
             return None;
         }
-        let found = sight.get(&key.plane, kind::INSTANCE, &key.namespace, &key.name);
+        let found = snapshot.get(&key.plane, kind::INSTANCE, &key.namespace, &key.name);
         let found = found.known()??;
         if found.deleting() || conditions::says(&found, QUOTA_GRANTED, "True") {
             return None;
         }
-        let project = self.cell.project(sight.world, &key.namespace)?;
-        let claims = sight
-            .world
+        let project = self.cell.project(snapshot.context, &key.namespace)?;
+        let claims = snapshot
+            .context
             .store(&Plane::Project(project.clone()), kind::RESOURCE_CLAIM)?;
         let is_there = !claims.named(&claim::name(&key.name)).known()?.is_empty();
         let tier = instance::tier(found.created(), Timestamp::now());
@@ -202,24 +206,24 @@ impl Instance {
         Some((project, tier, quiet))
     }
 
-    fn of_project(&self, world: &World, id: &str) -> Vec<Key> {
-        let all = self.cell.instances(world, id);
+    fn of_project(&self, context: &Context, id: &str) -> Vec<Key> {
+        let all = self.cell.instances(context, id);
         all.iter()
             .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
             .collect()
     }
 }
 
-fn within(world: &World, namespace: &str) -> Vec<Key> {
-    let all = events::stored(world, &Plane::Cell, kind::INSTANCE, Some(namespace));
+fn within(context: &Context, namespace: &str) -> Vec<Key> {
+    let all = events::stored(context, &Plane::Cell, kind::INSTANCE, Some(namespace));
     all.iter()
         .map(|one| Key::new(&Plane::Cell, namespace, one.name()))
         .collect()
 }
 
 /// Whoever waits for a NetworkBinding has its WorkloadDeployment.
-fn of_deployment(world: &World, owner: &Key) -> Vec<Key> {
-    let store = world.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
+fn of_deployment(context: &Context, owner: &Key) -> Vec<Key> {
+    let store = context.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
     let found = store.and_then(|store| store.get(&owner.namespace, &owner.name).known().flatten());
-    found.map_or_else(Vec::new, |found| events::instances_saying(world, found.uid()))
+    found.map_or_else(Vec::new, |found| events::instances_saying(context, found.uid()))
 }

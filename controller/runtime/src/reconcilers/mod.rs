@@ -1,9 +1,9 @@
-//! Reconcilers: what each observes, which pure decision it asks, and which events wake it.
+//! Reconcilers: what each observes, which pure decision it asks, and which events enqueue it.
 //!
 //! Nothing here decides and nothing here writes: decisions are popcell-core's, writing is [`crate::apply`]'s.
 
 mod deployment;
-mod dispatch;
+mod event_router;
 mod events;
 mod federation;
 mod hub_quota;
@@ -13,13 +13,13 @@ mod owner;
 mod policy;
 mod projection;
 mod remote;
-mod sources;
+mod removed_cells;
 #[cfg(test)]
 mod tests;
 mod workload;
 
 pub use deployment::Deployment;
-pub use dispatch::{Dispatch, Lane};
+pub use event_router::{EventRouter, QueuedReconciler};
 pub use federation::Federation;
 pub use hub_quota::HubQuota;
 pub use instance::{INSTANCE_RECONCILER, Instance};
@@ -27,14 +27,14 @@ pub use orphans::Orphans;
 pub use policy::Policy;
 pub use projection::Projection;
 pub use remote::Remote;
-pub use sources::Sources;
+pub use removed_cells::RemovedCells;
 pub use workload::Workload;
 
 use std::sync::Arc;
 
 use crate::cell::Cell;
-use crate::pass::Reconciler;
 use crate::queue::Workers;
+use crate::reconcile::Reconciler;
 
 /// Reconcilers of the management plane. Without a hub there is nothing but Workloads to reconcile.
 pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
@@ -45,7 +45,7 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(HubQuota));
         all.push(Arc::new(Projection::default()));
         all.push(Arc::new(Orphans::default()));
-        all.push(Arc::new(Sources::default()));
+        all.push(Arc::new(RemovedCells::default()));
     }
     all
 }
@@ -63,14 +63,17 @@ pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
     all
 }
 
-/// The lanes of a cell's reconcilers. The cell wakes its Instances by theirs.
-pub fn cell_lanes(of: &Arc<Cell>, workers: Workers) -> Vec<Lane> {
-    let lanes: Vec<Lane> = cell(of)
+/// The queued reconcilers of a cell's reconcilers. The cell enqueues its Instances by theirs.
+pub fn queued_cell_reconcilers(of: &Arc<Cell>, workers: Workers) -> Vec<QueuedReconciler> {
+    let queued_reconcilers: Vec<QueuedReconciler> = cell(of)
         .into_iter()
-        .map(|reconciler| Lane::new(reconciler, workers))
+        .map(|reconciler| QueuedReconciler::new(reconciler, workers))
         .collect();
-    if let Some(lane) = lanes.iter().find(|lane| lane.reconciler.name() == INSTANCE_RECONCILER) {
-        of.listen(&lane.queue);
+    if let Some(queued) = queued_reconcilers
+        .iter()
+        .find(|queued| queued.reconciler.name() == INSTANCE_RECONCILER)
+    {
+        of.listen(&queued.queue);
     }
-    lanes
+    queued_reconcilers
 }

@@ -16,10 +16,10 @@ use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
 
 use super::events;
 use crate::apply::{ApplyError, Difference, Done, ProjectAnswer};
-use crate::pass::{Live, Reconciler, Sight, refs, writes};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs, writes};
 
 /// When a state is looked at again whose end brings no event: a Namespace that is being deleted, a project that is not
 /// engaged.
@@ -43,17 +43,17 @@ impl Orphans {
         !is_noted(hub_namespace) && self.noted().contains(hub_namespace.name())
     }
 
-    async fn read(&self, world: &World, live: &mut Live, key: &Key) -> Result<(), ApplyError> {
-        let Some(hub_namespace) = hub_namespace(world, live, key) else {
+    async fn read(&self, context: &Context, live: &mut LiveReads, key: &Key) -> Result<(), ApplyError> {
+        let Some(hub_namespace) = hub_namespace(context, live, key) else {
             return Ok(());
         };
         let Some((id, namespace)) = identity::of_namespace(&hub_namespace) else {
             return Ok(());
         };
         let plane = Plane::Project(id.to_owned());
-        if world.planes.get(&plane).is_none() {
-            ask_for_project(world, live, id, &plane).await?;
-            match Sight::new(world, live).read_live(&plane, PROJECT, "", id) {
+        if context.planes.get(&plane).is_none() {
+            ask_for_project(context, live, id, &plane).await?;
+            match Snapshot::new(context, live).read_live(&plane, PROJECT, "", id) {
                 // Its note is taken away, by us: it is made again when the project ends.
                 Some(Some(_)) => {
                     self.noted().remove(&key.name);
@@ -66,16 +66,16 @@ impl Orphans {
             return Ok(());
         }
         self.noted().remove(&key.name);
-        world.read_server(live, &plane).await?;
-        world.read_namespace(live, &plane, namespace).await?;
-        let known = Sight::new(world, live)
+        context.read_server(live, &plane).await?;
+        context.read_namespace(live, &plane, namespace).await?;
+        let known = Snapshot::new(context, live)
             .project_namespace(&plane, namespace)
             .known()
             .flatten();
-        let empty = events::stored(world, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, Some(&key.name)).is_empty();
-        // What nobody has looked at since the last WorkloadDeployment went may be gone since.
+        let empty = events::stored(context, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, Some(&key.name)).is_empty();
+        // Objects that were not read since the last WorkloadDeployment went may be gone.
         if empty || !identity::is_current(&hub_namespace, known.as_deref()) {
-            world.read_namespace_anew(live, &plane, namespace).await?;
+            context.read_namespace_anew(live, &plane, namespace).await?;
         }
         Ok(())
     }
@@ -88,17 +88,17 @@ impl Reconciler for Orphans {
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
-        Box::pin(self.read(world, live, key))
+        Box::pin(self.read(context, live, key))
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let hub = &key.plane;
-        let namespace = sight.get(hub, NAMESPACE, "", &key.name).known()??;
-        let within = |kind| sight.in_namespace(hub, kind, &key.name).known();
+        let namespace = snapshot.get(hub, NAMESPACE, "", &key.name).known()??;
+        let within = |kind| snapshot.in_namespace(hub, kind, &key.name).known();
         let (deployments, copies, policies) = (
             within(kind::WORKLOAD_DEPLOYMENT)?,
             within(kind::INSTANCE)?,
@@ -106,12 +106,12 @@ impl Reconciler for Orphans {
         );
         let (id, namespace_name) = identity::of_namespace(&namespace).unwrap_or_default();
         let plane = Plane::Project(id.to_owned());
-        let in_project = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
+        let in_project = snapshot.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
         let in_project = in_project.as_ref().map(|all| refs(all));
-        let project_namespace = sight.project_namespace(&plane, namespace_name);
-        let engaged = sight.world.planes.get(&plane);
-        let server = sight.server(&plane);
-        let project = sight.read_live(&plane, PROJECT, "", id);
+        let project_namespace = snapshot.project_namespace(&plane, namespace_name);
+        let engaged = snapshot.context.planes.get(&plane);
+        let server = snapshot.server(&plane);
+        let project = snapshot.read_live(&plane, PROJECT, "", id);
         let gone = matches!(project, Some(None));
         if engaged.is_none() && gone && self.is_contested(&namespace) {
             return Some(Plan {
@@ -138,36 +138,38 @@ impl Reconciler for Orphans {
             copies: &refs(&copies),
             policies: &refs(&policies),
             project: state,
-            deleted: sight
-                .world
-                .ends
+            deleted: snapshot
+                .context
+                .project_removals
                 .has(id, namespace.annotation(annotations::UPSTREAM_PROJECT_UID)),
-            reclaim: sight.world.rules.reclaim_orphans,
-            grace: sight.world.rules.project_grace,
+            reclaim: snapshot.context.rules.reclaim_orphans,
+            grace: snapshot.context.rules.project_grace,
             now,
         });
         let going = matches!(&project_namespace, Observed::Known(Some(one)) if one.deleting());
-        // A Project that leaves the list while it is not engaged wakes nobody: it is looked for in the list.
-        let away = engaged.is_none() && !gone && sight.world.projects.is_some();
+        // A Project that leaves the list while it is not engaged enqueues no key: it is looked up in the list.
+        let away = engaged.is_none() && !gone && snapshot.context.projects.is_some();
         if going || away {
             plan.requeue_within(AGAIN);
         }
         Some(plan)
     }
 
-    fn carried_out(&self, world: &World, key: &Key, plan: &Plan, _: Done) {
-        if writes(plan, NAMESPACE) && hub_namespace(world, &Live::default(), key).is_some_and(|one| is_noted(&one)) {
+    fn executed(&self, context: &Context, key: &Key, plan: &Plan, _: Done) {
+        if writes(plan, NAMESPACE)
+            && hub_namespace(context, &LiveReads::default(), key).is_some_and(|one| is_noted(&one))
+        {
             self.noted().insert(key.name.clone());
         }
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         let key = |name: &str| Key::new(&Plane::Hub, name, name);
         match (plane, kind) {
             (Plane::Hub, NAMESPACE | kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::PROPAGATION_POLICY)
                 if events::is_listed(change) =>
             {
-                self.keys(world, plane)
+                self.keys(context, plane)
             }
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
                 events::address(change).map(|(_, name)| key(name)).into_iter().collect()
@@ -181,45 +183,45 @@ impl Reconciler for Orphans {
                     .collect()
             }
             (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, within)| world.hub_index.of(id, within).iter().map(|name| key(name)).collect())
+                .map(|(_, within)| context.hub_index.of(id, within).iter().map(|name| key(name)).collect())
                 .unwrap_or_default(),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                world.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+                context.hub_index.of_project(id).iter().map(|name| key(name)).collect()
             }
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
-                .map(|(within, _)| world.hub_index.of(id, within).iter().map(|name| key(name)).collect())
+                .map(|(within, _)| context.hub_index.of(id, within).iter().map(|name| key(name)).collect())
                 .unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
-    fn left(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys_on_disengage(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         let Plane::Project(id) = plane else { return Vec::new() };
-        let all = world.hub_index.of_project(id).into_iter();
+        let all = context.hub_index.of_project(id).into_iter();
         all.map(|name| Key::new(&Plane::Hub, &name, &name)).collect()
     }
 
-    fn count(&self, sight: &Sight<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
+    fn count(&self, snapshot: &Snapshot<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
         if kind != PROJECT {
             return None;
         }
         // While it is unknown nothing is decided, and what was held stays so.
-        let Observed::Known(namespaces) = sight.all(plane, NAMESPACE) else {
+        let Observed::Known(namespaces) = snapshot.all(plane, NAMESPACE) else {
             return Some(Difference {
                 partial: true,
                 ..Difference::default()
             });
         };
-        let (ours, doomed) = orphans::count_projects(namespaces.iter().map(AsRef::as_ref));
+        let (ours, to_delete) = orphans::count_projects(namespaces.iter().map(AsRef::as_ref));
         Some(Difference {
             ours,
-            doomed,
+            to_delete,
             partial: false,
         })
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
-        let namespaces = events::stored(world, plane, NAMESPACE, None);
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
+        let namespaces = events::stored(context, plane, NAMESPACE, None);
         namespaces
             .iter()
             .map(|one| Key::new(&Plane::Hub, one.name(), one.name()))
@@ -231,15 +233,15 @@ fn is_noted(hub_namespace: &Object) -> bool {
     hub_namespace.annotation(annotations::PROJECT_GONE_SINCE).is_some()
 }
 
-fn hub_namespace(world: &World, live: &Live, key: &Key) -> Option<std::sync::Arc<Object>> {
-    Sight::new(world, live)
+fn hub_namespace(context: &Context, live: &LiveReads, key: &Key) -> Option<std::sync::Arc<Object>> {
+    Snapshot::new(context, live)
         .get(&Plane::Hub, NAMESPACE, "", &key.name)
         .known()?
 }
 
 /// Asks the discovery server whether a project that is not engaged is there. One that the list has is only not Ready.
-async fn ask_for_project(world: &World, live: &mut Live, id: &str, plane: &Plane) -> Result<(), ApplyError> {
-    let listed = world.projects.as_ref().map(|projects| projects.get("", id));
+async fn ask_for_project(context: &Context, live: &mut LiveReads, id: &str, plane: &Plane) -> Result<(), ApplyError> {
+    let listed = context.projects.as_ref().map(|projects| projects.get("", id));
     let Some(Observed::Known(listed)) = listed else {
         return Ok(());
     };
@@ -248,7 +250,7 @@ async fn ask_for_project(world: &World, live: &mut Live, id: &str, plane: &Plane
         live.insert(&target, Some(listed));
         return Ok(());
     }
-    match world.applier.project(id).await? {
+    match context.applier.project(id).await? {
         ProjectAnswer::Gone => live.put(&target, None),
         ProjectAnswer::Is(uid) => {
             let mut found = Object::new(id, &PROJECT.resource());

@@ -8,8 +8,8 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 use popcell_core::slots;
 
-use crate::pass::Sight;
 use crate::queue::Key;
+use crate::reconcile::Snapshot;
 
 /// The WorkloadDeployment that an Instance or NetworkBinding is of: its controller, else the one that it is labelled with.
 pub(super) fn of(object: &Object) -> Option<Key> {
@@ -23,13 +23,13 @@ pub(super) fn of(object: &Object) -> Option<Key> {
 }
 
 /// The one that has a uid, in a namespace.
-pub(super) fn of_uid(sight: &Sight<'_>, namespace: &str, uid: &str) -> Observed<Option<Arc<Object>>> {
-    let found = sight.saying(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, uid);
+pub(super) fn of_uid(snapshot: &Snapshot<'_>, namespace: &str, uid: &str) -> Observed<Option<Arc<Object>>> {
+    let found = snapshot.saying(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, uid);
     found.map(|found| found.into_iter().find(|one| one.namespace() == namespace))
 }
 
 /// The one in which a name stands for a slot.
-pub(super) fn of_slot(sight: &Sight<'_>, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
+pub(super) fn of_slot(snapshot: &Snapshot<'_>, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
     let deployment = slots::deployment_of(name).unwrap_or_default();
-    sight.get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, namespace, deployment)
+    snapshot.get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, namespace, deployment)
 }

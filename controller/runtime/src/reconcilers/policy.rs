@@ -14,10 +14,10 @@ use tracing::debug;
 
 use super::{events, federation};
 use crate::apply::ApplyError;
-use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub(super) const POLICY_RECONCILER: &str = "policy";
@@ -33,34 +33,34 @@ impl Reconciler for Policy {
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            if let Some((plane, namespace)) = federation::owner(world, &key.namespace) {
-                // The hub is this reconciler's plane: it does not wait for a project that is away.
-                let read = world.read_namespace(live, &plane, &namespace).await;
+            if let Some((plane, namespace)) = federation::owner(context, &key.namespace) {
+                // The hub is this reconciler's plane: it does not wait for a project that is unreachable.
+                let read = context.read_namespace(live, &plane, &namespace).await;
                 read.unwrap_or_else(|error| debug!(%error, "the project's namespace stays unknown"));
             }
             Ok(())
         })
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
         let hub = &key.plane;
-        let namespace = sight.get(hub, NAMESPACE, "", &key.namespace).known()?;
+        let namespace = snapshot.get(hub, NAMESPACE, "", &key.namespace).known()?;
         let owner = namespace.as_deref().and_then(identity::of_namespace);
-        if owner.is_some_and(|(project, _)| !sight.world.has_project(project)) {
+        if owner.is_some_and(|(project, _)| !snapshot.context.has_project(project)) {
             return None;
         }
-        let policy = sight
+        let policy = snapshot
             .get(hub, kind::PROPAGATION_POLICY, &key.namespace, &key.name)
             .known()?;
-        let deployments = sight
+        let deployments = snapshot
             .in_namespace(hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
             .known()?;
-        let in_project = in_project(sight, namespace.as_deref(), &key.name);
+        let in_project = in_project(snapshot, namespace.as_deref(), &key.name);
         Some(policy::decide(&policy::Observation {
             namespace: namespace.as_deref(),
             namespace_name: &key.namespace,
@@ -72,47 +72,47 @@ impl Reconciler for Policy {
     }
 
     /// WorkloadDeployments of the project that name the city.
-    fn shown_by(&self, world: &World, key: &Key) -> Vec<(&'static str, Key)> {
-        federation::users_of_policy(world, &key.namespace, &key.name)
+    fn shown_by(&self, context: &Context, key: &Key) -> Vec<(&'static str, Key)> {
+        federation::users_of_policy(context, &key.namespace, &key.name)
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Hub, kind::PROPAGATION_POLICY | kind::WORKLOAD_DEPLOYMENT | NAMESPACE)
                 if events::is_listed(change) =>
             {
-                self.keys(world, plane)
+                self.keys(context, plane)
             }
             (Plane::Hub, kind::PROPAGATION_POLICY) => events::key(plane, change),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::both(change)
                 .filter_map(|one| Some(Key::new(plane, one.namespace(), &city_policy(one)?)))
                 .collect(),
             (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => events::address(change)
-                .map(|(_, name)| of_namespace(world, name))
+                .map(|(_, name)| of_namespace(context, name))
                 .unwrap_or_default(),
             (Plane::Project(id), NAMESPACE) => {
-                let all = events::address(change).map(|(_, namespace)| world.hub_index.of(id, namespace));
+                let all = events::address(change).map(|(_, namespace)| context.hub_index.of(id, namespace));
                 let all = all.into_iter().flatten();
-                all.flat_map(|name| of_namespace(world, &name)).collect()
+                all.flat_map(|name| of_namespace(context, &name)).collect()
             }
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                let all = world.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(world, &name)).collect()
+                let all = context.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(context, &name)).collect()
             }
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
-                .filter_map(|one| Some((world.hub_index.of(id, one.namespace()), city_policy(one)?)))
+                .filter_map(|one| Some((context.hub_index.of(id, one.namespace()), city_policy(one)?)))
                 .flat_map(|(all, name)| {
                     let keys = all.into_iter();
                     keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
                 })
                 .collect(),
             (Plane::Project(id), kind::LOCATION_BINDING) if events::is_listed(change) => {
-                let all = world.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(world, &name)).collect()
+                let all = context.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(context, &name)).collect()
             }
-            (Plane::Project(id), kind::LOCATION_BINDING) => federation::in_cities(world, plane, change)
+            (Plane::Project(id), kind::LOCATION_BINDING) => federation::in_cities(context, plane, change)
                 .iter()
-                .filter_map(|one| Some((world.hub_index.of(id, one.namespace()), city_policy(one)?)))
+                .filter_map(|one| Some((context.hub_index.of(id, one.namespace()), city_policy(one)?)))
                 .flat_map(|(all, name)| {
                     let keys = all.into_iter();
                     keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
@@ -122,25 +122,25 @@ impl Reconciler for Policy {
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         if *plane != Plane::Hub {
             return Vec::new();
         }
-        let namespaces = events::stored(world, plane, NAMESPACE, None);
+        let namespaces = events::stored(context, plane, NAMESPACE, None);
         namespaces
             .iter()
-            .flat_map(|one| of_namespace(world, one.name()))
+            .flat_map(|one| of_namespace(context, one.name()))
             .collect()
     }
 
-    fn all(&self, world: &World) -> Vec<Key> {
+    fn initial_keys(&self, context: &Context) -> Vec<Key> {
         // A namespace that has lost its labels is not among those that are watched: what is in it is healed none the less.
-        let policies = events::keys_of(world, &Plane::Hub, kind::PROPAGATION_POLICY);
-        let deployments = events::stored(world, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None);
+        let policies = events::keys_of(context, &Plane::Hub, kind::PROPAGATION_POLICY);
+        let deployments = events::stored(context, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None);
         let named = deployments
             .iter()
             .filter_map(|one| Some(Key::new(&Plane::Hub, one.namespace(), &city_policy(one)?)));
-        let keys = self.keys(world, &Plane::Hub).into_iter();
+        let keys = self.keys(context, &Plane::Hub).into_iter();
         let all: BTreeSet<Key> = keys.chain(policies).chain(named).collect();
         all.into_iter().collect()
     }
@@ -149,7 +149,7 @@ impl Reconciler for Policy {
 /// WorkloadDeployments of the project's namespace that may be carried to their city; none where the hub namespace is not
 /// its current one. So there are policies for cities that the project has bindings of, and for those that its objects on
 /// the hub name. Unknown while one that names the policy is neither.
-fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>, policy: &str) -> Observed<Vec<Arc<Object>>> {
+fn in_project(snapshot: &Snapshot<'_>, hub_namespace: Option<&Object>, policy: &str) -> Observed<Vec<Arc<Object>>> {
     let Some(hub_namespace) = hub_namespace else {
         return Observed::Unknown;
     };
@@ -157,8 +157,8 @@ fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>, policy: &str) -
         return Observed::Unknown;
     };
     let plane = Plane::Project(project.to_owned());
-    let deployments = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace);
-    match sight.project_namespace(&plane, namespace) {
+    let deployments = snapshot.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace);
+    match snapshot.project_namespace(&plane, namespace) {
         Observed::Known(one) if !identity::is_current(hub_namespace, one.as_deref()) => {
             return Observed::Known(Vec::new());
         }
@@ -167,13 +167,13 @@ fn in_project(sight: &Sight<'_>, hub_namespace: Option<&Object>, policy: &str) -
     let Observed::Known(all) = deployments else {
         return Observed::Unknown;
     };
-    let bindings = sight.all(&plane, kind::LOCATION_BINDING);
+    let bindings = snapshot.all(&plane, kind::LOCATION_BINDING);
     let mut served = Vec::new();
     for one in all {
         if city_policy(&one).as_deref() != Some(policy) {
             continue;
         }
-        match federation::is_served(sight, &plane, &one, &bindings) {
+        match federation::is_served(snapshot, &plane, &one, &bindings) {
             Observed::Known(true) => served.push(one),
             Observed::Known(false) => {}
             Observed::Unknown => return Observed::Unknown,
@@ -186,16 +186,16 @@ fn city_policy(deployment: &Object) -> Option<String> {
     deployment.text("/spec/cityCode").map(names::city_policy)
 }
 
-/// Every policy name of a hub namespace that anybody uses or has used.
-fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
-    let within = |plane: &Plane, kind, namespace: &str| events::stored(world, plane, kind, Some(namespace));
+/// Every policy name of a hub namespace that is or was in use.
+fn of_namespace(context: &Context, hub_namespace: &str) -> Vec<Key> {
+    let within = |plane: &Plane, kind, namespace: &str| events::stored(context, plane, kind, Some(namespace));
     let mut found: BTreeSet<String> = within(&Plane::Hub, kind::PROPAGATION_POLICY, hub_namespace)
         .iter()
         .map(|one| one.name().to_owned())
         .collect();
     let deployments = within(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, hub_namespace);
     found.extend(deployments.iter().filter_map(|one| city_policy(one)));
-    if let Some((project, namespace)) = federation::owner(world, hub_namespace) {
+    if let Some((project, namespace)) = federation::owner(context, hub_namespace) {
         let deployments = within(&project, kind::WORKLOAD_DEPLOYMENT, &namespace);
         found.extend(deployments.iter().filter_map(|one| city_policy(one)));
     }

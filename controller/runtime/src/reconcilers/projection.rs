@@ -16,15 +16,16 @@ use popcell_core::slots;
 
 use super::{events, federation};
 use crate::apply::{ApplyError, Done};
-use crate::pass::{Live, Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub(super) const PROJECTION_RECONCILER: &str = "projection";
 
-/// Name in the key of the pass that deletes all projections without a copy: what a list brought is not told of one by one.
+/// Name in the key of the reconcile that deletes all projections without a copy: what a list brought is not told of one
+/// by one.
 const SWEEP: &str = "";
 
 /// Key: an Instance of a hub namespace, or of the project's, by the name of both; without a name, all projections that come
@@ -43,12 +44,12 @@ type Carried = Observed<Option<Arc<Object>>>;
 struct Removed {
     uid: String,
     /// Its user knows how to restart, or it was deleted by us.
-    told: bool,
+    reported: bool,
 }
 
 impl Removed {
-    fn went(&mut self, uid: &str, told: bool) {
-        self.told = told || self.told && self.uid == uid;
+    fn went(&mut self, uid: &str, reported: bool) {
+        self.reported = reported || self.reported && self.uid == uid;
         uid.clone_into(&mut self.uid);
     }
 }
@@ -59,17 +60,17 @@ impl Projection {
     }
 
     /// A read says that a projection is gone, or we deleted it: the watch is going to say so too.
-    fn went(&self, hub_namespace: &str, name: &str, uid: &str, told: bool) {
+    fn went(&self, hub_namespace: &str, name: &str, uid: &str, reported: bool) {
         let mut removed = self.removed();
         let known = removed.entry((hub_namespace.to_owned(), name.to_owned())).or_default();
-        known.went(uid, told);
+        known.went(uid, reported);
     }
 
     /// The watch says that a projection is gone, which is the last that is heard of it.
     fn ended(&self, hub_namespace: &str, name: &str, uid: &str, shown: bool) {
         let address = (hub_namespace.to_owned(), name.to_owned());
         let mut removed = self.removed();
-        let is_over = removed.get(&address).is_some_and(|one| one.uid == uid && one.told);
+        let is_over = removed.get(&address).is_some_and(|one| one.uid == uid && one.reported);
         if is_over || !shown {
             removed.remove(&address);
         } else {
@@ -78,8 +79,8 @@ impl Projection {
     }
 
     /// What was swept before: of what no copy is there any more nobody is told.
-    fn forget(&self, world: &World, hub_namespace: &str) {
-        let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
+    fn forget(&self, context: &Context, hub_namespace: &str) {
+        let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
         let shown: BTreeSet<&str> = copies.iter().map(|one| one.name()).collect();
         self.removed()
             .retain(|(namespace, name), _| namespace != hub_namespace || shown.contains(name.as_str()));
@@ -95,30 +96,30 @@ impl Projection {
     ) -> Plan {
         let removed = self.removed();
         let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
-        let uid = removed.filter(|one| !one.told).map(|one| one.uid.as_str());
+        let uid = removed.filter(|one| !one.reported).map(|one| one.uid.as_str());
         let carried = carried.as_ref().map(Option::as_deref);
         projection::show(seen, copy, carried, shown, uid)
     }
 
-    fn in_project(&self, world: &World, id: &str, change: &Change) -> Vec<Key> {
+    fn in_project(&self, context: &Context, id: &str, change: &Change) -> Vec<Key> {
         let Some((namespace, name)) = events::address(change) else {
             return Vec::new();
         };
-        let copies = world.store(&Plane::Hub, kind::INSTANCE);
+        let copies = context.store(&Plane::Hub, kind::INSTANCE);
         let is_copy = |within: &str| {
             let copy = copies.as_ref().map(|copies| copies.get(within, name));
             matches!(copy, Some(Observed::Known(Some(_))))
         };
-        let mut woken = Vec::new();
-        for hub_namespace in world.hub_index.of(id, namespace) {
+        let mut enqueued = Vec::new();
+        for hub_namespace in context.hub_index.of(id, namespace) {
             if let Change::Gone { last: Some(last), .. } = change
                 && last.marked()
             {
                 self.ended(&hub_namespace, name, last.uid(), is_copy(&hub_namespace));
             }
-            woken.push(Key::new(&Plane::Hub, &hub_namespace, name));
+            enqueued.push(Key::new(&Plane::Hub, &hub_namespace, name));
         }
-        woken
+        enqueued
     }
 }
 
@@ -129,21 +130,21 @@ impl Reconciler for Projection {
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let Some((plane, namespace)) = federation::owner(world, &key.namespace) else {
+            let Some((plane, namespace)) = federation::owner(context, &key.namespace) else {
                 return Ok(());
             };
-            world.read_namespace(live, &plane, &namespace).await?;
+            context.read_namespace(live, &plane, &namespace).await?;
             if key.name == SWEEP {
                 return Ok(());
             }
-            let sight = Sight::new(world, live);
-            let copy = sight.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
-            let stored = sight.get(&plane, kind::INSTANCE, &namespace, &key.name);
+            let snapshot = Snapshot::new(context, live);
+            let copy = snapshot.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
+            let stored = snapshot.get(&plane, kind::INSTANCE, &namespace, &key.name);
             let (Observed::Known(Some(copy)), Observed::Known(Some(stored))) = (copy, stored) else {
                 return Ok(());
             };
@@ -152,13 +153,13 @@ impl Reconciler for Projection {
                 return Ok(());
             }
             let target = Target::namespaced(&plane, kind::INSTANCE, &namespace, &key.name);
-            // A whole object is one that was read live in an earlier turn of this pass.
+            // A whole object is one that was read live in an earlier turn of this reconcile.
             if stored.data.get("spec").is_some() {
                 return Ok(());
             }
-            let found = match world.applier.remembered(&target, stored.resource_version()) {
+            let found = match context.applier.remembered(&target, stored.resource_version()) {
                 Some(known) => Some(known),
-                None => world.applier.read(&target).await?.map(Arc::new),
+                None => context.applier.read(&target).await?.map(Arc::new),
             };
             // A read may know of it before the watch does.
             if found.is_none() && stored.marked() {
@@ -169,27 +170,27 @@ impl Reconciler for Projection {
         })
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
-        let hub_namespace = sight.get(&Plane::Hub, NAMESPACE, "", &key.namespace).known()??;
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
+        let hub_namespace = snapshot.get(&Plane::Hub, NAMESPACE, "", &key.namespace).known()??;
         let (id, namespace_name) = identity::of_namespace(&hub_namespace)?;
         let plane = Plane::Project(id.to_owned());
-        let deployments = sight.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
+        let deployments = snapshot.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
         let deployments = deployments.as_ref().map(|all| refs(all));
-        let clusters = sight.all(&Plane::Hub, kind::CLUSTER);
+        let clusters = snapshot.all(&Plane::Hub, kind::CLUSTER);
         let clusters = clusters.as_ref().map(|all| refs(all));
-        let namespace = sight.project_namespace(&plane, namespace_name);
-        sight.project(&plane, |project| {
+        let namespace = snapshot.project_namespace(&plane, namespace_name);
+        snapshot.project(&plane, |project| {
             let seen = Observation {
                 project,
                 namespace: namespace.as_ref().map(Option::as_deref),
                 hub_namespace: &hub_namespace,
                 deployments: deployments.as_ref().map(Vec::as_slice),
                 clusters: clusters.as_ref().map(Vec::as_slice),
-                ledger: sight.world.applier.ledger(),
+                spec_echoes: snapshot.context.applier.spec_echoes(),
             };
             if key.name == SWEEP {
-                let copies = sight.in_namespace(&Plane::Hub, kind::INSTANCE, &key.namespace);
-                let projections = sight.in_namespace(&plane, kind::INSTANCE, namespace_name).known()?;
+                let copies = snapshot.in_namespace(&Plane::Hub, kind::INSTANCE, &key.namespace);
+                let projections = snapshot.in_namespace(&plane, kind::INSTANCE, namespace_name).known()?;
                 let copies = copies.as_ref().map(|all| refs(all));
                 return Some(projection::sweep(
                     &seen,
@@ -197,13 +198,15 @@ impl Reconciler for Projection {
                     &refs(&projections),
                 ));
             }
-            let copy = sight
+            let copy = snapshot
                 .get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name)
                 .known()?;
-            let shown = sight.get(&plane, kind::INSTANCE, namespace_name, &key.name).known()?;
+            let shown = snapshot
+                .get(&plane, kind::INSTANCE, namespace_name, &key.name)
+                .known()?;
             let plan = copy
                 .as_deref()
-                .map(|copy| self.show(&seen, copy, &carried(sight, key, copy), shown.as_deref(), key));
+                .map(|copy| self.show(&seen, copy, &carried(snapshot, key, copy), shown.as_deref(), key));
             let Some(shown) = shown.as_deref() else {
                 if copy.is_none() {
                     self.removed().remove(&(key.namespace.clone(), key.name.clone()));
@@ -215,17 +218,17 @@ impl Reconciler for Projection {
             }
             let copies: Vec<&Object> = copy.as_deref().into_iter().collect();
             let swept = projection::sweep(&seen, Observed::Known(&copies), &[shown]);
-            if swept.is_quiet() { plan } else { Some(swept) }
+            if swept.is_unchanged() { plan } else { Some(swept) }
         })?
     }
 
-    fn shown_by(&self, world: &World, key: &Key) -> Vec<(&'static str, Key)> {
-        federation::user_of_instance(world, &key.namespace, &key.name)
+    fn shown_by(&self, context: &Context, key: &Key) -> Vec<(&'static str, Key)> {
+        federation::user_of_instance(context, &key.namespace, &key.name)
     }
 
-    fn carried_out(&self, world: &World, key: &Key, plan: &Plan, done: Done) {
+    fn executed(&self, context: &Context, key: &Key, plan: &Plan, done: Done) {
         if key.name == SWEEP {
-            self.forget(world, &key.namespace);
+            self.forget(context, &key.namespace);
         }
         for action in plan.actions.iter().filter(|_| done == Done::Written) {
             if let Action::Delete(delete) = action {
@@ -235,100 +238,100 @@ impl Reconciler for Projection {
         if plan.events.iter().any(|event| event.reason == PROJECTION_RESTORED)
             && let Some(removed) = self.removed().get_mut(&(key.namespace.clone(), key.name.clone()))
         {
-            removed.told = true;
+            removed.reported = true;
         }
     }
 
-    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+    fn observe_event(&self, plane: &Plane, kind: Kind, change: &Change) {
         if let (Plane::Hub, NAMESPACE, Change::Gone { name, .. }) = (plane, kind, change) {
             self.removed().retain(|(namespace, _), _| namespace != name);
         }
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Hub, kind::INSTANCE | kind::CLUSTER | kind::WORKLOAD_DEPLOYMENT | NAMESPACE)
                 if events::is_listed(change) =>
             {
-                all(world)
+                all(context)
             }
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if is_scaled(change) => events::address(change)
-                .map(|(namespace, name)| of_deployment(world, namespace, name))
+                .map(|(namespace, name)| of_deployment(context, namespace, name))
                 .unwrap_or_default(),
             (Plane::Hub, kind::INSTANCE) => events::address(change)
                 .map(|(namespace, name)| Key::new(plane, namespace, name))
                 .into_iter()
                 .collect(),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::address(change)
-                .map(|(_, name)| of_namespace(world, name))
+                .map(|(_, name)| of_namespace(context, name))
                 .unwrap_or_default(),
             (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => events::address(change)
-                .map(|(_, cluster)| from_source(world, cluster))
+                .map(|(_, cluster)| from_source(context, cluster))
                 .unwrap_or_default(),
             (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, namespace)| world.hub_index.of(id, namespace).into_iter())
+                .map(|(_, namespace)| context.hub_index.of(id, namespace).into_iter())
                 .into_iter()
                 .flatten()
-                .flat_map(|name| of_namespace(world, &name))
+                .flat_map(|name| of_namespace(context, &name))
                 .collect(),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE) if events::is_listed(change) => {
-                let all = world.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(world, &name)).collect()
+                let all = context.hub_index.of_project(id).into_iter();
+                all.flat_map(|name| of_namespace(context, &name)).collect()
             }
-            (Plane::Project(id), kind::INSTANCE) => self.in_project(world, id, change),
+            (Plane::Project(id), kind::INSTANCE) => self.in_project(context, id, change),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| world.hub_index.of(id, namespace).into_iter())
+                .map(|(namespace, _)| context.hub_index.of(id, namespace).into_iter())
                 .into_iter()
                 .flatten()
-                .flat_map(|name| of_namespace(world, &name))
+                .flat_map(|name| of_namespace(context, &name))
                 .collect(),
             _ => Vec::new(),
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         let Plane::Project(id) = plane else { return Vec::new() };
-        let all = world.hub_index.of_project(id).into_iter();
+        let all = context.hub_index.of_project(id).into_iter();
         all.map(|name| Key::new(&Plane::Hub, &name, SWEEP)).collect()
     }
 
-    fn all(&self, world: &World) -> Vec<Key> {
-        all(world)
+    fn initial_keys(&self, context: &Context) -> Vec<Key> {
+        all(context)
     }
 }
 
-fn carried(sight: &Sight<'_>, key: &Key, copy: &Object) -> Carried {
+fn carried(snapshot: &Snapshot<'_>, key: &Key, copy: &Object) -> Carried {
     let Some(name) = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME) else {
         return Observed::Known(None);
     };
-    sight.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace, name)
+    snapshot.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace, name)
 }
 
-fn all(world: &World) -> Vec<Key> {
-    let namespaces = events::stored(world, &Plane::Hub, NAMESPACE, None);
+fn all(context: &Context) -> Vec<Key> {
+    let namespaces = events::stored(context, &Plane::Hub, NAMESPACE, None);
     namespaces
         .iter()
-        .flat_map(|one| of_namespace(world, one.name()))
+        .flat_map(|one| of_namespace(context, one.name()))
         .collect()
 }
 
-fn of_namespace(world: &World, hub_namespace: &str) -> Vec<Key> {
-    let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
+fn of_namespace(context: &Context, hub_namespace: &str) -> Vec<Key> {
+    let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
     let key = |name: &str| Key::new(&Plane::Hub, hub_namespace, name);
     copies.iter().map(|one| key(one.name())).chain([key(SWEEP)]).collect()
 }
 
 /// Copies of the slots of a WorkloadDeployment.
-fn of_deployment(world: &World, hub_namespace: &str, name: &str) -> Vec<Key> {
+fn of_deployment(context: &Context, hub_namespace: &str, name: &str) -> Vec<Key> {
     let prefix = slots::prefix(name);
-    let copies = events::picked(world, &Plane::Hub, kind::INSTANCE, |store| {
+    let copies = events::picked(context, &Plane::Hub, kind::INSTANCE, |store| {
         store.starting(hub_namespace, &prefix)
     });
     let key = |one: &Arc<Object>| Key::new(&Plane::Hub, hub_namespace, one.name());
     copies.iter().map(key).collect()
 }
 
-/// Whether a WorkloadDeployment asks for more or fewer slots than before. For none that has gone anything is shown anew.
+/// Whether a WorkloadDeployment asks for more or fewer slots than before. For none that has gone anything is shown again.
 fn is_scaled(change: &Change) -> bool {
     match change {
         Change::Applied { before, now } => before.as_deref().map_or(0, slots::desired) != slots::desired(now),
@@ -336,8 +339,8 @@ fn is_scaled(change: &Change) -> bool {
     }
 }
 
-fn from_source(world: &World, cluster: &str) -> Vec<Key> {
-    let copies = events::stored(world, &Plane::Hub, kind::INSTANCE, None);
+fn from_source(context: &Context, cluster: &str) -> Vec<Key> {
+    let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, None);
     let theirs = copies.iter().filter(|one| is_from(one, cluster));
     theirs
         .map(|one| Key::new(&Plane::Hub, one.namespace(), one.name()))

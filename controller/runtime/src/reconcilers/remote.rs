@@ -1,8 +1,8 @@
 //! `remote`: see [`popcell_core::remote`].
 
-mod claimed;
-mod copied;
-mod record;
+mod claim_projects;
+mod instance_claim;
+mod instance_copy;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use popcell_core::remote::cell::Identity;
 use popcell_core::remote::claim;
 use popcell_core::slots;
 
-pub(super) use claimed::{Claimed, instances_of};
+pub(super) use instance_claim::{Claimed, instances_of};
 
 use super::deployment::shown_by;
 use super::events;
 use crate::apply::{ApplyError, Done};
 use crate::cell::{Cell, MISMATCH_AGAIN};
-use crate::pass::{Live, Reconciler, Sight};
+use crate::context::Context;
 use crate::planes::{Change, Store};
-use crate::queue::{Key, Pace};
-use crate::world::World;
+use crate::queue::{Key, RateLimit};
+use crate::reconcile::{LiveReads, Reconciler, Snapshot};
 
 /// How long a copy waits for its Instance to settle: a provider's word is followed at once by what it means for Ready.
 const SETTLED: Duration = Duration::from_millis(100);
@@ -53,37 +53,37 @@ impl Reconciler for Remote {
         REMOTE_RECONCILER
     }
 
-    /// Providers write on the Instances, and anybody may on copies and claims.
-    fn pace(&self) -> Option<Pace> {
-        Some(Pace::OF_TWO_WRITERS)
+    /// Providers write on the Instances, and any client may on copies and claims.
+    fn rate_limit(&self) -> Option<RateLimit> {
+        Some(RateLimit::OF_TWO_WRITERS)
     }
 
     fn prepare<'a>(
         &'a self,
-        world: &'a World,
-        live: &'a mut Live,
+        context: &'a Context,
+        live: &'a mut LiveReads,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            self.cell.facts.identify(&self.cell, &world.applier).await?;
+            self.cell.identity_cache.identify(&self.cell, &context.applier).await?;
             match &key.plane {
-                Plane::Hub => copied::prepare(&self.cell, world, live, key).await,
-                Plane::Project(_) => claimed::prepare(&self.cell, world, live, key).await,
-                Plane::Cell | Plane::Discovery => record::prepare(&self.cell, world, live).await,
+                Plane::Hub => instance_copy::prepare(&self.cell, context, live, key).await,
+                Plane::Project(_) => instance_claim::prepare(&self.cell, context, live, key).await,
+                Plane::Cell | Plane::Discovery => claim_projects::prepare(&self.cell, context, live).await,
             }
         })
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
-        let identity = self.cell.facts.identity();
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+        let identity = self.cell.identity_cache.identity();
         let mut plan = match &key.plane {
-            Plane::Hub => copied::decide(&self.cell, sight, key, now)?,
+            Plane::Hub => instance_copy::decide(&self.cell, snapshot, key, now)?,
             Plane::Project(project) => {
-                let claimed =
-                    Claimed::look(&self.cell, sight, &key.namespace, &key.name)?.in_project(&self.cell, sight, project);
+                let claimed = Claimed::look(&self.cell, snapshot, &key.namespace, &key.name)?
+                    .in_project(&self.cell, snapshot, project);
                 claimed.observe(&self.cell, |seen| seen.map(claim::decide))?
             }
-            Plane::Cell | Plane::Discovery => record::decide(&self.cell, sight, now)?,
+            Plane::Cell | Plane::Discovery => claim_projects::decide(&self.cell, snapshot, now)?,
         };
         if matches!(identity, Identity::Mismatch(_)) {
             plan.requeue_within(MISMATCH_AGAIN);
@@ -91,41 +91,45 @@ impl Reconciler for Remote {
         Some(plan)
     }
 
-    fn carried_out(&self, _: &World, key: &Key, plan: &Plan, _: Done) {
+    fn executed(&self, _: &Context, key: &Key, plan: &Plan, _: Done) {
         if key.plane == Plane::Cell {
             self.cell.forget_record();
         }
         if let Plane::Project(_) = &key.plane {
-            // Such a claim does not carry our label, so only the pass that was refused its name has seen it.
-            let held = claimed::held(plan);
-            self.cell.taken.set(key, held);
-            let told = held.map(|target| self.cell.taken.told(key, target, claimed::maker(plan)));
-            self.cell.refused(&key.namespace, &key.name, told);
+            // Such a claim does not carry our label, so only the reconcile that was refused its name has seen it.
+            let held = instance_claim::held(plan);
+            self.cell.names_in_use.set(key, held);
+            let reported = held.map(|target| {
+                self.cell
+                    .names_in_use
+                    .reported(key, target, instance_claim::maker(plan))
+            });
+            self.cell.refused(&key.namespace, &key.name, reported);
         }
     }
 
-    fn failed(&self, _: &World, key: &Key, error: &ApplyError) {
-        if let (Plane::Project(_), Some(refusal)) = (&key.plane, claimed::refusal(error)) {
+    fn failed(&self, _: &Context, key: &Key, error: &ApplyError) {
+        if let (Plane::Project(_), Some(refusal)) = (&key.plane, instance_claim::refusal(error)) {
             self.cell.refused(&key.namespace, &key.name, Some(refusal));
         }
     }
 
-    fn shown_by(&self, _: &World, key: &Key) -> Vec<(&'static str, Key)> {
+    fn shown_by(&self, _: &Context, key: &Key) -> Vec<(&'static str, Key)> {
         shown_by(&key.namespace, &key.name)
     }
 
-    fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+    fn observe_event(&self, plane: &Plane, kind: Kind, change: &Change) {
         match (plane, kind) {
             // It may be another hub, or know another cell by our name: it is asked before anything is written.
-            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.cell.facts.forget(),
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.cell.identity_cache.forget(),
             (Plane::Hub, kind::INSTANCE) | (Plane::Project(_), kind::RESOURCE_CLAIM) => {
                 if let Change::Gone { last, .. } = change {
-                    self.cell.facts.doubt_identity();
+                    self.cell.identity_cache.doubt_identity();
                     // The hub's garbage collector may have deleted it, whose owner is gone: it must not be made again.
                     let owners = last
                         .iter()
                         .flat_map(|last| last.metadata.owner_references.iter().flatten());
-                    owners.for_each(|owner| self.cell.facts.doubt(&owner.uid));
+                    owners.for_each(|owner| self.cell.identity_cache.doubt(&owner.uid));
                 }
             }
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
@@ -133,12 +137,12 @@ impl Reconciler for Remote {
             }
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_memory(change) => {
                 for uid in events::both(change).filter_map(|one| one.annotation(annotations::RESOURCE_TEMPLATE_UID)) {
-                    self.cell.facts.doubt(uid);
+                    self.cell.identity_cache.doubt(uid);
                 }
             }
             (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
                 if let Change::Gone { name, .. } = change {
-                    self.cell.facts.forget_namespace(name);
+                    self.cell.identity_cache.forget_namespace(name);
                 }
                 self.cell.look_again();
             }
@@ -146,80 +150,80 @@ impl Reconciler for Remote {
         }
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.all(world),
+            (Plane::Hub, kind::INSTANCE) if events::is_listed(change) => self.initial_keys(context),
             (Plane::Cell, kind::INSTANCE | kind::WORKLOAD_DEPLOYMENT | NAMESPACE) if events::is_listed(change) => {
-                self.all(world)
+                self.initial_keys(context)
             }
             (Plane::Cell, kind::INSTANCE) => {
                 let Some((namespace, name)) = events::address(change) else {
                     return Vec::new();
                 };
-                let mut woken = self.of_instance(world, namespace, name);
+                let mut enqueued = self.of_instance(context, namespace, name);
                 if !concerns_claim(change) {
-                    woken.retain(|key| key.plane == Plane::Hub);
+                    enqueued.retain(|key| key.plane == Plane::Hub);
                 }
                 if matches!(change, Change::Gone { .. }) {
                     // A namespace that has changed hands: what ran kept its claim where it was.
-                    woken.extend(astray(world, namespace, |store| store.named(&claim::name(name))));
+                    enqueued.extend(misplaced(context, namespace, |store| store.named(&claim::name(name))));
                 }
-                woken
+                enqueued
             }
             (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_memory(change) => {
                 let (namespace, name) = events::address(change).unwrap_or_default();
-                let mut woken = self.of_deployment(world, namespace, name);
+                let mut enqueued = self.of_deployment(context, namespace, name);
                 if asks_for_less(change) {
                     let prefix = claim::name(&slots::prefix(name));
-                    woken.extend(astray(world, namespace, |store| store.starting_anywhere(&prefix)));
+                    enqueued.extend(misplaced(context, namespace, |store| store.starting_anywhere(&prefix)));
                 }
-                woken
+                enqueued
             }
             (Plane::Cell, NAMESPACE) if events::is_more_than_status(change) => {
-                let mut woken = self.record();
-                woken.extend(
+                let mut enqueued = self.record();
+                enqueued.extend(
                     events::address(change)
-                        .map(|(_, name)| self.within(world, name))
+                        .map(|(_, name)| self.within(context, name))
                         .unwrap_or_default(),
                 );
-                woken
+                enqueued
             }
             // After a stamp there is more to do.
             (Plane::Hub, kind::INSTANCE)
-                if !events::is_more_than_status(change) && world.applier.is_own_report(plane, kind, change) =>
+                if !events::is_more_than_status(change) && context.applier.is_own_report(plane, kind, change) =>
             {
                 Vec::new()
             }
             (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
             // Whose a claim is, and what it asks for, is not changed by an answer.
             (Plane::Project(_), kind::RESOURCE_CLAIM)
-                if world.applier.is_own_create(plane, kind, change) || is_answer(change) =>
+                if context.applier.is_own_create(plane, kind, change) || is_answer(change) =>
             {
                 Vec::new()
             }
             (Plane::Project(id), kind::RESOURCE_CLAIM) if events::is_listed(change) => {
-                let mut woken = self.record();
-                woken.extend(self.claims(world, plane, None));
-                woken.extend(self.of_project(world, id));
-                woken
+                let mut enqueued = self.record();
+                enqueued.extend(self.claims(context, plane, None));
+                enqueued.extend(self.of_project(context, id));
+                enqueued
             }
             (Plane::Project(id), kind::RESOURCE_CLAIM) => {
-                let claimed = events::both(change).flat_map(|claim| instances_of(&self.cell, world, id, claim));
-                let mut woken: Vec<Key> = claimed
+                let claimed = events::both(change).flat_map(|claim| instances_of(&self.cell, context, id, claim));
+                let mut enqueued: Vec<Key> = claimed
                     .map(|(namespace, name)| Key::new(plane, &namespace, &name))
                     .collect();
-                if matches!(change, Change::Gone { .. }) && !events::is_occupied(world, plane, kind) {
-                    // Its last claim: nothing else tells that nobody may need the project any more.
-                    woken.extend(self.record());
+                if matches!(change, Change::Gone { .. }) && !events::is_occupied(context, plane, kind) {
+                    // Its last claim: nothing else shows that the project may be unused.
+                    enqueued.extend(self.record());
                 }
-                woken
+                enqueued
             }
             _ => Vec::new(),
         }
     }
 
     /// A copy is written once its Instance has settled; a claim at once.
-    fn debounce(&self, _: &World, plane: &Plane, kind: Kind, change: &Change, key: &Key) -> Duration {
+    fn debounce(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, key: &Key) -> Duration {
         match change {
             _ if (plane, kind, &key.plane) != (&Plane::Cell, kind::INSTANCE, &Plane::Hub) => Duration::ZERO,
             Change::Applied { before, now }
@@ -232,22 +236,22 @@ impl Reconciler for Remote {
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         match plane {
-            Plane::Hub => events::keys_of(world, plane, kind::INSTANCE),
-            Plane::Project(_) => self.claims(world, plane, None),
+            Plane::Hub => events::keys_of(context, plane, kind::INSTANCE),
+            Plane::Project(_) => self.claims(context, plane, None),
             Plane::Cell => self.record(),
             Plane::Discovery => Vec::new(),
         }
     }
 
-    fn all(&self, world: &World) -> Vec<Key> {
+    fn initial_keys(&self, context: &Context) -> Vec<Key> {
         let mut all: BTreeSet<Key> = self.record().into_iter().collect();
-        for one in events::stored(world, &Plane::Cell, kind::INSTANCE, None) {
-            all.extend(self.of_instance(world, one.namespace(), one.name()));
+        for one in events::stored(context, &Plane::Cell, kind::INSTANCE, None) {
+            all.extend(self.of_instance(context, one.namespace(), one.name()));
         }
-        for plane in world.planes.planes() {
-            all.extend(self.keys(world, &plane));
+        for plane in context.planes.planes() {
+            all.extend(self.keys(context, &plane));
         }
         all.into_iter().collect()
     }
@@ -261,71 +265,71 @@ impl Remote {
     }
 
     /// Copy and claim of an Instance, or of what was one.
-    fn of_instance(&self, world: &World, namespace: &str, name: &str) -> Vec<Key> {
-        let project = self.cell.project(world, namespace).filter(|_| self.cell.quota);
+    fn of_instance(&self, context: &Context, namespace: &str, name: &str) -> Vec<Key> {
+        let project = self.cell.project(context, namespace).filter(|_| self.cell.quota);
         let claim = project.map(|project| Key::new(&Plane::Project(project), namespace, name));
         let copy = self.cell.hub.then(|| Key::new(&Plane::Hub, namespace, name));
         copy.into_iter().chain(claim).collect()
     }
 
     /// Copies and claims of all slots that a WorkloadDeployment has, had, or may have.
-    fn of_deployment(&self, world: &World, namespace: &str, deployment: &str) -> Vec<Key> {
+    fn of_deployment(&self, context: &Context, namespace: &str, deployment: &str) -> Vec<Key> {
         let prefix = slots::prefix(deployment);
         let starting =
-            |plane: &Plane, kind| events::picked(world, plane, kind, |store| store.starting(namespace, &prefix));
+            |plane: &Plane, kind| events::picked(context, plane, kind, |store| store.starting(namespace, &prefix));
         let mut names: BTreeSet<String> = BTreeSet::new();
         for plane in [Plane::Cell, Plane::Hub] {
             names.extend(starting(&plane, kind::INSTANCE).iter().map(|one| one.name().to_owned()));
         }
-        names.extend(self.claimed(world, namespace, &prefix));
+        names.extend(self.claimed(context, namespace, &prefix));
         names
             .iter()
             .filter(|name| slots::deployment_of(name) == Some(deployment))
-            .flat_map(|name| self.of_instance(world, namespace, name))
+            .flat_map(|name| self.of_instance(context, namespace, name))
             .collect()
     }
 
     /// Instances of a cell namespace whose names begin so and that have claims where the namespace says.
-    fn claimed(&self, world: &World, namespace: &str, prefix: &str) -> Vec<String> {
-        let Some((project, within)) = self.cell.home_of(world, namespace) else {
+    fn claimed(&self, context: &Context, namespace: &str, prefix: &str) -> Vec<String> {
+        let Some((project, within)) = self.cell.project_namespace_of(context, namespace) else {
             return Vec::new();
         };
         let prefix = claim::name(prefix);
         let pick = |store: &Store| store.starting(&within, &prefix);
-        let claims = events::picked(world, &Plane::Project(project), kind::RESOURCE_CLAIM, pick);
+        let claims = events::picked(context, &Plane::Project(project), kind::RESOURCE_CLAIM, pick);
         let name = |claim: &Arc<Object>| claim::instance_name(claim).map(str::to_owned);
         claims.iter().filter_map(name).collect()
     }
 
     /// Copies and claims that a cell namespace has or should have.
-    fn within(&self, world: &World, namespace: &str) -> Vec<Key> {
-        let mut woken = BTreeSet::new();
-        for one in events::stored(world, &Plane::Cell, kind::INSTANCE, Some(namespace)) {
-            woken.extend(self.of_instance(world, namespace, one.name()));
+    fn within(&self, context: &Context, namespace: &str) -> Vec<Key> {
+        let mut enqueued = BTreeSet::new();
+        for one in events::stored(context, &Plane::Cell, kind::INSTANCE, Some(namespace)) {
+            enqueued.extend(self.of_instance(context, namespace, one.name()));
         }
-        for one in events::stored(world, &Plane::Hub, kind::INSTANCE, Some(namespace)) {
-            woken.insert(Key::new(&Plane::Hub, namespace, one.name()));
+        for one in events::stored(context, &Plane::Hub, kind::INSTANCE, Some(namespace)) {
+            enqueued.insert(Key::new(&Plane::Hub, namespace, one.name()));
         }
-        for plane in events::projects(world) {
-            woken.extend(self.claims(world, &plane, Some(namespace)));
+        for plane in events::projects(context) {
+            enqueued.extend(self.claims(context, &plane, Some(namespace)));
         }
-        woken.into_iter().collect()
+        enqueued.into_iter().collect()
     }
 
     /// Claims that the Instances of a project have or should have.
-    fn of_project(&self, world: &World, id: &str) -> Vec<Key> {
-        let instances = self.cell.instances(world, id);
+    fn of_project(&self, context: &Context, id: &str) -> Vec<Key> {
+        let instances = self.cell.instances(context, id);
         let plane = Plane::Project(id.to_owned());
         let key = |one: &Arc<Object>| Key::new(&plane, one.namespace(), one.name());
         instances.iter().map(key).collect()
     }
 
     /// Keys of a project's claims that this cell has made, for Instances of one cell namespace or of all.
-    fn claims(&self, world: &World, plane: &Plane, namespace: Option<&str>) -> Vec<Key> {
+    fn claims(&self, context: &Context, plane: &Plane, namespace: Option<&str>) -> Vec<Key> {
         let Plane::Project(id) = plane else { return Vec::new() };
-        events::stored(world, plane, kind::RESOURCE_CLAIM, None)
+        events::stored(context, plane, kind::RESOURCE_CLAIM, None)
             .iter()
-            .flat_map(|claim| instances_of(&self.cell, world, id, claim))
+            .flat_map(|claim| instances_of(&self.cell, context, id, claim))
             .filter(|(within, _)| namespace.is_none_or(|namespace| namespace == within))
             .map(|(within, name)| Key::new(plane, &within, &name))
             .collect()
@@ -375,13 +379,13 @@ fn asks_for_less(change: &Change) -> bool {
 }
 
 /// Claims in any project that say they are of a cell namespace, whatever that says now.
-fn astray(world: &World, namespace: &str, pick: impl Fn(&Store) -> Observed<Vec<Arc<Object>>>) -> Vec<Key> {
-    let mut woken = Vec::new();
-    for plane in events::projects(world) {
-        let claims = events::picked(world, &plane, kind::RESOURCE_CLAIM, &pick);
+fn misplaced(context: &Context, namespace: &str, pick: impl Fn(&Store) -> Observed<Vec<Arc<Object>>>) -> Vec<Key> {
+    let mut enqueued = Vec::new();
+    for plane in events::projects(context) {
+        let claims = events::picked(context, &plane, kind::RESOURCE_CLAIM, &pick);
         let of_it = claims.iter().filter_map(|one| claim::instance_of(one));
         let of_it = of_it.filter(|(within, _)| *within == namespace);
-        woken.extend(of_it.map(|(within, name)| Key::new(&plane, within, name)));
+        enqueued.extend(of_it.map(|(within, name)| Key::new(&plane, within, name)));
     }
-    woken
+    enqueued
 }

@@ -1,4 +1,4 @@
-//! Reconcilers against servers that answer as they are told.
+//! Reconcilers against servers that answer as they are fixture.
 
 mod broken;
 mod cities;
@@ -9,6 +9,7 @@ mod forbidden;
 mod granted;
 mod hub_quota;
 mod mirror;
+mod names_in_use;
 mod namespaces;
 mod noisy;
 mod orphans;
@@ -16,15 +17,14 @@ mod projection;
 mod refused;
 mod rejected;
 mod remote;
+mod removed_cells;
 mod repeated;
 mod requests;
 mod single;
-mod sources;
 mod stalled;
 mod storm;
-mod taken;
+mod triggers;
 mod unlogged;
-mod wakes;
 
 use std::sync::{Arc, Mutex};
 
@@ -36,10 +36,10 @@ use popcell_core::plan::{NAMESPACE, Plane};
 use serde_json::{Value, json};
 
 use super::management;
+use crate::context::testing::{Fixture, project};
 use crate::planes::Change;
 use crate::planes::testing::{Answer, Asked};
-use crate::queue::{Backoff, Key, Verdict};
-use crate::world::testing::{Told, project};
+use crate::queue::{Backoff, Key, Requeue};
 
 /// What servers say, and what they were asked.
 #[derive(Default)]
@@ -107,13 +107,13 @@ fn refusal(code: u16) -> Value {
 }
 
 /// The hub and these projects, fully listed with nothing in them.
-async fn told(script: &Arc<Script>, projects: &[&str]) -> Told {
-    let told = Told::answering(management(true), projects, script.answer()).await;
-    list_all(&told, projects);
-    told
+async fn fixture(script: &Arc<Script>, projects: &[&str]) -> Fixture {
+    let fixture = Fixture::answering(management(true), projects, script.answer()).await;
+    list_all(&fixture, projects);
+    fixture
 }
 
-fn list_all(told: &Told, projects: &[&str]) {
+fn list_all(fixture: &Fixture, projects: &[&str]) {
     for kind in [
         NAMESPACE,
         WORKLOAD_DEPLOYMENT,
@@ -122,13 +122,13 @@ fn list_all(told: &Told, projects: &[&str]) {
         CLUSTER,
         INSTANCE,
     ] {
-        told.list(&Plane::Hub, kind, Vec::new());
+        fixture.list(&Plane::Hub, kind, Vec::new());
     }
     for id in projects {
         for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
-            told.list(&project(id), kind, Vec::new());
+            fixture.list(&project(id), kind, Vec::new());
         }
-        told.list(&project(id), LOCATION_BINDING, vec![location_binding()]);
+        fixture.list(&project(id), LOCATION_BINDING, vec![location_binding()]);
     }
 }
 

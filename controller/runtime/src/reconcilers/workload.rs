@@ -7,10 +7,10 @@ use popcell_core::plan::{Plan, Plane};
 use popcell_core::{bindings, workload};
 
 use super::events;
-use crate::pass::{Reconciler, Sight, refs};
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::world::World;
+use crate::reconcile::{Reconciler, Snapshot, refs};
 
 /// Key: a Workload in its project.
 #[derive(Clone, Copy, Debug)]
@@ -21,32 +21,34 @@ impl Reconciler for Workload {
         "workload"
     }
 
-    fn decide(&self, sight: &Sight<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
+    fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, now: Timestamp) -> Option<Plan> {
         let plane = &key.plane;
-        let workload = sight.get(plane, kind::WORKLOAD, &key.namespace, &key.name).known()??;
-        let deployments = sight
+        let workload = snapshot
+            .get(plane, kind::WORKLOAD, &key.namespace, &key.name)
+            .known()??;
+        let deployments = snapshot
             .in_namespace(plane, kind::WORKLOAD_DEPLOYMENT, &key.namespace)
             .known()?;
         let (bindings, networks) = (
-            sight.all(plane, kind::LOCATION_BINDING),
-            sight.all(plane, kind::NETWORK),
+            snapshot.all(plane, kind::LOCATION_BINDING),
+            snapshot.all(plane, kind::NETWORK),
         );
-        let rejected = sight.world.rejections_of(self.name(), key);
-        sight.project(plane, |project| {
+        let rejected = snapshot.context.rejections_of(self.name(), key);
+        snapshot.project(plane, |project| {
             workload::decide(&workload::Observation {
                 project: project.id,
                 workload: &workload,
                 deployments: &refs(&deployments),
                 bindings: bindings.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
                 networks: networks.as_ref().map(|all| refs(all)).as_ref().map(Vec::as_slice),
-                ledger: sight.world.applier.ledger(),
+                spec_echoes: snapshot.context.applier.spec_echoes(),
                 rejected: &rejected,
                 now,
             })
         })
     }
 
-    fn wake(&self, world: &World, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+    fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         if !matches!(plane, Plane::Project(_)) {
             return Vec::new();
         }
@@ -57,7 +59,7 @@ impl Reconciler for Workload {
             kind::LOCATION_BINDING,
         ];
         if events::is_listed(change) && watched.contains(&kind) {
-            return events::keys_of(world, plane, kind::WORKLOAD);
+            return events::keys_of(context, plane, kind::WORKLOAD);
         }
         let Some((namespace, name)) = events::address(change) else {
             return Vec::new();
@@ -65,20 +67,20 @@ impl Reconciler for Workload {
         match kind {
             kind::WORKLOAD => vec![Key::new(plane, namespace, name)],
             // By name rather than by reference: who waits for a name that is held has no reference to it.
-            kind::WORKLOAD_DEPLOYMENT => events::keys_where(world, plane, kind::WORKLOAD, |workload| {
+            kind::WORKLOAD_DEPLOYMENT => events::keys_where(context, plane, kind::WORKLOAD, |workload| {
                 let rest = name.strip_prefix(workload.name());
                 workload.namespace() == namespace
                     && (rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name()))
             }),
             kind::NETWORK if events::comes_or_goes(change) => {
                 let network = (namespace.to_owned(), name.to_owned());
-                events::keys_where(world, plane, kind::WORKLOAD, |workload| {
+                events::keys_where(context, plane, kind::WORKLOAD, |workload| {
                     workload::networks(workload).contains(&network)
                 })
             }
             kind::LOCATION_BINDING => {
                 let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
-                events::keys_where(world, plane, kind::WORKLOAD, |workload| {
+                events::keys_where(context, plane, kind::WORKLOAD, |workload| {
                     let wanted = workload::cities(workload);
                     cities.iter().any(|city| wanted.contains(city))
                 })
@@ -87,8 +89,8 @@ impl Reconciler for Workload {
         }
     }
 
-    fn keys(&self, world: &World, plane: &Plane) -> Vec<Key> {
-        events::keys_of(world, plane, kind::WORKLOAD)
+    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
+        events::keys_of(context, plane, kind::WORKLOAD)
     }
 }
 

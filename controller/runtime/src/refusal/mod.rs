@@ -1,6 +1,6 @@
-//! What a server answers instead of doing what was asked, and what that means for the pass.
+//! What a server answers instead of doing what was asked, and what that means for the reconcile.
 
-mod words;
+mod server_message;
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
@@ -10,30 +10,30 @@ use popcell_core::plan::{NAMESPACE, Plane, Target};
 use thiserror::Error;
 
 use popcell_client::Unproven;
-pub use words::Words;
-pub(crate) use words::brief;
+pub use server_message::ServerMessage;
+pub(crate) use server_message::brief;
 
-use crate::queue::{Backoff, Verdict};
+use crate::queue::{Backoff, Requeue};
 
-/// What one request met. It displays as a log may have it; [`Refusal::told`] is for the user whose object it is about.
+/// What one request met. It displays as a log may have it; [`Refusal::reported`] is for the user whose object it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// 404: the object, its namespace or the kind is not there; or what answers is no API server.
     NotFound {
         /// What the server says.
-        message: Words,
+        message: ServerMessage,
         /// Plural and name of the object that an API server says is not there.
         what: Option<(String, String)>,
     },
     /// 409, or 422 by a failed `test`: it was decided on something else than what is stored.
-    Changed(Words),
+    Changed(ServerMessage),
     /// 429 or 5xx: the server cannot now, or not for this object; see [`crate::apply`] for what is told so and is not.
     Busy {
         /// HTTP status.
         code: u16,
         /// What the server says.
-        message: Words,
-        /// How long it wants to be left alone.
+        message: ServerMessage,
+        /// How long it asks for a pause.
         retry_after: Option<Duration>,
     },
     /// What stands between server and object refuses, or cannot be asked: a webhook, an admission policy, a quota. The
@@ -42,16 +42,16 @@ pub enum Refusal {
         /// HTTP status, which a webhook chooses.
         code: u16,
         /// What the server says.
-        message: Words,
+        message: ServerMessage,
         /// How long to wait with this object.
         retry_after: Option<Duration>,
     },
-    /// Any other refusal: somebody must change something first.
+    /// Any other refusal: it lasts until a change.
     Refused {
         /// HTTP status.
         code: u16,
         /// What the server says.
-        message: Words,
+        message: ServerMessage,
     },
     /// No connection, or one that broke.
     Silent(String),
@@ -99,11 +99,11 @@ impl Refusal {
     }
 
     /// The whole, with the words of the server: for users.
-    pub fn told(&self) -> impl fmt::Display {
+    pub fn reported(&self) -> impl fmt::Display {
         fmt::from_fn(|f| self.write(f, &|words| words.said().to_owned()))
     }
 
-    fn write(&self, f: &mut fmt::Formatter<'_>, of: &dyn Fn(&Words) -> String) -> fmt::Result {
+    fn write(&self, f: &mut fmt::Formatter<'_>, of: &dyn Fn(&ServerMessage) -> String) -> fmt::Result {
         match self {
             Self::NotFound { message, .. } => write!(f, "not found: {}", of(message)),
             Self::Changed(message) => write!(f, "it has changed: {}", of(message)),
@@ -146,7 +146,7 @@ impl Refusal {
         )
     }
 
-    /// How long the server itself wants to be left alone: it has refused before it looked at the object, so the wish is for
+    /// How long the server itself asks for a pause: it has refused before it looked at the object, so the wish is for
     /// every request.
     pub fn server_rest(&self) -> Option<Duration> {
         match self {
@@ -225,7 +225,7 @@ pub enum ApplyError {
     /// A delete was not sent: a live server does not confirm what it rests on.
     #[error("failed to prove that a delete is right: {0}")]
     Unproven(Unproven),
-    /// The server is away, and the next probe is not due yet.
+    /// The server is unreachable, and the next probe is not due yet.
     #[error("failed to reach the {}: it is away", server(.0))]
     Away(Plane, Duration),
     /// The object was refused with a time to wait, or its namespace has accepted none of the kind, as this one says, and the
@@ -242,9 +242,9 @@ pub enum ApplyError {
 
 impl Failed {
     /// The whole, with the words of the server: for users.
-    pub fn told(&self) -> String {
+    pub fn reported(&self) -> String {
         let Self { target, verb, refusal } = self;
-        format!("failed to {verb} {target}: {}", refusal.told())
+        format!("failed to {verb} {target}: {}", refusal.reported())
     }
 }
 
@@ -262,7 +262,7 @@ impl ApplyError {
         matches!(self, Self::Failed(failed) if matches!(failed.refusal, Refusal::NotFound { .. }))
     }
 
-    /// What was refused, where that lasts until somebody changes something: the object, a policy, a right. That is for the
+    /// What was refused, where that lasts until a change: the object, a policy, a right. That is for the
     /// user to see; what passes by itself is not.
     pub fn rejected(&self) -> Option<&Failed> {
         let (Self::Failed(failed) | Self::Shut(failed, _)) = self else {
@@ -276,7 +276,7 @@ impl ApplyError {
         lasts.then_some(failed)
     }
 
-    /// Whether it passes by itself: the server is away or busy, or its plane is not engaged yet.
+    /// Whether it passes by itself: the server is unreachable or busy, or its plane is not engaged yet.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Failed(failed) => failed.refusal.may_be_the_server(),
@@ -324,21 +324,21 @@ impl ApplyError {
     }
 
     /// What becomes of the key.
-    pub fn verdict(&self) -> Verdict {
+    pub fn requeue(&self) -> Requeue {
         match self {
-            Self::Away(_, delay) | Self::Shut(_, delay) => Verdict::Postponed(*delay),
-            // Engaging tells of everything anew; and who does not hold the Lease ends soon.
-            Self::Disengaged(_) | Self::NotAllowed => Verdict::Done,
-            Self::Unproven(_) => Verdict::Failed(Backoff::TRANSIENT),
+            Self::Away(_, delay) | Self::Shut(_, delay) => Requeue::Postponed(*delay),
+            // Engaging tells of everything again; and who does not hold the Lease ends soon.
+            Self::Disengaged(_) | Self::NotAllowed => Requeue::OnEvent,
+            Self::Unproven(_) => Requeue::WithBackoff(Backoff::TRANSIENT),
             Self::Failed(failed) if failed.refusal.may_be_the_server() || self.stale().is_some() => {
-                Verdict::Failed(Backoff::TRANSIENT)
+                Requeue::WithBackoff(Backoff::TRANSIENT)
             }
-            Self::Failed(failed) if failed.waits_with_others() => Verdict::Failed(Backoff::ADMISSION),
+            Self::Failed(failed) if failed.waits_with_others() => Requeue::WithBackoff(Backoff::ADMISSION),
             // 500 is a refusal only where etcd finds the object too large; 413 is what the server itself takes.
             Self::Failed(failed) if matches!(failed.refusal, Refusal::Refused { code: 413 | 500, .. }) => {
-                Verdict::Failed(Backoff::TOO_LARGE)
+                Requeue::WithBackoff(Backoff::TOO_LARGE)
             }
-            Self::Failed(_) => Verdict::Failed(Backoff::REFUSED),
+            Self::Failed(_) => Requeue::WithBackoff(Backoff::REFUSED),
         }
     }
 }

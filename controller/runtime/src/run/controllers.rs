@@ -11,26 +11,26 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::error::RunError;
-use super::notices::{Notices, Teller};
+use super::guard_events::{EventRecorder, GuardEvents};
 use super::observe::{Meters, observe_all, observe_discovery};
 use super::release::ByConfigMap;
 use crate::apply::{Applier, MayWrite, Options};
 use crate::cell::{Cell, engage};
 use crate::config::{Connections, Discovery as Where, Settings};
+use crate::context::{Context, Rules};
+use crate::critical_tasks::{CriticalTasks, Ended};
 use crate::health::{Check, HUB_SYNCED, Patience, discovery_synced, plane_synced, projects_engaged};
 use crate::metrics::Metrics;
-use crate::pass::Runner;
-use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Interests, Planes, SINGLE, client, of_source};
-use crate::reconcilers::{self, Dispatch, Lane};
-use crate::required::{Ended, Required};
-use crate::world::{Rules, World};
+use crate::planes::{self, CELL, CELL_NETWORKS, Direct, Discovery, Planes, SINGLE, WatchSpecs, client, of_source};
+use crate::reconcile::Runner;
+use crate::reconcilers::{self, EventRouter, QueuedReconciler};
 
 /// Planes that are watched, and reconcilers that begin with the permit.
 pub(super) struct Controllers {
-    world: Arc<World>,
-    dispatch: Arc<Dispatch>,
+    context: Arc<Context>,
+    event_router: Arc<EventRouter>,
     tasks: JoinSet<()>,
-    required: Required,
+    required: CriticalTasks,
     checks: Vec<Check>,
     /// Who has the deletion guard released where there is no Lease.
     release: Option<ByConfigMap>,
@@ -49,13 +49,13 @@ impl Controllers {
     ) -> Result<Self, RunError> {
         let hub = settings.hub.is_some();
         let cell = settings.controllers.cell.then(|| Arc::new(Cell::new(settings)));
-        let lanes = lanes(settings, cell.as_ref());
-        let dispatch = Arc::new(Dispatch::new(lanes));
+        let queued_reconcilers = queued_reconcilers(settings, cell.as_ref());
+        let event_router = Arc::new(EventRouter::new(queued_reconcilers));
         let planes = Planes::new(
             Box::new(transport),
-            interests(settings),
+            watch_specs(settings),
             settings.limits,
-            dispatch.clone(),
+            event_router.clone(),
         );
         let discovery = discovery(settings, connections)?;
         let options = Options {
@@ -64,10 +64,10 @@ impl Controllers {
             discovery: discovery.as_ref().map(|found| (found.client.clone(), found.kind)),
             namespace: settings.namespace.clone(),
         };
-        let (notices, teller) = notices(settings, connections)?.unzip();
+        let (guard_events, recorder) = guard_events(settings, connections)?.unzip();
         let meters = Arc::new(Meters {
             metrics: metrics.clone(),
-            notices,
+            guard_events,
         });
         let applier = Applier::new(planes.clone(), options, meters.clone());
         let rules = Rules {
@@ -77,28 +77,33 @@ impl Controllers {
             hub_instances: settings.hub_instances,
         };
         let projects = discovery.as_ref().map(|found| found.discovery.store());
-        let world = Arc::new(World::new(planes.clone(), applier, meters, rules, projects));
-        dispatch.listen(&world);
-        observe_all(metrics, Arc::clone(&world), dispatch.lanes().to_vec(), may_write);
+        let context = Arc::new(Context::new(planes.clone(), applier, meters, rules, projects));
+        event_router.listen(&context);
+        observe_all(
+            metrics,
+            Arc::clone(&context),
+            event_router.queued_reconcilers().to_vec(),
+            may_write,
+        );
 
         let release = release(settings, connections)?;
         let projects_again = discovery.as_ref().map(|found| found.discovery.again());
         let mut checks = Vec::new();
         let mut tasks = JoinSet::new();
-        let required = Required::default();
+        let required = CriticalTasks::default();
         let patience = Patience::of(settings.webhook.is_some());
-        if let Some(teller) = teller {
+        if let Some(recorder) = recorder {
             tasks.spawn(
                 required
                     .clone()
-                    .endless("the writer of events on the Lease", teller.run()),
+                    .endless("the writer of events on the Lease", recorder.run()),
             );
         }
         if let Some(cell) = cell {
             metrics.set(&table::QUOTA_ENFORCED, &[], f64::from(u8::from(cell.quota)));
             planes.engage(&Plane::Cell, None).await?;
             checks.push(plane_synced("cell-synced", planes.clone(), Plane::Cell, patience));
-            let engaging = engage(cell, Arc::clone(&world));
+            let engaging = engage(cell, Arc::clone(&context));
             tasks.spawn(required.clone().endless("the engagement of planes", engaging));
         }
         if settings.controllers.management {
@@ -108,7 +113,11 @@ impl Controllers {
             }
             if let Some(found) = discovery {
                 checks.extend(found.checks(metrics, patience));
-                let finding = found.discovery.guarded(world.clone()).telling(&world.ends).run(planes);
+                let finding = found
+                    .discovery
+                    .guarded(context.clone())
+                    .telling(&context.project_removals)
+                    .run(planes);
                 tasks.spawn(required.clone().endless("the discovery of projects", finding));
             } else {
                 let project = Plane::Project(SINGLE.to_owned());
@@ -117,8 +126,8 @@ impl Controllers {
             }
         }
         Ok(Self {
-            world,
-            dispatch,
+            context,
+            event_router,
             tasks,
             required,
             checks,
@@ -131,7 +140,7 @@ impl Controllers {
     pub(super) async fn failed(&self) -> Ended {
         tokio::select! {
             ended = self.required.failed() => ended,
-            ended = self.world.planes.required().failed() => ended,
+            ended = self.context.planes.required().failed() => ended,
         }
     }
 
@@ -140,30 +149,30 @@ impl Controllers {
         std::mem::take(&mut self.checks)
     }
 
-    /// Waits until a person releases the deletion guard by a ConfigMap, and gives what it says; for ever where there is a
+    /// Waits until a person releases the deletion guard by a ConfigMap, and gives what it says; forever where there is a
     /// Lease for it.
     pub(super) async fn next_release(&self) -> String {
         match &self.release {
             Some(release) => {
                 release
-                    .next(|| self.world.applier.brakes().held().next().is_some())
+                    .next(|| self.context.applier.deletion_guards().held().next().is_some())
                     .await
             }
             None => std::future::pending().await,
         }
     }
 
-    /// Opens the deletion guards that hold and that this names, and decides everything anew that they held.
-    pub(super) fn release_brakes(&self, value: &str) {
-        if !self.world.applier.release_brakes(value) {
+    /// Opens the deletion guards that hold and that this names, and decides everything again that they held.
+    pub(super) fn release_deletion_guards(&self, value: &str) {
+        if !self.context.applier.release_deletion_guards(value) {
             return;
         }
         if let Some(again) = &self.projects_again {
             again.notify_one();
         }
-        for Lane { reconciler, queue } in self.dispatch.lanes() {
-            for plane in self.world.planes.planes() {
-                for key in reconciler.keys(&self.world, &plane) {
+        for QueuedReconciler { reconciler, queue } in self.event_router.queued_reconcilers() {
+            for plane in self.context.planes.planes() {
+                for key in reconciler.keys(&self.context, &plane) {
                     queue.add(key);
                 }
             }
@@ -172,25 +181,25 @@ impl Controllers {
 
     /// Begins with everything there is, and runs passes until `stop`; then waits for those that run.
     pub(super) fn run(&self, stop: &CancellationToken) -> JoinSet<()> {
-        self.dispatch.lead();
+        self.event_router.lead();
         let mut running = JoinSet::new();
-        for Lane { reconciler, queue } in self.dispatch.lanes().iter().cloned() {
-            let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.world)));
+        for QueuedReconciler { reconciler, queue } in self.event_router.queued_reconcilers().iter().cloned() {
+            let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.context)));
             let stop = stop.clone();
-            let (reviewed, ends) = (Arc::clone(&runner), stop.clone());
+            let (reviewed, project_removals) = (Arc::clone(&runner), stop.clone());
             let name = runner.name();
             let task = |what: &str| format!("the {what} of reconciler {name}");
-            let review = async move { reviewed.review(&ends).await };
+            let review = async move { reviewed.review(&project_removals).await };
             running.spawn(self.required.clone().until(stop.clone(), task("review"), review));
             let until = stop.clone();
-            let passes = async move {
-                let pass = move |key: Arc<crate::queue::Key>| {
+            let reconciles = async move {
+                let reconcile = move |key: Arc<crate::queue::Key>| {
                     let runner = Arc::clone(&runner);
-                    async move { runner.pass(&key).await }
+                    async move { runner.reconcile(&key).await }
                 };
-                queue.run(pass, until).await;
+                queue.run(reconcile, until).await;
             };
-            running.spawn(self.required.clone().until(stop, task("queue"), passes));
+            running.spawn(self.required.clone().until(stop, task("queue"), reconciles));
         }
         running
     }
@@ -198,24 +207,24 @@ impl Controllers {
     /// Leaves all planes.
     pub(super) async fn end(mut self) {
         self.tasks.shutdown().await;
-        self.world.planes.disengage_all().await;
+        self.context.planes.disengage_all().await;
     }
 }
 
-fn lanes(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<Lane> {
-    let mut lanes = Vec::new();
+fn queued_reconcilers(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<QueuedReconciler> {
+    let mut queued_reconcilers = Vec::new();
     if settings.controllers.management {
         let all = reconcilers::management(settings.hub.is_some()).into_iter();
-        lanes.extend(all.map(|reconciler| Lane::new(reconciler, settings.workers)));
+        queued_reconcilers.extend(all.map(|reconciler| QueuedReconciler::new(reconciler, settings.workers)));
     }
     if let Some(cell) = cell {
-        lanes.extend(reconcilers::cell_lanes(cell, settings.workers));
+        queued_reconcilers.extend(reconcilers::queued_cell_reconcilers(cell, settings.workers));
     }
-    lanes
+    queued_reconcilers
 }
 
 /// What each plane is watched for. A cell watches of other planes only what is its own.
-fn interests(settings: &Settings) -> Interests {
+fn watch_specs(settings: &Settings) -> WatchSpecs {
     let (management, networking) = (settings.controllers.management, settings.networking);
     let is_local = settings.discovery == Where::Single;
     let cluster = settings.cluster_name.clone();
@@ -230,13 +239,16 @@ fn interests(settings: &Settings) -> Interests {
     })
 }
 
-/// Who takes in what is to be told on our Lease, and who tells it.
-fn notices(settings: &Settings, connections: &Connections) -> Result<Option<(Notices, Teller)>, RunError> {
+/// Who takes in what is to be reported on our Lease, and who tells it.
+fn guard_events(
+    settings: &Settings,
+    connections: &Connections,
+) -> Result<Option<(GuardEvents, EventRecorder)>, RunError> {
     let Some(lease) = &settings.lease else {
         return Ok(None);
     };
     let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
-    Ok(Some(Notices::new(client, lease)))
+    Ok(Some(GuardEvents::new(client, lease)))
 }
 
 /// Who looks for a release where no Lease can carry it. What writes nothing holds nothing.

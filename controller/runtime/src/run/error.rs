@@ -6,8 +6,8 @@ use tokio::task::JoinError;
 
 use crate::admission::ServeError;
 use crate::config::ConfigError;
+use crate::critical_tasks::{Ended, message};
 use crate::lease::LeaseError;
-use crate::required::{Ended, message};
 
 /// What ends the program.
 #[derive(Debug, Error)]

@@ -5,8 +5,8 @@
 
 mod controllers;
 mod error;
-mod lead;
-mod notices;
+mod guard_events;
+mod leadership;
 mod observe;
 mod ports;
 mod release;
@@ -29,13 +29,13 @@ use error::RunError;
 
 use crate::apply::MayWrite;
 use crate::config::{Connections, Discovery, Settings};
+use crate::critical_tasks::CriticalTasks;
 use crate::error::chain;
 use crate::flags::{Flags, LogFormat};
-use crate::lease::{Keeper, Permit, identity};
+use crate::lease::{LeaderElector, Permit, identity};
 use crate::metrics::Metrics;
 use crate::planes::{Addressing, Direct, Projects, client};
-use crate::required::Required;
-use lead::Leadership;
+use leadership::Leadership;
 use ports::Ports;
 
 /// How long passes and the release of the Lease may take once the process has to end: a write and two requests for the Lease.
@@ -63,13 +63,13 @@ fn start(flags: &Flags) -> Result<(), RunError> {
 }
 
 async fn serve(settings: &Settings) -> Result<(), RunError> {
-    let required = Required::default();
+    let required = CriticalTasks::default();
     let stop = on_signal(&required).map_err(RunError::System)?;
     let connections = settings.connect().await?;
     let (metrics, transport) = (Metrics::new(), direct(settings, &connections));
     metrics.before_scrape(Box::new(|metrics| metrics.reach(&LOG_LINES_LOST, &[], log::lost())));
-    let keeper = keeper(settings, &connections)?;
-    let permit = keeper.as_ref().map_or_else(Permit::sole, Keeper::permit);
+    let elector = elector(settings, &connections)?;
+    let permit = elector.as_ref().map_or_else(Permit::sole, LeaderElector::permit);
     let mut ports = Ports::default();
     ports.serve_admission(settings, &transport, &metrics).await?;
     let mut controllers = None;
@@ -81,7 +81,7 @@ async fn serve(settings: &Settings) -> Result<(), RunError> {
     ports.serve_health(settings, checks, &metrics).await?;
     info!("started");
 
-    let leading = Leadership { keeper, permit }.run(controllers.as_ref(), &stop);
+    let leading = Leadership { elector, permit }.run(controllers.as_ref(), &stop);
     let controlled = async {
         match &controllers {
             Some(controllers) => controllers.failed().await,
@@ -123,31 +123,31 @@ async fn lead_until(
         Ok(Ok(())) => {}
         Ok(Err(error)) => error!("{}", chain(&error)),
         Err(_) => warn!(
-            "passes did not end within {} s: the Lease is not released",
+            "reconciles did not end within {} s: the Lease is not released",
             LAST.as_secs()
         ),
     }
     Err(failure)
 }
 
-/// While the permit holds, until a stop: a plan may have any length, and a stop waits for the passes that run.
+/// While the permit holds, until a stop: a plan may have any length, and a stop waits for the reconciles that run.
 fn may_write(permit: &Permit, stop: &CancellationToken) -> MayWrite {
     let (permit, stop) = (permit.clone(), stop.clone());
     Arc::new(move || permit.holds() && !stop.is_cancelled())
 }
 
 /// Cancelled at SIGTERM and SIGINT.
-fn on_signal(required: &Required) -> std::io::Result<CancellationToken> {
+fn on_signal(required: &CriticalTasks) -> std::io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
-    let told = stop.clone();
+    let reported = stop.clone();
     let listen = async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         info!("stopping");
-        told.cancel();
+        reported.cancel();
     };
     tokio::spawn(
         required
@@ -180,12 +180,12 @@ fn direct(settings: &Settings, connections: &Connections) -> Direct {
 }
 
 /// Who keeps the Lease; `None` where this process writes without one.
-fn keeper(settings: &Settings, connections: &Connections) -> Result<Option<Keeper>, RunError> {
+fn elector(settings: &Settings, connections: &Connections) -> Result<Option<LeaderElector>, RunError> {
     let Some(lease) = settings.lease.as_ref().filter(|_| settings.controllers.any()) else {
         return Ok(None);
     };
     let client = client(&connections.tokens, &Plane::Cell, connections.local.clone())?;
-    Ok(Some(Keeper::new(client, lease, identity())))
+    Ok(Some(LeaderElector::new(client, lease, identity())))
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_ends_the_process_with_a_message_and_a_code() {
         let planes = crate::planes::testing::silent();
-        let (required, tokens) = (Required::default(), crate::planes::Tokens::default());
+        let (required, tokens) = (CriticalTasks::default(), crate::planes::Tokens::default());
         for dies in [&required, planes.required(), tokens.required()] {
             let (stop, released) = (CancellationToken::new(), AtomicBool::new(false));
             tokio::spawn(dies.clone().endless("the task", async { panic!("oh") }));

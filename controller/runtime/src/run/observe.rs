@@ -1,4 +1,4 @@
-//! What is measured: counts of passes and writes as they happen, and gauges that are computed before a scrape.
+//! What is measured: counts of reconciles and writes as they happen, and gauges that are computed before a scrape.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use popcell_core::metrics::{self as table, outcome, plane_kind, result};
 use popcell_core::object::Fields;
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Note, Plane, Target};
-use popcell_core::sources;
+use popcell_core::removed_cells;
 
-use super::notices::Notices;
-use crate::apply::{Braking, MayWrite, Meter};
+use super::guard_events::GuardEvents;
+use crate::apply::{GuardChange, MayWrite, Meter};
+use crate::context::{Context, Outcome, Reporter};
+use crate::memory::{Counts, GaugeCounts};
 use crate::metrics::Metrics;
-use crate::memory::{Counts, Tallied};
-use crate::reconcilers::Lane;
-use crate::world::{Outcome, Reporter, World};
+use crate::reconcilers::QueuedReconciler;
 use crate::{planes, queue};
 
 /// Counts into the process's metrics, and tells on its Lease.
 pub(super) struct Meters {
     pub(super) metrics: Metrics,
     /// `None` where there is no Lease to tell on.
-    pub(super) notices: Option<Notices>,
+    pub(super) guard_events: Option<GuardEvents>,
 }
 
 impl Reporter for Meters {
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration) {
-        observe_pass(&self.metrics, reconciler, outcome.as_str(), took);
+        observe_reconcile(&self.metrics, reconciler, outcome.as_str(), took);
     }
 
     fn noted(&self, note: &Note) {
@@ -62,28 +62,28 @@ impl Meter for Meters {
         self.metrics.count(&table::SUPPRESSED, &labels);
     }
 
-    fn braked(&self, plane: &Plane, kind: &'static str, change: Braking) {
-        if let Some(notices) = &self.notices {
-            notices.braked(plane, kind, change);
+    fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange) {
+        if let Some(guard_events) = &self.guard_events {
+            guard_events.guard_changed(plane, kind, change);
         }
     }
 
     fn unreleased(&self, value: &str, held: &str) {
-        if let Some(notices) = &self.notices {
-            notices.unreleased(value, held);
+        if let Some(guard_events) = &self.guard_events {
+            guard_events.unreleased(value, held);
         }
     }
 }
 
-/// A pass has ended, under our names and those of controller-runtime. `outcome` is one of [`outcome::ALL`].
-fn observe_pass(metrics: &Metrics, reconciler: &'static str, outcome: &'static str, took: Duration) {
-    metrics.count(&table::PASSES, &[reconciler, outcome]);
-    metrics.observe(&table::PASS_SECONDS, &[reconciler], took);
+/// A reconcile has ended, under our names and those of controller-runtime. `outcome` is one of [`outcome::ALL`].
+fn observe_reconcile(metrics: &Metrics, reconciler: &'static str, outcome: &'static str, took: Duration) {
+    metrics.count(&table::POPCELL_RECONCILES, &[reconciler, outcome]);
+    metrics.observe(&table::POPCELL_RECONCILE_SECONDS, &[reconciler], took);
 
     let result = as_result(outcome);
     metrics.count(&table::RECONCILES, &[reconciler, result]);
     metrics.observe(&table::RECONCILE_SECONDS, &[reconciler], took);
-    // There from the first pass on, so that a rate sees the first error.
+    // There from the first reconcile on, so that a rate sees the first error.
     let failed = u64::from(result == result::ERROR);
     metrics.add(&table::RECONCILE_ERRORS, &[reconciler], failed);
     let terminal = u64::from(outcome == outcome::TERMINAL);
@@ -95,25 +95,30 @@ fn as_result(outcome: &str) -> &'static str {
     match outcome {
         outcome::ERROR | outcome::TERMINAL => result::ERROR,
         outcome::CONFLICT => result::REQUEUE,
-        outcome::SUPPRESSED => result::REQUEUE_AFTER,
+        outcome::WITHHELD => result::REQUEUE_AFTER,
         _ => result::SUCCESS,
     }
 }
 
-/// Before each scrape: what the world and its queues say.
-pub(super) fn observe_all(metrics: &Metrics, world: Arc<World>, lanes: Vec<Lane>, may_write: MayWrite) {
+/// Before each scrape: what the context and its queues say.
+pub(super) fn observe_all(
+    metrics: &Metrics,
+    context: Arc<Context>,
+    queued_reconcilers: Vec<QueuedReconciler>,
+    may_write: MayWrite,
+) {
     metrics.before_scrape(Box::new(move |metrics| {
         let leads = may_write();
         let leading = f64::from(u8::from(leads));
         metrics.set(&table::LEADER, &[], leading);
         metrics.set(&table::MASTER, &[LEASE], leading);
-        for lane in lanes.iter().filter(|_| leads) {
-            observe_queue(metrics, lane.reconciler.name(), &lane.queue.stats());
+        for queued in queued_reconcilers.iter().filter(|_| leads) {
+            observe_queue(metrics, queued.reconciler.name(), &queued.queue.stats());
         }
-        let tallied = world.tallied();
-        observe_planes(metrics, &world.planes.stats(), &tallied.undecodable);
-        observe_objects(metrics, &world, &tallied);
-        observe_clusters(metrics, &world);
+        let gauge_counts = context.gauge_counts();
+        observe_planes(metrics, &context.planes.stats(), &gauge_counts.undecodable);
+        observe_objects(metrics, &context, &gauge_counts);
+        observe_clusters(metrics, &context);
     }));
 }
 
@@ -147,9 +152,9 @@ fn observe_queue(metrics: &Metrics, reconciler: &'static str, stats: &queue::Sta
 /// What is known of the planes. `undecodable`: what passes could not read, beside what stores could not.
 fn observe_planes(metrics: &Metrics, stats: &planes::Stats, undecodable: &Counts) {
     metrics.set(&table::ENGAGED, &[], number(stats.projects));
-    let unknown = stats.unknown_planes.iter();
+    let unknown = stats.not_synced_planes.iter();
     let unknown = unknown.map(|(plane_kind, count)| ([(*plane_kind).to_owned()], number(*count)));
-    metrics.replace(&table::UNKNOWN, unknown);
+    metrics.replace(&table::NOT_SYNCED, unknown);
     metrics.replace(&table::STREAMS, rows(&stats.streams_by_sort));
     let mut unreadable = stats.unreadable_by_sort.clone();
     for (sort, count) in undecodable {
@@ -162,47 +167,50 @@ fn observe_planes(metrics: &Metrics, stats: &planes::Stats, undecodable: &Counts
 }
 
 /// What passes found on objects, and what is held or has not ended.
-fn observe_objects(metrics: &Metrics, world: &World, tallied: &Tallied) {
-    metrics.replace(&table::SKEW, rows(&tallied.skews));
-    let orphans = by_kind(&tallied.orphans).into_iter();
+fn observe_objects(metrics: &Metrics, context: &Context, gauge_counts: &GaugeCounts) {
+    metrics.replace(&table::SKEW, rows(&gauge_counts.skews));
+    let orphans = by_kind(&gauge_counts.orphans).into_iter();
     metrics.replace(&table::ORPHANS, orphans.map(|(kind, count)| ([kind.to_owned()], count)));
-    let foreign = by_kind(&tallied.foreign).into_iter();
+    let foreign = by_kind(&gauge_counts.foreign).into_iter();
     let foreign = foreign.map(|(kind, count)| ([kind.to_owned(), "Foreign".to_owned()], count));
     metrics.replace(&table::FOREIGN, foreign);
-    let brakes = world.applier.brakes();
-    let held = brakes.held();
+    let deletion_guards = context.applier.deletion_guards();
+    let held = deletion_guards.held();
     metrics.replace(
-        &table::BRAKE,
+        &table::DELETION_GUARD,
         held.map(|(plane, kind)| ([plane.to_string(), kind.to_owned()], 1.0)),
     );
-    drop(brakes);
-    metrics.replace(&table::OLDEST_DELETION, oldest_deletions(world, Timestamp::now()));
+    drop(deletion_guards);
+    metrics.replace(&table::OLDEST_DELETION, oldest_deletions(context, Timestamp::now()));
 }
 
 /// What Karmada says of the cells. While it is not known the gauges keep what it last was.
-fn observe_clusters(metrics: &Metrics, world: &World) {
-    let hub = world.planes.get(&Plane::Hub);
+fn observe_clusters(metrics: &Metrics, context: &Context) {
+    let hub = context.planes.get(&Plane::Hub);
     let all = hub.and_then(|hub| hub.store(CLUSTER).map(|store| store.all()));
     let Some(Observed::Known(clusters)) = all else {
         return;
     };
-    let clusters = crate::world::refs(&clusters);
-    let crowded = sources::crowded_cities(&clusters).len();
+    let clusters = crate::context::refs(&clusters);
+    let crowded = removed_cells::crowded_cities(&clusters).len();
     metrics.set(&table::CITY_CLUSTERS, &[], number(crowded));
-    let twins = sources::twins(&clusters).into_values().map(|names| names.len()).sum();
+    let twins = removed_cells::twins(&clusters)
+        .into_values()
+        .map(|names| names.len())
+        .sum();
     metrics.set(&table::CELL_TWINS, &[], number(twins));
     let silent = clusters.iter().filter_map(|cluster| {
-        let age = age(sources::silent_since(cluster)?, Timestamp::now());
+        let age = age(removed_cells::silent_since(cluster)?, Timestamp::now());
         Some(([cluster.name().to_owned()], age.as_secs_f64()))
     });
     metrics.replace(&table::STATUS_AGE, silent);
 }
 
 /// Ages by kind of plane and kind: one series for each, whatever the number of projects.
-fn oldest_deletions(world: &World, now: Timestamp) -> Vec<([String; 2], f64)> {
+fn oldest_deletions(context: &Context, now: Timestamp) -> Vec<([String; 2], f64)> {
     let mut oldest: BTreeMap<(&'static str, &'static str), Duration> = BTreeMap::new();
-    for plane in world.planes.planes() {
-        let Some(engaged) = world.planes.get(&plane) else {
+    for plane in context.planes.planes() {
+        let Some(engaged) = context.planes.get(&plane) else {
             continue;
         };
         for (kind, store) in engaged.stores() {

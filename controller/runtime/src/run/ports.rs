@@ -107,7 +107,7 @@ impl Ports {
         Ok(())
     }
 
-    /// A port ended by itself; waits for ever where none does.
+    /// A port ended by itself; waits forever where none does.
     pub(super) async fn failed(&mut self) -> RunError {
         let health = async {
             match &self.health {

@@ -30,9 +30,10 @@ impl ByConfigMap {
         }
     }
 
-    /// Waits until a person releases what is held, and gives the value of the annotation. Asks nobody while nothing is.
+    /// Waits until a person releases what is held, and gives the value of the annotation. Sends no request while nothing
+    /// is.
     pub(super) async fn next(&self, is_held: impl Fn() -> bool) -> String {
-        let mut told = None;
+        let mut reported = None;
         loop {
             sleep(AGAIN).await;
             if !is_held() {
@@ -40,9 +41,9 @@ impl ByConfigMap {
             }
             match timeout(REQUEST_TIMEOUT, self.take()).await {
                 Ok(Ok(Some(value))) => return value,
-                Ok(Ok(None)) => told = None,
-                Ok(Err(error)) => tell(&mut told, chain(&error)),
-                Err(_) => tell(&mut told, "no answer".to_owned()),
+                Ok(Ok(None)) => reported = None,
+                Ok(Err(error)) => record_event(&mut reported, chain(&error)),
+                Err(_) => record_event(&mut reported, "no answer".to_owned()),
             }
         }
     }
@@ -66,13 +67,13 @@ impl ByConfigMap {
 }
 
 /// Once for each reason.
-fn tell(told: &mut Option<String>, error: String) {
-    if told.as_ref() != Some(&error) {
+fn record_event(reported: &mut Option<String>, error: String) {
+    if reported.as_ref() != Some(&error) {
         warn!(
             error,
             "failed to read ConfigMap {DELETION_GUARD} in the program's namespace: the deletion guard cannot be released"
         );
-        *told = Some(error);
+        *reported = Some(error);
     }
 }
 

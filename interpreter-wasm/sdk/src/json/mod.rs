@@ -1,8 +1,8 @@
-//! JSON values that stay text until somebody looks.
+//! JSON values that stay text until they are read.
 //!
 //! Not serde_json 1: a module is a fresh instance for every call, so reading the object is most of what a call costs (how
 //! strings are scanned and templates read was a third of an InterpretReplica: 18.8 us before, 12.4 after; InterpretHealth
-//! takes 9.1), and `serde_json::Value` allocates for every node of it, also for those that nobody looks at (managedFields).
+//! takes 9.1), and `serde_json::Value` allocates for every node of it, also for those that is not read (managedFields).
 //! And what is not touched has to go out as it came, numbers with their digits and keys in their order, while errors name the
 //! place where a value was read: serde_json would need `arbitrary_precision`, `preserve_order` and readers beside it.
 //!
@@ -43,7 +43,7 @@ pub(crate) use self::pointer::unescape;
 /// Kubernetes objects stay below 50.
 pub const MAX_DEPTH: usize = 64;
 
-/// A JSON value; its parts stay text until somebody looks at them.
+/// A JSON value; its parts stay text until they are read.
 ///
 /// Numbers keep their digits, keys their order; of duplicate keys the last one wins. Two values are equal when they mean
 /// the same: the order of keys and the spelling of strings do not matter, the digits of numbers do.
@@ -53,7 +53,7 @@ pub const MAX_DEPTH: usize = 64;
 #[derive(Clone)]
 pub struct Json {
     origin: Option<Place>,
-    /// What is inside, once somebody looked. Copies share it until one is changed.
+    /// What is inside, once it was read. Copies share it until one is changed.
     inside: OnceLock<Arc<Inside>>,
 }
 

@@ -82,7 +82,7 @@ mod tests {
         }
 
         #[test]
-        fn keys_of_one_hash_are_told_apart(keys in prop::collection::vec("[a-c]{0,2}", 1..30)) {
+        fn keys_of_one_hash_are_distinguished(keys in prop::collection::vec("[a-c]{0,2}", 1..30)) {
             // As if all hashes were equal: only the texts decide.
             let key = |position: usize| keys[position].as_str();
             let mut marks: Vec<Marked> = (0..keys.len()).map(|position| Marked(position as u64)).collect();

@@ -1,6 +1,6 @@
 //! One pass over JSON text (RFC 8259): checks all of it and notes where every object and array ends.
 //!
-//! The notes are a flat list in the order of the text (a "tape"), so that a part that nobody looks at (managedFields) costs
+//! The notes are a flat list in the order of the text (a "tape"), so that a part that is not read (managedFields) costs
 //! its length and no more, and a walk over the values of one object or array steps over what is inside them. Strings and
 //! numbers are not noted: their end is found again by whoever walks, and a list of numbers would need ten times its text.
 

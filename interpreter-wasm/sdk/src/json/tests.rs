@@ -81,7 +81,7 @@ proptest! {
 
     #[test]
     fn equality_is_that_of_the_reference_parser(a in texts(), b in texts()) {
-        // Numbers are compared by their digits here, so those that the reference rounds are left out.
+        // Numbers are compared by their digits here, so those that the reference rounds are skipped.
         let is_exact = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok_and(|value| only_integers(&value));
         prop_assume!(is_exact(&a) && is_exact(&b));
         let (one, other) = (serde_json::from_str::<serde_json::Value>(&a).unwrap(), serde_json::from_str::<serde_json::Value>(&b).unwrap());

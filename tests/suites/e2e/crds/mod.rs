@@ -7,7 +7,7 @@ mod stored;
 use std::fs;
 
 use anyhow::{Context, Result};
-use popcell_suites::world::{SPARE, World};
+use popcell_suites::environment::{Environment, SPARE};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ fn new_object(kind: &str, namespace: &str) -> Result<(Value, Value)> {
 }
 
 /// A plane that has our CRDs and nothing else of ours, with a namespace of the test's own.
-async fn plane_with_namespace(world: &World, namespace: &str) -> Result<Plane> {
-    let plane = world.lab.plane(SPARE).await?;
+async fn plane_with_namespace(environment: &Environment, namespace: &str) -> Result<Plane> {
+    let plane = environment.lab.plane(SPARE).await?;
     plane.apply(&objects::namespace(namespace)).await?;
     Ok(plane)
 }

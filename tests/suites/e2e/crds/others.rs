@@ -11,7 +11,7 @@ use popcell_api::networking::{
 use popcell_api::quota::{self, ObjectReference, ResourceClaim, ResourceClaimSpec, ResourceRequest};
 use popcell_api::resource_manager::{self, Project};
 use popcell_api::{LocationReference, NetworkReference, ObservedCondition, conditions, labels};
-use popcell_suites::world::{DFW, SOON, World};
+use popcell_suites::environment::{DFW, Environment, SOON};
 use popcell_test_support::{Plane, eventually, objects, stand_ins};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,8 +21,8 @@ use super::plane_with_namespace;
 use crate::planes::{BINDING, deployed};
 
 /// Our types write what the stand-ins take, and read how new objects are born.
-pub(crate) async fn stand_in(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn stand_in(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for kind in stand_ins::ALL {
         plane.apply(&stand_ins::crd(&kind)?).await?;
     }
@@ -133,8 +133,8 @@ async fn claims(plane: &Plane, namespace: &str) -> Result<()> {
 }
 
 /// A policy that our types write is the one that Karmada knows; its cluster and its binding can be read.
-pub(crate) async fn karmada(world: &World, namespace: &str) -> Result<()> {
-    let (hub, _) = deployed(world, namespace, "DFW", DFW, 1).await?;
+pub(crate) async fn karmada(environment: &Environment, namespace: &str) -> Result<()> {
+    let (hub, _) = deployed(environment, namespace, "DFW", DFW, 1).await?;
     let cluster = api::<Cluster>(&hub, None, kind::CLUSTER).get(DFW).await?;
     ensure!(
         !cluster.spec.id.is_empty() && cluster.spec.sync_mode == "Push",

@@ -1,8 +1,8 @@
 //! What the server refuses, and how it says so.
 
 use anyhow::{Context, Result, bail};
+use popcell_suites::environment::Environment;
 use popcell_suites::steps::refused;
-use popcell_suites::world::World;
 use popcell_test_support::Plane;
 use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
@@ -89,8 +89,8 @@ const STATUSES: &[(Kind, Row)] = &[
     (INSTANCE, ("/controller/observedTemplateHash", "", "status.controller.observedTemplateHash: Required value")),
 ];
 
-pub(crate) async fn invalid(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn invalid(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for (kind, below, rows) in [
         (WORKLOAD, "", WORKLOADS),
         (WORKLOAD, "/spec/placements/0/scaleSettings", SCALE_SETTINGS),
@@ -120,8 +120,8 @@ async fn a_misspelt_field_is_named(plane: &Plane, namespace: &str) -> Result<()>
 }
 
 /// Writers of statuses give all counts, and conditions that are conditions.
-pub(crate) async fn wrong_status(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn wrong_status(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for kind in [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE] {
         let (object, _) = new_object(kind.kind, namespace)?;
         plane.create(&object, false).await?;
@@ -137,8 +137,8 @@ pub(crate) async fn wrong_status(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// Another city, placement or workload is another WorkloadDeployment; how many of what is not.
-pub(crate) async fn changed(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn changed(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     let (object, _) = new_object(WORKLOAD_DEPLOYMENT.kind, namespace)?;
     plane.create(&object, false).await?;
     for (field, value) in [

@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use popcell_suites::environment::Environment;
 use popcell_suites::read;
-use popcell_suites::world::World;
 use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use super::{new_object, plane_with_namespace};
 
 const OURS: [Kind; 3] = [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE];
 
-pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
-    for plane in ["hub", popcell_suites::world::SPARE] {
-        let plane = world.lab.plane(plane).await?;
+pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
+    for plane in ["hub", popcell_suites::environment::SPARE] {
+        let plane = environment.lab.plane(plane).await?;
         for kind in OURS {
             let name = format!("{}.{}", kind.plural, kind.group);
             let crd = plane.expect(CRD, None, &name).await?;
@@ -31,8 +31,8 @@ pub(crate) async fn served(world: &World, _: &str) -> Result<()> {
 }
 
 /// What is stored is what was sent: no field of our kinds is dropped.
-pub(crate) async fn whole(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn whole(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for kind in OURS {
         let (object, status) = new_object(kind.kind, namespace)?;
         stored_whole(&plane, kind, namespace, &object, &status).await?;
@@ -49,8 +49,8 @@ async fn stored_whole(plane: &Plane, kind: Kind, namespace: &str, object: &Value
 }
 
 /// What is shipped for people to begin with.
-pub(crate) async fn examples(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn examples(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     let directory = workspace::root().join("docs/examples");
     let mut workloads = 0;
     for entry in fs::read_dir(&directory).with_context(|| format!("failed to list {}", directory.display()))? {
@@ -73,8 +73,8 @@ pub(crate) async fn examples(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// An Instance has a status before any controller has looked, and only an Instance.
-pub(crate) async fn unobserved(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn unobserved(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for kind in OURS {
         let (object, _) = new_object(kind.kind, namespace)?;
         let created = plane.create(&object, false).await?;
@@ -101,8 +101,8 @@ pub(crate) async fn unobserved(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// Controllers carry what a newer release has written; people are told of it.
-pub(crate) async fn unknown_fields(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn unknown_fields(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     for (kind, places) in [
         (
             WORKLOAD_DEPLOYMENT,
@@ -144,8 +144,8 @@ pub(crate) async fn unknown_fields(world: &World, namespace: &str) -> Result<()>
 }
 
 /// A null means the same as nothing, and is not kept for others to stumble over.
-pub(crate) async fn nulls(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn nulls(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     let (mut object, mut status) = new_object(WORKLOAD_DEPLOYMENT.kind, namespace)?;
     object["spec"]["template"]["metadata"] = Value::Null;
     object["spec"]["template"]["spec"]["volumes"] = Value::Null;
@@ -168,8 +168,8 @@ pub(crate) async fn nulls(world: &World, namespace: &str) -> Result<()> {
 }
 
 /// What `kubectl get -o wide` shows.
-pub(crate) async fn columns(world: &World, namespace: &str) -> Result<()> {
-    let plane = plane_with_namespace(world, namespace).await?;
+pub(crate) async fn columns(environment: &Environment, namespace: &str) -> Result<()> {
+    let plane = plane_with_namespace(environment, namespace).await?;
     let expected: [(Kind, &[(&str, Value)]); 3] = [
         (
             WORKLOAD,

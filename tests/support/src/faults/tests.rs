@@ -118,7 +118,7 @@ async fn answers_that_are_none() {
 }
 
 #[tokio::test]
-async fn what_is_held_arrives_though_nobody_waits_for_it() {
+async fn held_lines_arrive_although_no_reader_waits() {
     let bench = bench().await;
     let held = bench.proxy.inject(Fault::Held, Asked::writes);
     let impatient = tokio::time::timeout(Duration::from_millis(100), bench.create()).await;

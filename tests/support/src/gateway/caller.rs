@@ -46,7 +46,7 @@ fn value(text: &str) -> Result<HeaderValue> {
 mod tests {
     use super::*;
 
-    fn told(token: Option<&'static str>, project: Option<&str>) -> Vec<(String, String)> {
+    fn reported(token: Option<&'static str>, project: Option<&str>) -> Vec<(String, String)> {
         let token = token.map(|token| (AUTHORIZATION, HeaderValue::from_static(token)));
         let headers = headers(&token.into_iter().collect(), project).unwrap();
         let text = |value: &HeaderValue| value.to_str().unwrap().to_owned();
@@ -66,8 +66,8 @@ mod tests {
             pair("x-remote-user", "jo"),
             pair("x-remote-group", "system:authenticated"),
         ];
-        assert_eq!(told(Some("Bearer jo"), None), expected);
-        assert_eq!(told(None, None)[1], pair("x-remote-group", "system:masters"));
+        assert_eq!(reported(Some("Bearer jo"), None), expected);
+        assert_eq!(reported(None, None)[1], pair("x-remote-group", "system:masters"));
     }
 
     #[test]
@@ -80,6 +80,6 @@ mod tests {
                 "resourcemanager.miloapis.com",
             ),
         ];
-        assert_eq!(told(None, Some("p1"))[2..], expected);
+        assert_eq!(reported(None, Some("p1"))[2..], expected);
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Draft<'a> {
         (!changed.is_empty()).then(|| json!({ "metadata": { "resourceVersion": version }, "status": changed }))
     }
 
-    /// Writes it, if it differs. `false` where somebody else was faster, or has deleted the object: an event of that is
+    /// Writes it, if it differs. `false` where another client was faster, or has deleted the object: an event of that is
     /// on its way.
     pub(super) async fn write(&self, api: &Api<DynamicObject>) -> Result<bool, kube::Error> {
         let Some(patch) = self.patch() else { return Ok(true) };

@@ -1,4 +1,4 @@
-//! From a request to an answer on an async runtime, so that a module that loops hurts nobody else.
+//! From a request to an answer on an async runtime, so that a module that loops hurts no other client.
 //!
 //! A call first runs right here for a short time, which is all that nearly every call needs. When that time is up it is
 //! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there
@@ -35,7 +35,7 @@ pub struct Dispatcher {
 #[derive(Debug)]
 pub struct Outcome {
     /// The answer, or why there is none.
-    pub verdict: Verdict,
+    pub result: CallResult,
     /// The module that was asked.
     pub module: Option<Arc<Module>>,
     /// Where the call ran last.
@@ -48,7 +48,7 @@ pub struct Outcome {
 
 /// The answer to a request, or why there is none.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum CallResult {
     /// A checked answer.
     Answer(Answer),
     /// The call failed; asking again would not help.
@@ -57,7 +57,7 @@ pub enum Verdict {
     Overloaded,
 }
 
-impl Verdict {
+impl CallResult {
     /// The label in metrics.
     pub const fn label(&self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Dispatcher {
     /// Starts the slots.
     pub fn new(modules: Arc<Modules>, settings: &Settings) -> Result<Self, EngineError> {
         settings.check()?;
-        // A module alone in the process has nobody to leave room for.
+        // A module alone in the process has no other to leave room for.
         let share = if modules.iter().len() > 1 {
             (settings.slots / 2).max(1)
         } else {
@@ -132,27 +132,27 @@ impl Dispatcher {
         };
         let started = Instant::now();
         let total = deadline.saturating_duration_since(started);
-        let outcome = |verdict, ran| Outcome {
-            verdict,
+        let outcome = |result, ran| Outcome {
+            result,
             module: Some(Arc::clone(module)),
             path: Path::Fast,
             queued: Duration::ZERO,
             ran,
         };
         if total.is_zero() {
-            return outcome(Verdict::Overloaded, Duration::ZERO);
+            return outcome(CallResult::Overloaded, Duration::ZERO);
         }
         let (answer, _) = module.call_until(&call, &Stop::after(self.fast_budget.min(total)));
         let ran = started.elapsed();
         if answer.as_ref().is_err_and(CallError::is_expired) {
-            let (verdict, queued, more) = self.on_a_slot(module, share, request, deadline).await;
+            let (result, queued, more) = self.on_a_slot(module, share, request, deadline).await;
             return Outcome {
                 path: Path::Slow,
                 queued,
-                ..outcome(verdict, ran + more)
+                ..outcome(result, ran + more)
             };
         }
-        outcome(answer.map_or_else(Verdict::Error, Verdict::Answer), ran)
+        outcome(answer.map_or_else(CallResult::Error, CallResult::Answer), ran)
     }
 
     fn no_module(&self, call: &Call<'_>) -> Outcome {
@@ -160,7 +160,7 @@ impl Dispatcher {
             kind_is_served: self.modules.serves(call.kind),
         };
         Outcome {
-            verdict: Verdict::Error(CallError::new(None, call, cause)),
+            result: CallResult::Error(CallError::new(None, call, cause)),
             module: None,
             path: Path::Fast,
             queued: Duration::ZERO,
@@ -175,7 +175,7 @@ impl Dispatcher {
         share: &Arc<Semaphore>,
         request: &Request<'_>,
         deadline: Instant,
-    ) -> (Verdict, Duration, Duration) {
+    ) -> (CallResult, Duration, Duration) {
         let asked = Instant::now();
         let patience = deadline.saturating_duration_since(asked) / 4;
         let room = tokio::time::timeout(patience, self.slots.enter(share)).await;
@@ -183,7 +183,7 @@ impl Dispatcher {
         let queued = started - asked;
         let budget = deadline.saturating_duration_since(started).min(self.call_timeout);
         let (Ok(Some(room)), false) = (room, budget.is_zero()) else {
-            return (Verdict::Overloaded, queued, Duration::ZERO);
+            return (CallResult::Overloaded, queued, Duration::ZERO);
         };
 
         let (sender, receiver) = oneshot::channel();
@@ -194,23 +194,23 @@ impl Dispatcher {
         self.slots.run(Box::new(move || {
             let request = decode(&body);
             let answer = request.map(|request| module.call_until(&Call::of(&request), &stop).0);
-            // First the slot is free, then somebody hears of it.
+            // First the slot is free, then the caller is notified.
             drop(room);
             if let Ok(answer) = answer {
-                // Nobody listens any more when the request was given up.
+                // The receiver is gone when the request was given up.
                 drop(sender.send(answer));
             }
         }));
-        let verdict = match receiver.await {
-            Ok(Ok(answer)) => Verdict::Answer(answer),
-            Ok(Err(error)) if error.is_expired() && budget < FAIR => Verdict::Overloaded,
-            Ok(Err(error)) => Verdict::Error(error),
+        let result = match receiver.await {
+            Ok(Ok(answer)) => CallResult::Answer(answer),
+            Ok(Err(error)) if error.is_expired() && budget < FAIR => CallResult::Overloaded,
+            Ok(Err(error)) => CallResult::Error(error),
             Err(_) => {
                 let cause = Cause::Failed("the host failed to run the call".into());
-                Verdict::Error(CallError::new(None, &Call::of(request), cause))
+                CallResult::Error(CallError::new(None, &Call::of(request), cause))
             }
         };
-        (verdict, queued, started.elapsed())
+        (result, queued, started.elapsed())
     }
 }
 

@@ -68,7 +68,7 @@ impl Slots {
 
     /// Runs a job at once: whoever holds a [`Room`] has a thread.
     pub(super) fn run(&self, job: Job) {
-        // The threads live as long as this sender, so somebody receives; a lost job drops its sender and is noticed.
+        // The threads live as long as this sender, so one receives; a lost job drops its sender and is noticed.
         let _ = self.jobs.send(job);
     }
 }

@@ -53,7 +53,7 @@ pub enum LoadError {
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// It is no module of this host: damaged, not a component, with imports, of another interface version, or too large.
-    /// The text says what is wrong, and the remedy.
+    /// The text says what is wrong, and the fix.
     #[error("{0}")]
     Unfit(String),
     /// Its description breaks this rule.

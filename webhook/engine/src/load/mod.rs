@@ -14,7 +14,7 @@ use std::thread;
 use popcell_protocol::Gvk;
 use sha2::{Digest as _, Sha256};
 
-use crate::code::Code;
+use crate::compiled_module::CompiledModule;
 use crate::description::{check, is_core};
 use crate::module::{Stop, run};
 use crate::{Call, Cause, Description, Engine, Implemented, Module, Modules, inspect};
@@ -68,11 +68,12 @@ impl Engine {
         if let Some(objection) = inspection.objection(self.settings().max_memory) {
             return Err(Fault::Unfit(objection.to_string()));
         }
-        let code = Code::compile(&self.wasmtime, wasm).map_err(|error| Fault::Unfit(format!("{error:#}")))?;
-        let description = self.describe(&code)?;
+        let compiled =
+            CompiledModule::compile(&self.wasmtime, wasm).map_err(|error| Fault::Unfit(format!("{error:#}")))?;
+        let description = self.describe(&compiled)?;
         let module = Module {
             engine: Arc::clone(self),
-            code,
+            compiled,
             label: description.label(),
             description,
             origin: origin.to_owned(),
@@ -83,11 +84,13 @@ impl Engine {
         Ok(module)
     }
 
-    fn describe(&self, code: &Code) -> Result<Description, Fault> {
+    fn describe(&self, compiled: &CompiledModule) -> Result<Description, Fault> {
         let stop = Stop::after(self.settings().call_timeout);
         // An instance of its own, so that a module which does not even start is not blamed for its answer.
-        run(self, &stop, |store| code.start(store)).0.map_err(Fault::Start)?;
-        let described = run(self, &stop, |store| code.describe(store))
+        run(self, &stop, |store| compiled.start(store))
+            .0
+            .map_err(Fault::Start)?;
+        let described = run(self, &stop, |store| compiled.describe(store))
             .0
             .map_err(Fault::Describe)?;
         let description = Description::from(described);

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::work::{Failure, Work};
 
-/// A JSON value; what nobody looked into is still text.
+/// A JSON value; unread parts are still text.
 pub(super) enum Node<'a> {
     Raw(&'a str),
     Object(HashMap<String, Node<'a>>),
@@ -41,7 +41,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The text of what is at a path, if it is there and nobody has looked into it; `Some("")` if somebody has.
+    /// The text of what is at a path, if it is there and unread; `Some("")` if it was read.
     pub(super) fn find(&mut self, path: &[String], work: &mut Work) -> Result<Option<&'a str>, Failure> {
         let mut node = self;
         for name in path {

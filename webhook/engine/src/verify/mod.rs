@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use popcell_protocol::{Aggregation, Answer, Change, Operation, PatchOp, cut};
 
 use crate::bindings::wit;
-use crate::code::Raw;
+use crate::compiled_module::Raw;
 use crate::{Call, Cause};
 
 /// The longest text of a module that is kept for messages, in bytes.

@@ -60,7 +60,10 @@ fn in_range(path: impl fmt::Display, replicas: i64) -> Result<i64, Violation> {
     if (0..=i64::from(i32::MAX)).contains(&replicas) {
         Ok(replicas)
     } else {
-        Err(Violation::new(path, format!("must be 0 to {}, is {replicas}", i32::MAX)))
+        Err(Violation::new(
+            path,
+            format!("must be 0 to {}, is {replicas}", i32::MAX),
+        ))
     }
 }
 

@@ -71,7 +71,7 @@ fn status_items_arrive() {
 }
 
 #[test]
-fn what_an_aggregation_left_out_is_told() {
+fn what_an_aggregation_skipped_is_reported() {
     let module = module(&settings());
     assert!(matches!(
         ask(&module, AggregateStatus, "leave-out"),
@@ -80,7 +80,7 @@ fn what_an_aggregation_left_out_is_told() {
 }
 
 #[test]
-fn the_five_causes_are_told_apart() {
+fn the_five_causes_are_distinguished() {
     let (patient, hasty) = (module(&settings()), module(&hasty()));
     let cases = [
         ("loop", "deadline", "deadline of 200ms (--call-timeout"),

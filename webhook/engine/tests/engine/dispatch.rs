@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use popcell_engine::{Dispatcher, Modules, Outcome, Path, Settings, Verdict};
+use popcell_engine::{CallResult, Dispatcher, Modules, Outcome, Path, Settings};
 use popcell_protocol::{Answer, decode};
 
 use crate::fixture::{engine, settings, wasm};
@@ -49,7 +49,7 @@ async fn short_calls_stay_on_the_fast_path() {
     )
     .await;
     assert!(
-        matches!(outcome.verdict, Verdict::Answer(Answer::Health(true))),
+        matches!(outcome.result, CallResult::Answer(Answer::Health(true))),
         "{outcome:?}"
     );
     assert_eq!(outcome.path, Path::Fast);
@@ -62,7 +62,7 @@ async fn long_calls_move_to_a_slot() {
     let dispatcher = dispatcher(&settings(), &["misbehaving"]);
     let outcome = ask(&dispatcher, "Misbehaving", SLOW, Duration::from_secs(20)).await;
     assert!(
-        matches!(outcome.verdict, Verdict::Answer(Answer::Health(true))),
+        matches!(outcome.result, CallResult::Answer(Answer::Health(true))),
         "{outcome:?}"
     );
     assert_eq!(outcome.path, Path::Slow);
@@ -82,7 +82,7 @@ async fn a_loop_is_the_modules_fault() {
         Duration::from_secs(10),
     )
     .await;
-    let Verdict::Error(error) = outcome.verdict else {
+    let CallResult::Error(error) = outcome.result else {
         panic!("{outcome:?}")
     };
     assert_eq!(error.label(), "deadline");
@@ -103,7 +103,7 @@ async fn kinds_and_operations_without_a_module_are_refused_by_name() {
         ),
     ] {
         let outcome = ask(&dispatcher, kind, "", Duration::from_secs(5)).await;
-        let Verdict::Error(error) = outcome.verdict else {
+        let CallResult::Error(error) = outcome.result else {
             panic!("{outcome:?}")
         };
         assert!(error.to_string().starts_with(text), "{error}");
@@ -125,7 +125,7 @@ async fn without_a_free_slot_a_call_is_turned_away() {
     });
     until(|| dispatcher.free_slots() == 0).await;
     let outcome = ask(&dispatcher, "Misbehaving", SLOW, Duration::from_millis(400)).await;
-    assert!(matches!(outcome.verdict, Verdict::Overloaded), "{outcome:?}");
+    assert!(matches!(outcome.result, CallResult::Overloaded), "{outcome:?}");
     assert!(outcome.queued >= Duration::from_millis(50), "{outcome:?}");
     holder.abort();
 }
@@ -136,7 +136,7 @@ async fn a_module_is_not_blamed_for_time_it_did_not_get() {
     for within in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(60)] {
         let outcome = ask(&dispatcher, "Misbehaving", "loop", within).await;
         assert!(
-            matches!(outcome.verdict, Verdict::Overloaded),
+            matches!(outcome.result, CallResult::Overloaded),
             "{within:?}: {outcome:?}"
         );
     }
@@ -178,7 +178,7 @@ async fn looping_calls_leave_room_for_other_kinds() {
     for behaviour in ["", SLOW, "", SLOW] {
         let outcome = ask(&dispatcher, "Other", behaviour, Duration::from_secs(20)).await;
         assert!(
-            matches!(outcome.verdict, Verdict::Answer(_)),
+            matches!(outcome.result, CallResult::Answer(_)),
             "{behaviour}: {outcome:?}"
         );
     }
@@ -201,8 +201,8 @@ async fn a_burst_is_answered_or_turned_away() {
         // How many of them find room depends on the machine; what the others hear does not.
         assert!(
             matches!(
-                outcome.verdict,
-                Verdict::Answer(Answer::Health(true)) | Verdict::Overloaded
+                outcome.result,
+                CallResult::Answer(Answer::Health(true)) | CallResult::Overloaded
             ),
             "{outcome:?}"
         );

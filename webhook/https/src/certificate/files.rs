@@ -1,4 +1,4 @@
-//! A pair in two files that somebody else renews: cert-manager, a Secret volume, a person.
+//! A pair in two files that another client renews: cert-manager, a Secret volume, a person.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl FilePair {
                 state,
             });
         }
-        // Nobody can use an expired certificate, so its names bind nobody.
+        // An expired certificate cannot be used, so its names do not count.
         let present_is_good = present.validity(now).is_ok();
         let wanted = if self.names.is_empty() && present_is_good {
             &present.facts.alternatives

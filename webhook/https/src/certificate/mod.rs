@@ -125,7 +125,7 @@ impl CertificateError {
 /// Where the certificate comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// A certificate chain and its key, in two PEM files that somebody else renews.
+    /// A certificate chain and its key, in two PEM files that another client renews.
     Files(FilePair),
     /// An authority in a directory that the replicas share, and a certificate that each replica makes for itself.
     SelfSigned(SelfSigned),
@@ -213,7 +213,7 @@ impl Certificates {
         Ok(true)
     }
 
-    /// Looks every `period`, for ever. A failure is logged at each look until it is over: it needs a person.
+    /// Looks every `period`, forever. A failure is logged at each look until it is over: it needs a person.
     pub async fn watch(self: Arc<Self>, period: Duration) -> Infallible {
         let mut ticks = tokio::time::interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,9 +1,9 @@
 //! A certificate authority in a directory, for a first run and for Karmada outside a cluster.
 //!
 //! The authority is made once. Replicas that share the directory race for it: each writes a file of its own and renames it
-//! to a name that must not exist yet, which exactly one can do; the losers use the winner's. Key and certificate are one file, so nobody ever sees half an authority. The
-//! certificate alone, for `caBundle`, lies beside it. Each replica makes its own serving certificate and keeps it in
-//! memory only.
+//! to a name that must not exist yet, which exactly one can do; the losers use the winner's. Key and certificate are one
+//! file, so no reader ever sees half an authority. The certificate alone, for `caBundle`, lies beside it. Each replica
+//! makes its own serving certificate and keeps it in memory only.
 
 use std::fs;
 use std::io::{ErrorKind, Write};

@@ -1,4 +1,4 @@
-//! A writer of lines that never makes anybody wait: a thread writes, and what it cannot keep up with is counted.
+//! A writer of lines that never blocks its caller: a thread writes, and what it cannot keep up with is counted.
 //!
 //! Why not `tracing-appender` 0.2: it bounds lines and not bytes, and counts only lines that found no room, not those that
 //! could not be written.
@@ -102,7 +102,7 @@ impl Queue {
                 // It comes back to this queue as a line.
                 tracing::warn!(
                     lines = lost - reported,
-                    "log lines were lost: standard error could not take them"
+                    "log lines were lost: standard error did not accept them"
                 );
                 (reported, reported_at) = (lost, Some(Instant::now()));
             }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_reader_that_does_not_read_and_what_is_lost_is_counted() {
+    fn a_reader_that_does_not_read_delays_no_writer_and_lost_lines_are_counted() {
         let (log, allow, seen) = gated();
         let line = vec![b'x'; 10_000];
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! Logs of a server: to standard error, filtered by `RUST_LOG`, at `info` without it.
 //!
 //! Invariant: logging never waits, never fails and never panics, whatever standard error is: closed, full, or a pipe that
-//! nobody reads. Lines that cannot be written are counted ([`lost`]) and their number is logged when writing works again.
+//! is not read. Lines that cannot be written are counted ([`lost`]) and their number is logged when writing works again.
 
 mod lossy;
 mod shown;
@@ -137,10 +137,10 @@ mod tests {
             tracing::debug!(target: "kube_client::client::builder", "requesting");
             tracing::info!("ours");
         });
-        let told = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let reported = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert!(
-            !told.contains("s3cret") && told.contains("requesting") && told.contains("ours"),
-            "{told}"
+            !reported.contains("s3cret") && reported.contains("requesting") && reported.contains("ours"),
+            "{reported}"
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use popcell_engine::{Modules, Outcome, Path, Verdict};
+use popcell_engine::{CallResult, Modules, Outcome, Path};
 use popcell_protocol::{Aggregation, Answer, Gvk, Operation, Request};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -85,7 +85,7 @@ impl Calls {
                         operation: operation.as_str(),
                     };
                     if operation == Operation::AggregateStatus {
-                        // So that the series is there, at 0, before anything was left out.
+                        // So that the series is there, at 0, before anything was skipped.
                         drop(calls.left_out.get_or_create(&source));
                     }
                     let series = calls.series(question);
@@ -111,8 +111,8 @@ impl Calls {
             calls.queue.clone(),
         );
         registry.register(
-            "status_parts_left_out",
-            "Parts of members' statuses that AggregateStatus left out of its answers",
+            "status_parts_skipped",
+            "Parts of members' statuses that AggregateStatus dropped from its answers",
             calls.left_out.clone(),
         );
         registry.register(
@@ -149,7 +149,7 @@ impl Calls {
             self.outcomes.get_or_create(&series.question.with(label)).inc();
         }
         let Some(outcome) = outcome else { return };
-        if let Verdict::Answer(Answer::Aggregation(Aggregation { left_out, .. })) = &outcome.verdict
+        if let CallResult::Answer(Answer::Aggregation(Aggregation { left_out, .. })) = &outcome.result
             && *left_out > 0
         {
             let parts = self.left_out.get_or_create(&series.question.source);

@@ -48,7 +48,7 @@ impl Collector for Listening {
         counter(
             out,
             "log_lines_lost",
-            "Log lines that standard error could not take",
+            "Log lines that could not be written to standard error",
             log::lost(),
         )?;
         for (name, help, value) in [

@@ -24,7 +24,7 @@ use tokio::time::{interval, sleep, timeout};
 use crate::client::{Client, HOST, Kept, get_plain};
 use crate::confined::{Confined, MEMORY};
 use crate::fixture::{UID, object, request, request_about};
-use crate::process::World;
+use crate::process::Environment;
 
 /// The correct callers wait so long for each answer, as Karmada's client does: with everything that belongs to the call.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -78,9 +78,9 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let scale = Scale::now();
-    let world = World::new(&["misbehaving"]);
-    let webhook = Confined::start(&world, scale.full);
-    let client = world.client(&webhook.webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = Confined::start(&environment, scale.full);
+    let client = environment.client(&webhook.webhook);
     let (reached, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
     // One keeps its connection, the other opens one for each call.
     let health = webhook.webhook.health;
@@ -266,7 +266,7 @@ async fn correct_callers_are_served_beside_unread_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_that_nobody_reads_and_the_kernel_might_keep() {
+async fn unread_answers_that_the_kernel_might_keep() {
     unread("1,024 unread answers of 200 KB", 1024, 145_000).await;
 }
 

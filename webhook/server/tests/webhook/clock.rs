@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::fixture::request;
-use crate::process::{Webhook, World, eventually};
+use crate::process::{Environment, Webhook, eventually};
 
 const LIMIT: Duration = Duration::from_secs(2);
 /// Far beyond what a call may take on a busy machine, and far below the jump.
@@ -18,10 +18,10 @@ async fn a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
         eprintln!("SKIPPED: libfaketime is not installed (apt-get install faketime)");
         return;
     };
-    let world = World::new(&["misbehaving"]);
-    let offset = world.path().join("offset");
+    let environment = Environment::new(&["misbehaving"]);
+    let offset = environment.path().join("offset");
     set(&offset, "+0");
-    let mut command = world.command();
+    let mut command = environment.command();
     command
         .args(["--call-timeout", "2s"])
         .env("LD_PRELOAD", library)
@@ -29,7 +29,7 @@ async fn a_jump_of_the_hosts_clock_neither_ends_nor_prolongs_a_call() {
         .env("FAKETIME_NO_CACHE", "1")
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     let webhook = Webhook::start(command);
-    let mut client = world.client(&webhook).http1().await;
+    let mut client = environment.client(&webhook).http1().await;
     // The lines of refused calls show which hour the process believes in.
     assert!(
         !client

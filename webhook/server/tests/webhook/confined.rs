@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process::{Webhook, World};
+use crate::process::{Environment, Webhook};
 
 /// What one abuse may make the program use, which is less than all that a pod may: they do not come all at once here.
 pub(crate) const MEMORY: u64 = 512 * 1024 * 1024;
@@ -37,9 +37,9 @@ impl Peak {
 }
 
 impl Confined {
-    pub(crate) fn start(world: &World, in_group: bool) -> Self {
+    pub(crate) fn start(environment: &Environment, in_group: bool) -> Self {
         let group = in_group.then(Group::make);
-        let mut command = world.command();
+        let mut command = environment.command();
         if let Some(Group { path, .. }) = &group {
             let inner = command;
             command = Command::new("sh");

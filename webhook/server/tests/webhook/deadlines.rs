@@ -6,13 +6,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{Connection, HOST, Reply};
 use crate::fixture::{LONG, request};
-use crate::process::{World, eventually};
+use crate::process::{Environment, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_upload_and_a_busy_slot_are_never_the_modules_fault() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--slots", "1", "--call-timeout", "2s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--slots", "1", "--call-timeout", "2s"]);
+    let client = environment.client(&webhook);
     for behaviour in ["", "loop"] {
         let holder = tokio::spawn({
             let client = client.clone();
@@ -103,9 +103,9 @@ async fn a_loop_ends_when_it_should(client: &mut Connection, query: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "1500ms"]);
-    let mut client = world.client(&webhook).http1().await;
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "1500ms"]);
+    let mut client = environment.client(&webhook).http1().await;
     for query in QUERIES {
         let (reply, _) = ask(&mut client, query, SHORT).await;
         assert!(reply.is_successful(), "{query}: {reply:?}");
@@ -115,9 +115,9 @@ async fn a_loop_ends_and_a_short_call_passes_whatever_the_parameter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_hold_right_after_the_process_was_stopped() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "1500ms"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "1500ms"]);
+    let client = environment.client(&webhook);
     let mut connections = Vec::new();
     for query in QUERIES {
         let mut connection = client.http1().await;
@@ -148,9 +148,9 @@ async fn deadlines_hold_right_after_the_process_was_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn short_calls_pass_right_after_the_process_was_stopped() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "30s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "30s"]);
+    let client = environment.client(&webhook);
     let mut connections = Vec::new();
     for _ in 0..4 {
         let mut connection = client.http1().await;
@@ -184,9 +184,9 @@ async fn short_calls_pass_right_after_the_process_was_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_its_client_gave_up_frees_its_slot() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--slots", "1", "--call-timeout", "30s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--slots", "1", "--call-timeout", "30s"]);
+    let client = environment.client(&webhook);
     let given_up = tokio::spawn({
         let client = client.clone();
         async move { client.post("", request("InterpretHealth", "loop")).await }

@@ -8,7 +8,7 @@ use popcell_https::Limits;
 use popcell_webhook::flags::Flags;
 
 use crate::fixture::request;
-use crate::process::World;
+use crate::process::Environment;
 
 /// The part of docs/operations.md under a heading.
 fn section(heading: &str) -> String {
@@ -59,9 +59,9 @@ fn the_memory_limit_of_the_deployment_is_above_all_that_the_webhook_may_take() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_metric_is_in_the_operations_guide() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&[]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&[]);
+    let client = environment.client(&webhook);
     // A family without a series is not shown.
     assert!(client.post("", request("InterpretHealth", "")).await.is_successful());
     assert_eq!(client.post("", "{").await.status, 400);

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::abuse::free;
 use crate::client::{Client, HOST, get_plain};
 use crate::fixture::{request, request_about};
-use crate::process::{Webhook, World, eventually};
+use crate::process::{Environment, Webhook, eventually};
 
 /// A certificate authority that writes pairs for the program.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -23,12 +23,12 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn write(&self, world: &World) {
+    fn write(&self, environment: &Environment) {
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new([HOST.to_owned()]).unwrap();
         let leaf = leaf.signed_by(&key, &self.0).unwrap();
-        fs::write(world.path().join("tls.crt"), leaf.pem()).unwrap();
-        fs::write(world.path().join("tls.key"), key.serialize_pem()).unwrap();
+        fs::write(environment.path().join("tls.crt"), leaf.pem()).unwrap();
+        fs::write(environment.path().join("tls.key"), key.serialize_pem()).unwrap();
     }
 
     fn client(&self, address: SocketAddr) -> Client {
@@ -44,14 +44,14 @@ struct Chatty {
 }
 
 impl Chatty {
-    fn start(world: &World, stderr: Stdio) -> Self {
+    fn start(environment: &Environment, stderr: Stdio) -> Self {
         let (address, health) = (free(), free());
-        let mut command = world.bare_command();
+        let mut command = environment.bare_command();
         command
             .arg("--tls-cert")
-            .arg(world.path().join("tls.crt"))
+            .arg(environment.path().join("tls.crt"))
             .arg("--tls-key")
-            .arg(world.path().join("tls.key"))
+            .arg(environment.path().join("tls.key"))
             .args(["--tls-reload-period", "50ms"])
             .args(["--listen", &address.to_string(), "--health-listen", &health.to_string()])
             .env(
@@ -63,7 +63,7 @@ impl Chatty {
     }
 
     /// Serves calls with much to log, takes a renewed certificate, reports lost lines, and ends when it is told to.
-    async fn goes_on(mut self, world: &World, first: &Authority) {
+    async fn goes_on(mut self, environment: &Environment, first: &Authority) {
         eventually("it is ready", async || {
             tokio::net::TcpStream::connect(self.health).await.is_ok()
         })
@@ -76,10 +76,10 @@ impl Chatty {
         }
         assert_eq!(get_plain(self.health, "/readyz").await.0, 200);
         // A pair that cannot be used is a warning at each look.
-        fs::write(world.path().join("tls.crt"), "nonsense").unwrap();
+        fs::write(environment.path().join("tls.crt"), "nonsense").unwrap();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let second = Authority::new();
-        second.write(world);
+        second.write(environment);
         eventually("the new certificate is served", async || {
             second.client(self.address).dial("http/1.1").await.is_ok()
         })
@@ -113,40 +113,42 @@ impl Drop for Chatty {
     }
 }
 
-fn prepared() -> (World, Authority) {
-    let (world, authority) = (World::new(&["misbehaving"]), Authority::new());
-    authority.write(&world);
-    (world, authority)
+fn prepared() -> (Environment, Authority) {
+    let (environment, authority) = (Environment::new(&["misbehaving"]), Authority::new());
+    authority.write(&environment);
+    (environment, authority)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_device_under_standard_error_harms_nothing() {
-    let (world, authority) = prepared();
+    let (environment, authority) = prepared();
     let full = File::options().write(true).open("/dev/full").unwrap();
-    Chatty::start(&world, full.into()).goes_on(&world, &authority).await;
+    Chatty::start(&environment, full.into())
+        .goes_on(&environment, &authority)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_that_is_closed_harms_nothing() {
-    let (world, authority) = prepared();
-    let mut chatty = Chatty::start(&world, Stdio::piped());
+    let (environment, authority) = prepared();
+    let mut chatty = Chatty::start(&environment, Stdio::piped());
     drop(chatty.child.stderr.take());
-    chatty.goes_on(&world, &authority).await;
+    chatty.goes_on(&environment, &authority).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_that_nobody_reads_harms_nothing() {
-    let (world, authority) = prepared();
-    let mut chatty = Chatty::start(&world, Stdio::piped());
+async fn an_unread_pipe_harms_nothing() {
+    let (environment, authority) = prepared();
+    let mut chatty = Chatty::start(&environment, Stdio::piped());
     let unread = chatty.child.stderr.take();
-    chatty.goes_on(&world, &authority).await;
+    chatty.goes_on(&environment, &authority).await;
     drop(unread);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_in_the_log_are_one_line_and_cut() {
-    let world = World::new(&["misbehaving"]);
-    let mut command = world.command();
+    let environment = Environment::new(&["misbehaving"]);
+    let mut command = environment.command();
     command
         .env("POPCELL_LOG_FORMAT", "text")
         .env("RUST_LOG", "debug,cranelift=off,wasmtime=off");
@@ -163,10 +165,10 @@ async fn names_in_the_log_are_one_line_and_cut() {
         1,
     );
     assert_ne!(named, body);
-    world.client(&webhook).post("", named).await;
+    environment.client(&webhook).post("", named).await;
     let kind = body.replacen(r#""kind":"Misbehaving"},"#, &format!(r#""kind":"{forged}"}},"#), 1);
     assert_ne!(kind, body);
-    world.client(&webhook).post("", kind).await;
+    environment.client(&webhook).post("", kind).await;
     eventually("both are logged", async || webhook.log().matches("forged").count() >= 3).await;
     let log = webhook.log();
     assert!(!log.contains('\u{1b}'), "{log}");

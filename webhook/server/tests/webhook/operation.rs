@@ -5,13 +5,13 @@ use serde_json::json;
 
 use crate::client::get_plain;
 use crate::fixture::{UID, object, request, request_about};
-use crate::process::World;
+use crate::process::Environment;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_is_answered_over_both_protocols() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "30s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "30s"]);
+    let client = environment.client(&webhook);
     let mut kept = client.http1().await;
     for operation in Operation::ALL {
         let body = request(operation.as_str(), "");
@@ -29,12 +29,12 @@ async fn every_operation_is_answered_over_both_protocols() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_of_statuses_that_were_left_out_are_counted() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&[]);
-    let client = world.client(&webhook);
+async fn parts_of_statuses_that_were_skipped_are_counted() {
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&[]);
+    let client = environment.client(&webhook);
     let series =
-        r#"popcell_status_parts_left_out_total{module="misbehaving@0.1.0",kind="tests.popcell.dev/v1 Misbehaving"}"#;
+        r#"popcell_status_parts_dropped_total{module="misbehaving@0.1.0",kind="tests.popcell.dev/v1 Misbehaving"}"#;
     assert_eq!(webhook.metric(series).await, 0, "there before anything is left out");
     for behaviour in ["leave-out", "", "leave-out"] {
         let reply = client.post("", request("AggregateStatus", behaviour)).await;
@@ -44,10 +44,10 @@ async fn parts_of_statuses_that_were_left_out_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_faults_are_told_apart_and_the_server_goes_on() {
-    let world = World::new(&["misbehaving", "other"]);
-    let webhook = world.start(&["--call-timeout", "3s"]);
-    let client = world.client(&webhook);
+async fn five_faults_are_distinguished_and_the_server_continues() {
+    let environment = Environment::new(&["misbehaving", "other"]);
+    let webhook = environment.start(&["--call-timeout", "3s"]);
+    let client = environment.client(&webhook);
     let mut messages = Vec::new();
     for (behaviour, label, expected) in [
         ("loop", "deadline", "ran longer than its deadline of 3s"),
@@ -77,9 +77,9 @@ async fn five_faults_are_told_apart_and_the_server_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_operation_and_an_unserved_kind_are_refused_by_name() {
-    let world = World::new(&["no-health"]);
-    let webhook = world.start(&[]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["no-health"]);
+    let webhook = environment.start(&[]);
+    let client = environment.client(&webhook);
     let reply = client.post("", request("InterpretHealth", "")).await;
     assert!(
         reply.refusal().contains("InterpretHealth Misbehaving ns/a"),
@@ -97,9 +97,9 @@ async fn a_missing_operation_and_an_unserved_kind_are_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_without_expected_fields_are_answered_by_every_operation() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "30s"]);
-    let mut client = world.client(&webhook).http1().await;
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "30s"]);
+    let mut client = environment.client(&webhook).http1().await;
     let objects = [
         json!({}),
         json!({"metadata": {}}),
@@ -121,9 +121,9 @@ async fn objects_without_expected_fields_are_answered_by_every_operation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_requests_do_not_disturb_others() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--call-timeout", "30s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--call-timeout", "30s"]);
+    let client = environment.client(&webhook);
     let whole = request("InterpretHealth", "");
     let padded = |size: usize| {
         let pad = size - whole.len() - r#","pad":"""#.len();
@@ -159,10 +159,10 @@ async fn bad_requests_do_not_disturb_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_name_modules_certificate_engine_and_process() {
-    let world = World::new(&["misbehaving", "other"]);
-    let webhook = world.start(&[]);
+    let environment = Environment::new(&["misbehaving", "other"]);
+    let webhook = environment.start(&[]);
     assert!(
-        world
+        environment
             .client(&webhook)
             .post("", request("InterpretHealth", ""))
             .await
@@ -194,15 +194,15 @@ async fn metrics_name_modules_certificate_engine_and_process() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_say_what_was_asked_and_never_what_is_in_the_object() {
-    let world = World::new(&["misbehaving"]);
-    let mut command = world.command();
+    let environment = Environment::new(&["misbehaving"]);
+    let mut command = environment.command();
     // Everything but the compiler, which writes a novel about each module.
     command.env(
         "RUST_LOG",
         "info,popcell_webhook=trace,popcell_engine=trace,popcell_https=trace,hyper=trace,h2=trace",
     );
     let webhook = crate::process::Webhook::start(command);
-    let client = world.client(&webhook);
+    let client = environment.client(&webhook);
     for behaviour in ["", "trap", "failed"] {
         let mut object = object("Misbehaving", behaviour);
         object["spec"] = json!({"password": "s3cr3t-value"});

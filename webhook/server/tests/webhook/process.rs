@@ -13,21 +13,21 @@ use crate::client::{Client, HOST, get_plain};
 use crate::fixture::wasm;
 
 /// A directory with modules, an authority and whatever else one process needs.
-pub(crate) struct World {
+pub(crate) struct Environment {
     root: TempDir,
 }
 
-impl World {
+impl Environment {
     /// A module directory with some variants of the fixture, each in a file of its name.
     pub(crate) fn new(variants: &[&str]) -> Self {
-        let world = Self {
+        let environment = Self {
             root: TempDir::new().unwrap(),
         };
-        fs::create_dir(world.modules()).unwrap();
+        fs::create_dir(environment.modules()).unwrap();
         for variant in variants {
-            fs::write(world.modules().join(format!("{variant}.wasm")), wasm(variant)).unwrap();
+            fs::write(environment.modules().join(format!("{variant}.wasm")), wasm(variant)).unwrap();
         }
-        world
+        environment
     }
 
     pub(crate) fn path(&self) -> &Path {

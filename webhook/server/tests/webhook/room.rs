@@ -4,13 +4,13 @@ use std::process::Command;
 
 use crate::client::get_plain;
 use crate::fixture::{LONG, object, request, request_about};
-use crate::process::{Webhook, World, eventually};
+use crate::process::{Environment, Webhook, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_is_answered_or_turned_away_and_no_answer_names_the_allocator() {
-    let world = World::new(&["misbehaving"]);
-    let webhook = world.start(&["--slots", "2"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving"]);
+    let webhook = environment.start(&["--slots", "2"]);
+    let client = environment.client(&webhook);
     let calls: Vec<_> = (0..40)
         .map(|_| {
             let client = client.clone();
@@ -28,8 +28,8 @@ async fn a_burst_is_answered_or_turned_away_and_no_answer_names_the_allocator() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_little_address_space_it_works_within_its_limits_and_reports_the_allocator() {
-    let world = World::new(&["misbehaving"]);
-    let inner = world.command();
+    let environment = Environment::new(&["misbehaving"]);
+    let inner = environment.command();
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""])
@@ -37,7 +37,7 @@ async fn with_little_address_space_it_works_within_its_limits_and_reports_the_al
         .args(inner.get_args());
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let webhook = Webhook::start(command);
-    let mut connection = world.client(&webhook).http1().await;
+    let mut connection = environment.client(&webhook).http1().await;
     for _ in 0..100 {
         let reply = connection.post("", request("InterpretHealth", "")).await;
         assert!(reply.is_successful(), "{reply:?}");
@@ -58,9 +58,9 @@ async fn with_little_address_space_it_works_within_its_limits_and_reports_the_al
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loops_leave_probes_and_other_kinds_alone() {
-    let world = World::new(&["misbehaving", "other"]);
-    let webhook = world.start(&["--call-timeout", "10s"]);
-    let client = world.client(&webhook);
+    let environment = Environment::new(&["misbehaving", "other"]);
+    let webhook = environment.start(&["--call-timeout", "10s"]);
+    let client = environment.client(&webhook);
     let cores = std::thread::available_parallelism().unwrap().get();
     let loops: Vec<_> = (0..4 * cores)
         .map(|_| {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{Request as HttpRequest, StatusCode};
-use popcell_engine::{Cause, Verdict};
+use popcell_engine::{CallResult, Cause};
 use popcell_protocol::{Answer, Change, Gvk, Operation};
 use serde_json::json;
 
@@ -170,7 +170,7 @@ async fn each_cause_has_its_own_text_and_label() {
 
 #[tokio::test]
 async fn no_free_slot_is_429_with_retry_after_a_second() {
-    let served = serve_queued(|_| Verdict::Overloaded, Duration::from_millis(400));
+    let served = serve_queued(|_| CallResult::Overloaded, Duration::from_millis(400));
     let (response, body) = post(&served, "/interpret?timeout=2s", context("InterpretHealth").to_string()).await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "1");
@@ -270,7 +270,7 @@ async fn every_operation_reaches_the_interpreter_as_itself() {
     let noted = Arc::clone(&seen);
     let served = serve(move |request| {
         noted.lock().unwrap().push((request.operation, request.kind.clone()));
-        Verdict::Answer(Answer::Change(Change::Unchanged))
+        CallResult::Answer(Answer::Change(Change::Unchanged))
     });
     for operation in Operation::ALL {
         let mut body = context(operation.as_str());

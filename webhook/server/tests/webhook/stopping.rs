@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::get_plain;
 use crate::fixture::request;
-use crate::process::{World, eventually};
+use crate::process::{Environment, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_while_one_of_two_replicas_stops() {
-    let world = World::new(&["misbehaving"]);
-    let mut leaving = world.start(&["--call-timeout", "30s"]);
-    let staying = world.start(&["--call-timeout", "30s"]);
-    let clients = [world.client(&leaving), world.client(&staying)];
+    let environment = Environment::new(&["misbehaving"]);
+    let mut leaving = environment.start(&["--call-timeout", "30s"]);
+    let staying = environment.start(&["--call-timeout", "30s"]);
+    let clients = [environment.client(&leaving), environment.client(&staying)];
 
     let mut idle = Vec::new();
     for _ in 0..25 {
@@ -91,8 +91,8 @@ async fn no_call_fails_while_one_of_two_replicas_stops() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_stops_too_and_a_second_signal_at_once() {
-    let world = World::new(&["misbehaving"]);
-    let mut webhook = world.start(&[]);
+    let environment = Environment::new(&["misbehaving"]);
+    let mut webhook = environment.start(&[]);
     webhook.signal("INT");
     eventually("it is not ready", async || {
         get_plain(webhook.health, "/readyz").await.0 == 503

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request as HttpRequest, Response, StatusCode};
 use http_body_util::BodyExt;
-use popcell_engine::{Allocator, CallError, Cause, Modules, Outcome, Path, Subject, Verdict};
+use popcell_engine::{Allocator, CallError, CallResult, Cause, Modules, Outcome, Path, Subject};
 use popcell_https::Limits;
 use popcell_protocol::{Answer, Request};
 use popcell_webhook::{Interpret, Metrics, Webhook, router};
@@ -16,20 +16,20 @@ use tower::ServiceExt;
 
 pub(crate) const CAP: Duration = Duration::from_secs(2);
 
-type Told = Arc<Mutex<Option<Instant>>>;
+type SeenDeadline = Arc<Mutex<Option<Instant>>>;
 
 /// Answers what it is told to, and notes the deadline that it was given.
 struct Stub<F> {
-    verdict: F,
+    result: F,
     queued: Duration,
-    deadline: Told,
+    deadline: SeenDeadline,
 }
 
-impl<F: Fn(&Request<'_>) -> Verdict + Send + Sync + 'static> Interpret for Stub<F> {
+impl<F: Fn(&Request<'_>) -> CallResult + Send + Sync + 'static> Interpret for Stub<F> {
     async fn interpret(&self, request: &Request<'_>, deadline: Instant) -> Outcome {
         *self.deadline.lock().unwrap() = Some(deadline);
         Outcome {
-            verdict: (self.verdict)(request),
+            result: (self.result)(request),
             module: None,
             path: Path::Fast,
             queued: self.queued,
@@ -41,22 +41,22 @@ impl<F: Fn(&Request<'_>) -> Verdict + Send + Sync + 'static> Interpret for Stub<
 pub(crate) struct Served {
     pub(crate) router: Router,
     pub(crate) metrics: Metrics,
-    pub(crate) deadline: Told,
+    pub(crate) deadline: SeenDeadline,
 }
 
-pub(crate) fn serve(verdict: impl Fn(&Request<'_>) -> Verdict + Send + Sync + 'static) -> Served {
-    serve_queued(verdict, Duration::ZERO)
+pub(crate) fn serve(result: impl Fn(&Request<'_>) -> CallResult + Send + Sync + 'static) -> Served {
+    serve_queued(result, Duration::ZERO)
 }
 
 pub(crate) fn serve_queued(
-    verdict: impl Fn(&Request<'_>) -> Verdict + Send + Sync + 'static,
+    result: impl Fn(&Request<'_>) -> CallResult + Send + Sync + 'static,
     queued: Duration,
 ) -> Served {
     let metrics = Metrics::new(&Modules::default(), Allocator::Pooling);
-    let deadline = Told::default();
+    let deadline = SeenDeadline::default();
     let webhook = Webhook {
         interpreter: Stub {
-            verdict,
+            result,
             queued,
             deadline: Arc::clone(&deadline),
         },
@@ -76,11 +76,11 @@ pub(crate) fn serve_queued(
     }
 }
 
-pub(crate) fn healthy(_: &Request<'_>) -> Verdict {
-    Verdict::Answer(Answer::Health(true))
+pub(crate) fn healthy(_: &Request<'_>) -> CallResult {
+    CallResult::Answer(Answer::Health(true))
 }
 
-pub(crate) fn error(cause: Cause) -> impl Fn(&Request<'_>) -> Verdict {
+pub(crate) fn error(cause: Cause) -> impl Fn(&Request<'_>) -> CallResult {
     move |request| {
         let subject = Subject {
             module: Some("widget@1.0.0".to_owned()),
@@ -88,7 +88,7 @@ pub(crate) fn error(cause: Cause) -> impl Fn(&Request<'_>) -> Verdict {
             kind: request.kind.clone(),
             object: "ns/a".to_owned(),
         };
-        Verdict::Error(CallError {
+        CallResult::Error(CallError {
             subject: Box::new(subject),
             cause: cause.clone(),
         })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::client::{Client, HOST};
 use crate::fixture::request;
-use crate::process::{Webhook, World, eventually};
+use crate::process::{Environment, Webhook, eventually};
 
 /// A pair for [`HOST`] under an authority in `dir`, made by the program itself.
 fn make_pair(dir: &Path) {
@@ -31,11 +31,11 @@ fn make_pair(dir: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_rotations_of_the_files_of_a_running_process() {
-    let world = World::new(&["misbehaving"]);
-    let served = world.path().join("tls");
+    let environment = Environment::new(&["misbehaving"]);
+    let served = environment.path().join("tls");
     make_pair(&served);
     let client = |webhook: &Webhook, dir: &Path| Client::new(webhook.address, &[fs::read(dir.join("ca.crt")).unwrap()]);
-    let mut command = world.bare_command();
+    let mut command = environment.bare_command();
     command.args(["--tls-reload-period", "20ms", "--call-timeout", "30s"]);
     command
         .arg("--tls-cert")
@@ -46,7 +46,7 @@ async fn three_rotations_of_the_files_of_a_running_process() {
     let mut kept = client(&webhook, &served).http1().await;
 
     for rotation in 1..=3 {
-        let next = world.path().join(format!("next-{rotation}"));
+        let next = environment.path().join(format!("next-{rotation}"));
         make_pair(&next);
         if rotation == 3 {
             fs::remove_dir_all(&served).unwrap();

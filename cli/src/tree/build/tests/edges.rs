@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_breaks_in_the_project_is_told_there() {
+fn what_breaks_in_the_project_is_reported_there() {
     broken("/workload", json!(null), &["project Workload broken: not there"]);
     broken(
         "/workload/metadata/generation",
@@ -37,10 +37,10 @@ fn what_breaks_in_the_project_is_told_there() {
 #[test]
 fn a_city_without_deployment_says_why() {
     let without = |available: Value| {
-        let mut world = world();
-        world["deployments"] = json!([]);
-        world["workload"]["status"]["placements"] = json!([{ "name": "edge", "conditions": [available] }]);
-        let tree = tree(&sight(&world));
+        let mut state_of_planes = state_of_planes();
+        state_of_planes["deployments"] = json!([]);
+        state_of_planes["workload"]["status"]["placements"] = json!([{ "name": "edge", "conditions": [available] }]);
+        let tree = tree(&snapshot(&state_of_planes));
         tree.children.first().map(|one| one.text.clone()).unwrap_or_default()
     };
     let no_location = "not made: NoMatchingLocation: No Location matches city code \"DFW\"";
@@ -75,7 +75,7 @@ fn a_city_without_deployment_says_why() {
 }
 
 #[test]
-fn what_breaks_on_the_hub_is_told_there() {
+fn what_breaks_on_the_hub_is_reported_there() {
     broken(
         "/hub",
         json!([]),
@@ -116,23 +116,23 @@ fn what_breaks_on_the_hub_is_told_there() {
 
 #[test]
 fn the_reason_why_a_binding_has_no_cluster_is_shown_once() {
-    let mut world = world();
-    world["bindings"][0]["spec"]["clusters"] = json!([]);
-    world["cell"] = json!([]);
-    let reason = |world: &Value| told(&tree(&sight(world))).0;
+    let mut state_of_planes = state_of_planes();
+    state_of_planes["bindings"][0]["spec"]["clusters"] = json!([]);
+    state_of_planes["cell"] = json!([]);
+    let reason = |state_of_planes: &Value| reported(&tree(&snapshot(state_of_planes))).0;
     assert_eq!(
-        reason(&world),
+        reason(&state_of_planes),
         ["hub ResourceBinding broken: Karmada has chosen no Cluster yet"]
     );
-    world["bindings"][0]["status"]["conditions"][0] =
+    state_of_planes["bindings"][0]["status"]["conditions"][0] =
         condition("Scheduled", "False", "NoClusterFit", "0/1 clusters are available");
     assert_eq!(
-        reason(&world),
+        reason(&state_of_planes),
         ["hub ResourceBinding broken: NoClusterFit: 0/1 clusters are available"]
     );
-    world["clusters"][0]["metadata"]["labels"] = json!({ "topology.datum.net/city-code": "dfw" });
+    state_of_planes["clusters"][0]["metadata"]["labels"] = json!({ "topology.datum.net/city-code": "dfw" });
     assert_eq!(
-        reason(&world),
+        reason(&state_of_planes),
         ["hub ResourceBinding broken: no Cluster carries label topology.datum.net/city-code=DFW"]
     );
 }
@@ -152,7 +152,7 @@ fn what_is_left_in_a_cell_is_shown() {
 }
 
 #[test]
-fn what_breaks_in_the_cell_is_told_there() {
+fn what_breaks_in_the_cell_is_reported_there() {
     broken(
         "/cell",
         json!([]),
@@ -181,7 +181,7 @@ fn what_breaks_in_the_cell_is_told_there() {
     broken(
         "/cell/0/spec/scaleSettings/minReplicas",
         json!(1),
-        &["cell dfw-01 Instance broken: beyond the number that is asked for"],
+        &["cell dfw-01 Instance broken: surplus replica"],
     );
 }
 
@@ -192,12 +192,12 @@ fn a_missing_slot_names_the_instance_that_it_waits_for() {
         instance("other-0"),
         &["cell dfw-01 Instance broken: not there"],
     );
-    let mut world = world();
-    world["cell"][0]["spec"]["scaleSettings"]["minReplicas"] = json!(5);
-    world["running"] = json!([instance("web-edge-dfw-0")]);
-    world["running"][0]["status"]["conditions"][0] = condition("Ready", "False", "PendingProgramming", "");
+    let mut state_of_planes = state_of_planes();
+    state_of_planes["cell"][0]["spec"]["scaleSettings"]["minReplicas"] = json!(5);
+    state_of_planes["running"] = json!([instance("web-edge-dfw-0")]);
+    state_of_planes["running"][0]["status"]["conditions"][0] = condition("Ready", "False", "PendingProgramming", "");
     assert_eq!(
-        told(&tree(&sight(&world))).0,
+        reported(&tree(&snapshot(&state_of_planes))).0,
         [
             "cell dfw-01 Instance broken: PendingProgramming",
             "cell dfw-01 Instance broken: not there: waits until web-edge-dfw-0 is Ready, and 3 more after it",
@@ -206,7 +206,7 @@ fn a_missing_slot_names_the_instance_that_it_waits_for() {
 }
 
 #[test]
-fn what_breaks_with_a_claim_is_told_there() {
+fn what_breaks_with_a_claim_is_reported_there() {
     broken(
         "/claims/1",
         claim("other"),
@@ -232,16 +232,16 @@ fn what_breaks_with_a_claim_is_told_there() {
         json!({}),
         &["project ResourceClaim broken: it is not ours"],
     );
-    let mut world = world();
-    world["claims"] = json!([]);
-    for one in world["running"].as_array_mut().unwrap() {
+    let mut state_of_planes = state_of_planes();
+    state_of_planes["claims"] = json!([]);
+    for one in state_of_planes["running"].as_array_mut().unwrap() {
         one["status"]["conditions"][1] = condition("QuotaGranted", "Unknown", "QuotaDisabled", "");
     }
-    assert_eq!(told(&tree(&sight(&world))).0, [""; 0]);
-    world["running"][0]["status"]["conditions"][1] =
+    assert_eq!(reported(&tree(&snapshot(&state_of_planes))).0, [""; 0]);
+    state_of_planes["running"][0]["status"]["conditions"][1] =
         condition("QuotaGranted", "Unknown", "QuotaBackendUnavailable", "no answer");
     assert_eq!(
-        told(&tree(&sight(&world))).0,
+        reported(&tree(&snapshot(&state_of_planes))).0,
         ["project ResourceClaim broken: not there: QuotaBackendUnavailable: no answer"]
     );
 }

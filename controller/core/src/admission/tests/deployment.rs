@@ -26,7 +26,7 @@ fn of(workload: &Value) -> Value {
     made
 }
 
-fn told(old: Option<&Value>, new: &Value, workload: Option<&Value>, cities: &[&str]) -> Vec<String> {
+fn reported(old: Option<&Value>, new: &Value, workload: Option<&Value>, cities: &[&str]) -> Vec<String> {
     let (old, workload) = (old.cloned().map(object), workload.cloned().map(object));
     let cities = cities.iter().copied().collect();
     let errors = validate_deployment(old.as_ref(), &object(new.clone()), workload.as_ref(), &cities);
@@ -36,7 +36,7 @@ fn told(old: Option<&Value>, new: &Value, workload: Option<&Value>, cities: &[&s
 #[test]
 fn one_made_directly_has_the_rules_of_a_workload() {
     const DFW: &[&str] = &["DFW"];
-    assert_eq!(told(None, &direct(), None, DFW), Vec::<String>::new());
+    assert_eq!(reported(None, &direct(), None, DFW), Vec::<String>::new());
     let instance = "/spec/template/spec";
     let at = |rest: &str| format!("{instance}{rest}");
     for (pointer, value, expected) in [
@@ -110,7 +110,7 @@ fn one_made_directly_has_the_rules_of_a_workload() {
     ] {
         let mut whole = direct();
         set(&mut whole, &pointer, value.clone());
-        let found = told(None, &whole, None, DFW);
+        let found = reported(None, &whole, None, DFW);
         assert!(
             found.iter().any(|one| one.contains(expected)),
             "{pointer} = {value}: {found:#?} lacks {expected}"
@@ -130,7 +130,7 @@ fn every_fault_of_a_template_is_found_in_both_kinds() {
     same["spec"]["template"] = bad["spec"]["template"].clone();
     let found = faults(None, bad);
     assert!(found.len() > 4, "{found:#?}");
-    assert_eq!(told(None, &same, None, &["DFW"]), found);
+    assert_eq!(reported(None, &same, None, &["DFW"]), found);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     asked["spec"]["template"]["spec"]["runtime"]["resources"]["instanceType"] = json!("old");
     asked["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(5000);
     let made = of(&asked);
-    assert_eq!(told(None, &made, Some(&asked), &[]), Vec::<String>::new());
+    assert_eq!(reported(None, &made, Some(&asked), &[]), Vec::<String>::new());
     assert_eq!(
         city_to_review(None, &object(made.clone()), Some(&object(asked.clone()))),
         None
@@ -155,7 +155,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     let mut elsewhere = asked.clone();
     elsewhere["spec"]["placements"][0]["cityCodes"] = json!(["ORD"]);
     for workload in [None, Some(&other), Some(&elsewhere)] {
-        let found = told(None, &made, workload, &[]);
+        let found = reported(None, &made, workload, &[]);
         assert!(
             found.iter().any(|one| one.starts_with("spec.cityCode: Unsupported")),
             "{found:?}"
@@ -171,7 +171,7 @@ fn what_a_living_workload_asks_for_is_not_reviewed_again() {
     let mut changed = made.clone();
     changed["spec"]["template"]["spec"]["networkInterfaces"] = json!([{ "network": { "name": "theirs" } }]);
     changed["spec"]["scaleSettings"]["minReplicas"] = json!(6000);
-    let found = told(Some(&made), &changed, Some(&asked), &[]);
+    let found = reported(Some(&made), &changed, Some(&asked), &[]);
     assert!(found.iter().any(|one| one.contains("instanceType")), "{found:?}");
     assert!(
         found.iter().any(|one| one.contains("minReplicas: Invalid value: 6000")),
@@ -192,11 +192,11 @@ fn a_city_that_lost_its_binding_stays_and_a_template_that_stays_may_shrink() {
         new["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
         new
     };
-    assert_eq!(told(Some(&old), &with(2), None, &[]), Vec::<String>::new());
-    assert_eq!(told(Some(&old), &with(4), None, &[]).len(), 1);
+    assert_eq!(reported(Some(&old), &with(2), None, &[]), Vec::<String>::new());
+    assert_eq!(reported(Some(&old), &with(4), None, &[]).len(), 1);
     let mut touched = with(2);
     touched["spec"]["template"]["metadata"] = json!({ "labels": { "a": "b" } });
-    assert_eq!(told(Some(&old), &touched, None, &[]).len(), 1);
+    assert_eq!(reported(Some(&old), &touched, None, &[]).len(), 1);
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn updates_that_leave_the_spec_and_objects_that_go_are_admitted_unread() {
     let mut noted = bad.clone();
     noted["metadata"]["finalizers"] = json!(["x"]);
     noted["metadata"]["annotations"] = json!({ "compute.datumapis.com/granted-slots": "0" });
-    assert_eq!(told(Some(&bad), &noted, None, &[]), Vec::<String>::new());
+    assert_eq!(reported(Some(&bad), &noted, None, &[]), Vec::<String>::new());
     bad["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert_eq!(told(Some(&direct()), &bad, None, &[]), Vec::<String>::new());
+    assert_eq!(reported(Some(&direct()), &bad, None, &[]), Vec::<String>::new());
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn reserved_keys_are_refused_but_for_the_one_that_popcell_sets() {
     let with = |labels: Value| {
         let mut whole = direct();
         whole["metadata"]["labels"] = labels;
-        told(None, &whole, None, &["DFW"])
+        reported(None, &whole, None, &["DFW"])
     };
     assert_eq!(with(json!({ KEY: "none", "app": "a" })), Vec::<String>::new());
     let refused = "Forbidden: the key is reserved: use a domain of your own";
@@ -254,7 +254,7 @@ fn a_metadata_update_adds_no_reserved_key_but_for_those_that_popcell_writes() {
             .then(|| format!("metadata.{field}[{key}]: {refused}"))
             .into_iter()
             .collect();
-        assert_eq!(told(Some(&old), &new, None, &[]), expected, "{key}");
+        assert_eq!(reported(Some(&old), &new, None, &[]), expected, "{key}");
         let (old, new) = (object(old), object(new));
         assert_eq!(is_deployment_reviewed(Some(&old), &new), is_refused, "{key}");
         assert!(!is_deployment_reviewed(Some(&new), &new), "{key} was there");

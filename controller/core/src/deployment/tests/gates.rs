@@ -29,12 +29,12 @@ fn closed(gate: Gate) -> Cell {
                 { "type": "Ready", "status": "False", "reason": "PendingQuota", "message": "m" }]);
         }),
         Gate::NameConflict => {
-            cell.world.remove(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+            cell.servers.remove(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
             let foreign = object(
                 json!({ "metadata": { "name": "web-1", "namespace": NAMESPACE, "uid": "x",
                 "resourceVersion": "9" }, "spec": {} }),
             );
-            cell.world.put(&Plane::Cell, kind::INSTANCE, foreign);
+            cell.servers.put(&Plane::Cell, kind::INSTANCE, foreign);
         }
         Gate::Unreadable => cell.edit(|one| one.data["spec"]["template"] = json!({})),
         Gate::InvalidCityCode => cell.edit(|one| one.data["spec"]["cityCode"] = json!("d_w")),
@@ -83,10 +83,10 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_goes() {
         // It goes, and all that is its own.
         let mut cell = closed(gate);
         let foreign = usize::from(gate == Gate::NameConflict);
-        cell.world
+        cell.servers
             .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
         cell.settle();
-        let left = cell.world.list(&Plane::Cell, kind::INSTANCE).len();
+        let left = cell.servers.list(&Plane::Cell, kind::INSTANCE).len();
         assert_eq!(left == foreign && cell.get().is_none(), moves, "{gate:?}: delete");
         // More replicas: what is held is one slot, and it says so.
         let mut cell = closed(gate);
@@ -98,7 +98,7 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_goes() {
 }
 
 #[test]
-fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
+fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_continues() {
     // Nothing is made of a new one, whether it is told yet or not.
     let mut cell = Cell::new(2);
     cell.edit(|one| one.metadata.finalizers = None);
@@ -130,7 +130,7 @@ fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
         cell.derived = false;
         cell.settle();
         for (ordinal, name) in [(1, "web-1"), (2, "web-2")] {
-            cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, name);
+            cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, name);
             assert_eq!(cell.settle(), [format!("create {name}")]);
             cell.report(ordinal, true);
         }
@@ -140,7 +140,7 @@ fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
                 json!({ "cpu": "64", "memory": "1Gi" });
         });
         assert!(cell.settle().is_empty());
-        cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+        cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
         assert!(cell.settle().is_empty(), "it would be another one");
         // Repairs, one after the other, and fewer.
         cell.edit(|one| one.data["spec"]["template"] = template("two"));
@@ -149,11 +149,11 @@ fn a_city_that_may_not_be_used_gets_nothing_new_and_what_runs_goes_on() {
         assert_eq!(cell.settle(), ["delete web-2", "create web-2"]);
         cell.report(2, true);
         cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
-        // The last one is all that says what ran: it is neither repaired nor made anew.
+        // The last one is all that says what ran: it is neither repaired nor recreated.
         assert_eq!(cell.settle(), ["delete web-2", "delete web-1"]);
         cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
         assert!(cell.settle().is_empty(), "what was given up is more");
-        cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0");
+        cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0");
         assert!(cell.settle().is_empty(), "it may be larger");
         cell.served = Observed::Known(true);
         assert_eq!(cell.settle()[0], "create web-0");

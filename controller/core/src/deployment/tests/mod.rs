@@ -16,7 +16,7 @@ use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane};
 use crate::rejection::Rejection;
-use crate::testing::{World, now, object};
+use crate::testing::{FakeServers, now, object};
 
 const NAMESPACE: &str = "ns-1";
 
@@ -47,7 +47,7 @@ fn template(image: &str) -> Value {
 
 /// A cell with one WorkloadDeployment, without networking unless a test adds it.
 struct Cell {
-    world: World,
+    servers: FakeServers,
     networking: bool,
     rejected: Vec<Rejection>,
     elsewhere: Option<Rejection>,
@@ -57,10 +57,10 @@ struct Cell {
 
 impl Cell {
     fn new(replicas: i64) -> Self {
-        let mut world = World::default();
-        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(replicas));
+        let mut servers = FakeServers::default();
+        servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(replicas));
         Self {
-            world,
+            servers,
             networking: false,
             rejected: Vec::new(),
             elsewhere: None,
@@ -70,7 +70,7 @@ impl Cell {
     }
 
     fn plan(&self) -> Plan {
-        let list = |kind| self.world.list(&Plane::Cell, kind);
+        let list = |kind| self.servers.list(&Plane::Cell, kind);
         let (locations, bindings) = (list(kind::LOCATION), list(kind::NETWORK_BINDING));
         let (contexts, claims, subnets) = (
             list(kind::NETWORK_CONTEXT),
@@ -100,23 +100,23 @@ impl Cell {
     }
 
     fn get(&self) -> Option<&Object> {
-        self.world
+        self.servers
             .get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web")
     }
 
     fn edit(&mut self, change: impl FnOnce(&mut Object)) {
-        self.world
+        self.servers
             .change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web", change);
     }
 
     fn instance(&self, ordinal: i64) -> Option<&Object> {
         let name = format!("web-{ordinal}");
-        self.world.get(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name)
+        self.servers.get(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name)
     }
 
     fn edit_instance(&mut self, ordinal: i64, change: impl FnOnce(&mut Object)) {
         let name = format!("web-{ordinal}");
-        self.world
+        self.servers
             .change(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name, change);
     }
 
@@ -125,10 +125,10 @@ impl Cell {
         self.edit_instance(ordinal, |one| run(one, ready));
     }
 
-    /// One pass; what it did to Instances, such as `create web-0`.
-    fn pass(&mut self) -> Vec<String> {
+    /// One reconcile; what it did to Instances, such as `create web-0`.
+    fn reconcile(&mut self) -> Vec<String> {
         let plan = self.plan();
-        self.world.apply(&plan);
+        self.servers.apply(&plan);
         done(&plan)
     }
 
@@ -137,10 +137,10 @@ impl Cell {
         let mut all = Vec::new();
         for _ in 0..20 {
             let plan = self.plan();
-            if plan.is_quiet() {
+            if plan.is_unchanged() {
                 return all;
             }
-            self.world.apply(&plan);
+            self.servers.apply(&plan);
             all.extend(done(&plan));
         }
         panic!("not settled: {:#?}", self.plan());

@@ -13,7 +13,7 @@ use crate::testing::object;
 fn put(cell: &mut Cell, kind: Kind, mut value: Value) {
     value["metadata"]["resourceVersion"] = json!("1");
     value["metadata"]["uid"] = json!(format!("{}-uid", value["metadata"]["name"].as_str().unwrap()));
-    cell.world.put(&Plane::Cell, kind, object(value));
+    cell.servers.put(&Plane::Cell, kind, object(value));
 }
 
 fn location(cell: &mut Cell, name: &str, city: &str) {
@@ -34,7 +34,7 @@ fn ready(more: Value) -> Value {
 }
 
 fn binding_is_ready(cell: &mut Cell, name: &str) {
-    cell.world
+    cell.servers
         .change(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, name, |one| {
             one.data["status"] = ready(json!({ "networkContextRef": { "namespace": "nets", "name": "context" } }))
         });
@@ -49,7 +49,7 @@ fn context(cell: &mut Cell) {
 }
 
 fn claim_is_ready(cell: &mut Cell) {
-    cell.world
+    cell.servers
         .change(&Plane::Cell, kind::SUBNET_CLAIM, "nets", "context-0", |one| {
             one.data["status"] = ready(json!({ "subnetRef": { "name": "subnet" } }))
         });
@@ -86,7 +86,7 @@ fn the_network_gate_opens_when_every_part_of_the_network_is_ready() {
     let name = binding_name("web", 0);
     assert_eq!(name, "web-net-0");
     let binding = cell
-        .world
+        .servers
         .get(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, &name)
         .unwrap();
     let spec = json!({ "network": { "name": "default" }, "location": { "name": "dfw-a" } });
@@ -100,13 +100,13 @@ fn the_network_gate_opens_when_every_part_of_the_network_is_ready() {
     binding_is_ready(&mut cell, &name);
     cell.settle();
     assert!(
-        cell.world.list(&Plane::Cell, kind::SUBNET_CLAIM).is_empty(),
+        cell.servers.list(&Plane::Cell, kind::SUBNET_CLAIM).is_empty(),
         "no context yet"
     );
     context(&mut cell);
     cell.settle();
     let claim = cell
-        .world
+        .servers
         .get(&Plane::Cell, kind::SUBNET_CLAIM, "nets", "context-0")
         .unwrap();
     let spec = json!({ "subnetClass": "private", "networkContext": { "name": "context" },
@@ -152,21 +152,21 @@ fn two_interfaces_of_one_network_share_a_context_and_its_claim() {
     context(&mut cell);
     cell.settle();
     assert!(
-        cell.world.list(&Plane::Cell, kind::SUBNET_CLAIM).is_empty(),
+        cell.servers.list(&Plane::Cell, kind::SUBNET_CLAIM).is_empty(),
         "one binding is missing"
     );
     binding_is_ready(&mut cell, "web-net-1");
     cell.settle();
-    assert_eq!(cell.world.list(&Plane::Cell, kind::SUBNET_CLAIM).len(), 1);
+    assert_eq!(cell.servers.list(&Plane::Cell, kind::SUBNET_CLAIM).len(), 1);
     let second = cell
-        .world
+        .servers
         .get(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-1")
         .unwrap();
     assert_eq!(second.text("/spec/network/namespace"), Some("other"));
 }
 
 #[test]
-fn a_binding_of_another_is_left_alone_and_one_of_ours_follows_its_interface() {
+fn a_binding_of_another_is_kept_and_one_of_ours_follows_its_interface() {
     let mut cell = Cell::new(1);
     cell.networking = true;
     location(&mut cell, "dfw", "DFW");
@@ -175,16 +175,16 @@ fn a_binding_of_another_is_left_alone_and_one_of_ours_follows_its_interface() {
     cell.settle();
     let notes = cell.plan().notes;
     assert!(matches!(notes.as_slice(), [Note::Foreign(target)] if target.name == "web-net-0"));
-    // Nobody tells that what is not ours is gone.
-    assert_eq!(cell.plan().requeue, Some(crate::remote::HELD_BY_OTHERS));
+    // The removal of foreign objects causes no event.
+    assert_eq!(cell.plan().requeue, Some(crate::remote::NAME_CONFLICT_RETRY));
     assert_eq!(reason(&cell), "NameConflict");
-    cell.world
+    cell.servers
         .remove(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-0");
     cell.settle();
     cell.edit(|one| one.data["spec"]["template"]["spec"]["networkInterfaces"][0]["network"]["name"] = json!("new"));
     cell.settle();
     let followed = cell
-        .world
+        .servers
         .get(&Plane::Cell, kind::NETWORK_BINDING, NAMESPACE, "web-net-0")
         .unwrap();
     assert_eq!(followed.text("/spec/network/name"), Some("new"));
@@ -200,7 +200,7 @@ fn networks_are_asked_for_beside_the_rollout_and_hold_it_up_in_nothing() {
         actions.iter().map(|action| action.target().kind.kind).collect()
     };
     assert_eq!(kinds(&plan.actions), ["Instance"]);
-    assert_eq!(kinds(&plan.aside), ["NetworkBinding"]);
+    assert_eq!(kinds(&plan.best_effort), ["NetworkBinding"]);
     assert!(plan.status.is_some());
 }
 

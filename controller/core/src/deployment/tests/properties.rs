@@ -21,7 +21,7 @@ enum Event {
     Lose(i64),
     /// The provider ends a teardown.
     TornDown(i64),
-    Pass,
+    Reconcile,
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -32,7 +32,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (0..4_i64).prop_map(Event::Scale),
         1 => slot.clone().prop_map(Event::Lose),
         2 => slot.prop_map(Event::TornDown),
-        6 => Just(Event::Pass),
+        6 => Just(Event::Reconcile),
     ];
     prop::collection::vec(one, 1..60)
 }
@@ -62,7 +62,7 @@ impl Cell {
             }
             Event::Lose(slot) => {
                 let name = format!("web-{slot}");
-                self.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name);
+                self.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, &name);
             }
             Event::TornDown(slot) if self.instance(*slot).is_some_and(Fields::deleting) => {
                 self.edit_instance(*slot, |one| one.metadata.finalizers = None);
@@ -75,14 +75,14 @@ impl Cell {
         crate::slots::desired(self.get().unwrap())
     }
 
-    /// One pass, and what the law says of it.
+    /// One reconcile, and what the law says of it.
     fn lawful_pass(&mut self) -> Result<(), TestCaseError> {
         let (plan, desired) = (self.plan(), self.desired());
         let start = ready_slots(self, desired);
         let of_instances =
             |action: &&Action| action.target().kind == kind::INSTANCE && !matches!(action, Action::Patch(_));
         prop_assert!(plan.actions.iter().filter(of_instances).count() <= 1);
-        self.world.apply(&plan);
+        self.servers.apply(&plan);
         let floor = start.min(usize::try_from(desired).unwrap().saturating_sub(1));
         prop_assert!(ready_slots(self, desired) >= floor, "{:?}", plan.actions);
         Ok(())
@@ -97,7 +97,7 @@ proptest! {
         let mut cell = Cell::new(3);
         for event in &events {
             match event {
-                Event::Pass => cell.lawful_pass()?,
+                Event::Reconcile => cell.lawful_pass()?,
                 other => cell.happen(other),
             }
         }
@@ -109,7 +109,7 @@ proptest! {
         let mut cell = Cell::new(3);
         for event in &events {
             match event {
-                Event::Pass => cell.lawful_pass()?,
+                Event::Reconcile => cell.lawful_pass()?,
                 other => cell.happen(other),
             }
         }
@@ -125,7 +125,7 @@ proptest! {
                 }
             }
             let plan = cell.plan();
-            if plan.is_quiet() && !acted {
+            if plan.is_unchanged() && !acted {
                 break;
             }
             cell.lawful_pass()?;
@@ -133,7 +133,7 @@ proptest! {
             prop_assert!(rounds < 80, "{:#?}", cell.plan());
         }
         let desired = cell.desired();
-        let found = cell.world.list(&Plane::Cell, kind::INSTANCE);
+        let found = cell.servers.list(&Plane::Cell, kind::INSTANCE);
         prop_assert_eq!(i64::try_from(found.len()).unwrap(), desired);
         prop_assert_eq!(ready_slots(&cell, desired), usize::try_from(desired).unwrap());
         let image = cell.get().unwrap().text("/spec/template/spec/runtime/sandbox/containers/0/image");

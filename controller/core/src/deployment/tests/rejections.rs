@@ -13,14 +13,14 @@ fn rejection(kind: kind::Kind, name: &str, verb: &'static str) -> Rejection {
 }
 
 impl Cell {
-    /// A pass whose writes are refused: what is told all the same, and the events.
+    /// A reconcile whose writes are refused: what is told all the same, and the events.
     fn refused(&mut self, rejection: Rejection) -> Vec<String> {
         self.rejected = vec![rejection];
         let mut plan = self.plan();
         let events = plan.events.iter().map(|event| event.reason.clone()).collect();
         assert!(plan.writes().next().is_some(), "it is tried again");
         plan.actions.clear();
-        self.world.apply(&plan);
+        self.servers.apply(&plan);
         events
     }
 
@@ -37,7 +37,7 @@ impl Cell {
 }
 
 #[test]
-fn a_cell_that_takes_no_instances_is_told_of_once_with_all_counts() {
+fn a_cell_that_takes_no_instances_is_reported_once_with_all_counts() {
     let mut cell = Cell::new(2);
     assert_eq!(cell.refused(rejection(kind::INSTANCE, "web-0", "create")), ["Rejected"]);
     let (said, reason, message) = cell.said("Available");
@@ -90,13 +90,13 @@ fn a_scale_up_that_is_refused_shows_what_is_desired() {
 }
 
 #[test]
-fn a_change_and_a_deletion_that_are_refused_are_told_too() {
+fn a_change_and_a_deletion_that_are_refused_are_reported_too() {
     let mut cell = Cell::running(1);
     cell.edit_instance(0, |one| one.metadata.labels = None);
     cell.refused(rejection(kind::INSTANCE, "web-0", "patch"));
     assert_eq!(cell.said("ReplicasReady").1, "Rejected", "also while all are Ready");
     let mut cell = Cell::running(1);
-    cell.world
+    cell.servers
         .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
     cell.refused(rejection(kind::INSTANCE, "web-0", "delete"));
     assert!(
@@ -112,7 +112,7 @@ fn a_change_and_a_deletion_that_are_refused_are_told_too() {
 }
 
 #[test]
-fn a_worse_cause_of_an_instance_is_told_before() {
+fn a_worse_cause_of_an_instance_is_reported_before() {
     let mut cell = Cell::running(1);
     cell.report(0, false);
     cell.edit(|one| one.data["spec"]["template"] = template("two"));
@@ -123,7 +123,7 @@ fn a_worse_cause_of_an_instance_is_told_before() {
 #[test]
 fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
     let mut cell = Cell::new(2);
-    cell.pass();
+    cell.reconcile();
     cell.report(0, true);
     // The slot is granted, and the next one is refused.
     cell.rejected = vec![rejection(kind::INSTANCE, "web-1", "create")];
@@ -134,7 +134,7 @@ fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
         .map(|action| action.target().name.as_str())
         .collect();
     assert_eq!((targets, plan.status.is_some()), (vec!["web", "web-1"], true));
-    cell.world.apply(&Plan {
+    cell.servers.apply(&Plan {
         actions: plan.actions[..1].to_vec(),
         ..Plan::default()
     });
@@ -143,14 +143,14 @@ fn what_is_remembered_of_grants_is_written_before_what_is_refused() {
     assert_eq!(cell.said("ReplicasReady").1, "Rejected");
     // Where that itself is refused, the rest is told all the same.
     let mut cell = Cell::new(1);
-    cell.pass();
+    cell.reconcile();
     cell.report(0, true);
     cell.refused(rejection(kind::WORKLOAD_DEPLOYMENT, "web", "patch"));
     assert_eq!(cell.said("ReplicasReady").1, "Rejected");
 }
 
 #[test]
-fn what_is_refused_of_gates_copies_and_claims_is_told_once_and_taken_back() {
+fn what_is_refused_of_gates_copies_and_claims_is_reported_once_and_taken_back() {
     let of =
         |plane, kind, name: &str, verb| Rejection::new(&Target::namespaced(plane, kind, NAMESPACE, name), verb, WORDS);
     let project = Plane::Project("p".to_owned());
@@ -175,10 +175,10 @@ fn what_is_refused_of_gates_copies_and_claims_is_told_once_and_taken_back() {
             let before = cell.said("Available");
             cell.elsewhere = Some(refused.clone());
             let plan = cell.plan();
-            // What is worse is told before.
+            // What is worse is reported before.
             assert_eq!(plan.events.len(), usize::from(ready), "{start}");
             assert!(plan.writes().next().is_none(), "nothing but the status is of this pass");
-            cell.world.apply(&plan);
+            cell.servers.apply(&plan);
             let (said, reason, message) = cell.said("ReplicasReady");
             assert_eq!(said, "False");
             if ready {
@@ -196,9 +196,9 @@ fn what_is_refused_of_gates_copies_and_claims_is_told_once_and_taken_back() {
 }
 
 #[test]
-fn a_claim_that_is_refused_is_told_instead_of_a_budget_that_is_used_up() {
+fn a_claim_that_is_refused_is_reported_instead_of_a_budget_that_is_used_up() {
     let mut cell = Cell::new(1);
-    cell.pass();
+    cell.reconcile();
     let pending = json!([
         { "type": "QuotaGranted", "status": "False", "reason": "QuotaMisconfigured", "message": "refused" },
         { "type": "Ready", "status": "False", "reason": "PendingQuota", "message": "refused" },

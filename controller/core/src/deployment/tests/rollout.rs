@@ -33,8 +33,8 @@ fn scale_down_begins_at_the_highest_slot_whatever_lower_slots_do() {
         let mut cell = Cell::running(3);
         cell.report(0, lower);
         cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
-        assert_eq!(cell.pass(), ["delete web-2"]);
-        assert_eq!(cell.pass(), ["delete web-1"]);
+        assert_eq!(cell.reconcile(), ["delete web-2"]);
+        assert_eq!(cell.reconcile(), ["delete web-1"]);
     }
 }
 
@@ -43,15 +43,15 @@ fn a_teardown_that_does_not_end_holds_up_no_other() {
     let mut cell = Cell::running(3);
     cell.edit_instance(2, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(1));
-    assert_eq!(cell.pass(), ["delete web-2"]);
+    assert_eq!(cell.reconcile(), ["delete web-2"]);
     assert!(cell.instance(2).unwrap().deleting());
-    assert_eq!(cell.pass(), ["delete web-1"]);
+    assert_eq!(cell.reconcile(), ["delete web-1"]);
 }
 
 #[test]
 fn an_empty_slot_in_the_middle_is_filled() {
     let mut cell = Cell::running(3);
-    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
     assert_eq!(cell.settle(), ["create web-1"]);
 }
 
@@ -90,7 +90,7 @@ fn the_restart_annotation_rolls_the_instances() {
     cell.edit(|one| {
         one.data["spec"]["template"]["metadata"]["annotations"]["compute.datumapis.com/restartedAt"] = json!(restarted)
     });
-    assert_eq!(cell.pass(), ["delete web-1"]);
+    assert_eq!(cell.reconcile(), ["delete web-1"]);
     assert_eq!(cell.settle(), ["create web-1"]);
     let annotation = cell
         .instance(1)
@@ -105,7 +105,7 @@ fn a_bad_image_is_repaired_by_a_new_template() {
     cell.settle();
     cell.report(0, false);
     cell.edit(|one| one.data["spec"]["template"] = template("good"));
-    assert_eq!(cell.pass(), ["delete web-0"]);
+    assert_eq!(cell.reconcile(), ["delete web-0"]);
     assert_eq!(cell.settle(), ["create web-0"]);
 }
 
@@ -117,21 +117,21 @@ fn creates_and_repairs_come_before_a_roll() {
         one.data["spec"]["template"] = template("two");
         one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2);
     });
-    assert_eq!(cell.pass(), ["delete web-2"], "surplus");
-    assert_eq!(cell.pass(), ["delete web-0"], "unready and drifted");
+    assert_eq!(cell.reconcile(), ["delete web-2"], "surplus");
+    assert_eq!(cell.reconcile(), ["delete web-0"], "unready and drifted");
     assert_eq!(cell.settle(), ["create web-0"]);
     assert_eq!(cell.settle(), [""; 0], "web-1 is Ready: it waits for web-0");
     cell.report(0, true);
-    assert_eq!(cell.pass(), ["delete web-1"]);
+    assert_eq!(cell.reconcile(), ["delete web-1"]);
 }
 
 #[test]
 fn instances_of_no_slot_are_deleted_first() {
     let mut cell = Cell::running(1);
     for name in ["web-x", "web-01", "other"] {
-        let stray = json!({ "metadata": { "name": name, "namespace": NAMESPACE, "uid": name, "resourceVersion": "1",
+        let unexpected = json!({ "metadata": { "name": name, "namespace": NAMESPACE, "uid": name, "resourceVersion": "1",
             "labels": { "compute.datumapis.com/workload-deployment-uid": "wd" } }, "spec": {} });
-        cell.world.put(&Plane::Cell, kind::INSTANCE, object(stray));
+        cell.servers.put(&Plane::Cell, kind::INSTANCE, object(unexpected));
     }
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
     assert_eq!(
@@ -141,22 +141,22 @@ fn instances_of_no_slot_are_deleted_first() {
 }
 
 #[test]
-fn instances_of_others_are_left_alone_also_where_they_hold_a_name() {
+fn instances_of_others_are_kept_also_where_they_hold_a_name() {
     let mut cell = Cell::new(1);
     let foreign = object(
         json!({ "metadata": { "name": "web-0", "namespace": NAMESPACE, "uid": "x",
         "resourceVersion": "1", "labels": { "compute.datumapis.com/workload-deployment-uid": "another" } } }),
     );
-    cell.world.put(&Plane::Cell, kind::INSTANCE, foreign.clone());
+    cell.servers.put(&Plane::Cell, kind::INSTANCE, foreign.clone());
     cell.settle();
     assert_eq!(cell.instance(0), Some(&foreign));
-    let told = cell.get().unwrap().at("/status").unwrap();
+    let reported = cell.get().unwrap().at("/status").unwrap();
     for type_ in ["Available", "ReplicasReady"] {
-        let condition = crate::conditions::find(told, type_).unwrap();
+        let condition = crate::conditions::find(reported, type_).unwrap();
         assert_eq!(crate::conditions::text(condition, "reason"), "NameConflict");
         assert!(crate::conditions::text(condition, "message").contains("Instance web-0"));
     }
-    assert_eq!(cell.plan().requeue, Some(crate::remote::HELD_BY_OTHERS));
+    assert_eq!(cell.plan().requeue, Some(crate::remote::NAME_CONFLICT_RETRY));
     let notes = cell.plan().notes;
     assert!(matches!(notes.as_slice(), [Note::Foreign(target)] if target.name == "web-0"));
 }
@@ -165,7 +165,7 @@ fn instances_of_others_are_left_alone_also_where_they_hold_a_name() {
 fn the_finalizer_is_put_on_before_anything_is_made() {
     let mut cell = Cell::new(2);
     cell.edit(|one| one.metadata.finalizers = Some(vec!["karmada.io/other".to_owned()]));
-    assert_eq!(cell.pass(), [""; 0]);
+    assert_eq!(cell.reconcile(), [""; 0]);
     let finalizers = cell.get().unwrap().metadata.finalizers.clone().unwrap();
     assert_eq!(finalizers, ["karmada.io/other", WORKLOAD_CONTROLLER]);
     assert_eq!(cell.settle(), ["create web-0"]);
@@ -175,16 +175,16 @@ fn the_finalizer_is_put_on_before_anything_is_made() {
         one.metadata.finalizers = Some(vec!["karmada.io/other".to_owned()]);
         one.metadata.deletion_timestamp = Some(Time(now()));
     });
-    assert!(going.plan().is_quiet());
+    assert!(going.plan().is_unchanged());
 }
 
 #[test]
 fn deletion_waits_for_the_last_instance() {
     let mut cell = Cell::running(2);
     cell.edit_instance(1, |one| one.metadata.finalizers = Some(vec!["provider".to_owned()]));
-    cell.world
+    cell.servers
         .delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, "web");
-    assert_eq!(cell.pass(), ["delete web-0", "delete web-1"]);
+    assert_eq!(cell.reconcile(), ["delete web-0", "delete web-1"]);
     cell.settle();
     assert!(cell.get().is_some());
     cell.edit_instance(1, |one| one.metadata.finalizers = None);
@@ -254,8 +254,8 @@ const STRAYS: [&[(&str, bool)]; 6] = [
 
 /// The action that the rollout's order demands for three slots, of which `desired` are wanted: written independently of
 /// the code.
-fn expected(strays: &[(&str, bool)], states: [State; 3], desired: usize) -> String {
-    if let Some((first, _)) = strays.iter().filter(|(_, deleting)| !deleting).min() {
+fn expected(unexpected: &[(&str, bool)], states: [State; 3], desired: usize) -> String {
+    if let Some((first, _)) = unexpected.iter().filter(|(_, deleting)| !deleting).min() {
         return format!("delete {first}");
     }
     let there = |state: State| !matches!(state, State::Missing | State::Deleting);
@@ -278,8 +278,8 @@ fn expected(strays: &[(&str, bool)], states: [State; 3], desired: usize) -> Stri
 #[test]
 fn every_state_of_three_slots() {
     let mut seen = 0;
-    for strays in STRAYS {
-        let beside: Vec<Object> = strays.iter().map(|stray| stray_of(*stray)).collect();
+    for unexpected in STRAYS {
+        let beside: Vec<Object> = unexpected.iter().map(|unexpected| stray_of(*unexpected)).collect();
         for (desired, first) in (0..=3).flat_map(|desired| STATES.map(|first| (desired, first))) {
             for (second, third) in STATES
                 .into_iter()
@@ -287,8 +287,8 @@ fn every_state_of_three_slots() {
             {
                 let states = [first, second, third];
                 let taken = taken(&beside, states, desired);
-                let wanted = expected(strays, states, desired);
-                assert_eq!(taken, wanted, "{states:?} of which {desired}, beside {strays:?}");
+                let wanted = expected(unexpected, states, desired);
+                assert_eq!(taken, wanted, "{states:?} of which {desired}, beside {unexpected:?}");
                 seen += 1;
             }
         }
@@ -297,9 +297,9 @@ fn every_state_of_three_slots() {
 }
 
 fn stray_of((name, deleting): (&str, bool)) -> Object {
-    let mut stray = named(name);
-    stray.metadata.deletion_timestamp = deleting.then(|| Time(now()));
-    stray
+    let mut unexpected = named(name);
+    unexpected.metadata.deletion_timestamp = deleting.then(|| Time(now()));
+    unexpected
 }
 
 /// What is done about three slots and what is beside them.
@@ -318,7 +318,7 @@ fn taken(beside: &[Object], states: [State; 3], desired: usize) -> String {
         &slots.chain(beside).collect::<Vec<_>>(),
     );
     assert_eq!(
-        (instances.slots.len(), instances.strays.len()),
+        (instances.slots.len(), instances.unexpected.len()),
         (made.len(), beside.len())
     );
     for (slot, (instance, likeness)) in &made {

@@ -17,7 +17,7 @@ fn status(cell: &Cell) -> Value {
 }
 
 /// Status, reason and message of a condition.
-fn told(cell: &Cell, type_: &str) -> [String; 3] {
+fn reported(cell: &Cell, type_: &str) -> [String; 3] {
     let status = status(cell);
     let condition = conditions::find(&status, type_).unwrap().clone();
     ["status", "reason", "message"].map(|field| conditions::text(&condition, field).to_owned())
@@ -72,23 +72,23 @@ fn available_and_replicas_ready_follow_the_instances() {
     cell.settle();
     cell.settle();
     assert_eq!(
-        told(&cell, "Available"),
+        reported(&cell, "Available"),
         ["False", "ProvisioningInstances", "Instances are being provisioned"]
     );
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         ["False", "ProvisioningInstances", "0/2 replicas available"]
     );
     cell.report(0, true);
     cell.settle();
     assert_eq!(
-        told(&cell, "Available"),
+        reported(&cell, "Available"),
         ["True", "StableInstanceFound", "1/2 instances are ready"]
     );
     cell.report(1, true);
     cell.settle();
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         ["True", "ReplicasAvailable", "2/2 replicas available"]
     );
     let generations: Vec<Value> = conditions::all(&status(&cell))
@@ -106,12 +106,12 @@ fn the_worst_reason_of_the_instances_is_that_of_the_deployment() {
     says(&mut cell, 0, "Ready", "Unknown", "ImageUnavailable");
     cell.settle();
     assert_eq!(
-        told(&cell, "Available"),
+        reported(&cell, "Available"),
         ["False", "ImageUnavailable", "ImageUnavailable!"]
     );
     says(&mut cell, 0, "Ready", "False", "SchedulingGatesPresent");
     cell.settle();
-    assert_eq!(told(&cell, "Available")[1], "ProvisioningInstances");
+    assert_eq!(reported(&cell, "Available")[1], "ProvisioningInstances");
 }
 
 #[test]
@@ -123,24 +123,24 @@ fn what_keeps_one_of_several_from_being_ready_is_shown() {
     says(&mut cell, 1, "Ready", "False", "SchedulingGatesPresent");
     cell.settle();
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         ["False", "ProvisioningInstances", "1/2 replicas available"]
     );
     says(&mut cell, 1, "Ready", "Unknown", "ImageUnavailable");
     cell.settle();
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         [
             "False",
             "ImageUnavailable",
             "1/2 replicas available; web-1: ImageUnavailable!"
         ]
     );
-    assert_eq!(told(&cell, "Available")[1], "StableInstanceFound");
+    assert_eq!(reported(&cell, "Available")[1], "StableInstanceFound");
 }
 
 #[test]
-fn quota_that_is_refused_is_told_before_all_else() {
+fn quota_that_is_refused_is_reported_before_all_else() {
     let mut cell = Cell::running(1);
     cell.edit(|one| one.data["spec"]["scaleSettings"]["minReplicas"] = json!(2));
     cell.settle();
@@ -148,7 +148,7 @@ fn quota_that_is_refused_is_told_before_all_else() {
     says(&mut cell, 1, "QuotaGranted", "False", "QuotaExceeded");
     cell.settle();
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         ["False", "QuotaExceeded", "1 of 2 desired replicas are pending quota"]
     );
 }
@@ -167,7 +167,7 @@ fn a_teardown_that_does_not_end_is_shown_after_a_minute() {
     });
     cell.settle();
     assert_eq!(
-        told(&cell, "ReplicasReady"),
+        reported(&cell, "ReplicasReady"),
         [
             "False",
             "InstanceTerminating",
@@ -189,7 +189,7 @@ fn what_others_say_in_the_status_stays() {
     assert!(conditions::find(&status, "Other").is_some());
     // Nothing is asked for, so nothing is said of availability.
     assert!(conditions::find(&status, "Available").is_none());
-    assert_eq!(told(&cell, "ReplicasReady")[0], "True");
+    assert_eq!(reported(&cell, "ReplicasReady")[0], "True");
 }
 
 fn remembered(cell: &Cell) -> Option<&str> {
@@ -201,7 +201,7 @@ fn granted_slots_are_remembered_until_they_are_denied_or_not_wanted() {
     let mut cell = Cell::running(3);
     assert_eq!(remembered(&cell), Some("0,1,2"));
     // Lost by hand: the slot keeps its grant, also while its new Instance is not evaluated.
-    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
     cell.settle();
     assert_eq!(remembered(&cell), Some("0,1,2"));
     cell.edit_instance(1, |one| run(one, false));
@@ -224,11 +224,11 @@ fn a_grant_of_another_size_does_not_count_for_the_next_instance() {
         cell.edit(|one| one.data["spec"]["template"]["spec"]["runtime"]["resources"] = resources);
     };
     sized(&mut cell, "2");
-    cell.pass();
+    cell.reconcile();
     assert_eq!(remembered(&cell), None);
     let mut cell = Cell::running(2);
     cell.edit(|one| one.data["spec"]["template"] = template("two"));
-    cell.pass();
+    cell.reconcile();
     assert_eq!(remembered(&cell), Some("0,1"), "another image is not another size");
 }
 
@@ -242,11 +242,11 @@ fn the_grant_of_an_empty_slot_is_of_the_size_it_had() {
     let mut cell = Cell::running(2);
     assert_eq!(remembered(&cell), Some("0,1"));
     cell.edit_instance(0, |one| run(one, false));
-    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
+    cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-1");
     assert_eq!(cell.settle(), [""; 0]);
     sized(&mut cell, "8");
     let plan = cell.plan();
-    cell.world.apply(&plan);
+    cell.servers.apply(&plan);
     assert_eq!(remembered(&cell), None);
 
     // As one that grew before anybody looked, and an older program's memory, which has no size.
@@ -276,7 +276,7 @@ fn the_grant_of_an_empty_slot_is_of_the_size_it_had() {
 }
 
 #[test]
-fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
+fn a_city_or_name_that_cannot_be_is_reported_once_and_runs_nothing() {
     for (city, name, reason) in [
         ("nyc_1", "web", "InvalidCityCode"),
         ("DFW", &"w".repeat(100), "InvalidName"),
@@ -296,29 +296,29 @@ fn a_city_or_name_that_cannot_be_is_told_once_and_runs_nothing() {
             now: now(),
         };
         let plan = super::decide(&seen(&one));
-        assert!(plan.actions.is_empty() && plan.aside.is_empty(), "{plan:?}");
+        assert!(plan.actions.is_empty() && plan.best_effort.is_empty(), "{plan:?}");
         assert_eq!(plan.terminal.as_ref().unwrap().reason, reason);
-        let mut world = crate::testing::World::default();
-        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, one.clone());
-        world.apply(&plan);
-        let told = world
+        let mut servers = crate::testing::FakeServers::default();
+        servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, one.clone());
+        servers.apply(&plan);
+        let reported = servers
             .get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NAMESPACE, name)
             .unwrap();
-        let available = conditions::find(told.at("/status").unwrap(), "Available").unwrap();
+        let available = conditions::find(reported.at("/status").unwrap(), "Available").unwrap();
         assert_eq!(conditions::text(available, "reason"), reason);
-        assert!(super::decide(&seen(told)).is_quiet());
+        assert!(super::decide(&seen(reported)).is_unchanged());
     }
     // What runs already is left as it is.
     let mut cell = Cell::running(1);
     cell.edit(|one| one.data["spec"]["cityCode"] = json!("nyc_1"));
     cell.settle();
-    assert_eq!(told(&cell, "Available")[0], "True");
-    cell.world.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0");
+    assert_eq!(reported(&cell, "Available")[0], "True");
+    cell.servers.delete(&Plane::Cell, kind::INSTANCE, NAMESPACE, "web-0");
     assert_eq!(cell.settle(), ["create web-0"], "what was taken in is healed");
 }
 
 #[test]
-fn what_nobody_granted_is_not_remembered() {
+fn only_grants_are_remembered() {
     let mut cell = Cell::running(1);
     says(&mut cell, 0, "QuotaGranted", "True", "QuotaDisabled");
     cell.settle();
@@ -333,7 +333,7 @@ fn a_paused_deployment_is_not_changed() {
         one.data["spec"]["template"] = template("two");
     });
     assert_eq!(cell.settle(), [""; 0]);
-    assert_eq!(told(&cell, "Paused")[0], "True");
+    assert_eq!(reported(&cell, "Paused")[0], "True");
     cell.edit(|one: &mut Object| one.metadata.annotations = None);
-    assert_eq!(cell.pass(), ["delete web-0"]);
+    assert_eq!(cell.reconcile(), ["delete web-0"]);
 }

@@ -104,7 +104,7 @@ fn an_instance_of_upstreams_operator_with_an_equal_template_is_stamped_and_kept(
 fn what_a_template_lost_is_a_change_of_it() {
     let mut cell = Cell::running(1);
     cell.edit(|one| one.data["spec"]["template"]["metadata"]["labels"] = json!({}));
-    assert_eq!(cell.pass(), ["delete web-0"]);
+    assert_eq!(cell.reconcile(), ["delete web-0"]);
     cell.settle();
     assert_eq!(cell.instance(0).unwrap().label("app"), None);
 }
@@ -136,7 +136,7 @@ fn a_label_that_was_taken_away_comes_back() {
 }
 
 #[test]
-fn a_label_that_no_value_fits_is_left_out() {
+fn a_label_that_no_value_fits_is_skipped() {
     let mut cell = Cell::new(1);
     cell.edit(|one| one.data["spec"]["placementName"] = json!("no label"));
     cell.settle();
@@ -151,8 +151,8 @@ fn an_unreadable_template_is_reported_once() {
     let mut cell = Cell::new(1);
     cell.edit(|one| one.data["spec"]["template"] = json!({ "spec": 7 }));
     let plan = cell.plan();
-    assert!(plan.is_quiet() && plan.terminal.is_some());
-    let instances = cell.world.list(&Plane::Cell, kind::INSTANCE);
+    assert!(plan.is_unchanged() && plan.terminal.is_some());
+    let instances = cell.servers.list(&Plane::Cell, kind::INSTANCE);
     assert!(instances.is_empty(), "{NAMESPACE}");
 }
 
@@ -183,7 +183,7 @@ fn disks_carry_no_keys_that_are_reserved() {
     let mut cell = Cell::new(1);
     let reserved = json!({ "app": "a", "karmada.io/x": "b", "compute.datumapis.com/managed-by": "popcell" });
     cell.edit(|one| one.data["spec"]["template"]["spec"]["volumes"] = json!([disk(reserved.clone())]));
-    cell.pass();
+    cell.reconcile();
     let volumes = cell.instance(0).unwrap().at("/spec/volumes").cloned();
     assert_eq!(volumes, Some(json!([disk(json!({ "app": "a" }))])));
     // One that was made with them, by us or by upstream, runs on.

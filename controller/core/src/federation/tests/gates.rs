@@ -18,42 +18,42 @@ enum Gate {
 }
 
 /// One that the hub has with three replicas and two entries, and then the gate is closed.
-fn carried(gate: Gate) -> World {
+fn carried(gate: Gate) -> FakeServers {
     let city = if gate == Gate::InvalidCityCode { "d_w" } else { "DFW" };
-    let mut world = world(&[("web", "DFW")]);
-    change(&mut world, "web", |one| {
+    let mut servers = servers(&[("web", "DFW")]);
+    change(&mut servers, "web", |one| {
         one.data["spec"]["scaleSettings"]["minReplicas"] = json!(3);
         one.data["spec"]["template"]["spec"] = json!({ "volumes": [{ "name": "a" }, { "name": "b" }] });
     });
-    settle(&mut world, "web");
+    settle(&mut servers, "web");
     for one in [Plane::Hub, plane()] {
         let namespace = if one == Plane::Hub { "ns-n1" } else { "default" };
-        world.change(&one, kind::WORKLOAD_DEPLOYMENT, namespace, "web", |one| {
+        servers.change(&one, kind::WORKLOAD_DEPLOYMENT, namespace, "web", |one| {
             one.data["spec"]["cityCode"] = json!(city);
         });
     }
     match gate {
-        Gate::NoMatchingLocation => world.remove(&plane(), kind::LOCATION_BINDING, "", "binding-DFW"),
+        Gate::NoMatchingLocation => servers.remove(&plane(), kind::LOCATION_BINDING, "", "binding-DFW"),
         Gate::CityCodeConflict => {
-            world.put(&plane(), kind::WORKLOAD_DEPLOYMENT, wd("other", "dfw"));
+            servers.put(&plane(), kind::WORKLOAD_DEPLOYMENT, wd("other", "dfw"));
             let policy = json!({ "metadata": { "name": names::city_policy("dfw"), "namespace": "ns-n1", "uid": "p",
                 "resourceVersion": "1" }, "spec": { "resourceSelectors": [{ "labelSelector": { "matchLabels": {
                 "topology.datum.net/city-code": "dfw" } } }] } });
-            world.put(&Plane::Hub, kind::PROPAGATION_POLICY, object(policy));
+            servers.put(&Plane::Hub, kind::PROPAGATION_POLICY, object(policy));
         }
-        Gate::Paused => change(&mut world, "web", |one| {
+        Gate::Paused => change(&mut servers, "web", |one| {
             one.metadata.annotations = Some([(PAUSED.to_owned(), PAUSED_TRUE.to_owned())].into());
         }),
         Gate::None | Gate::BindingsUnknown | Gate::InvalidCityCode => {}
     }
-    world
+    servers
 }
 
-fn look(world: &World, gate: Gate) -> Plan {
+fn look(servers: &FakeServers, gate: Gate) -> Plan {
     if gate != Gate::BindingsUnknown {
-        return pass(world, "web");
+        return reconcile(servers, "web");
     }
-    let Some(deployment) = world.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web") else {
+    let Some(deployment) = servers.get(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web") else {
         return Plan::default();
     };
     decide(&Observation {
@@ -62,14 +62,14 @@ fn look(world: &World, gate: Gate) -> Plan {
         siblings: &[deployment],
         workload: Observed::Unknown,
         bindings: Observed::Unknown,
-        namespace: Observed::Known(world.get(&plane(), NAMESPACE, "", "default")),
+        namespace: Observed::Known(servers.get(&plane(), NAMESPACE, "", "default")),
         hub: Observed::Known(Hub {
-            namespaces: &world.list(&Plane::Hub, NAMESPACE),
-            deployments: &world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
+            namespaces: &servers.list(&Plane::Hub, NAMESPACE),
+            deployments: &servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT),
             policy: None,
             binding: None,
         }),
-        ledger: &Ledger::default(),
+        spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         elsewhere: None,
         now: testing::now(),
@@ -94,19 +94,19 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_repairs_nor_what_goes()
             (4, &["a", "b"], grows),
             (3, &["a", "b", "c"], grows),
         ] {
-            let mut world = carried(gate);
-            change(&mut world, "web", |one| {
+            let mut servers = carried(gate);
+            change(&mut servers, "web", |one| {
                 one.data["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
                 one.data["spec"]["template"]["spec"]["volumes"] = volumes(names);
             });
-            let desired = in_project(&world, "web").at("/spec").cloned();
-            world.settle(|world| look(world, gate));
-            let spec = in_hub(&world, "web").unwrap().at("/spec").cloned();
+            let desired = in_project(&servers, "web").at("/spec").cloned();
+            servers.settle(|servers| look(servers, gate));
+            let spec = in_hub(&servers, "web").unwrap().at("/spec").cloned();
             assert_eq!(spec == desired, carried_over, "{gate:?}: {replicas}, {names:?}");
         }
-        let mut world = carried(gate);
-        world.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
-        world.settle(|world| look(world, gate));
-        assert_eq!(in_hub(&world, "web").is_none(), moves, "{gate:?}: delete");
+        let mut servers = carried(gate);
+        servers.delete(&plane(), kind::WORKLOAD_DEPLOYMENT, "default", "web");
+        servers.settle(|servers| look(servers, gate));
+        assert_eq!(in_hub(&servers, "web").is_none(), moves, "{gate:?}: delete");
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn with_status(status: Value) -> World {
-    let mut world = world(&[("web", "DFW")]);
-    settle(&mut world, "web");
-    change_hub(&mut world, "web", |one| one.data["status"] = status);
-    world
+fn with_status(status: Value) -> FakeServers {
+    let mut servers = servers(&[("web", "DFW")]);
+    settle(&mut servers, "web");
+    change_hub(&mut servers, "web", |one| one.data["status"] = status);
+    servers
 }
 
 fn hub_status(replicas: i64, observed: i64) -> Value {
@@ -28,14 +28,14 @@ fn binding(clusters: Value, since: &str) -> Object {
 
 #[test]
 fn a_status_change_on_the_hub_is_one_write_and_no_change_is_none() {
-    let mut world = with_status(hub_status(1, 1));
-    let plan = pass(&world, "web");
+    let mut servers = with_status(hub_status(1, 1));
+    let plan = reconcile(&servers, "web");
     assert!(plan.actions.is_empty() && plan.status.is_some());
-    world.apply(&plan);
-    assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(1));
-    let writes = world.writes;
-    settle(&mut world, "web");
-    assert_eq!(world.writes, writes);
+    servers.apply(&plan);
+    assert_eq!(in_project(&servers, "web").int("/status/replicas"), Some(1));
+    let writes = servers.writes;
+    settle(&mut servers, "web");
+    assert_eq!(servers.writes, writes);
 }
 
 #[test]
@@ -44,49 +44,49 @@ fn unknown_status_fields_are_mirrored_and_removed_again() {
     status["suspended"] = json!(true);
     status["location"] = json!({ "name": "dfw-a", "more": [1] });
     status["conditions"][0]["extra"] = json!("x");
-    let mut world = with_status(status);
-    settle(&mut world, "web");
-    let arrived = in_project(&world, "web");
+    let mut servers = with_status(status);
+    settle(&mut servers, "web");
+    let arrived = in_project(&servers, "web");
     assert_eq!(
         arrived.at("/status/location"),
         Some(&json!({ "name": "dfw-a", "more": [1] }))
     );
     assert_eq!(arrived.at("/status/conditions/0/extra"), Some(&json!("x")));
-    change_hub(&mut world, "web", |one| one.data["status"] = hub_status(1, 1));
-    settle(&mut world, "web");
-    assert_eq!(in_project(&world, "web").at("/status/suspended"), None);
+    change_hub(&mut servers, "web", |one| one.data["status"] = hub_status(1, 1));
+    settle(&mut servers, "web");
+    assert_eq!(in_project(&servers, "web").at("/status/suspended"), None);
 }
 
 #[test]
 fn generations_are_translated_and_never_copied() {
-    let mut world = with_status(hub_status(1, 1));
+    let mut servers = with_status(hub_status(1, 1));
     // The hub's generation runs ahead of the project's.
-    change_hub(&mut world, "web", |one| {
+    change_hub(&mut servers, "web", |one| {
         one.metadata.generation = Some(7);
         one.data["status"]["observedGeneration"] = json!(7);
     });
-    settle(&mut world, "web");
-    let observed = |world: &World| {
-        let one = in_project(world, "web");
+    settle(&mut servers, "web");
+    let observed = |servers: &FakeServers| {
+        let one = in_project(servers, "web");
         (
             one.int("/status/observedGeneration"),
             one.int("/status/conditions/0/observedGeneration"),
         )
     };
-    assert_eq!(observed(&world), (Some(1), Some(1)));
+    assert_eq!(observed(&servers), (Some(1), Some(1)));
     // The project has moved on; the cell has not seen it: the number stays.
-    change(&mut world, "web", |one| {
+    change(&mut servers, "web", |one| {
         one.metadata.generation = Some(2);
         one.data["spec"]["template"]["x"] = json!(1);
     });
-    settle(&mut world, "web");
-    assert_eq!(in_hub(&world, "web").unwrap().generation(), Some(8));
-    assert_eq!(observed(&world), (Some(1), Some(1)));
-    change_hub(&mut world, "web", |one| {
+    settle(&mut servers, "web");
+    assert_eq!(in_hub(&servers, "web").unwrap().generation(), Some(8));
+    assert_eq!(observed(&servers), (Some(1), Some(1)));
+    change_hub(&mut servers, "web", |one| {
         one.data["status"]["observedGeneration"] = json!(8)
     });
-    settle(&mut world, "web");
-    assert_eq!(observed(&world), (Some(2), Some(2)));
+    settle(&mut servers, "web");
+    assert_eq!(observed(&servers), (Some(2), Some(2)));
     // Seen nothing at all: no number is made up.
     let mut unseen = with_status(json!({ "replicas": 0, "conditions": [{ "type": "A", "observedGeneration": 5 }] }));
     settle(&mut unseen, "web");
@@ -96,8 +96,8 @@ fn generations_are_translated_and_never_copied() {
 #[test]
 fn the_status_does_not_depend_on_the_writes_beside_it() {
     // The hub may refuse them, and the status is written all the same.
-    let mut world = with_status(hub_status(1, 1));
-    change(&mut world, "web", |one| {
+    let mut servers = with_status(hub_status(1, 1));
+    change(&mut servers, "web", |one| {
         one.metadata.generation = Some(2);
         one.data["spec"]["template"]["x"] = json!(1);
     });
@@ -106,23 +106,23 @@ fn the_status_does_not_depend_on_the_writes_beside_it() {
         plan.actions.clear();
         plan
     };
-    world.apply(&status(pass(&world.clone(), "web")));
-    let one = in_project(&world, "web");
+    servers.apply(&status(reconcile(&servers.clone(), "web")));
+    let one = in_project(&servers, "web");
     assert_eq!(one.int("/status/observedGeneration"), Some(1));
     assert_eq!(one.int("/status/conditions/0/observedGeneration"), Some(1));
     // Nor does that of one that the hub does not have yet.
-    let mut world = self::world(&[("web", "DFW")]);
-    world.apply(&pass(&world.clone(), "web"));
-    world.apply(&status(pass(&world.clone(), "web")));
-    let one = in_project(&world, "web");
+    let mut servers = self::servers(&[("web", "DFW")]);
+    servers.apply(&reconcile(&servers.clone(), "web"));
+    servers.apply(&status(reconcile(&servers.clone(), "web")));
+    let one = in_project(&servers, "web");
     assert_eq!(available(one).1, "Waiting for city DFW");
     assert_eq!(one.at("/status/observedGeneration"), None);
 }
 
 #[test]
 fn a_mirrored_status_has_every_count() {
-    let mut world = with_status(json!({ "replicas": 1 }));
-    settle(&mut world, "web");
+    let mut servers = with_status(json!({ "replicas": 1 }));
+    settle(&mut servers, "web");
     for count in [
         "replicas",
         "currentReplicas",
@@ -131,7 +131,7 @@ fn a_mirrored_status_has_every_count() {
         "readyReplicas",
     ] {
         assert!(
-            in_project(&world, "web").int(&format!("/status/{count}")).is_some(),
+            in_project(&servers, "web").int(&format!("/status/{count}")).is_some(),
             "{count}"
         );
     }
@@ -139,20 +139,20 @@ fn a_mirrored_status_has_every_count() {
 
 #[test]
 fn an_empty_status_on_the_hub_blanks_nothing() {
-    let mut world = with_status(hub_status(3, 1));
-    settle(&mut world, "web");
+    let mut servers = with_status(hub_status(3, 1));
+    settle(&mut servers, "web");
     for empty in [json!({}), json!(null)] {
-        change_hub(&mut world, "web", |one| one.data["status"] = empty);
-        settle(&mut world, "web");
-        assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(3));
+        change_hub(&mut servers, "web", |one| one.data["status"] = empty);
+        settle(&mut servers, "web");
+        assert_eq!(in_project(&servers, "web").int("/status/replicas"), Some(3));
     }
 }
 
 #[test]
 fn a_new_deployment_says_that_it_waits_for_its_city() {
-    let mut world = world(&[("web", "DFW")]);
-    settle(&mut world, "web");
-    let one = in_project(&world, "web");
+    let mut servers = servers(&[("web", "DFW")]);
+    settle(&mut servers, "web");
+    let one = in_project(&servers, "web");
     assert_eq!(
         available(one),
         (
@@ -166,24 +166,24 @@ fn a_new_deployment_says_that_it_waits_for_its_city() {
 
 #[test]
 fn a_city_without_a_cell_is_reported_with_zero_counts_after_a_minute() {
-    let mut world = with_status(hub_status(3, 1));
-    settle(&mut world, "web");
+    let mut servers = with_status(hub_status(3, 1));
+    settle(&mut servers, "web");
     // now is 00:10:00.
-    world.put(
+    servers.put(
         &Plane::Hub,
         kind::RESOURCE_BINDING,
         binding(json!([]), "2026-01-01T00:09:30Z"),
     );
-    let early = pass(&world, "web");
-    assert!(early.is_quiet());
+    let early = reconcile(&servers, "web");
+    assert!(early.is_unchanged());
     assert_eq!(early.requeue, Some(std::time::Duration::from_secs(30)));
-    world.put(
+    servers.put(
         &Plane::Hub,
         kind::RESOURCE_BINDING,
         binding(json!([]), "2026-01-01T00:09:00Z"),
     );
-    settle(&mut world, "web");
-    let one = in_project(&world, "web");
+    settle(&mut servers, "web");
+    let one = in_project(&servers, "web");
     assert_eq!(one.int("/status/replicas"), Some(0));
     assert_eq!(
         available(one),
@@ -203,36 +203,39 @@ fn a_city_without_a_cell_is_reported_with_zero_counts_after_a_minute() {
         binding(json!([{ "name": "dfw" }]), "2026-01-01T00:00:00Z"),
         binding(json!([]), "2026-01-01T09:00:00Z"),
     ] {
-        let mut world = with_status(hub_status(3, 1));
-        world.put(&Plane::Hub, kind::RESOURCE_BINDING, other);
-        settle(&mut world, "web");
-        assert_eq!(in_project(&world, "web").int("/status/replicas"), Some(3));
+        let mut servers = with_status(hub_status(3, 1));
+        servers.put(&Plane::Hub, kind::RESOURCE_BINDING, other);
+        settle(&mut servers, "web");
+        assert_eq!(in_project(&servers, "web").int("/status/replicas"), Some(3));
     }
 }
 
 #[test]
 fn a_city_that_gets_its_cell_waits_for_the_first_status_from_it() {
-    let mut world = world(&[("web", "DFW")]);
-    settle(&mut world, "web");
-    world.put(
+    let mut servers = servers(&[("web", "DFW")]);
+    settle(&mut servers, "web");
+    servers.put(
         &Plane::Hub,
         kind::RESOURCE_BINDING,
         binding(json!([]), "2026-01-01T00:00:00Z"),
     );
-    settle(&mut world, "web");
-    assert_eq!(available(in_project(&world, "web")).0, reasons::NO_MATCHING_LOCATION);
-    world.put(
+    settle(&mut servers, "web");
+    assert_eq!(available(in_project(&servers, "web")).0, reasons::NO_MATCHING_LOCATION);
+    servers.put(
         &Plane::Hub,
         kind::RESOURCE_BINDING,
         binding(json!([{ "name": "dfw" }]), "2026-01-01T00:00:00Z"),
     );
-    settle(&mut world, "web");
-    assert_eq!(available(in_project(&world, "web")).0, reasons::PROVISIONING_INSTANCES);
+    settle(&mut servers, "web");
+    assert_eq!(
+        available(in_project(&servers, "web")).0,
+        reasons::PROVISIONING_INSTANCES
+    );
     // A binding about an earlier object of the name says nothing.
     let mut old = binding(json!([]), "2026-01-01T00:00:00Z");
     old.data["spec"]["resource"] = json!({ "uid": "earlier" });
-    world.put(&Plane::Hub, kind::RESOURCE_BINDING, old);
-    assert!(pass(&world, "web").is_quiet());
+    servers.put(&Plane::Hub, kind::RESOURCE_BINDING, old);
+    assert!(reconcile(&servers, "web").is_unchanged());
 }
 
 #[test]
@@ -249,7 +252,7 @@ fn while_the_hub_is_unreachable_a_new_deployment_says_it_waits_and_an_old_one_ke
             bindings: Observed::Known(&[&location_binding("DFW")]),
             namespace: Observed::Known(Some(&namespace)),
             hub: Observed::Unknown,
-            ledger: &Ledger::default(),
+            spec_echoes: &SpecEchoes::default(),
             rejected: &[],
             elsewhere: None,
             now: testing::now(),
@@ -258,5 +261,5 @@ fn while_the_hub_is_unreachable_a_new_deployment_says_it_waits_and_an_old_one_ke
     let plan = away(&deployment);
     assert!(plan.actions.is_empty() && plan.status.is_some());
     deployment.data["status"] = hub_status(3, 1);
-    assert!(away(&deployment).is_quiet());
+    assert!(away(&deployment).is_unchanged());
 }

@@ -150,9 +150,9 @@ fn of_others(instance: &Object) -> Vec<Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What was carried out leaves nothing to do. A gate that went is a new generation, which is told once more.
+    /// What was carried out leaves nothing to do. A gate that went is a new generation, which is reported once more.
     #[test]
-    fn a_second_pass_is_quiet(one in instances(), said in said()) {
+    fn a_second_reconcile_plans_nothing(one in instances(), said in said()) {
         let plan = said.look(&one);
         let Some(mut then) = applied(&one, &plan) else { return Ok(()) };
         if gates_of(&then) != gates_of(&one) {
@@ -161,7 +161,7 @@ proptest! {
             then = applied(&then, &follow_up).unwrap();
         }
         let second = said.look(&then);
-        prop_assert!(second.is_quiet() && second.notes.is_empty(), "{second:#?}");
+        prop_assert!(second.is_unchanged() && second.notes.is_empty(), "{second:#?}");
     }
 
     /// A gate goes with a grant only, and what waits is looked at again.
@@ -169,7 +169,7 @@ proptest! {
     fn a_gate_goes_with_a_grant_and_what_waits_is_not_forgotten(one in instances(), said in said()) {
         let plan = said.look(&one);
         let Some(then) = applied(&one, &plan) else { return Ok(()) };
-        let granted = then.at("/status").is_some_and(|_| told(&then, "QuotaGranted").0 == "True");
+        let granted = then.at("/status").is_some_and(|_| reported(&then, "QuotaGranted").0 == "True");
         let opened = gates_of(&then) != gates_of(&one);
         prop_assert!(!opened || (granted && !one.deleting()));
         let kept: Vec<_> = gates_of(&one).into_iter().filter(|gate| !opened || *gate != "Quota").collect();
@@ -184,8 +184,8 @@ proptest! {
         let Some(then) = applied(&one, &said.look(&one)) else { return Ok(()) };
         if gates_of(&one).is_empty() {
             prop_assert_eq!(of_others(&then), of_others(&one));
-            let by_others = told(&then, "Other").1 == "PendingQuota";
-            prop_assert!(by_others || told(&then, "Ready").1 != "PendingQuota");
+            let by_others = reported(&then, "Other").1 == "PendingQuota";
+            prop_assert!(by_others || reported(&then, "Ready").1 != "PendingQuota");
         } else {
             let gated = |one: &Object| {
                 let mut others = of_others(one);
@@ -200,6 +200,6 @@ proptest! {
             list.reverse();
         }
         let turned = applied(&turned, &said.look(&turned)).unwrap();
-        prop_assert_eq!(told(&turned, "Ready"), told(&then, "Ready"));
+        prop_assert_eq!(reported(&turned, "Ready"), reported(&then, "Ready"));
     }
 }

@@ -54,7 +54,7 @@ fn only_an_instance_without_a_grant_is_requeued() {
 fn without_credentials_quota_is_granted() {
     let one = after(&seen(&instance(&["Network", "Quota"], unobserved()), Quota::Disabled));
     assert_eq!(
-        told(&one, "QuotaGranted"),
+        reported(&one, "QuotaGranted"),
         (
             "True",
             "QuotaDisabled",
@@ -116,19 +116,19 @@ fn a_failing_quota_system_holds_gated_instances_and_says_why() {
         let one = instance(&["Network", "Quota"], unobserved());
         let plan = decide(&seen(&one, quota));
         let one = applied(&one, &plan).unwrap();
-        assert_eq!(told(&one, "QuotaGranted"), ("False", reason, message), "{id}");
+        assert_eq!(reported(&one, "QuotaGranted"), ("False", reason, message), "{id}");
         for type_ in DENIED {
-            assert_eq!(told(&one, type_), ("False", "PendingQuota", message), "{id}");
+            assert_eq!(reported(&one, type_), ("False", "PendingQuota", message), "{id}");
         }
         assert_eq!(gates_of(&one), ["Network", "Quota"], "{id}");
         assert_eq!(warnings(&plan), [reason], "{id}");
         assert_eq!(plan.notes, [Note::QuotaFailed(counted)], "{id}");
-        assert!(decide(&seen(&one, quota)).is_quiet(), "{id}");
+        assert!(decide(&seen(&one, quota)).is_unchanged(), "{id}");
 
         // Without the gate nothing of it is told on the Instance.
         let free = after(&seen(&instance(&[], unobserved()), quota));
         assert_eq!(
-            told(&free, "QuotaGranted"),
+            reported(&free, "QuotaGranted"),
             ("Unknown", "PendingEvaluation", WAITING),
             "{id}"
         );
@@ -137,7 +137,7 @@ fn a_failing_quota_system_holds_gated_instances_and_says_why() {
     let nobodys = claim("True", "", "");
     let one = after(&seen(&instance(&["Quota"], unobserved()), Quota::Foreign(&nobodys)));
     assert!(
-        told(&one, "QuotaGranted")
+        reported(&one, "QuotaGranted")
             .2
             .contains("belongs to another owner and is kept")
     );
@@ -160,7 +160,7 @@ fn a_claim_that_stays_pending_is_reported_as_no_budget() {
     for grace in [0, 3, 4] {
         let plan = decide(&look(grace));
         let one = applied(&one, &plan).unwrap();
-        assert_eq!(told(&one, "QuotaGranted"), ("Unknown", "QuotaNoBudget", message));
+        assert_eq!(reported(&one, "QuotaGranted"), ("Unknown", "QuotaNoBudget", message));
         assert_eq!(reason(&one, "Ready"), ("False", "SchedulingGatesPresent"));
         assert_eq!(
             (warnings(&plan), plan.requeue),
@@ -170,7 +170,10 @@ fn a_claim_that_stays_pending_is_reported_as_no_budget() {
     }
     let plan = decide(&look(5));
     let early = applied(&one, &plan).unwrap();
-    assert_eq!(told(&early, "QuotaGranted"), ("Unknown", "PendingEvaluation", WAITING));
+    assert_eq!(
+        reported(&early, "QuotaGranted"),
+        ("Unknown", "PendingEvaluation", WAITING)
+    );
     assert!(plan.events.is_empty() && plan.notes.is_empty());
 
     // An old Instance does not wait for its tier to hear the end of the grace.
@@ -206,9 +209,9 @@ fn a_denial_says_what_was_asked_for_and_since_when() {
         let plan = decide(&seen(&one, Quota::Claim(&no)));
         let one = applied(&one, &plan).unwrap();
         let message = format!("Insufficient quota ({asked})");
-        assert_eq!(told(&one, "QuotaGranted"), ("False", shown, message.as_str()));
+        assert_eq!(reported(&one, "QuotaGranted"), ("False", shown, message.as_str()));
         for type_ in DENIED {
-            assert_eq!(told(&one, type_), ("False", "PendingQuota", message.as_str()));
+            assert_eq!(reported(&one, type_), ("False", "PendingQuota", message.as_str()));
         }
         assert_eq!(gates_of(&one), ["Network", "Quota"]);
         assert_eq!(plan.requeue, Some(Duration::from_secs(1)));
@@ -218,7 +221,7 @@ fn a_denial_says_what_was_asked_for_and_since_when() {
         &instance(&["Quota"], unobserved()),
         Quota::Claim(&claim("False", "QuotaExceeded", "")),
     ));
-    assert_eq!(told(&bare, "QuotaGranted").2, asked);
+    assert_eq!(reported(&bare, "QuotaGranted").2, asked);
 }
 
 #[test]
@@ -237,12 +240,15 @@ fn messages_are_bounded_and_reasons_follow_the_schema() {
         for one in one.items("/status/conditions") {
             let length = conditions::text(one, "message").len();
             assert!(length <= conditions::MESSAGE_BYTES);
-            let told = ["QuotaGranted", "Ready"].contains(&conditions::text(one, "type")) && status == "False";
-            assert!(!told || length > conditions::MESSAGE_BYTES - 4, "cut at {length} bytes");
+            let reported = ["QuotaGranted", "Ready"].contains(&conditions::text(one, "type")) && status == "False";
+            assert!(
+                !reported || length > conditions::MESSAGE_BYTES - 4,
+                "cut at {length} bytes"
+            );
             assert!(draft::is_reason(conditions::text(one, "reason")), "{one}");
         }
-        let told = told(&one, "QuotaGranted").2;
-        assert_eq!(told.contains("2048 MiB since"), status == "False");
+        let reported = reported(&one, "QuotaGranted").2;
+        assert_eq!(reported.contains("2048 MiB since"), status == "False");
     }
     let plan = decide(&seen(&instance(&["Quota"], unobserved()), Quota::Unknown(Some(&huge))));
     assert!(plan.events[0].note.len() <= 1024);
@@ -279,14 +285,14 @@ fn the_quota_gate_is_removed_in_the_reconcile_that_sees_the_grant() {
         assert_eq!(plan.requeue, None);
         let free = applied(&held, &plan).unwrap();
         assert_eq!(
-            told(&free, "QuotaGranted"),
+            reported(&free, "QuotaGranted"),
             ("True", "QuotaAvailable", "Granted from bucket x")
         );
         assert_eq!(gates_of(&free), ["Network"]);
         for type_ in ["Programmed", "Available"] {
-            assert_eq!(told(&free, type_), ("Unknown", "Pending", CONTROLLER));
+            assert_eq!(reported(&free, type_), ("Unknown", "Pending", CONTROLLER));
         }
-        // The status of a pass that was cut short says what the next one does.
+        // The status of a reconcile that was cut short says what the next one does.
         let mut cut = plan.clone();
         cut.actions.truncate(1);
         let cut = applied(&held, &cut).unwrap();
@@ -303,7 +309,7 @@ fn a_grant_whose_event_was_lost_is_found_within_the_requeue_tier() {
         one.metadata.creation_timestamp = Some(Time(created));
         let held = after(&seen(&one, Quota::Absent));
         let quiet = decide(&seen(&held, Quota::Absent));
-        assert!(quiet.is_quiet());
+        assert!(quiet.is_unchanged());
         assert_eq!(quiet.requeue, Some(Duration::from_secs(seconds)));
         assert!(gates_of(&after(&seen(&held, Quota::Claim(&yes)))).is_empty());
     }
@@ -325,10 +331,10 @@ fn a_lasting_quota_failure_is_reported_and_counted_once() {
     }
     assert_eq!((events, counted), (1, 1));
 
-    // One outage, worded anew at each try.
+    // One outage, worded again at each try.
     let away = after(&seen(&one, Quota::Unknown(Some("connection refused"))));
     let again = decide(&seen(&away, Quota::Unknown(Some("i/o timeout"))));
-    assert!(again.is_quiet() && again.notes.is_empty(), "{again:#?}");
+    assert!(again.is_unchanged() && again.notes.is_empty(), "{again:#?}");
 }
 
 #[test]
@@ -353,7 +359,10 @@ fn a_claim_of_another_size_says_nothing() {
         other.data["spec"]["requests"][2]["amount"] = json!(1024);
         let one = after(&seen(&instance(&["Quota"], unobserved()), Quota::Claim(&other)));
         let message = "Waiting for quota evaluation: its ResourceClaim asks for another size";
-        assert_eq!(told(&one, "QuotaGranted"), ("Unknown", "PendingEvaluation", message));
+        assert_eq!(
+            reported(&one, "QuotaGranted"),
+            ("Unknown", "PendingEvaluation", message)
+        );
         assert_eq!(gates_of(&one), ["Quota"]);
     }
 }
@@ -371,14 +380,17 @@ fn an_instance_waits_while_its_claim_has_no_answer() {
         let mut odd = claim("True", "", "");
         odd.data["status"]["conditions"] = conditions;
         let one = after(&seen(&instance(&["Quota"], unobserved()), Quota::Claim(&odd)));
-        assert_eq!(told(&one, "QuotaGranted"), ("Unknown", "PendingEvaluation", WAITING));
+        assert_eq!(
+            reported(&one, "QuotaGranted"),
+            ("Unknown", "PendingEvaluation", WAITING)
+        );
     }
 }
 
 #[test]
 fn a_namespace_that_names_no_project_leaves_quota_undecided() {
     let one = after(&seen(&instance(&["Quota"], unobserved()), Quota::NoProject));
-    let (status, reason, message) = told(&one, "QuotaGranted");
+    let (status, reason, message) = reported(&one, "QuotaGranted");
     assert_eq!((status, reason), ("Unknown", "PendingEvaluation"));
     assert!(message.starts_with("Waiting for quota evaluation: ") && message.contains("project"));
 }

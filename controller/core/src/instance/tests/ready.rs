@@ -7,7 +7,7 @@ fn ready(conditions: &[(&str, &str, &str, &str)]) -> (String, String, String) {
     let yes = claim("True", "QuotaAvailable", "");
     let of = |list: Vec<Value>| {
         let one = after(&seen(&instance(&[], json!(list)), Quota::Claim(&yes)));
-        let (status, reason, message) = told(&one, "Ready");
+        let (status, reason, message) = reported(&one, "Ready");
         (status.to_owned(), reason.to_owned(), message.to_owned())
     };
     let list: Vec<Value> = conditions
@@ -40,7 +40,7 @@ fn ready_names_the_scheduling_gates() {
             condition("Available", "True", "Available", "")
         ]);
         let one = after(&seen(&instance(gates, programmed), Quota::Absent));
-        assert_eq!(told(&one, "Ready"), ("False", "SchedulingGatesPresent", message));
+        assert_eq!(reported(&one, "Ready"), ("False", "SchedulingGatesPresent", message));
     }
 }
 
@@ -95,7 +95,7 @@ fn ready_shows_a_failed_network_before_denied_quota_before_the_gates() {
         };
         let plan = decide(&look(Some(&deployment)));
         let after = applied(&one, &plan).unwrap();
-        let (status, reason, message) = told(&after, "Ready");
+        let (status, reason, message) = reported(&after, "Ready");
         assert_eq!((status, reason), ("False", expected.0), "{bindings:?}");
         assert!(message.starts_with(expected.1), "{message}");
         assert_eq!(super::reason(&after, "Programmed").1 == quota, denied);
@@ -275,17 +275,17 @@ fn what_quota_laid_over_is_taken_back_and_nothing_else_of_the_provider() {
         );
         let one = after(&seen(&one, Quota::Claim(&yes)));
         for type_ in ["Programmed", "Available"] {
-            assert_eq!(told(&one, type_), ("Unknown", "Pending", CONTROLLER));
+            assert_eq!(reported(&one, type_), ("Unknown", "Pending", CONTROLLER));
         }
-        assert_eq!(told(&one, "Other"), ("False", "PendingQuota", "theirs"));
+        assert_eq!(reported(&one, "Other"), ("False", "PendingQuota", "theirs"));
     }
     let one = instance(
         &[],
         json!([condition("Programmed", "Unknown", "Odd", "p"), overlaid("Available")]),
     );
     let one = after(&seen(&one, Quota::Absent));
-    assert_eq!(told(&one, "Programmed"), ("Unknown", "Odd", "p"));
-    assert_eq!(told(&one, "Ready"), ("Unknown", "Odd", "p"));
+    assert_eq!(reported(&one, "Programmed"), ("Unknown", "Odd", "p"));
+    assert_eq!(reported(&one, "Ready"), ("Unknown", "Odd", "p"));
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_reason_that_needs_action_raises_one_event_when_it_begins() {
         assert_eq!(warnings(&plan), [why]);
         assert_eq!((plan.events[0].note.as_str(), plan.notes.len()), ("m", 0));
         let mut stuck = applied(&one, &plan).unwrap();
-        assert!(decide(&seen(&stuck, Quota::Claim(&yes))).is_quiet());
+        assert!(decide(&seen(&stuck, Quota::Claim(&yes))).is_unchanged());
         // Another message is written, and not told.
         stuck.data["status"]["conditions"][0]["message"] = json!("another try");
         let again = decide(&seen(&stuck, Quota::Claim(&yes)));

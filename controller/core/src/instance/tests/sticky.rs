@@ -60,7 +60,7 @@ fn a_started_instance_keeps_its_quota_answer_until_its_own_claim_changes_it() {
         let lowered = after(&seen(&one, Quota::Claim(&no)));
         assert_eq!(reason(&lowered, "QuotaGranted"), ("False", "QuotaExceeded"));
         for type_ in ["Programmed", "Available", "Ready"] {
-            assert_eq!(told(&lowered, type_).0, "True", "a denial stops nothing");
+            assert_eq!(reported(&lowered, type_).0, "True", "a denial stops nothing");
         }
         let raised = after(&seen(&one, Quota::Claim(&yes)));
         assert_eq!(reason(&raised, "QuotaGranted"), ("True", "QuotaAvailable"));
@@ -87,7 +87,11 @@ fn a_grant_of_an_older_generation_opens_no_gate() {
             quota,
         ));
         assert_eq!(gates_of(&one).is_empty(), opens, "{generation} {quota:?}");
-        assert_eq!(told(&one, "QuotaGranted").0 == "True", opens, "{generation} {quota:?}");
+        assert_eq!(
+            reported(&one, "QuotaGranted").0 == "True",
+            opens,
+            "{generation} {quota:?}"
+        );
     }
     // Nobody was asked at that time.
     let disabled = with_quota(&["Quota"], "True", "QuotaDisabled", 3);
@@ -151,12 +155,12 @@ fn a_granted_slot_starts_again_while_the_project_is_unreachable() {
         ..seen(&ungenerated, Quota::Unknown(Some("away")))
     });
     assert_eq!(gates_of(&held), ["Quota"]);
-    let mut stray = one;
-    stray.metadata.name = Some("web-00".to_owned());
+    let mut unexpected = one;
+    unexpected.metadata.name = Some("web-00".to_owned());
     let deployment = deployment(Some("0"));
     let plan = decide(&Observation {
         deployment: Some(&deployment),
-        ..seen(&stray, Quota::Unknown(Some("away")))
+        ..seen(&unexpected, Quota::Unknown(Some("away")))
     });
     assert!(plan.actions.is_empty(), "no slot, no memory");
 }
@@ -185,7 +189,7 @@ fn a_list_that_is_not_there_yet_changes_nothing() {
         let one = with_quota(&["Quota"], status, why, 3);
         let first = decide(&seen(&one, Quota::Unknown(None)));
         let after = applied(&one, &first).unwrap();
-        assert_eq!(told(&after, "QuotaGranted"), (status, why, "m"));
+        assert_eq!(reported(&after, "QuotaGranted"), (status, why, "m"));
         assert!(first.events.is_empty() && first.requeue.is_some());
     }
 }

@@ -16,7 +16,7 @@ impl Driver {
         let mut wanted: BTreeMap<String, Object> = BTreeMap::new();
         let mut news = false;
         let seen: Vec<Object> = self
-            .world
+            .servers
             .list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT)
             .into_iter()
             .cloned()
@@ -27,7 +27,7 @@ impl Driver {
             if one.at("/status") != Some(&status) {
                 news = true;
                 let name = one.name().to_owned();
-                self.world
+                self.servers
                     .change(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, HUB_NAMESPACE, &name, |one| {
                         one.data["status"] = status
                     });
@@ -38,18 +38,18 @@ impl Driver {
             }
         }
         let present: BTreeSet<String> = self
-            .world
+            .servers
             .list(&Plane::Hub, kind::INSTANCE)
             .iter()
             .map(|one| one.name().to_owned())
             .collect();
         for name in present.iter().filter(|name| !wanted.contains_key(*name)) {
-            self.world.remove(&Plane::Hub, kind::INSTANCE, HUB_NAMESPACE, name);
+            self.servers.remove(&Plane::Hub, kind::INSTANCE, HUB_NAMESPACE, name);
             news = true;
         }
         for (name, copy) in wanted {
             if !present.contains(&name) {
-                self.world.put(&Plane::Hub, kind::INSTANCE, copy);
+                self.servers.put(&Plane::Hub, kind::INSTANCE, copy);
                 news = true;
             }
         }
@@ -60,7 +60,7 @@ impl Driver {
     pub(super) fn collect_garbage(&mut self) {
         let project = project();
         let living: BTreeSet<String> = self
-            .world
+            .servers
             .all()
             .filter(|(key, _)| key.0 == project)
             .map(|(_, one)| one.uid().to_owned())
@@ -71,14 +71,14 @@ impl Driver {
         };
         for kind in [kind::WORKLOAD_DEPLOYMENT, kind::INSTANCE] {
             let gone: Vec<String> = self
-                .world
+                .servers
                 .list(&project, kind)
                 .into_iter()
                 .filter(|one| orphaned(one))
                 .map(|one| one.name().to_owned())
                 .collect();
             for name in gone {
-                self.world.delete(&project, kind, "default", &name);
+                self.servers.delete(&project, kind, "default", &name);
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Every key of every reconciler, and its pass.
+//! Every key of every reconciler, and its reconcile.
 
 use std::collections::BTreeSet;
 
 use popcell_api::{kind, labels};
 
 use super::{CITIES, Driver, HUB_NAMESPACE, P, project};
-use crate::ledger::Ledger;
 use crate::object::Fields;
 use crate::observed::Observed;
 use crate::plan::{NAMESPACE, Plan, Plane};
+use crate::spec_echoes::SpecEchoes;
 use crate::{federation, names, policy, projection, testing, workload};
 
 /// One key of one reconciler.
@@ -24,7 +24,7 @@ pub(super) enum Job {
 impl Driver {
     pub(super) fn jobs(&self) -> Vec<Job> {
         let names = |plane: &Plane, kind| -> Vec<String> {
-            self.world
+            self.servers
                 .list(plane, kind)
                 .iter()
                 .map(|one| one.name().to_owned())
@@ -48,35 +48,35 @@ impl Driver {
     }
 
     pub(super) fn decide(&self, job: &Job) -> Plan {
-        let (world, project) = (&self.world, project());
-        let deployments = world.list(&project, kind::WORKLOAD_DEPLOYMENT);
-        let in_hub = world.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
-        let namespace = world.get(&project, NAMESPACE, "", "default");
-        let ledger = Ledger::default();
+        let (servers, project) = (&self.servers, project());
+        let deployments = servers.list(&project, kind::WORKLOAD_DEPLOYMENT);
+        let in_hub = servers.list(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT);
+        let namespace = servers.get(&project, NAMESPACE, "", "default");
+        let spec_echoes = SpecEchoes::default();
         match job {
-            Job::Workload(name) => world.get(&project, kind::WORKLOAD, "default", name).map(|one| {
+            Job::Workload(name) => servers.get(&project, kind::WORKLOAD, "default", name).map(|one| {
                 workload::decide(&workload::Observation {
                     project: P.id,
                     workload: one,
                     deployments: &deployments,
-                    bindings: Observed::Known(&world.list(&project, kind::LOCATION_BINDING)),
-                    networks: Observed::Known(&world.list(&project, kind::NETWORK)),
-                    ledger: &ledger,
+                    bindings: Observed::Known(&servers.list(&project, kind::LOCATION_BINDING)),
+                    networks: Observed::Known(&servers.list(&project, kind::NETWORK)),
+                    spec_echoes: &spec_echoes,
                     rejected: &[],
                     now: testing::now(),
                 })
             }),
-            Job::Federation(name) => world
+            Job::Federation(name) => servers
                 .get(&project, kind::WORKLOAD_DEPLOYMENT, "default", name)
                 .map(|one| {
                     let city = one.text("/spec/cityCode").unwrap_or_default();
-                    let policy = world.get(
+                    let policy = servers.get(
                         &Plane::Hub,
                         kind::PROPAGATION_POLICY,
                         HUB_NAMESPACE,
                         &names::city_policy(city),
                     );
-                    let namespaces = world.list(&Plane::Hub, NAMESPACE);
+                    let namespaces = servers.list(&Plane::Hub, NAMESPACE);
                     let hub = federation::Hub {
                         namespaces: &namespaces,
                         deployments: &in_hub,
@@ -87,54 +87,54 @@ impl Driver {
                         project: P,
                         deployment: one,
                         siblings: &deployments,
-                        workload: Observed::Known(world.get(&project, kind::WORKLOAD, "default", "web")),
-                        bindings: Observed::Known(&world.list(&project, kind::LOCATION_BINDING)),
+                        workload: Observed::Known(servers.get(&project, kind::WORKLOAD, "default", "web")),
+                        bindings: Observed::Known(&servers.list(&project, kind::LOCATION_BINDING)),
                         namespace: Observed::Known(namespace),
                         hub: if self.hub_away {
                             Observed::Unknown
                         } else {
                             Observed::Known(hub)
                         },
-                        ledger: &ledger,
+                        spec_echoes: &spec_echoes,
                         rejected: &[],
                         elsewhere: None,
                         now: testing::now(),
                     })
                 }),
             Job::Policy(name) => Some(policy::decide(&policy::Observation {
-                namespace: world.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE),
+                namespace: servers.get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE),
                 namespace_name: HUB_NAMESPACE,
                 name,
-                policy: world.get(&Plane::Hub, kind::PROPAGATION_POLICY, HUB_NAMESPACE, name),
+                policy: servers.get(&Plane::Hub, kind::PROPAGATION_POLICY, HUB_NAMESPACE, name),
                 hub_deployments: &in_hub,
                 project_deployments: Observed::Known(&deployments),
             })),
             Job::Show(_) | Job::Sweep => {
-                world
+                servers
                     .get(&Plane::Hub, NAMESPACE, "", HUB_NAMESPACE)
                     .and_then(|hub_namespace| {
-                        let clusters = world.list(&Plane::Hub, kind::CLUSTER);
+                        let clusters = servers.list(&Plane::Hub, kind::CLUSTER);
                         let seen = projection::Observation {
                             project: P,
                             namespace: Observed::Known(namespace),
                             hub_namespace,
                             deployments: Observed::Known(&deployments),
                             clusters: Observed::Known(&clusters),
-                            ledger: &ledger,
+                            spec_echoes: &spec_echoes,
                         };
                         let Job::Show(name) = job else {
-                            let copies = world.list(&Plane::Hub, kind::INSTANCE);
-                            let shown = world.list(&project, kind::INSTANCE);
+                            let copies = servers.list(&Plane::Hub, kind::INSTANCE);
+                            let shown = servers.list(&project, kind::INSTANCE);
                             return Some(projection::sweep(&seen, Observed::Known(&copies), &shown));
                         };
-                        let copy = world.get(&Plane::Hub, kind::INSTANCE, HUB_NAMESPACE, name)?;
+                        let copy = servers.get(&Plane::Hub, kind::INSTANCE, HUB_NAMESPACE, name)?;
                         Some(projection::show(
                             &seen,
                             copy,
                             Observed::Known(copy.label(labels::WORKLOAD_DEPLOYMENT_NAME).and_then(|name| {
-                                world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, HUB_NAMESPACE, name)
+                                servers.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, HUB_NAMESPACE, name)
                             })),
-                            world.get(&project, kind::INSTANCE, "default", name),
+                            servers.get(&project, kind::INSTANCE, "default", name),
                             None,
                         ))
                     })

@@ -1,24 +1,25 @@
-//! What is known of an Instance's quota, for the pass that opens its gate.
+//! What is known of an Instance's quota, for the reconcile that opens its gate.
 
 use popcell_api::conditions::reasons;
 use popcell_api::quota as api;
 
-use super::{Home, Observation, fits, home, is_held};
+use super::{Observation, ProjectNamespace, fits, is_held, project_namespace};
 use crate::conditions;
 use crate::instance::Quota;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::remote::Bond;
+use crate::remote::Ownership;
 use crate::remote::cell::Identity;
 
-/// What is known of the quota of the Instance that `seen` is about. `away` says why the project's plane is away, for people;
+/// What is known of the quota of the Instance that `seen` is about. `away` says why the project's plane is unreachable,
+/// for people;
 /// `refused` is reason and message of the last write of the claim, where it was refused. A claim of another size that is about
 /// to be replaced is absent for one that its gate holds.
 pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<(&'static str, &'a str)>) -> Quota<'a> {
-    match home(seen.namespace, seen.cell_namespace, seen.single) {
-        Home::None => return Quota::NoProject,
-        Home::Bad(label) => return Quota::BadProject(label),
-        Home::In { .. } => {}
+    match project_namespace(seen.namespace, seen.cell_namespace, seen.single) {
+        ProjectNamespace::None => return Quota::NoProject,
+        ProjectNamespace::Bad(label) => return Quota::BadProject(label),
+        ProjectNamespace::In { .. } => {}
     }
     let Observed::Known(claims) = seen.claims else {
         return Quota::Unknown(away);
@@ -29,10 +30,10 @@ pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<
             held.and_then(|instance| instance.at("/spec"))
                 .is_some_and(|spec| !fits(seen, claim, spec))
         };
-        return match seen.bond(claim) {
-            Bond::Foreign => Quota::Foreign(claim),
-            Bond::Ours | Bond::Agrees if waits_for_another() => Quota::Absent,
-            Bond::Ours | Bond::Agrees => Quota::Claim(claim),
+        return match seen.ownership(claim) {
+            Ownership::Foreign => Quota::Foreign(claim),
+            Ownership::Ours | Ownership::Agrees if waits_for_another() => Quota::Absent,
+            Ownership::Ours | Ownership::Agrees => Quota::Claim(claim),
         };
     }
     match (seen.identity, refused) {

@@ -1,9 +1,9 @@
 use serde_json::Value;
 
 use super::*;
-use crate::plan::Brake;
 use crate::plan::CONFIG_MAP;
-use crate::testing::{World, object};
+use crate::plan::DeletionGuard;
+use crate::testing::{FakeServers, object};
 
 mod foreign;
 mod homes;
@@ -52,53 +52,53 @@ fn of_project(name: &str) -> Value {
 }
 
 /// A cell with one slot and its gated Instance, of namespace `default` in project `p`.
-fn world() -> World {
-    let mut world = World::default();
-    world.put(&Plane::Cell, NAMESPACE, cell_namespace(of_project("org_p")));
-    world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(1));
-    world.put(&Plane::Cell, kind::INSTANCE, instance(&["Network", "Quota"]));
-    world
+fn servers() -> FakeServers {
+    let mut servers = FakeServers::default();
+    servers.put(&Plane::Cell, NAMESPACE, cell_namespace(of_project("org_p")));
+    servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(1));
+    servers.put(&Plane::Cell, kind::INSTANCE, instance(&["Network", "Quota"]));
+    servers
 }
 
-fn see<T>(world: &World, look: impl FnOnce(&Observation<'_>) -> T) -> T {
-    let claims = world.list(&project(), kind::RESOURCE_CLAIM);
+fn see<T>(servers: &FakeServers, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+    let claims = servers.list(&project(), kind::RESOURCE_CLAIM);
     look(&Observation {
         identity: &Identity::Matches,
         source: DFW,
         project: "p",
         namespace: "ns-n1",
         name: "web-0",
-        cell_namespace: world.get(&Plane::Cell, NAMESPACE, "", "ns-n1"),
+        cell_namespace: servers.get(&Plane::Cell, NAMESPACE, "", "ns-n1"),
         single: None,
-        instance: world.get(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0"),
-        deployments: &world.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT),
+        instance: servers.get(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0"),
+        deployments: &servers.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT),
         claims: Observed::Known(&claims),
-        record: world.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects"),
+        record: servers.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects"),
         program_namespace: PROGRAM,
     })
 }
 
-fn pass(world: &World) -> Plan {
-    see(world, decide)
+fn reconcile(servers: &FakeServers) -> Plan {
+    see(servers, decide)
 }
 
-fn settle(world: &mut World) {
-    world.settle(pass);
+fn settle(servers: &mut FakeServers) {
+    servers.settle(reconcile);
 }
 
-fn held(world: &World) -> Option<&Object> {
-    world.get(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0")
+fn held(servers: &FakeServers) -> Option<&Object> {
+    servers.get(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0")
 }
 
-fn end_instance(world: &mut World) {
-    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+fn end_instance(servers: &mut FakeServers) {
+    servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
 }
 
 #[test]
 fn a_claim_is_created_in_the_project_and_says_what_it_is_for() {
-    let mut world = world();
-    settle(&mut world);
-    let claim = held(&world).unwrap();
+    let mut servers = servers();
+    settle(&mut servers);
+    let claim = held(&servers).unwrap();
     let reference = json!({ "apiGroup": "resourcemanager.miloapis.com", "kind": "Project", "name": "p" });
     let expected = json!({ "consumerRef": reference, "resourceRef": reference, "requests": [
         { "resourceType": "compute.datumapis.com/instances", "amount": 1 },
@@ -108,11 +108,11 @@ fn a_claim_is_created_in_the_project_and_says_what_it_is_for() {
     let labels = json!({ "compute.datumapis.com/source-cluster": "dfw-01",
         "compute.datumapis.com/instance-namespace": "ns-n1" });
     assert_eq!(serde_json::to_value(&claim.metadata.labels).unwrap(), labels);
-    assert_eq!(crate::sources::of(claim), Some(DFW));
+    assert_eq!(crate::removed_cells::of(claim), Some(DFW));
     assert_eq!(instance_of(claim), Some(("ns-n1", "web-0")));
     // The cell has no claims.
-    assert!(world.list(&Plane::Cell, kind::RESOURCE_CLAIM).is_empty());
-    assert_eq!(pass(&world), Plan::default());
+    assert!(servers.list(&Plane::Cell, kind::RESOURCE_CLAIM).is_empty());
+    assert_eq!(reconcile(&servers), Plan::default());
 }
 
 #[test]
@@ -126,60 +126,60 @@ fn a_project_is_recorded_before_its_first_claim() {
         "resourceVersion": "1" } }),
     );
     for record in [None, Some(with_others), Some(empty)] {
-        let mut world = world();
+        let mut servers = servers();
         let others = record.as_ref().map_or(0, |one| projects::recorded(Some(one)).count());
         if let Some(record) = record {
-            world.put(&Plane::Cell, CONFIG_MAP, record);
+            servers.put(&Plane::Cell, CONFIG_MAP, record);
         }
-        let plan = pass(&world);
+        let plan = reconcile(&servers);
         let [first, Action::Create { target, .. }] = plan.actions.as_slice() else {
             panic!("{plan:?}");
         };
         assert_eq!((&first.target().plane, first.target().kind), (&Plane::Cell, CONFIG_MAP));
         assert_eq!((&target.plane, target.kind), (&project(), kind::RESOURCE_CLAIM));
         // A death in between leaves the entry and no claim.
-        world.apply_start(&plan, 1);
-        let record = world.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects");
+        servers.apply_start(&plan, 1);
+        let record = servers.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects");
         let projects: Vec<_> = projects::recorded(record).map(|(project, _)| project).collect();
         assert_eq!((projects.len(), projects.contains(&"p")), (others + 1, true));
-        assert!(held(&world).is_none());
-        assert_eq!(pass(&world).actions.len(), 1);
-        settle(&mut world);
-        assert!(held(&world).is_some());
+        assert!(held(&servers).is_none());
+        assert_eq!(reconcile(&servers).actions.len(), 1);
+        settle(&mut servers);
+        assert!(held(&servers).is_some());
     }
 }
 
 #[test]
 fn a_slot_without_instance_keeps_an_equal_claim_and_creates_none() {
-    let mut world = world();
-    let mut empty = world.clone();
+    let mut servers = servers();
+    let mut empty = servers.clone();
     end_instance(&mut empty);
-    assert_eq!(pass(&empty), Plan::default());
+    assert_eq!(reconcile(&empty), Plan::default());
 
-    settle(&mut world);
-    let before = held(&world).cloned();
-    end_instance(&mut world);
-    assert_eq!(pass(&world), Plan::default());
-    world.put(&Plane::Cell, kind::INSTANCE, instance(&["Quota"]));
-    assert_eq!(pass(&world), Plan::default());
-    assert_eq!(held(&world).cloned(), before);
+    settle(&mut servers);
+    let before = held(&servers).cloned();
+    end_instance(&mut servers);
+    assert_eq!(reconcile(&servers), Plan::default());
+    servers.put(&Plane::Cell, kind::INSTANCE, instance(&["Quota"]));
+    assert_eq!(reconcile(&servers), Plan::default());
+    assert_eq!(held(&servers).cloned(), before);
 }
 
 #[test]
 fn a_claim_that_nothing_needs_is_deleted_with_proof() {
-    let mut world = world();
-    settle(&mut world);
-    world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+    let mut servers = servers();
+    settle(&mut servers);
+    servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
     // As long as the Instance is there, so is its claim: also while it is being torn down.
-    assert_eq!(pass(&world), Plan::default());
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    assert_eq!(reconcile(&servers), Plan::default());
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.metadata.finalizers = Some(vec!["provider".to_owned()]);
     });
-    world.delete(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(pass(&world), Plan::default());
+    servers.delete(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(reconcile(&servers), Plan::default());
 
-    end_instance(&mut world);
-    let plan = pass(&world);
+    end_instance(&mut servers);
+    let plan = reconcile(&servers);
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
         panic!("{plan:?}");
     };
@@ -193,88 +193,91 @@ fn a_claim_that_nothing_needs_is_deleted_with_proof() {
         deployment: Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web"),
     };
     assert_eq!(
-        delete.brake,
-        Brake::Unless(vec![Proof::Lives { source, uid }, not_served()])
+        delete.deletion_guard,
+        DeletionGuard::Unless(vec![Proof::Lives { source, uid }, not_served()])
     );
     // Gone from the cell, it has to be gone from the hub too; in single-cluster mode the cell is where it was made.
-    let mut lost = world.clone();
+    let mut lost = servers.clone();
     lost.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
-    let Action::Delete(of_lost) = pass(&lost).actions.remove(0) else {
+    let Action::Delete(of_lost) = reconcile(&lost).actions.remove(0) else {
         panic!("no delete");
     };
     let source = Target::namespaced(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
     let gone = Proof::Gone { source, uid: None };
-    assert_eq!(of_lost.brake, Brake::Unless(vec![gone, not_served()]));
+    assert_eq!(of_lost.deletion_guard, DeletionGuard::Unless(vec![gone, not_served()]));
     // One of that name that came meanwhile keeps it.
-    let mut anew = world.clone();
+    let mut anew = servers.clone();
     anew.put(&Plane::Cell, kind::INSTANCE, instance(&["Quota"]));
     anew.apply(&plan);
     assert!(held(&anew).is_some());
-    settle(&mut world);
-    assert!(held(&world).is_none());
+    settle(&mut servers);
+    assert!(held(&servers).is_none());
     // A claim that is gone already is as good.
-    assert_eq!(pass(&world), Plan::default());
+    assert_eq!(reconcile(&servers), Plan::default());
 }
 
 #[test]
 fn an_instance_that_is_being_deleted_gets_no_claim() {
-    let mut world = world();
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers();
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.metadata.finalizers = Some(vec!["provider".to_owned()]);
     });
-    world.delete(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(pass(&world), Plan::default());
+    servers.delete(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(reconcile(&servers), Plan::default());
 }
 
 #[test]
 fn an_unreachable_project_loses_no_claim() {
-    let mut left = world();
+    let mut left = servers();
     settle(&mut left);
     left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
     end_instance(&mut left);
-    for world in [&world(), &left] {
-        assert!(!pass(world).is_quiet());
-        let plan = see(world, |seen| {
+    for servers in [&servers(), &left] {
+        assert!(!reconcile(servers).is_unchanged());
+        let plan = see(servers, |seen| {
             decide(&Observation {
                 claims: Observed::Unknown,
                 ..*seen
             })
         });
-        assert!(plan.is_quiet() && plan.notes == [Note::Unknown(project())], "{plan:?}");
+        assert!(
+            plan.is_unchanged() && plan.notes == [Note::Unknown(project())],
+            "{plan:?}"
+        );
         // Nor does a cell write whose identity is not confirmed.
         for identity in [Identity::Mismatch("another".to_owned()), Identity::Unknown] {
-            let plan = see(world, |seen| {
+            let plan = see(servers, |seen| {
                 decide(&Observation {
                     identity: &identity,
                     ..*seen
                 })
             });
-            assert!(plan.is_quiet(), "{plan:?}");
+            assert!(plan.is_unchanged(), "{plan:?}");
         }
     }
 }
 
 #[test]
 fn a_claim_that_is_being_deleted_is_waited_for() {
-    let mut world = world();
-    settle(&mut world);
-    world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {
+    let mut servers = servers();
+    settle(&mut servers);
+    servers.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {
         one.metadata.finalizers = Some(vec!["quota".to_owned()]);
     });
-    world.delete(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0");
-    let plan = pass(&world);
-    assert!(plan.is_quiet(), "{plan:?}");
+    servers.delete(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0");
+    let plan = reconcile(&servers);
+    assert!(plan.is_unchanged(), "{plan:?}");
     assert_eq!(plan.requeue, Some(Duration::from_secs(1)));
     assert!(matches!(plan.notes[..], [Note::WaitsFor(_)]));
-    let mut slot = world.clone();
+    let mut slot = servers.clone();
     end_instance(&mut slot);
-    assert_eq!(pass(&slot), Plan::default());
+    assert_eq!(reconcile(&slot), Plan::default());
 
-    world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {
+    servers.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |one| {
         one.metadata.finalizers = None;
     });
-    settle(&mut world);
-    assert!(!held(&world).unwrap().deleting());
+    settle(&mut servers);
+    assert!(!held(&servers).unwrap().deleting());
 }
 
 #[test]

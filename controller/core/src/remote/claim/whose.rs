@@ -4,20 +4,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use popcell_api::quota as api;
 use popcell_api::{annotations, labels};
 
-use super::{Behind, Observation, fits, name};
+use super::{BackingObject, Observation, fits, name};
 use crate::conditions;
 use crate::object::{Fields, Object};
 
 /// The label by which tools say what they manage.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// Whether a claim is a grant to the Instance, or the slot, of the pass: by its name and namespace, by who consumes, and by
-/// all amounts. Claims that are watched carry our label; so one without it was read live in this pass.
+/// Whether a claim is a grant to the Instance, or the slot, of the reconcile: by its name and namespace, by who consumes,
+/// and by all amounts. Claims that are watched carry our label; so one without it was read live in this reconcile.
 pub(super) fn is_granted_for(seen: &Observation<'_>, claim: &Object) -> bool {
-    let spec = match Behind::of(seen.name, seen.instance, seen.deployments) {
-        Behind::Instance(instance) => instance.at("/spec"),
-        Behind::Slot(deployment) => deployment.at("/spec/template/spec"),
-        Behind::Nothing => None,
+    let spec = match BackingObject::of(seen.name, seen.instance, seen.deployments) {
+        BackingObject::Instance(instance) => instance.at("/spec"),
+        BackingObject::Slot(deployment) => deployment.at("/spec/template/spec"),
+        BackingObject::Nothing => None,
     };
     let at_home = seen.home_namespace() == Some(claim.namespace()) && claim.name() == name(seen.name);
     let granted = conditions::says(claim, api::GRANTED, "True");

@@ -1,7 +1,7 @@
 use super::*;
-use crate::ledger::Ledger;
-use crate::plan::{Brake, NAMESPACE};
-use crate::testing::{World, now, object};
+use crate::plan::{DeletionGuard, NAMESPACE};
+use crate::spec_echoes::SpecEchoes;
+use crate::testing::{FakeServers, now, object};
 
 mod foreign;
 mod outages;
@@ -38,25 +38,25 @@ fn condition(type_: &str, status: &str, generation: i64) -> Value {
 }
 
 /// A cell with one WorkloadDeployment of one slot and its Instance, and a hub that knows of it.
-fn world() -> World {
-    let mut world = World::default();
-    world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(1));
-    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+fn servers() -> FakeServers {
+    let mut servers = FakeServers::default();
+    servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(1));
+    servers.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
     let labels = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-org_p",
         "meta.datumapis.com/upstream-namespace": "default" });
     let namespace = json!({ "metadata": { "name": "ns-n1", "labels": labels } });
-    world.put(&Plane::Hub, NAMESPACE, object(namespace));
+    servers.put(&Plane::Hub, NAMESPACE, object(namespace));
     let hub = json!({ "metadata": { "name": "web", "namespace": "ns-n1", "uid": "hub-wd", "resourceVersion": "1" } });
-    world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(hub));
-    world
+    servers.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(hub));
+    servers
 }
 
-fn see<T>(world: &World, name: &str, look: impl FnOnce(&Observation<'_>) -> T) -> T {
-    let deployments = world.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
-    let instance = world.get(&Plane::Cell, kind::INSTANCE, "ns-n1", name);
+fn see<T>(servers: &FakeServers, name: &str, look: impl FnOnce(&Observation<'_>) -> T) -> T {
+    let deployments = servers.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
+    let instance = servers.get(&Plane::Cell, kind::INSTANCE, "ns-n1", name);
     let owner = hub_deployment(name, instance, &deployments);
     let lives = owner.is_some_and(|(name, uid)| {
-        let found = world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name);
+        let found = servers.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, "ns-n1", name);
         found.is_some_and(|found| found.uid() == uid)
     });
     look(&Observation {
@@ -66,66 +66,66 @@ fn see<T>(world: &World, name: &str, look: impl FnOnce(&Observation<'_>) -> T) -
         name,
         instance,
         deployments: &deployments,
-        hub_namespace: Observed::Known(world.get(&Plane::Hub, NAMESPACE, "", "ns-n1")),
-        copy: Observed::Known(copy_of(world, name)),
+        hub_namespace: Observed::Known(servers.get(&Plane::Hub, NAMESPACE, "", "ns-n1")),
+        copy: Observed::Known(copy_of(servers, name)),
         hub_deployment_lives: Observed::Known(lives),
-        ledger: &Ledger::default(),
+        spec_echoes: &SpecEchoes::default(),
         now: now(),
     })
 }
 
-fn pass(world: &World, name: &str) -> Plan {
-    see(world, name, decide)
+fn reconcile(servers: &FakeServers, name: &str) -> Plan {
+    see(servers, name, decide)
 }
 
-fn settle(world: &mut World, name: &str) {
-    world.settle(|world| pass(world, name));
+fn settle(servers: &mut FakeServers, name: &str) {
+    servers.settle(|servers| reconcile(servers, name));
 }
 
-fn copy_of<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
-    world.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name)
+fn copy_of<'w>(servers: &'w FakeServers, name: &str) -> Option<&'w Object> {
+    servers.get(&Plane::Hub, kind::INSTANCE, "ns-n1", name)
 }
 
-fn ready(world: &World, name: &str) -> Value {
-    let copy = copy_of(world, name).unwrap();
+fn ready(servers: &FakeServers, name: &str) -> Value {
+    let copy = copy_of(servers, name).unwrap();
     conditions::find(copy.at("/status").unwrap(), "Ready").unwrap().clone()
 }
 
 #[test]
 fn a_copy_exists_after_the_first_reconcile_whatever_the_instance_waits_for() {
-    let mut world = world();
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers();
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data.as_object_mut().unwrap().remove("status");
     });
-    let plan = pass(&world, "web-0");
+    let plan = reconcile(&servers, "web-0");
     assert!(matches!(plan.actions[..], [Action::Create { .. }]), "{plan:?}");
-    world.apply(&plan);
-    assert!(copy_of(&world, "web-0").is_some());
-    assert!(pass(&world, "web-0").is_quiet());
+    servers.apply(&plan);
+    assert!(copy_of(&servers, "web-0").is_some());
+    assert!(reconcile(&servers, "web-0").is_unchanged());
 }
 
 #[test]
 fn keys_of_disks_that_are_reserved_stay_in_the_cell() {
-    let mut world = world();
+    let mut servers = servers();
     let disk = |labels: Value| json!([{ "name": "d", "disk": { "template": { "metadata": { "labels": labels } } } }]);
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["spec"]["volumes"] = disk(json!({ "app": "a", "karmada.io/x": "b" }));
     });
-    settle(&mut world, "web-0");
-    let carried = |world: &World| copy_of(world, "web-0").unwrap().at("/spec/volumes").cloned();
-    assert_eq!(carried(&world), Some(disk(json!({ "app": "a" }))));
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    settle(&mut servers, "web-0");
+    let carried = |servers: &FakeServers| copy_of(servers, "web-0").unwrap().at("/spec/volumes").cloned();
+    assert_eq!(carried(&servers), Some(disk(json!({ "app": "a" }))));
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["spec"]["volumes"] = disk(json!({ "app": "a", "karmada.io/x": "b" }));
     });
-    settle(&mut world, "web-0");
-    assert_eq!(carried(&world), Some(disk(json!({ "app": "a" }))));
+    settle(&mut servers, "web-0");
+    assert_eq!(carried(&servers), Some(disk(json!({ "app": "a" }))));
 }
 
 #[test]
 fn a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    let copy = copy_of(&world, "web-0").unwrap();
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    let copy = copy_of(&servers, "web-0").unwrap();
     let labels: BTreeMap<&str, &str> = [
         ("compute.datumapis.com/managed-by", "popcell"),
         ("resourcetemplate.karmada.io/claimed-by", "popcell"),
@@ -163,61 +163,61 @@ fn a_copy_says_whose_it_is_and_carries_all_of_spec_and_status() {
 
 #[test]
 fn a_status_is_copied_only_over_the_spec_that_it_describes() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["spec"]["runtime"]["sandbox"] = json!({});
         one.metadata.generation = Some(3);
         one.data["status"]["conditions"] = json!([condition("Ready", "False", 3), condition("Available", "True", 3)]);
     });
-    let plan = pass(&world, "web-0");
+    let plan = reconcile(&servers, "web-0");
     assert!(
         matches!(plan.actions[..], [Action::Patch(_)]) && plan.status.is_none(),
         "{plan:?}"
     );
-    world.apply(&plan);
-    settle(&mut world, "web-0");
-    let copy = copy_of(&world, "web-0").unwrap();
+    servers.apply(&plan);
+    settle(&mut servers, "web-0");
+    let copy = copy_of(&servers, "web-0").unwrap();
     assert_eq!(copy.generation(), Some(2));
-    assert_eq!(ready(&world, "web-0"), condition("Ready", "False", 2));
+    assert_eq!(ready(&servers, "web-0"), condition("Ready", "False", 2));
 }
 
 #[test]
 fn a_second_reconcile_writes_nothing_whatever_the_order_of_conditions() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    let before = copy_of(&world, "web-0").cloned();
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    let before = copy_of(&servers, "web-0").cloned();
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.data["status"]["conditions"].as_array_mut().unwrap().reverse();
     });
-    assert_ne!(copy_of(&world, "web-0").cloned(), before);
-    assert_eq!(pass(&world, "web-0"), Plan::default());
+    assert_ne!(copy_of(&servers, "web-0").cloned(), before);
+    assert_eq!(reconcile(&servers, "web-0"), Plan::default());
 }
 
 #[test]
 fn labels_of_others_stay_and_ours_follow_the_instance() {
-    let mut world = world();
-    settle(&mut world, "web-0");
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
     let put = |one: &mut Object, key: &str, value: &str| {
         let labels = one.metadata.labels.get_or_insert_default();
         labels.insert(key.to_owned(), value.to_owned());
     };
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         put(one, "karmada.io/managed", "x")
     });
-    assert!(pass(&world, "web-0").is_quiet());
-    world.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    assert!(reconcile(&servers, "web-0").is_unchanged());
+    servers.change(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0", |one| {
         put(one, labels::INSTANCE_INDEX, "7")
     });
-    settle(&mut world, "web-0");
-    let copy = copy_of(&world, "web-0").unwrap();
+    settle(&mut servers, "web-0");
+    let copy = copy_of(&servers, "web-0").unwrap();
     assert_eq!(copy.label("karmada.io/managed"), Some("x"));
     assert_eq!(copy.label(labels::INSTANCE_INDEX), Some("7"));
 }
 
 #[test]
 fn in_a_hub_namespace_without_labels_no_copy_is_created_and_none_blanked() {
-    let mut settled = world();
+    let mut settled = servers();
     settle(&mut settled, "web-0");
     for labels in [
         json!(null),
@@ -225,32 +225,32 @@ fn in_a_hub_namespace_without_labels_no_copy_is_created_and_none_blanked() {
         json!({ "meta.datumapis.com/upstream-cluster-name": "", "meta.datumapis.com/upstream-namespace": "" }),
     ] {
         let namespace = object(json!({ "metadata": { "name": "ns-n1", "labels": labels } }));
-        let mut fresh = world();
+        let mut fresh = servers();
         fresh.put(&Plane::Hub, NAMESPACE, namespace.clone());
-        let plan = pass(&fresh, "web-0");
-        assert!(plan.is_quiet(), "{plan:?}");
+        let plan = reconcile(&fresh, "web-0");
+        assert!(plan.is_unchanged(), "{plan:?}");
         assert!(matches!(plan.notes[..], [Note::Dropped(why)] if why.contains("upstream-cluster-name")));
 
         let mut one = settled.clone();
         one.put(&Plane::Hub, NAMESPACE, namespace);
-        assert!(pass(&one, "web-0").is_quiet());
+        assert!(reconcile(&one, "web-0").is_unchanged());
         let copy = copy_of(&one, "web-0").unwrap();
         assert_eq!(copy.label(labels::UPSTREAM_CLUSTER_NAME), Some("cluster-org_p"));
     }
     // Cells never make the namespace.
-    let mut fresh = world();
+    let mut fresh = servers();
     fresh.remove(&Plane::Hub, NAMESPACE, "", "ns-n1");
-    assert!(pass(&fresh, "web-0").is_quiet());
+    assert!(reconcile(&fresh, "web-0").is_unchanged());
 }
 
 #[test]
 fn a_copy_deleted_by_hand_comes_back_the_same() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    let before = copy_of(&world, "web-0").cloned().unwrap();
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
-    settle(&mut world, "web-0");
-    let after = copy_of(&world, "web-0").unwrap();
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    let before = copy_of(&servers, "web-0").cloned().unwrap();
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    settle(&mut servers, "web-0");
+    let after = copy_of(&servers, "web-0").unwrap();
     assert_ne!(after.uid(), before.uid());
     assert_eq!(
         (&after.metadata.labels, &after.data),
@@ -260,84 +260,84 @@ fn a_copy_deleted_by_hand_comes_back_the_same() {
 
 #[test]
 fn an_instance_of_no_deployment_is_copied_without_owner() {
-    let mut world = world();
+    let mut servers = servers();
     let mut bare = instance("alone");
     bare.metadata.labels = None;
-    world.put(&Plane::Cell, kind::INSTANCE, bare);
-    settle(&mut world, "alone");
-    let copy = copy_of(&world, "alone").unwrap();
+    servers.put(&Plane::Cell, kind::INSTANCE, bare);
+    settle(&mut servers, "alone");
+    let copy = copy_of(&servers, "alone").unwrap();
     assert_eq!(copy.metadata.owner_references, None);
     assert_eq!(copy.label(labels::UPSTREAM_NAMESPACE), Some("default"));
     assert_eq!(copy.label(labels::WORKLOAD_DEPLOYMENT_UID), None);
-    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "alone");
-    settle(&mut world, "alone");
-    assert!(copy_of(&world, "alone").is_none());
+    servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "alone");
+    settle(&mut servers, "alone");
+    assert!(copy_of(&servers, "alone").is_none());
 }
 
 #[test]
 fn an_instance_of_a_deployment_that_karmada_did_not_bring_is_copied_without_owner() {
-    let mut world = world();
-    world.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+    let mut servers = servers();
+    servers.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
         one.metadata.annotations = None;
     });
-    settle(&mut world, "web-0");
-    let copy = copy_of(&world, "web-0").unwrap();
+    settle(&mut servers, "web-0");
+    let copy = copy_of(&servers, "web-0").unwrap();
     assert_eq!(copy.metadata.owner_references, None);
     assert_eq!(copy.label(labels::WORKLOAD_DEPLOYMENT_NAME), Some("web"));
 }
 
 #[test]
 fn a_slot_without_instance_keeps_its_copy_unready_and_creates_none() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    let before = copy_of(&world, "web-0").cloned().unwrap();
-    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-    settle(&mut world, "web-0");
-    let copy = copy_of(&world, "web-0").unwrap();
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    let before = copy_of(&servers, "web-0").cloned().unwrap();
+    servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    settle(&mut servers, "web-0");
+    let copy = copy_of(&servers, "web-0").unwrap();
     assert_eq!((copy.uid(), &copy.data["spec"]), (before.uid(), &before.data["spec"]));
     let expected = json!({ "type": "Ready", "status": "False", "reason": "Pending",
-        "message": "Instance is being made anew", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:10:00Z" });
-    assert_eq!(ready(&world, "web-0"), expected);
+        "message": "Instance is being recreated", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:10:00Z" });
+    assert_eq!(ready(&servers, "web-0"), expected);
     assert_eq!(
         copy.text("/status/networkInterfaces/0/assignments/networkIP"),
         Some("10.0.0.1")
     );
 
-    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
-    settle(&mut world, "web-0");
-    assert_eq!(ready(&world, "web-0")["status"], "True");
-    assert_eq!(copy_of(&world, "web-0").unwrap().uid(), before.uid());
+    servers.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+    settle(&mut servers, "web-0");
+    assert_eq!(ready(&servers, "web-0")["status"], "True");
+    assert_eq!(copy_of(&servers, "web-0").unwrap().uid(), before.uid());
 
-    world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-    world.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(pass(&world, "web-0"), Plan::default());
+    servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+    servers.remove(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    assert_eq!(reconcile(&servers, "web-0"), Plan::default());
 }
 
 #[test]
 fn a_copy_that_nothing_needs_is_deleted_with_proof() {
-    type Change = fn(&mut World);
+    type Change = fn(&mut FakeServers);
     let ends: [(&str, Change); 3] = [
-        ("scaled down", |world| {
-            world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0))
+        ("scaled down", |servers| {
+            servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0))
         }),
-        ("deployment going", |world| {
-            world.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
+        ("deployment going", |servers| {
+            servers.change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web", |one| {
                 one.metadata.finalizers = Some(vec!["f".to_owned()]);
             });
-            world.delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
+            servers.delete(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
         }),
-        ("deployment gone", |world| {
-            world.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web")
+        ("deployment gone", |servers| {
+            servers.remove(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web")
         }),
     ];
     for (what, end) in ends {
-        let mut world = world();
-        settle(&mut world, "web-0");
-        end(&mut world);
+        let mut servers = servers();
+        settle(&mut servers, "web-0");
+        end(&mut servers);
         // While the Instance is there, so is its copy.
-        assert!(pass(&world, "web-0").actions.is_empty(), "{what}");
-        world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-        let plan = pass(&world, "web-0");
+        assert!(reconcile(&servers, "web-0").actions.is_empty(), "{what}");
+        servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+        let plan = reconcile(&servers, "web-0");
         let [Action::Delete(delete)] = plan.actions.as_slice() else {
             panic!("{what}: {plan:?}");
         };
@@ -345,13 +345,13 @@ fn a_copy_that_nothing_needs_is_deleted_with_proof() {
         assert_eq!(delete.proofs, [Proof::Gone { source, uid: None }], "{what}");
         let plane = if what == "scaled down" { Plane::Cell } else { Plane::Hub };
         let source = Target::namespaced(&plane, kind::WORKLOAD_DEPLOYMENT, "ns-n1", "web");
-        match &delete.brake {
+        match &delete.deletion_guard {
             // A user scaled it down.
-            Brake::Unless(proof) if plane == Plane::Cell => {
+            DeletionGuard::Unless(proof) if plane == Plane::Cell => {
                 assert!(matches!(&proof[0], Proof::Lives { source: found, .. } if found == &source));
             }
             // A user deleted it, if it is gone from the hub too.
-            Brake::Unless(proof) => {
+            DeletionGuard::Unless(proof) => {
                 assert!(
                     matches!(&proof[0], Proof::Gone { source: found, .. } if found == &source),
                     "{what}"
@@ -361,29 +361,32 @@ fn a_copy_that_nothing_needs_is_deleted_with_proof() {
         }
 
         // An Instance of that name that was recreated meanwhile wins.
-        let mut anew = world.clone();
+        let mut anew = servers.clone();
         anew.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
         anew.apply(&plan);
         assert!(copy_of(&anew, "web-0").is_some(), "{what}");
 
-        settle(&mut world, "web-0");
-        assert!(copy_of(&world, "web-0").is_none(), "{what}");
+        settle(&mut servers, "web-0");
+        assert!(copy_of(&servers, "web-0").is_none(), "{what}");
     }
 }
 
 #[test]
 fn an_instance_that_exceeds_a_limit_is_not_copied_and_its_copy_stays() {
-    let mut world = world();
+    let mut servers = servers();
     let deep = crate::testing::deepened(&instance("web-0"), "status", 200);
-    world.put(&Plane::Cell, kind::INSTANCE, deep.clone());
-    settle(&mut world, "web-0");
-    assert!(copy_of(&world, "web-0").is_none());
-    assert!(matches!(pass(&world, "web-0").notes.as_slice(), [Note::Excess(..)]));
+    servers.put(&Plane::Cell, kind::INSTANCE, deep.clone());
+    settle(&mut servers, "web-0");
+    assert!(copy_of(&servers, "web-0").is_none());
+    assert!(matches!(
+        reconcile(&servers, "web-0").notes.as_slice(),
+        [Note::Excess(..)]
+    ));
 
-    world.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
-    settle(&mut world, "web-0");
-    let before = copy_of(&world, "web-0").cloned();
-    world.put(&Plane::Cell, kind::INSTANCE, deep);
-    settle(&mut world, "web-0");
-    assert_eq!(copy_of(&world, "web-0"), before.as_ref());
+    servers.put(&Plane::Cell, kind::INSTANCE, instance("web-0"));
+    settle(&mut servers, "web-0");
+    let before = copy_of(&servers, "web-0").cloned();
+    servers.put(&Plane::Cell, kind::INSTANCE, deep);
+    settle(&mut servers, "web-0");
+    assert_eq!(copy_of(&servers, "web-0"), before.as_ref());
 }

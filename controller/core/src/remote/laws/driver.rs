@@ -1,4 +1,4 @@
-//! One cell, its hub and its project, driven by all passes over a few names in any order.
+//! One cell, its hub and its project, driven by all reconciles over a few names in any order.
 //!
 //! The cell itself is played: Instances come and go, and gates open as the cell's other reconcilers would open them.
 
@@ -14,8 +14,8 @@ use crate::object::{Fields, Object};
 use crate::plan::{Action, CONFIG_MAP, NAMESPACE, Plan, Plane};
 use crate::remote::claim::Quota;
 use crate::remote::{claim, projects};
-use crate::sources::{self, Source};
-use crate::testing::{Key, World, object};
+use crate::removed_cells::{self, Source};
+use crate::testing::{FakeServers, Key, object};
 
 pub(super) const SLOTS: usize = 3;
 const NS: &str = "ns-n1";
@@ -25,7 +25,7 @@ const US: Source<'static> = Source {
     id: "uid-dfw",
 };
 
-/// What happens around the passes.
+/// What happens around the reconciles.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     /// The WorkloadDeployment asks for so many.
@@ -51,7 +51,7 @@ pub(super) enum Step {
 }
 
 pub(super) struct Driver {
-    pub(super) world: World,
+    pub(super) servers: FakeServers,
     hub: bool,
     project: bool,
     large: bool,
@@ -68,14 +68,14 @@ fn slot(index: usize) -> String {
 
 impl Driver {
     pub(super) fn new() -> Self {
-        let mut world = World::default();
+        let mut servers = FakeServers::default();
         let labels = json!({ "meta.datumapis.com/upstream-cluster-name": "cluster-p",
             "meta.datumapis.com/upstream-namespace": "default" });
         let namespace = object(json!({ "metadata": { "name": NS, "uid": "ns", "labels": labels } }));
-        world.put(&Plane::Hub, NAMESPACE, namespace.clone());
-        world.put(&Plane::Cell, NAMESPACE, namespace);
+        servers.put(&Plane::Hub, NAMESPACE, namespace.clone());
+        servers.put(&Plane::Cell, NAMESPACE, namespace);
         let mut driver = Self {
-            world,
+            servers,
             hub: true,
             project: true,
             large: false,
@@ -102,7 +102,7 @@ impl Driver {
     pub(super) fn converge(&mut self) {
         (self.hub, self.project) = (true, true);
         let deployment = self
-            .world
+            .servers
             .get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NS, "web")
             .unwrap();
         let wanted = usize::try_from(crate::slots::desired(deployment)).unwrap();
@@ -122,12 +122,12 @@ impl Driver {
 
     pub(super) fn settle(&mut self) {
         for _ in 0..10 {
-            let before = self.world.writes;
+            let before = self.servers.writes;
             for job in jobs::all() {
                 let plan = self.decide(job);
                 self.apply(&plan, usize::MAX);
             }
-            if self.world.writes == before {
+            if self.servers.writes == before {
                 return;
             }
         }
@@ -140,17 +140,17 @@ impl Driver {
 
     /// Names of Instances with the size of each.
     pub(super) fn instances(&self) -> BTreeMap<String, bool> {
-        let all = self.world.list(&Plane::Cell, kind::INSTANCE);
+        let all = self.servers.list(&Plane::Cell, kind::INSTANCE);
         all.iter().map(|one| (one.name().to_owned(), is_large(one))).collect()
     }
 
     pub(super) fn copies(&self) -> BTreeMap<String, bool> {
-        let all = self.world.list(&Plane::Hub, kind::INSTANCE);
+        let all = self.servers.list(&Plane::Hub, kind::INSTANCE);
         all.iter().map(|one| (one.name().to_owned(), is_large(one))).collect()
     }
 
     pub(super) fn claims(&self) -> BTreeMap<String, bool> {
-        let all = self.world.list(&project(), kind::RESOURCE_CLAIM);
+        let all = self.servers.list(&project(), kind::RESOURCE_CLAIM);
         let named = |one: &&Object| {
             let (_, name) = claim::instance_of(one).unwrap();
             (name.to_owned(), one.int("/spec/requests/1/amount") == Some(2000))
@@ -171,7 +171,7 @@ impl Driver {
         };
         // Whether an empty record is there is history.
         let said = |object: &Object| object.data != json!({ "data": {} });
-        let all = self.world.all().filter(|(key, object)| remote(key) && said(object));
+        let all = self.servers.all().filter(|(key, object)| remote(key) && said(object));
         all.map(|(key, object)| (key.clone(), drawn(object))).collect()
     }
 
@@ -181,10 +181,10 @@ impl Driver {
         let deployment = json!({ "metadata": { "name": "web", "namespace": NS, "uid": cell, "resourceVersion": "1",
             "annotations": { annotations::RESOURCE_TEMPLATE_UID: hub } },
             "spec": { "scaleSettings": { "minReplicas": replicas }, "template": { "spec": spec(self.large) } } });
-        self.world
+        self.servers
             .put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, object(deployment));
         let on_hub = json!({ "metadata": { "name": "web", "namespace": NS, "uid": hub, "resourceVersion": "1" } });
-        self.world.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(on_hub));
+        self.servers.put(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, object(on_hub));
     }
 
     fn step(&mut self, step: &Step) {
@@ -192,7 +192,7 @@ impl Driver {
         match step {
             Step::Scale(replicas) => self.of_deployment(|spec| spec["scaleSettings"]["minReplicas"] = json!(replicas)),
             Step::Make(index) => self.make(&at(index)),
-            Step::End(index) => self.world.delete(&Plane::Cell, kind::INSTANCE, NS, &at(index)),
+            Step::End(index) => self.servers.delete(&Plane::Cell, kind::INSTANCE, NS, &at(index)),
             Step::Open(index) => {
                 let granted = self.see_claim(&at(index), |seen| {
                     matches!(claim::quota(seen, None, None), Quota::Claim(_))
@@ -221,9 +221,9 @@ impl Driver {
                 // The garbage collector of the hub.
                 let owned: Vec<String> = self.copies().into_keys().collect();
                 for name in owned {
-                    let copy = self.world.get(&Plane::Hub, kind::INSTANCE, NS, &name).unwrap();
+                    let copy = self.servers.get(&Plane::Hub, kind::INSTANCE, NS, &name).unwrap();
                     if copy.metadata.owner_references.is_some() {
-                        self.world.delete(&Plane::Hub, kind::INSTANCE, NS, &name);
+                        self.servers.delete(&Plane::Hub, kind::INSTANCE, NS, &name);
                     }
                 }
             }
@@ -232,9 +232,9 @@ impl Driver {
                     (Plane::Hub, kind::INSTANCE, NS, at(index)),
                     (project(), kind::RESOURCE_CLAIM, "default", claim::name(&at(index))),
                 ] {
-                    let found = self.world.get(&plane, kind, namespace, &name);
-                    if found.and_then(sources::of) == Some(US) {
-                        self.world.change(&plane, kind, namespace, &name, |one| {
+                    let found = self.servers.get(&plane, kind, namespace, &name);
+                    if found.and_then(removed_cells::of) == Some(US) {
+                        self.servers.change(&plane, kind, namespace, &name, |one| {
                             one.metadata.labels.as_mut().unwrap().remove(labels::SOURCE_CLUSTER);
                         });
                     }
@@ -244,7 +244,7 @@ impl Driver {
     }
 
     fn make(&mut self, name: &str) {
-        if self.world.get(&Plane::Cell, kind::INSTANCE, NS, name).is_some() {
+        if self.servers.get(&Plane::Cell, kind::INSTANCE, NS, name).is_some() {
             return;
         }
         let mut spec = spec(self.large);
@@ -252,35 +252,35 @@ impl Driver {
         let labels = json!({ labels::WORKLOAD_DEPLOYMENT_UID: format!("cell-{}", self.lives) });
         // As the API server fills it in.
         let status = json!({ "conditions": [{ "type": "Ready", "status": "Unknown" }] });
-        let instance = json!({ "metadata": { "name": name, "namespace": NS, "uid": format!("{name}-{}", self.world.writes),
+        let instance = json!({ "metadata": { "name": name, "namespace": NS, "uid": format!("{name}-{}", self.servers.writes),
             "resourceVersion": "1", "generation": 1, "labels": labels }, "spec": spec, "status": status });
-        self.world.put(&Plane::Cell, kind::INSTANCE, object(instance));
+        self.servers.put(&Plane::Cell, kind::INSTANCE, object(instance));
     }
 
     fn of_deployment(&mut self, change: impl FnOnce(&mut Value)) {
-        self.world
+        self.servers
             .change(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, NS, "web", |one| {
                 change(&mut one.data["spec"])
             });
     }
 
     fn of_instance(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
-        if self.world.get(&Plane::Cell, kind::INSTANCE, NS, name).is_some() {
-            self.world.change(&Plane::Cell, kind::INSTANCE, NS, name, change);
+        if self.servers.get(&Plane::Cell, kind::INSTANCE, NS, name).is_some() {
+            self.servers.change(&Plane::Cell, kind::INSTANCE, NS, name, change);
         }
     }
 
     fn apply(&mut self, plan: &Plan, writes: usize) {
         self.check(plan);
-        self.world.apply_start(plan, writes);
+        self.servers.apply_start(plan, writes);
         // No claim of ours without its project written down.
-        let claims = self.world.list(&project(), kind::RESOURCE_CLAIM);
-        let ours = claims.iter().any(|one| sources::of(one) == Some(US));
+        let claims = self.servers.list(&project(), kind::RESOURCE_CLAIM);
+        let ours = claims.iter().any(|one| removed_cells::of(one) == Some(US));
         assert!(!ours || projects::recorded(self.record()).any(|(one, _)| one == "p") || plan.actions.is_empty());
     }
 
-    /// Law: nothing is written to a plane that is away, nothing is deleted without stamp and proof, and no claim is taken
-    /// from an Instance that runs.
+    /// Law: nothing is written to a plane that is unreachable, nothing is deleted without stamp and proof, and no claim
+    /// is taken from an Instance that runs.
     fn check(&self, plan: &Plan) {
         for action in &plan.actions {
             let target = action.target();
@@ -288,14 +288,14 @@ impl Driver {
             assert!(self.project || target.plane != project(), "{action}");
             let Action::Delete(delete) = action else { continue };
             let namespace = target.namespace.as_deref().unwrap();
-            let doomed = self
-                .world
+            let to_delete = self
+                .servers
                 .get(&target.plane, target.kind, namespace, &target.name)
                 .unwrap();
-            assert_eq!(sources::of(doomed), Some(US), "{action}");
+            assert_eq!(removed_cells::of(to_delete), Some(US), "{action}");
             assert!(!delete.proofs.is_empty(), "{action}");
             let name = target.name.strip_prefix("instance-").unwrap_or(&target.name);
-            let instance = self.world.get(&Plane::Cell, kind::INSTANCE, NS, name);
+            let instance = self.servers.get(&Plane::Cell, kind::INSTANCE, NS, name);
             let runs = instance.is_some_and(|one| one.at("/spec/controller/schedulingGates").is_none());
             assert!(!runs, "taken from what runs: {action}");
         }

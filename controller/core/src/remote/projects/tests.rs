@@ -1,23 +1,23 @@
 use super::*;
-use crate::testing::{World, now, object};
+use crate::testing::{FakeServers, now, object};
 
 const PROGRAM: &str = "popcell-system";
 
-fn world(data: Value) -> World {
-    let mut world = World::default();
+fn servers(data: Value) -> FakeServers {
+    let mut servers = FakeServers::default();
     let record = json!({ "metadata": { "name": "popcell-claim-projects", "namespace": PROGRAM, "uid": "cm",
         "resourceVersion": "1" }, "data": data });
-    world.put(&Plane::Cell, CONFIG_MAP, object(record));
-    world
+    servers.put(&Plane::Cell, CONFIG_MAP, object(record));
+    servers
 }
 
-fn found(world: &World) -> Option<&Object> {
-    world.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects")
+fn found(servers: &FakeServers) -> Option<&Object> {
+    servers.get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects")
 }
 
-fn plan(world: &World, needed: &[&str], mapped: &[&str], answers: &[(&str, Answer)], now: Timestamp) -> Plan {
+fn plan(servers: &FakeServers, needed: &[&str], mapped: &[&str], answers: &[(&str, Answer)], now: Timestamp) -> Plan {
     decide(&Observation {
-        record: found(world),
+        record: found(servers),
         namespace: PROGRAM,
         needed: &needed.iter().copied().collect(),
         mapped: &mapped.iter().copied().collect(),
@@ -26,8 +26,8 @@ fn plan(world: &World, needed: &[&str], mapped: &[&str], answers: &[(&str, Answe
     })
 }
 
-fn data(world: &World) -> Value {
-    found(world).map_or(json!(null), |record| record.data["data"].clone())
+fn data(servers: &FakeServers) -> Value {
+    found(servers).map_or(json!(null), |record| record.data["data"].clone())
 }
 
 #[test]
@@ -37,13 +37,13 @@ fn a_project_leaves_the_record_only_after_an_empty_live_list() {
         (Some(Answer::Claims(true)), json!({ "a": "", "b": "" })),
         (None, json!({ "a": "", "b": "" })),
     ] {
-        let mut world = world(json!({ "a": "", "b": "" }));
+        let mut servers = servers(json!({ "a": "", "b": "" }));
         let answers: Vec<_> = answer.map(|answer| ("a", answer)).into_iter().collect();
-        world.apply(&plan(&world, &["b"], &["a", "b"], &answers, now()));
-        assert_eq!(data(&world), left, "{answer:?}");
+        servers.apply(&plan(&servers, &["b"], &["a", "b"], &answers, now()));
+        assert_eq!(data(&servers), left, "{answer:?}");
     }
     // Whoever needs it keeps it, whatever the answer.
-    let needed = world(json!({ "a": "" }));
+    let needed = servers(json!({ "a": "" }));
     let answers = [("a", Answer::Claims(false))];
     assert_eq!(plan(&needed, &["a"], &["a"], &answers, now()), Plan::default());
     assert_eq!(doubtful(found(&needed), &["a"].into()), [""; 0]);
@@ -52,45 +52,45 @@ fn a_project_leaves_the_record_only_after_an_empty_live_list() {
 
 #[test]
 fn an_unknown_project_leaves_the_record_after_a_day_unless_a_namespace_names_it() {
-    let mut world = world(json!({ "a": "" }));
+    let mut servers = servers(json!({ "a": "" }));
     let gone = [("a", Answer::NotFound)];
-    let first = plan(&world, &[], &[], &gone, now());
+    let first = plan(&servers, &[], &[], &gone, now());
     assert_eq!(first.requeue, Some(Duration::from_hours(1)));
-    world.apply(&first);
-    assert_eq!(data(&world), json!({ "a": "2026-01-01T00:10:00Z" }));
+    servers.apply(&first);
+    assert_eq!(data(&servers), json!({ "a": "2026-01-01T00:10:00Z" }));
     let at = |time: &str| time.parse::<Timestamp>().unwrap();
 
-    let nearly = plan(&world, &[], &[], &gone, at("2026-01-01T23:40:00Z"));
-    assert!(nearly.is_quiet());
+    let nearly = plan(&servers, &[], &[], &gone, at("2026-01-01T23:40:00Z"));
+    assert!(nearly.is_unchanged());
     assert_eq!(nearly.requeue, Some(Duration::from_mins(30)));
     let day = at("2026-01-02T00:10:00Z");
-    assert!(plan(&world, &[], &["a"], &gone, day).is_quiet());
+    assert!(plan(&servers, &[], &["a"], &gone, day).is_unchanged());
     // Nobody answers: that is no 404, and no end of one.
-    assert_eq!(plan(&world, &[], &[], &[], day), Plan::default());
-    let mut back = world.clone();
+    assert_eq!(plan(&servers, &[], &[], &[], day), Plan::default());
+    let mut back = servers.clone();
     back.apply(&plan(&back, &[], &[], &[("a", Answer::Claims(true))], day));
     assert_eq!(data(&back), json!({ "a": "" }));
     // A clock that went back.
-    assert!(plan(&world, &[], &[], &gone, at("2025-12-31T00:00:00Z")).is_quiet());
+    assert!(plan(&servers, &[], &[], &gone, at("2025-12-31T00:00:00Z")).is_unchanged());
 
-    world.apply(&plan(&world, &[], &[], &gone, day));
-    assert_eq!(data(&world), json!({}));
+    servers.apply(&plan(&servers, &[], &[], &gone, day));
+    assert_eq!(data(&servers), json!({}));
 }
 
 #[test]
 fn a_record_that_was_deleted_or_damaged_is_restored() {
-    let mut world = World::default();
-    assert_eq!(plan(&world, &[], &[], &[], now()), Plan::default());
-    world.apply(&plan(&world, &["a", "b"], &["a"], &[], now()));
-    assert_eq!(data(&world), json!({ "a": "", "b": "" }));
-    assert_eq!(plan(&world, &["a", "b"], &["a"], &[], now()), Plan::default());
+    let mut servers = FakeServers::default();
+    assert_eq!(plan(&servers, &[], &[], &[], now()), Plan::default());
+    servers.apply(&plan(&servers, &["a", "b"], &["a"], &[], now()));
+    assert_eq!(data(&servers), json!({ "a": "", "b": "" }));
+    assert_eq!(plan(&servers, &["a", "b"], &["a"], &[], now()), Plan::default());
     for damaged in [json!(null), json!("x"), json!({}), json!({ "a": 7, "b": null })] {
-        let mut world = super::tests::world(damaged.clone());
-        world.apply(&plan(&world, &["a", "b"], &["a"], &[], now()));
-        assert_eq!(data(&world), json!({ "a": "", "b": "" }), "{damaged}");
+        let mut servers = super::tests::servers(damaged.clone());
+        servers.apply(&plan(&servers, &["a", "b"], &["a"], &[], now()));
+        assert_eq!(data(&servers), json!({ "a": "", "b": "" }), "{damaged}");
     }
     // What is no project id is not asked for, and not ours to judge.
-    let odd = super::tests::world(json!({ "../x": "", "A": "" }));
+    let odd = super::tests::servers(json!({ "../x": "", "A": "" }));
     assert!(doubtful(found(&odd), &BTreeSet::new()).is_empty());
     assert_eq!(plan(&odd, &[], &[], &[], now()), Plan::default());
 }

@@ -1,11 +1,11 @@
-//! Names that cannot be, and objects that are to be left alone.
+//! Names that cannot be, and objects that are to be kept unchanged.
 
 use super::*;
 
 #[test]
 fn the_second_derivation_of_one_name_is_a_conflict() {
     // In one Workload: the first holds it.
-    let mut one = world(
+    let mut one = servers(
         json!([placement("us-a", &["b"]), placement("us", &["a-b"])]),
         &["b", "a-b"],
     );
@@ -15,7 +15,7 @@ fn the_second_derivation_of_one_name_is_a_conflict() {
     assert_eq!(decide_in(&one).terminal.unwrap().reason, reasons::NAME_CONFLICT);
 
     // In two: nothing is overwritten.
-    let mut two = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let mut two = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let foreign = object(json!({
         "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9" },
@@ -32,39 +32,39 @@ fn the_second_derivation_of_one_name_is_a_conflict() {
 
 #[test]
 fn a_predecessors_deployment_is_deleted_only_on_proof_that_its_successor_lives() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let old = json!({
         "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9",
             "labels": { "compute.datumapis.com/workload-uid": "w0" } },
         "spec": { "workloadRef": { "name": "web", "uid": "w0" }, "cityCode": "DFW", "placementName": "us" } });
-    world.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(old));
-    let plan = decide_in(&world);
+    servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(old));
+    let plan = decide_in(&servers);
     let [Action::Delete(delete)] = plan.actions.as_slice() else {
         panic!("{plan:?}");
     };
     assert_eq!(delete.on.uid, "x");
     assert!(matches!(&delete.proofs[..], [Proof::Lives { uid, .. }] if uid == "w1"));
-    world.settle(decide_in);
-    let made = world
+    servers.settle(decide_in);
+    let made = servers
         .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
         .unwrap();
     assert_eq!(made.text("/spec/workloadRef/uid"), Some("w1"));
 }
 
 #[test]
-fn invalid_names_are_reported_once_and_the_rest_goes_on() {
+fn invalid_names_are_reported_once_and_the_rest_continues() {
     let long = "p".repeat(60);
-    let mut world = world(
+    let mut servers = servers(
         json!([placement("us", &["nyc_1", "DFW"]), placement(&long, &["DFW"])]),
         &["nyc_1", "DFW"],
     );
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
-    let (_, reason, message) = available(&status(&world));
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
+    let (_, reason, message) = available(&status(&servers));
     assert_eq!(reason, crate::names::INVALID_NAME);
     assert!(message.contains("68 characters, at most 59 fit"), "{message}");
-    let us = conditions::find(&status(&world)["placements"][1], types::AVAILABLE)
+    let us = conditions::find(&status(&servers)["placements"][1], types::AVAILABLE)
         .cloned()
         .unwrap();
     assert_eq!(us["reason"], reasons::INVALID_CITY_CODE);
@@ -72,32 +72,32 @@ fn invalid_names_are_reported_once_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_paused_workload_is_shown_as_paused_and_left_alone() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
-    world.settle(decide_in);
-    edit(&mut world, |workload| {
+fn a_paused_workload_is_shown_as_paused_and_kept() {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    edit(&mut servers, |workload| {
         workload.metadata.annotations = Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());
         workload.data["spec"]["placements"] = json!([placement("us", &["ORD"])]);
     });
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw"]);
-    assert!(conditions::find(&status(&world), "Paused").is_some());
-    edit(&mut world, |workload| workload.metadata.annotations = None);
-    world.settle(decide_in);
-    assert!(conditions::find(&status(&world), "Paused").is_none());
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw"]);
+    assert!(conditions::find(&status(&servers), "Paused").is_some());
+    edit(&mut servers, |workload| workload.metadata.annotations = None);
+    servers.settle(decide_in);
+    assert!(conditions::find(&status(&servers), "Paused").is_none());
 }
 
 #[test]
 fn a_tenants_deployment_for_an_earlier_workload_of_the_name_is_kept() {
-    let mut world = world(json!([placement("us", &["DFW"])]), &["DFW"]);
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
     let plane = Plane::Project("p".to_owned());
     let theirs = object(json!({
         "metadata": { "name": "web-us-dfw", "namespace": "default", "uid": "x", "resourceVersion": "9" },
         "spec": { "workloadRef": { "name": "web", "uid": "w0" }, "cityCode": "DFW", "placementName": "us" } }));
-    world.put(&plane, kind::WORKLOAD_DEPLOYMENT, theirs.clone());
-    world.settle(decide_in);
-    assert_eq!(world.list(&plane, kind::WORKLOAD_DEPLOYMENT), [&theirs]);
-    assert_eq!(available(&status(&world)).1, reasons::NAME_CONFLICT);
+    servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, theirs.clone());
+    servers.settle(decide_in);
+    assert_eq!(servers.list(&plane, kind::WORKLOAD_DEPLOYMENT), [&theirs]);
+    assert_eq!(available(&status(&servers)).1, reasons::NAME_CONFLICT);
 }
 
 #[test]
@@ -106,15 +106,15 @@ fn another_spelling_or_split_of_one_name_is_another_object() {
         (json!([placement("us", &["DFW"])]), json!([placement("us", &["dfw"])])),
         (json!([placement("us-a", &["b"])]), json!([placement("us", &["a-b"])])),
     ] {
-        let mut world = world(before, &["DFW", "dfw", "b", "a-b"]);
-        world.settle(decide_in);
+        let mut servers = servers(before, &["DFW", "dfw", "b", "a-b"]);
+        servers.settle(decide_in);
         let plane = Plane::Project("p".to_owned());
-        let old = world.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].uid().to_owned();
-        edit(&mut world, |workload| {
+        let old = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT)[0].uid().to_owned();
+        edit(&mut servers, |workload| {
             workload.data["spec"]["placements"] = after.clone()
         });
-        world.settle(decide_in);
-        let made = world.list(&plane, kind::WORKLOAD_DEPLOYMENT);
+        servers.settle(decide_in);
+        let made = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT);
         assert_eq!(made.len(), 1);
         assert_ne!(made[0].uid(), old);
         assert_eq!(made[0].text("/spec/cityCode"), after[0]["cityCodes"][0].as_str());

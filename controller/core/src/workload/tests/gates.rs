@@ -59,26 +59,26 @@ fn container() -> Value {
         "ports": [{ "name": "web", "port": 80 }, { "name": "admin", "port": 81 }] })
 }
 
-fn running(city: &str) -> World {
-    let mut world = world(json!([placement("us", &[city, "ORD"])]), &[city, "ORD", "LHR", "MIA"]);
-    edit(&mut world, |workload| {
+fn running(city: &str) -> FakeServers {
+    let mut servers = servers(json!([placement("us", &[city, "ORD"])]), &[city, "ORD", "LHR", "MIA"]);
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(3);
         workload.data["spec"]["template"]["spec"]["runtime"] = json!({ "sandbox": { "containers": [container()] } });
     });
-    world.settle(decide_in);
-    world
+    servers.settle(decide_in);
+    servers
 }
 
-fn change(world: &mut World, what: Edit, city: &str) {
+fn change(servers: &mut FakeServers, what: Edit, city: &str) {
     if let Edit::Delete = what {
         let plane = Plane::Project("p".to_owned());
-        return world.delete(&plane, kind::WORKLOAD, "default", "web");
+        return servers.delete(&plane, kind::WORKLOAD, "default", "web");
     }
     if let Edit::Label = what {
         let name = crate::names::workload_deployment("web", "us", city);
-        return edit_deployment(world, &name, |one| one.metadata.labels = None);
+        return edit_deployment(servers, &name, |one| one.metadata.labels = None);
     }
-    edit(world, |workload| {
+    edit(servers, |workload| {
         workload.metadata.generation = workload.metadata.generation.map(|old| old + 1);
         let spec = &mut workload.data["spec"];
         let placement = &mut spec["placements"][0];
@@ -105,20 +105,20 @@ fn change(world: &mut World, what: Edit, city: &str) {
     });
 }
 
-/// Passes in the world as the gate makes it.
-fn look(world: &World, gate: Gate) -> Plan {
+/// Passes in the planes as the gate makes it.
+fn look(servers: &FakeServers, gate: Gate) -> Plan {
     let plane = Plane::Project("p".to_owned());
-    let Some(workload) = world.get(&plane, kind::WORKLOAD, "default", "web") else {
+    let Some(workload) = servers.get(&plane, kind::WORKLOAD, "default", "web") else {
         return Plan::default();
     };
     let (bindings, networks) = (
-        world.list(&plane, kind::LOCATION_BINDING),
-        world.list(&plane, kind::NETWORK),
+        servers.list(&plane, kind::LOCATION_BINDING),
+        servers.list(&plane, kind::NETWORK),
     );
     decide(&Observation {
         project: "p",
         workload,
-        deployments: &world.list(&plane, kind::WORKLOAD_DEPLOYMENT),
+        deployments: &servers.list(&plane, kind::WORKLOAD_DEPLOYMENT),
         bindings: match gate {
             Gate::BindingsUnknown => Observed::Unknown,
             _ => Observed::Known(&bindings),
@@ -127,29 +127,29 @@ fn look(world: &World, gate: Gate) -> Plan {
             Gate::NetworksUnknown => Observed::Unknown,
             _ => Observed::Known(&networks),
         },
-        ledger: &Ledger::default(),
+        spec_echoes: &SpecEchoes::default(),
         rejected: &[],
         now: testing::now(),
     })
 }
 
-fn close(world: &mut World, gate: Gate) {
+fn close(servers: &mut FakeServers, gate: Gate) {
     let plane = Plane::Project("p".to_owned());
     match gate {
-        Gate::NetworkMissing => world.remove(&plane, kind::NETWORK, "default", "default"),
-        Gate::BindingLost => world.remove(&plane, kind::LOCATION_BINDING, "", "b-DFW"),
+        Gate::NetworkMissing => servers.remove(&plane, kind::NETWORK, "default", "default"),
+        Gate::BindingLost => servers.remove(&plane, kind::LOCATION_BINDING, "", "b-DFW"),
         Gate::NameConflict => {
             let other = json!({ "metadata": { "name": "web-us-mia", "namespace": "default", "uid": "x",
                 "resourceVersion": "9" }, "spec": { "workloadRef": { "name": "web-us", "uid": "w9" },
                 "cityCode": "MIA", "placementName": "" } });
-            world.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(other));
-            edit(world, |workload| {
+            servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, object(other));
+            edit(servers, |workload| {
                 let cities = workload.data["spec"]["placements"][0]["cityCodes"].as_array_mut();
                 cities.unwrap().push(json!("MIA"));
             });
-            world.settle(decide_in);
+            servers.settle(decide_in);
         }
-        Gate::Paused => edit(world, |workload| {
+        Gate::Paused => edit(servers, |workload| {
             workload.metadata.annotations =
                 Some([("compute.datumapis.com/paused".to_owned(), "true".to_owned())].into());
         }),
@@ -157,10 +157,10 @@ fn close(world: &mut World, gate: Gate) {
     }
 }
 
-/// Whether the world is as the edit asks for, as far as WorkloadDeployments show it.
-fn is_done(world: &World, what: Edit, city: &str) -> bool {
+/// Whether the state is as the edit asks for, as far as WorkloadDeployments show it.
+fn is_done(servers: &FakeServers, what: Edit, city: &str) -> bool {
     let plane = Plane::Project("p".to_owned());
-    let get = |name: &str| world.get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", name);
+    let get = |name: &str| servers.get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", name);
     let name = crate::names::workload_deployment("web", "us", city);
     let Some(one) = get(&name) else {
         return matches!(what, Edit::Delete) && get("web-us-ord").is_none();
@@ -197,14 +197,14 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_repairs_nor_what_goes()
     ] {
         for what in ALL {
             let city = if gate == Gate::InvalidCityCode { "d_w" } else { CITY };
-            let mut world = if city == CITY {
+            let mut servers = if city == CITY {
                 running(CITY)
             } else {
                 taken_in_before(city)
             };
-            close(&mut world, gate);
-            change(&mut world, what, city);
-            world.settle(|world| look(world, gate));
+            close(&mut servers, gate);
+            change(&mut servers, what, city);
+            servers.settle(|servers| look(servers, gate));
             let expected = match gate {
                 Gate::None | Gate::NameConflict => true,
                 // It is what the user asks for: nothing is written, not even for a deletion.
@@ -213,68 +213,68 @@ fn what_holds_growth_holds_neither_what_shrinks_nor_what_repairs_nor_what_goes()
                 Gate::BindingLost | Gate::InvalidCityCode if matches!(what, Edit::MoreCities) => true,
                 _ => !growth(what),
             };
-            assert_eq!(is_done(&world, what, city), expected, "{gate:?}: {what:?}");
+            assert_eq!(is_done(&servers, what, city), expected, "{gate:?}: {what:?}");
         }
     }
 }
 
 /// A Workload whose first city has a code that cannot be one, with its WorkloadDeployment from before that was checked.
-fn taken_in_before(city: &str) -> World {
-    let mut world = running(CITY);
+fn taken_in_before(city: &str) -> FakeServers {
+    let mut servers = running(CITY);
     let plane = Plane::Project("p".to_owned());
-    let mut one = world
+    let mut one = servers
         .get(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw")
         .unwrap()
         .clone();
-    world.remove(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw");
+    servers.remove(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw");
     one.metadata.name = Some(crate::names::workload_deployment("web", "us", city));
     one.data["spec"]["cityCode"] = json!(city);
-    world.put(&plane, kind::WORKLOAD_DEPLOYMENT, one);
-    edit(&mut world, |workload| {
+    servers.put(&plane, kind::WORKLOAD_DEPLOYMENT, one);
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"][0]["cityCodes"] = json!([city, "ORD"])
     });
-    world.settle(decide_in);
-    assert_eq!(decide_in(&world).terminal.unwrap().reason, reasons::INVALID_CITY_CODE);
-    world
+    servers.settle(decide_in);
+    assert_eq!(decide_in(&servers).terminal.unwrap().reason, reasons::INVALID_CITY_CODE);
+    servers
 }
 
 #[test]
-fn a_template_that_names_a_missing_network_anew_waits_and_fewer_replicas_do_not() {
-    let mut world = running(CITY);
-    edit(&mut world, |workload| {
+fn a_template_that_newly_names_a_missing_network_waits_and_fewer_replicas_do_not() {
+    let mut servers = running(CITY);
+    edit(&mut servers, |workload| {
         let template = &mut workload.data["spec"]["template"]["spec"];
         template["networkInterfaces"][0]["network"]["name"] = json!("other");
         template["runtime"]["sandbox"]["containers"][0]["image"] = json!("new");
     });
-    change(&mut world, Edit::FewerReplicas, CITY);
-    world.settle(decide_in);
-    assert!(is_done(&world, Edit::FewerReplicas, CITY) && !is_done(&world, Edit::Image, CITY));
-    let (_, reason, message) = available(&status(&world));
+    change(&mut servers, Edit::FewerReplicas, CITY);
+    servers.settle(decide_in);
+    assert!(is_done(&servers, Edit::FewerReplicas, CITY) && !is_done(&servers, Edit::Image, CITY));
+    let (_, reason, message) = available(&status(&servers));
     assert_eq!(
         (reason.as_str(), message.as_str()),
         ("NetworkNotFound", "Unable to find networks: other")
     );
     assert_eq!(
-        status(&world)["observedGeneration"],
+        status(&servers)["observedGeneration"],
         3,
         "not all of this generation is done"
     );
     let plane = Plane::Project("p".to_owned());
-    world.put(&plane, kind::NETWORK, network("default", "other"));
-    world.settle(decide_in);
-    assert!(is_done(&world, Edit::Image, CITY));
-    assert_eq!(status(&world)["observedGeneration"], 4);
+    servers.put(&plane, kind::NETWORK, network("default", "other"));
+    servers.settle(decide_in);
+    assert!(is_done(&servers, Edit::Image, CITY));
+    assert_eq!(status(&servers)["observedGeneration"], 4);
 }
 
 #[test]
 fn another_spelling_of_a_city_waits_for_the_network_and_takes_nothing_away_meanwhile() {
-    let mut world = running(CITY);
-    close(&mut world, Gate::NetworkMissing);
+    let mut servers = running(CITY);
+    close(&mut servers, Gate::NetworkMissing);
     let plane = Plane::Project("p".to_owned());
-    world.put(&plane, kind::LOCATION_BINDING, binding("dfw"));
-    edit(&mut world, |workload| {
+    servers.put(&plane, kind::LOCATION_BINDING, binding("dfw"));
+    edit(&mut servers, |workload| {
         workload.data["spec"]["placements"][0]["cityCodes"] = json!(["dfw", "ORD"])
     });
-    world.settle(decide_in);
-    assert_eq!(names(&world), ["web-us-dfw", "web-us-ord"]);
+    servers.settle(decide_in);
+    assert_eq!(names(&servers), ["web-us-dfw", "web-us-ord"]);
 }

@@ -119,17 +119,17 @@ async fn who_only_says_that_it_is_of_a_workload_has_the_rules() {
         );
     }
     // A name that would lead to another path is looked for nowhere.
-    let mut astray = ours();
+    let mut misplaced = ours();
     for pointer in ["/metadata/ownerReferences/0/name", "/spec/workloadRef/name"] {
-        *astray.pointer_mut(pointer).unwrap() = json!("../../secrets/web");
+        *misplaced.pointer_mut(pointer).unwrap() = json!("../../secrets/web");
     }
     served.servers.asked();
-    refused(&served, &of_deployment("CREATE", Value::Null, astray)).await;
+    refused(&served, &of_deployment("CREATE", Value::Null, misplaced)).await;
     assert_eq!(served.servers.paths(), [LIST, ACCESS]);
 }
 
 #[tokio::test]
-async fn a_workload_that_is_not_there_grants_nothing_and_a_server_that_is_away_is_no_answer() {
+async fn a_workload_that_is_not_there_grants_nothing_and_a_server_that_is_unreachable_is_no_answer() {
     let gone = Served::new(
         Mode::Milo,
         Servers::new(|asked| match asked {

@@ -76,13 +76,13 @@ async fn an_outage_is_a_refusal_that_says_so_and_never_an_approval() {
     for (reply, why) in rows() {
         let servers = Servers::new(move |asked| if asked == LIST { reply() } else { access(true) });
         let served = Served::new(Mode::Milo, servers);
-        let told = served.refused(&create(workload())).await;
-        assert_eq!(told, (500, "InternalError".to_owned(), cities_unknown(why)));
+        let reported = served.refused(&create(workload())).await;
+        assert_eq!(reported, (500, "InternalError".to_owned(), cities_unknown(why)));
 
         let servers = Servers::new(move |asked| if asked == ACCESS { reply() } else { good(asked) });
         let access = Served::new(Mode::Milo, servers);
-        let told = access.refused(&create(workload())).await;
-        assert_eq!(told, (500, "InternalError".to_owned(), access_unknown(why)));
+        let reported = access.refused(&create(workload())).await;
+        assert_eq!(reported, (500, "InternalError".to_owned(), access_unknown(why)));
         for served in [served, access] {
             assert_eq!(served.servers.outcomes(), ["error"]);
         }

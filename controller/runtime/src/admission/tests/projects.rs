@@ -87,7 +87,7 @@ async fn a_project_id_that_would_lead_elsewhere_is_refused_before_a_client_is_ma
     }
     assert_eq!(served.servers.clients(), []);
 
-    // A dot is good in a path and names somebody else's service in a host.
+    // A dot is good in a path and names another client's service in a host.
     let transport = Direct {
         local: Config::new("https://local".parse().unwrap()),
         hub: None,
@@ -138,7 +138,7 @@ async fn clients_are_bounded_in_number_and_the_least_used_goes_first() {
 }
 
 #[tokio::test]
-async fn clients_that_nobody_uses_go() {
+async fn idle_clients_are_dropped() {
     pause();
     let servers = Servers::new(good);
     let clients = Clients::new(servers.transport());

@@ -1,9 +1,9 @@
-//! What is asked for a Workload, and what users are told.
+//! What is asked for a Workload, and what users are reported.
 
 use tracing::instrument::WithSubscriber;
 
 use super::*;
-use crate::world::testing::Log;
+use crate::context::testing::Log;
 
 #[tokio::test]
 async fn a_good_workload_is_allowed_after_one_list_and_one_review_of_access() {
@@ -192,10 +192,10 @@ async fn names_that_do_not_fit_and_reserved_keys_are_refused_with_their_field() 
         let status = served.validate(&create(new)).await["status"].take();
         assert_eq!(status["code"], json!(422));
         let causes = status["details"]["causes"].as_array().unwrap();
-        let told = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
+        let reported = |cause: &Value, field: &str| cause[field].as_str().unwrap_or_default().to_owned();
         assert!(
-            causes.iter().any(|cause| told(cause, "field").starts_with(field)
-                && format!("{} {}", told(cause, "field"), told(cause, "message")).contains(rule)),
+            causes.iter().any(|cause| reported(cause, "field").starts_with(field)
+                && format!("{} {}", reported(cause, "field"), reported(cause, "message")).contains(rule)),
             "{field} {rule}: {status:#}"
         );
     }
@@ -229,8 +229,8 @@ async fn more_networks_than_one_review_asks_for_are_refused_unasked() {
     let networks: Vec<Value> = (0..101).map(|number| json!({ "name": format!("n{number}") })).collect();
     let (code, _, message) = served.refused(&create(with_networks(&networks))).await;
     assert_eq!(code, 422);
-    let told = "spec.template.spec.networkInterfaces: Too many: 101: must have at most 100 items";
-    assert!(message.contains(told), "{message}");
+    let reported = "spec.template.spec.networkInterfaces: Too many: 101: must have at most 100 items";
+    assert!(message.contains(reported), "{message}");
     assert!(!served.servers.paths().contains(&ACCESS.to_owned()));
 }
 
@@ -244,9 +244,9 @@ async fn a_refusal_is_logged_by_fields_and_reasons() {
     let message = served.refused(&create(new)).with_subscriber(log.subscriber()).await.2;
     assert!(message.contains("s3cret"), "{message}");
     let log = log.text();
-    let told = "refused=spec.placements[0].cityCodes[0]: FieldValueInvalid, \
+    let reported = "refused=spec.placements[0].cityCodes[0]: FieldValueInvalid, \
         spec.placements[0].scaleSettings.minReplicas: FieldValueInvalid, \
         spec.template.spec.runtime.sandbox.containers[0].name: FieldValueInvalid";
-    assert!(log.contains(told), "{log}");
+    assert!(log.contains(reported), "{log}");
     assert!(!log.contains("s3cret") && !log.contains("FORGED"), "{log}");
 }

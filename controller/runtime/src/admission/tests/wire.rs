@@ -11,7 +11,7 @@ async fn post(served: &Served, path: &str, body: impl Into<Body>) -> (StatusCode
 }
 
 #[tokio::test]
-async fn the_mutating_webhook_changes_nothing_and_asks_nobody() {
+async fn the_mutating_webhook_changes_nothing_and_sends_no_request() {
     let served = Served::good();
     for request in [
         create(json!({ "metadata": {} })),
@@ -42,7 +42,7 @@ async fn what_has_a_uid_is_answered_with_it() {
     }
     let mut nested = create(workload());
     nested["object"]["spec"]["placements"] = deep;
-    for (request, told) in [
+    for (request, reported) in [
         (
             ours(|request| request["operation"] = json!("CONNECT")),
             "was sent \"CONNECT\": correct the rules",
@@ -82,7 +82,7 @@ async fn what_has_a_uid_is_answered_with_it() {
     ] {
         let (code, reason, message) = served.refused(&request).await;
         assert_eq!((code, reason.as_str()), (400, "BadRequest"), "{message}");
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(reported), "{message}");
         assert_eq!(served.servers.outcomes(), ["error"]);
     }
     assert_eq!(served.servers.clients(), []);
@@ -93,7 +93,7 @@ async fn what_cannot_be_read_is_a_bad_request_in_words() {
     let served = Served::good();
     let whole = review(&create(workload())).to_string();
     let other = |version: &str, kind: &str| json!({ "apiVersion": version, "kind": kind, "request": { "uid": "u" } });
-    for (body, told) in [
+    for (body, reported) in [
         (String::new(), "EOF while parsing"),
         (whole[..whole.len() / 2].to_owned(), "EOF while parsing"),
         ("<html>".to_owned(), "expected value"),
@@ -116,7 +116,7 @@ async fn what_cannot_be_read_is_a_bad_request_in_words() {
         for path in [VALIDATE_WORKLOAD_PATH, MUTATE_WORKLOAD_PATH] {
             let (status, text) = post(&served, path, body.clone()).await;
             assert_eq!(status, StatusCode::BAD_REQUEST, "{body}: {text}");
-            assert!(text.contains(told), "{body}: {text}");
+            assert!(text.contains(reported), "{body}: {text}");
         }
         assert_eq!(served.servers.outcomes(), ["error"], "{body}");
     }
@@ -137,7 +137,7 @@ async fn bodies_are_bounded() {
 }
 
 #[tokio::test]
-async fn other_requests_are_told_what_is_served() {
+async fn other_requests_are_reported_what_is_served() {
     let served = Served::good();
     let send = async |request: axum::http::request::Builder| served.send(request.body(Body::empty()).unwrap()).await;
     let (status, text) = send(Request::get(VALIDATE_WORKLOAD_PATH)).await;

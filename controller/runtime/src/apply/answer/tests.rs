@@ -13,7 +13,7 @@ enum Whose {
     Place,
     /// It was decided on something else than what is stored.
     Stale,
-    /// The server's, or not to be told apart from it: a probe has to say.
+    /// The server's, or not to be distinguished from it: a probe has to say.
     Server,
 }
 
@@ -27,7 +27,7 @@ fn whose(refusal: &Refusal) -> Whose {
 }
 
 /// A Status as API servers write it.
-fn told(code: u16, reason: &str, message: &str, details: Value) -> (u16, String) {
+fn reported(code: u16, reason: &str, message: &str, details: Value) -> (u16, String) {
     let mut status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code });
     if !details.is_null() {
@@ -56,19 +56,19 @@ fn of_places() -> Vec<(u16, String)> {
     let called = |cause: &str| {
         let message = format!("Internal error occurred: {CALL}{cause}");
         let details = json!({ "causes": [{ "message": format!("{CALL}{cause}") }] });
-        told(500, "InternalError", &message, details)
+        reported(500, "InternalError", &message, details)
     };
     let denied = |code: u16, reason: &str, details: Value| {
         let message =
             "admission webhook \"deny.tenant.example\" denied the request: the server is busy, no such object";
-        told(code, reason, message, details)
+        reported(code, reason, message, details)
     };
     let policy = |code: u16, reason: &str| {
         let message = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with \
             binding 'none' denied request: failed expression: false";
         let details = json!({ "name": "web-0", "group": "compute.datumapis.com", "kind": "instances",
             "causes": [{ "message": message }] });
-        told(code, reason, message, details)
+        reported(code, reason, message, details)
     };
     let named = json!({ "name": "web", "group": "compute.datumapis.com", "kind": "workloaddeployments" });
     let conversion =
@@ -97,9 +97,9 @@ fn of_places() -> Vec<(u16, String)> {
         policy(403, "Forbidden"),
         policy(413, "RequestEntityTooLarge"),
         policy(422, "Invalid"),
-        told(500, "", conversion, Value::Null),
-        told(403, "Forbidden", quota, named),
-        told(403, "Forbidden", uncounted, Value::Null),
+        reported(500, "", conversion, Value::Null),
+        reported(403, "Forbidden", quota, named),
+        reported(403, "Forbidden", uncounted, Value::Null),
     ]
 }
 
@@ -114,13 +114,13 @@ fn of_objects() -> Vec<(u16, String)> {
     let field = json!({ "causes": [{ "reason": "FieldValueInvalid", "field": "spec.cityCode" }] });
     let limit = "Request entity too large: limit is 3145728";
     vec![
-        told(500, "", "etcdserver: request is too large", Value::Null),
-        told(500, "", too_large, Value::Null),
-        told(413, "RequestEntityTooLarge", limit, Value::Null),
-        told(403, "Forbidden", terminating, cause),
-        told(422, "Invalid", invalid, field),
-        told(401, "Unauthorized", "Unauthorized", Value::Null),
-        told(400, "BadRequest", "the object provided is unrecognized", Value::Null),
+        reported(500, "", "etcdserver: request is too large", Value::Null),
+        reported(500, "", too_large, Value::Null),
+        reported(413, "RequestEntityTooLarge", limit, Value::Null),
+        reported(403, "Forbidden", terminating, cause),
+        reported(422, "Invalid", invalid, field),
+        reported(401, "Unauthorized", "Unauthorized", Value::Null),
+        reported(400, "BadRequest", "the object provided is unrecognized", Value::Null),
     ]
 }
 
@@ -129,8 +129,8 @@ fn of_conflicts() -> Vec<(u16, String)> {
     let named = json!({ "name": "web", "group": "compute.datumapis.com", "kind": "workloaddeployments" });
     let failed = "the server rejected our request due to an error in our request";
     vec![
-        told(422, "Invalid", failed, json!({})),
-        told(
+        reported(422, "Invalid", failed, json!({})),
+        reported(
             409,
             "AlreadyExists",
             "workloaddeployments \"web\" already exists",
@@ -144,28 +144,28 @@ fn of_servers() -> Vec<(u16, String)> {
     vec![
         plain(429, "Too many requests, please try again later."),
         plain(429, "The apiserver is shutting down, please try again later."),
-        told(
+        reported(
             429,
             "TooManyRequests",
             "storage is (re)initializing",
             json!({ "retryAfterSeconds": 1 }),
         ),
-        told(
+        reported(
             503,
             "ServiceUnavailable",
             "the request has been made before all known HTTP paths have been installed, please try again",
             json!({ "retryAfterSeconds": 5 }),
         ),
         plain(503, "service unavailable"),
-        told(
+        reported(
             504,
             "Timeout",
             "Timeout: request did not complete within requested timeout - context deadline exceeded",
             json!({}),
         ),
-        told(500, "", "etcdserver: request timed out", Value::Null),
-        told(500, "", "etcdserver: leader changed", Value::Null),
-        told(
+        reported(500, "", "etcdserver: request timed out", Value::Null),
+        reported(500, "", "etcdserver: leader changed", Value::Null),
+        reported(
             500,
             "ServerTimeout",
             "The create operation against workloaddeployments.compute.datumapis.com could not be completed at this time, \
@@ -222,7 +222,7 @@ fn a_denial_is_no_absence_whatever_code_the_webhook_chooses() {
         ("workloaddeployments.compute.datumapis.com \"web\" not found", true),
         ("admission webhook \"a.b.c\" denied the request: not found", false),
     ] {
-        let (code, body) = told(404, "NotFound", message, gone.clone());
+        let (code, body) = reported(404, "NotFound", message, gone.clone());
         let refusal = answer(code, &[], &body).unwrap_err();
         assert_eq!(refusal.is_absence_of(&target), absent, "{message}");
     }
@@ -245,7 +245,7 @@ fn retry_after_counts_for_who_sent_it() {
     assert!(overloaded.to_string().contains("Too many requests"), "{overloaded}");
 
     // A webhook says the same, and Priority and Fairness has let the request in: the API server repeats its wish as header.
-    let (code, body) = told(
+    let (code, body) = reported(
         429,
         "TooManyRequests",
         "admission webhook \"a.b.c\" denied the request: slowly",
@@ -255,7 +255,7 @@ fn retry_after_counts_for_who_sent_it() {
     assert_eq!((denied.server_rest(), denied.retry_after()), (None, seconds(7)));
 
     // etcd did not answer for one object in time: nothing is said of others.
-    let (code, body) = told(
+    let (code, body) = reported(
         500,
         "ServerTimeout",
         "please try again.",

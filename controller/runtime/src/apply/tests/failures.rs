@@ -42,7 +42,7 @@ const TOLD: &str = "POST /apis/events.k8s.io/v1/namespaces/ns-1/events";
 async fn a_delete_without_proof_holds_up_no_other() {
     let deletes = || {
         ["a", "b", "c", "d"]
-            .map(|name| delete(name, gone(), Brake::Exempt))
+            .map(|name| delete(name, gone(), DeletionGuard::Exempt))
             .to_vec()
     };
     let answers = [
@@ -55,10 +55,10 @@ async fn a_delete_without_proof_holds_up_no_other() {
         (200, json!({})),
     ];
     let tried = Tried::new(&answers).await;
-    let failed = tried.carry_out(&independent(deletes())).await.unwrap_err();
+    let failed = tried.execute(&independent(deletes())).await.unwrap_err();
     assert_eq!(
-        failed.verdict(),
-        Verdict::Failed(crate::queue::Backoff::TRANSIENT),
+        failed.requeue(),
+        Requeue::WithBackoff(crate::queue::Backoff::TRANSIENT),
         "{failed}"
     );
     let read = format!("GET {ALL}/source");
@@ -83,9 +83,9 @@ async fn a_delete_without_proof_holds_up_no_other() {
             "delete WorkloadDeployment 200"
         ]
     );
-    // Where they may rest on each other, the first ends the pass.
+    // Where they may rest on each other, the first ends the reconcile.
     let tried = Tried::new(&answers).await;
-    assert!(tried.carry_out(&plan(deletes())).await.is_err());
+    assert!(tried.execute(&plan(deletes())).await.is_err());
     assert_eq!(tried.server.asked().len(), 1);
 }
 
@@ -104,7 +104,7 @@ async fn the_worst_of_several_failures_is_the_verdict() {
         ),
     ] {
         let tried = Tried::new(&answers).await;
-        let failed = tried.carry_out(&independent(creates())).await.unwrap_err();
+        let failed = tried.execute(&independent(creates())).await.unwrap_err();
         assert!(failed.to_string().contains(expected), "{failed}");
         assert_eq!(tried.server.asked().len(), 3);
     }
@@ -112,7 +112,7 @@ async fn the_worst_of_several_failures_is_the_verdict() {
     let tried = Tried::new(&[]).await;
     tried.permit.store(false, Ordering::Relaxed);
     assert_eq!(
-        tried.carry_out(&independent(creates())).await,
+        tried.execute(&independent(creates())).await,
         Err(ApplyError::NotAllowed)
     );
     assert!(tried.server.asked().is_empty());
@@ -147,15 +147,15 @@ async fn a_status_that_a_failure_may_contradict_is_not_written() {
     for (answer, plane) in [(status(409, "changed"), project()), (status(403, "no"), Plane::Hub)] {
         let tried = Tried::new(&[answer]).await;
         tried.applier.planes.engage(&project(), None).await.unwrap();
-        assert!(tried.carry_out(&with_status(&plane)).await.is_err());
+        assert!(tried.execute(&with_status(&plane)).await.is_err());
         assert_eq!(tried.server.asked(), [format!("PATCH {ALL}/a")]);
     }
     // Where it is not decided again, it would never be written.
     let tried = Tried::new(&[status(409, "changed"), (200, stored("own", "u")), (201, json!({}))]).await;
     tried.applier.planes.engage(&project(), None).await.unwrap();
     let plan = with_status(&project());
-    let (mut heard, difference) = (Heard::default(), |_: &Plane, _| Difference::default());
-    let last = tried.applier.carry_out(&plan, &difference, true, &mut heard).await;
+    let (mut responses, difference) = (WriteResponses::default(), |_: &Plane, _| Difference::default());
+    let last = tried.applier.execute(&plan, &difference, true, &mut responses).await;
     assert!(last.unwrap_err().stale().is_some());
     assert_eq!(
         tried.server.asked()[1..],

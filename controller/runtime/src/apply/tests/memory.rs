@@ -11,9 +11,9 @@ async fn a_spec_that_is_stored_otherwise_is_remembered() {
     pruned["spec"] = json!({});
     let tried = Tried::new(&[(201, pruned)]).await;
     let create = create("a");
-    tried.carry_out(&plan(vec![create.clone()])).await.unwrap();
-    let ledger = tried.applier.ledger();
-    assert!(ledger.explains(create.target(), &json!({ "a": 1 }), Some(&json!({}))));
+    tried.execute(&plan(vec![create.clone()])).await.unwrap();
+    let spec_echoes = tried.applier.spec_echoes();
+    assert!(spec_echoes.explains(create.target(), &json!({ "a": 1 }), Some(&json!({}))));
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_projection_is_remembered_while_its_kind_is_watched() {
     ] {
         tried.server.answers.lock().unwrap().push_back((201, stored("a", "u")));
         let create = Action::create(&plane, kind::INSTANCE, object("a", ""));
-        tried.carry_out(&plan(vec![create])).await.unwrap();
+        tried.execute(&plan(vec![create])).await.unwrap();
         assert!(is_remembered());
         let memory = tried.applier.planes.memory(gone.0).unwrap();
         memory.forget_kind(gone.1);

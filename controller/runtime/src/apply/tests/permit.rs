@@ -10,15 +10,18 @@ use super::*;
 async fn without_the_permit_and_in_a_dry_run_nothing_is_sent() {
     let tried = Tried::new(&[]).await;
     tried.permit.store(false, Ordering::Relaxed);
-    let refused = tried.carry_out(&plan(vec![create("a")])).await;
+    let refused = tried.execute(&plan(vec![create("a")])).await;
     assert_eq!(refused, Err(ApplyError::NotAllowed));
     let dry = Tried::with(&[], true).await;
     let proof = Proof::Gone {
         source: create("a").target().clone(),
         uid: None,
     };
-    let doomed = delete("a", vec![proof], Brake::Exempt);
-    assert_eq!(dry.carry_out(&plan(vec![create("a"), doomed])).await, Ok(Done::Planned));
+    let to_delete = delete("a", vec![proof], DeletionGuard::Exempt);
+    assert_eq!(
+        dry.execute(&plan(vec![create("a"), to_delete])).await,
+        Ok(Done::Planned)
+    );
     assert!(tried.server.asked().is_empty() && dry.server.asked().is_empty());
 }
 
@@ -31,7 +34,10 @@ async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
     let object = object("a", "u");
     for (actions, answer) in [
         (vec![create("a"), create("b")], (201, stored("a", "u"))),
-        (vec![delete("a", vec![gone], Brake::Exempt), create("b")], no_source()),
+        (
+            vec![delete("a", vec![gone], DeletionGuard::Exempt), create("b")],
+            no_source(),
+        ),
     ] {
         // The stop comes while the first request is answered.
         let asks = AtomicBool::new(true);
@@ -54,7 +60,7 @@ async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
             )],
             ..Plan::default()
         };
-        assert_eq!(tried.carry_out(&plan).await, Err(ApplyError::NotAllowed));
+        assert_eq!(tried.execute(&plan).await, Err(ApplyError::NotAllowed));
         assert_eq!(tried.server.asked().len(), 1);
         let target = create("b").target().clone();
         assert_eq!(tried.applier.read(&target).await, Err(ApplyError::NotAllowed));
@@ -65,7 +71,7 @@ async fn after_a_stop_a_plan_ends_with_the_request_under_way() {
         tried.server.answers.lock().unwrap().push_back((200, stored("b", "u")));
         assert!(matches!(tried.applier.look(&target).await, Ok(Some(_))));
     }
-    assert_eq!(ApplyError::NotAllowed.verdict(), Verdict::Done);
+    assert_eq!(ApplyError::NotAllowed.requeue(), Requeue::OnEvent);
 }
 
 #[tokio::test]
@@ -73,13 +79,13 @@ async fn a_dry_run_counts_what_it_would_send() {
     let dry = Tried::with(&[], true).await;
     let object = object("a", "u");
     let plan = Plan {
-        actions: vec![create("a"), labelled(), delete("a", Vec::new(), Brake::Applies)],
+        actions: vec![create("a"), labelled(), delete("a", Vec::new(), DeletionGuard::Applies)],
         status: Edit::status(&Plane::Hub, kind::WORKLOAD, &object, json!({ "replicas": 0 })),
         events: vec![Event::warning(&Plane::Hub, kind::WORKLOAD, &object, "R", "n")],
         ..Plan::default()
     };
-    assert_eq!(dry.carry_out(&plan).await, Ok(Done::Planned));
-    assert_eq!(dry.carry_out(&Plan::default()).await, Ok(Done::Quiet));
+    assert_eq!(dry.execute(&plan).await, Ok(Done::Planned));
+    assert_eq!(dry.execute(&Plan::default()).await, Ok(Done::Unchanged));
     let counted = [
         "planned create WorkloadDeployment",
         "planned patch WorkloadDeployment",

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::cell::testing::cell;
+use crate::context::testing::Fixture;
 use crate::planes::testing::Asked;
-use crate::world::testing::Told;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/compute-system/leases";
 
@@ -68,23 +68,23 @@ impl Hub {
     }
 }
 
-async fn world(hub: &Arc<Hub>) -> Told {
+async fn context(hub: &Arc<Hub>) -> Fixture {
     let hub = Arc::clone(hub);
-    Told::in_cell(Vec::new(), &[], Arc::new(move |asked| hub.answer(&asked))).await
+    Fixture::in_cell(Vec::new(), &[], Arc::new(move |asked| hub.answer(&asked))).await
 }
 
 /// A look of each of these processes, in turn, one renewal after the last; who writes after it.
 async fn turn(
     processes: &mut BTreeMap<&'static str, (Holder, Cell)>,
-    told: &Told,
+    fixture: &Fixture,
     names: &[&'static str],
 ) -> Vec<bool> {
     tokio::time::advance(RENEW).await;
     let mut writes = Vec::new();
     for name in names {
         let (holder, cell) = processes.get_mut(name).unwrap();
-        look(holder, cell, &told.world).await.unwrap();
-        writes.push(cell.facts.identity() == Identity::Matches);
+        look(holder, cell, &fixture.context).await.unwrap();
+        writes.push(cell.identity_cache.identity() == Identity::Matches);
     }
     writes
 }
@@ -95,18 +95,18 @@ async fn of_two_clusters_that_are_one_cell_the_later_writes_and_the_other_says_s
         uid: Mutex::new("cell-uid"),
         ..Hub::default()
     });
-    let told = world(&hub).await;
+    let fixture = context(&hub).await;
     let mut both: BTreeMap<_, _> = ["first", "second"]
         .map(|name| (name, (Holder::new(name.to_owned()), cell(None))))
         .into();
-    assert_eq!(turn(&mut both, &told, &["first"]).await, [true]);
-    assert_eq!(turn(&mut both, &told, &["first"]).await, [true]);
-    assert_eq!(turn(&mut both, &told, &["second", "first"]).await, [true, false]);
+    assert_eq!(turn(&mut both, &fixture, &["first"]).await, [true]);
+    assert_eq!(turn(&mut both, &fixture, &["first"]).await, [true]);
+    assert_eq!(turn(&mut both, &fixture, &["second", "first"]).await, [true, false]);
     for _ in 0..10 {
-        assert_eq!(turn(&mut both, &told, &["first", "second"]).await, [false, true]);
+        assert_eq!(turn(&mut both, &fixture, &["first", "second"]).await, [false, true]);
         assert_eq!(hub.holder(), "second");
     }
-    let Identity::Mismatch(why) = both["first"].1.facts.identity() else {
+    let Identity::Mismatch(why) = both["first"].1.identity_cache.identity() else {
         panic!("it does not say so");
     };
     for part in [
@@ -123,16 +123,16 @@ async fn of_two_clusters_that_are_one_cell_the_later_writes_and_the_other_says_s
     for _ in 0..3 {
         tokio::time::advance(RENEW).await;
         let (holder, cell) = both.get_mut("first").unwrap();
-        assert!(look(holder, cell, &told.world).await.is_err());
-        writes.push(cell.facts.identity() == Identity::Matches);
+        assert!(look(holder, cell, &fixture.context).await.is_err());
+        writes.push(cell.identity_cache.identity() == Identity::Matches);
     }
     assert_eq!(writes, [false, false, true]);
     *hub.away.lock().unwrap() = false;
-    assert_eq!(turn(&mut both, &told, &["second", "first"]).await, [true, false]);
+    assert_eq!(turn(&mut both, &fixture, &["second", "first"]).await, [true, false]);
     // The second is stopped.
     let mut writes = Vec::new();
     for _ in 0..5 {
-        writes.extend(turn(&mut both, &told, &["first"]).await);
+        writes.extend(turn(&mut both, &fixture, &["first"]).await);
     }
     assert_eq!(writes, [false, false, true, true, true]);
     assert_eq!(hub.holder(), "first");
@@ -144,30 +144,30 @@ async fn a_new_leader_of_the_cell_takes_the_lease_at_once_and_a_cell_of_another_
         uid: Mutex::new("cell-uid"),
         ..Hub::default()
     });
-    let told = world(&hub).await;
+    let fixture = context(&hub).await;
     let mut one: BTreeMap<_, _> = [("old", (Holder::new("old".to_owned()), cell(None)))].into();
-    turn(&mut one, &told, &["old"]).await;
+    turn(&mut one, &fixture, &["old"]).await;
     one.insert("new", (Holder::new("new".to_owned()), cell(None)));
-    assert_eq!(turn(&mut one, &told, &["new"]).await, [true]);
+    assert_eq!(turn(&mut one, &fixture, &["new"]).await, [true]);
     assert_eq!(hub.holder(), "new");
     let written = *hub.written.lock().unwrap();
     *hub.uid.lock().unwrap() = "another";
     one.insert("mistaken", (Holder::new("mistaken".to_owned()), cell(None)));
-    assert_eq!(turn(&mut one, &told, &["mistaken"]).await, [false]);
+    assert_eq!(turn(&mut one, &fixture, &["mistaken"]).await, [false]);
     assert_eq!((hub.holder().as_str(), *hub.written.lock().unwrap()), ("new", written));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cell_that_was_removed_meanwhile_writes_no_lease_though_nobody_has_told_it() {
+async fn a_cell_that_was_removed_meanwhile_writes_no_lease_without_a_notice() {
     let hub = Arc::new(Hub {
         uid: Mutex::new("cell-uid"),
         ..Hub::default()
     });
-    let told = world(&hub).await;
+    let fixture = context(&hub).await;
     let mut one: BTreeMap<_, _> = [("one", (Holder::new("one".to_owned()), cell(None)))].into();
-    turn(&mut one, &told, &["one"]).await;
+    turn(&mut one, &fixture, &["one"]).await;
     *hub.uid.lock().unwrap() = "another";
-    assert_eq!(turn(&mut one, &told, &["one"]).await, [false]);
+    assert_eq!(turn(&mut one, &fixture, &["one"]).await, [false]);
     assert_eq!(*hub.written.lock().unwrap(), 1);
 }
 
@@ -178,8 +178,8 @@ async fn a_hub_that_does_not_answer_about_leases_stops_no_cell() {
         away: Mutex::new(true),
         ..Hub::default()
     });
-    let told = world(&hub).await;
+    let fixture = context(&hub).await;
     let (mut holder, cell) = (Holder::new("one".to_owned()), cell(None));
-    assert!(look(&mut holder, &cell, &told.world).await.is_err());
-    assert_eq!(cell.facts.identity(), Identity::Matches);
+    assert!(look(&mut holder, &cell, &fixture.context).await.is_err());
+    assert_eq!(cell.identity_cache.identity(), Identity::Matches);
 }

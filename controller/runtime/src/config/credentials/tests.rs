@@ -49,7 +49,7 @@ async fn a_kubeconfig_gives_the_server_of_its_context() {
     for (context, server) in [(None, "https://a:6443/"), (Some("b"), "https://b:6443/")] {
         let config = hub(&file, context).load().await.unwrap();
         assert_eq!(config.cluster_url.to_string(), server);
-        // Relative to the kubeconfig, and read anew by kube while the process runs.
+        // Relative to the kubeconfig, and read again by kube while the process runs.
         let token = config.auth_info.token_file.unwrap();
         assert_eq!(Path::new(&token), files.directory.path().join("token"));
     }

@@ -6,12 +6,12 @@ use super::*;
 
 /// A machine with files (by path, with their text) and variables (by name).
 #[derive(Clone, Default)]
-struct World {
+struct FakeEnvironment {
     files: BTreeMap<String, String>,
     variables: BTreeMap<String, String>,
 }
 
-impl World {
+impl FakeEnvironment {
     /// Files `/h`, `/l`, `/d`, `/p`, `/q` for kubeconfigs, and certificates where they are by default.
     fn whole() -> Self {
         let ports = ["webhook", "metrics"];
@@ -45,7 +45,7 @@ impl World {
     }
 }
 
-impl Surroundings for World {
+impl ProcessEnvironment for FakeEnvironment {
     fn has(&self, file: &Path) -> bool {
         file.to_str().is_some_and(|path| self.files.contains_key(path))
     }
@@ -60,7 +60,7 @@ impl Surroundings for World {
 }
 
 /// Settings from short forms: `management`, `cell` and `hub` in a line of flags; the file without its head.
-fn resolve_in(world: &World, line: &str, file: &str) -> Result<Settings, String> {
+fn resolve_in(environment: &FakeEnvironment, line: &str, file: &str) -> Result<Settings, String> {
     let long = |word: &str| match word {
         "management" => "--enable-management-controllers".to_owned(),
         "cell" => "--enable-cell-controllers".to_owned(),
@@ -71,11 +71,11 @@ fn resolve_in(world: &World, line: &str, file: &str) -> Result<Settings, String>
     let flags = Flags::read_from([OsString::from("popcell-controller")].into_iter().chain(words)).unwrap();
     let head = "apiVersion: apiserver.config.datumapis.com/v1alpha1\nkind: WorkloadOperator\n";
     let file = ServerConfig::parse(Path::new("c.yaml"), &format!("{head}{file}")).unwrap();
-    Settings::resolve(&flags, &file, world).map_err(|error| error.to_string())
+    Settings::resolve(&flags, &file, environment).map_err(|error| error.to_string())
 }
 
 fn resolve(line: &str, file: &str) -> Result<Settings, String> {
-    resolve_in(&World::whole(), line, file)
+    resolve_in(&FakeEnvironment::whole(), line, file)
 }
 
 #[test]
@@ -187,7 +187,11 @@ fn combinations_of_controllers_hub_and_quota_that_may_run_together() {
 #[test]
 fn quota_uses_its_own_file_or_that_of_projects_and_never_the_local_server() {
     let file = |rest: &str| format!("discovery: {{clusterName: a{rest}}}");
-    let quota = |rest: &str| resolve_in(&World::whole().in_pod(), "cell", &file(rest)).unwrap().quota;
+    let quota = |rest: &str| {
+        resolve_in(&FakeEnvironment::whole().in_pod(), "cell", &file(rest))
+            .unwrap()
+            .quota
+    };
     let named = |setting, path: &str| Some(Credentials::file(setting, path));
     let credentials = |rest| quota(rest).map(|quota| quota.credentials);
     assert_eq!(credentials(""), None);
@@ -234,13 +238,13 @@ fn files_that_are_set_and_missing() {
         ),
     ] {
         resolve(line, file).unwrap();
-        let message = resolve_in(&World::whole().without(missing), line, file).unwrap_err();
+        let message = resolve_in(&FakeEnvironment::whole().without(missing), line, file).unwrap_err();
         let expected = format!("failed to find {missing}, which {setting} names");
         assert!(message.starts_with(&expected), "{message}");
     }
     // Certificates of a port that is off, or plain, are not looked for.
     for file in ["", "metricsServer: {bindAddress: \":8443\", secureServing: false}"] {
-        resolve_in(&World::whole().without(metrics), "", file).unwrap();
+        resolve_in(&FakeEnvironment::whole().without(metrics), "", file).unwrap();
     }
 }
 
@@ -265,14 +269,14 @@ fn values_that_cannot_be() {
 
 #[test]
 fn the_local_server_is_the_flags_the_pods_or_that_of_the_variable() {
-    let local = |world: &World, line| resolve_in(world, line, "").map(|settings| settings.local);
-    let world = World::whole();
+    let local = |environment: &FakeEnvironment, line| resolve_in(environment, line, "").map(|settings| settings.local);
+    let environment = FakeEnvironment::whole();
     let variable = Credentials::Variable { files: "/l".to_owned() };
-    assert_eq!(local(&world, ""), Ok(variable));
-    assert_eq!(local(&world.clone().in_pod(), ""), Ok(Credentials::InCluster));
+    assert_eq!(local(&environment, ""), Ok(variable));
+    assert_eq!(local(&environment.clone().in_pod(), ""), Ok(Credentials::InCluster));
     let flag = Credentials::file("--kubeconfig", "/l");
-    assert_eq!(local(&world.in_pod(), "--kubeconfig=/l"), Ok(flag));
-    let nowhere = local(&World::default(), "").unwrap_err();
+    assert_eq!(local(&environment.in_pod(), "--kubeconfig=/l"), Ok(flag));
+    let nowhere = local(&FakeEnvironment::default(), "").unwrap_err();
     assert!(nowhere.contains("give --kubeconfig"), "{nowhere}");
 }
 
@@ -309,19 +313,19 @@ fn milo_mode_lists_projects_and_reaches_them_by_path_or_service() {
 }
 
 #[test]
-fn the_lease_is_left_out_where_nobody_else_writes_or_nothing_is_written() {
-    let lease = |world: &World, line| {
-        let settings = resolve_in(world, line, "").unwrap();
+fn no_lease_is_taken_where_no_other_process_writes_or_nothing_is_written() {
+    let lease = |environment: &FakeEnvironment, line| {
+        let settings = resolve_in(environment, line, "").unwrap();
         settings.lease.map(|lease| (lease.namespace, lease.name))
     };
-    let (world, name) = (World::whole(), "e98b06c6.datumapis.com");
-    assert_eq!(lease(&world, ""), Some(("compute-system".to_owned(), name)));
-    assert_eq!(lease(&world.clone().in_pod(), ""), Some(("own".to_owned(), name)));
-    let given = lease(&world.clone().in_pod(), "--leader-elect-namespace=other");
+    let (environment, name) = (FakeEnvironment::whole(), "e98b06c6.datumapis.com");
+    assert_eq!(lease(&environment, ""), Some(("compute-system".to_owned(), name)));
+    assert_eq!(lease(&environment.clone().in_pod(), ""), Some(("own".to_owned(), name)));
+    let given = lease(&environment.clone().in_pod(), "--leader-elect-namespace=other");
     assert_eq!(given, Some(("other".to_owned(), name)));
-    assert_eq!(lease(&world, "--leader-elect=false"), None);
-    assert_eq!(lease(&world, "--dry-run"), None);
-    let namespace = resolve_in(&world.in_pod(), "--leader-elect-namespace=other", "")
+    assert_eq!(lease(&environment, "--leader-elect=false"), None);
+    assert_eq!(lease(&environment, "--dry-run"), None);
+    let namespace = resolve_in(&environment.in_pod(), "--leader-elect-namespace=other", "")
         .unwrap()
         .namespace;
     assert_eq!(namespace, "own");
@@ -341,10 +345,10 @@ fn ports() {
     let metrics = on.metrics.unwrap();
     assert_eq!(metrics.listen, "127.0.0.1:8443".parse().unwrap());
     assert!(metrics.certificate.is_some());
-    let mut world = World::whole();
-    world.files.insert("/proc/net/if_inet6".to_owned(), String::new());
+    let mut environment = FakeEnvironment::whole();
+    environment.files.insert("/proc/net/if_inet6".to_owned(), String::new());
     let dual = resolve_in(
-        &world,
+        &environment,
         "",
         "metricsServer: {bindAddress: \":80\", secureServing: false}",
     )
@@ -356,13 +360,13 @@ fn ports() {
     };
     assert_eq!(dual.metrics, Some(plain));
     let elsewhere = resolve_in(
-        &World {
+        &FakeEnvironment {
             variables: [
                 ("TMPDIR".to_owned(), "/x".to_owned()),
                 ("KUBECONFIG".to_owned(), "/l".to_owned()),
             ]
             .into(),
-            ..World::default()
+            ..FakeEnvironment::default()
         },
         "",
         "webhookServer: {}",
@@ -375,7 +379,7 @@ fn ports() {
 }
 
 #[test]
-fn what_is_odd_is_told_and_starts() {
+fn what_is_odd_is_reported_and_starts() {
     for (line, file, expected) in [
         ("", "", Some("nothing is enabled")),
         ("", "webhookServer: {}", None),

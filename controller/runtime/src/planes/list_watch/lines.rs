@@ -132,10 +132,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_no_event_is_an_error_without_its_values() {
-        let told = names(&mut lines(&["<html>s3cret</html>\n"]).await).await;
+        let reported = names(&mut lines(&["<html>s3cret</html>\n"]).await).await;
         assert!(
-            told.concat().contains("no JSON") && !told.concat().contains("s3cret"),
-            "{told:?}"
+            reported.concat().contains("no JSON") && !reported.concat().contains("s3cret"),
+            "{reported:?}"
         );
     }
 

@@ -8,9 +8,9 @@ use popcell_core::plan::Plane;
 use serde_json::{Value, json};
 use tokio::time::{Duration, sleep};
 
+use crate::context::testing::Log;
 use crate::planes::Planes;
 use crate::planes::testing::{self, Asked, Deaf, store};
-use crate::world::testing::Log;
 
 const SECRET: &str = "s3cret";
 
@@ -97,13 +97,13 @@ async fn what_one_tenant_makes_leaves_the_others_of_its_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_no_list_is_told_without_its_values() {
+async fn an_answer_that_is_no_list_is_reported_without_its_values() {
     for answer in [json!({ "items": SECRET }), json!([SECRET]), json!({ "kind": SECRET })] {
         for code in [200, 403, 500] {
             let log = Log::default();
             let guard = tracing::subscriber::set_default(log.subscriber());
-            let told = answer.clone();
-            let (planes, _) = listed(move |_| (code, told.clone())).await;
+            let reported = answer.clone();
+            let (planes, _) = listed(move |_| (code, reported.clone())).await;
             let all = store(&planes, &project(), WORKLOAD_DEPLOYMENT);
             let trouble = all.trouble().unwrap_or_default();
             assert!(

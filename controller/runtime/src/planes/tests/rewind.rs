@@ -14,7 +14,7 @@ use crate::planes::{Change, Listener};
 struct Log(Mutex<Vec<String>>);
 
 impl Log {
-    fn told(&self) -> Vec<String> {
+    fn reported(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
@@ -58,13 +58,13 @@ async fn told_of(lists: Vec<Value>) -> Vec<String> {
     let planes = testing::watching(log.clone(), Arc::new(answer), testing::of_cell);
     planes.engage(&Plane::Hub, None).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_secs(20)).await;
-    let told = log.told();
+    let reported = log.reported();
     planes.disengage_all().await;
-    told
+    reported
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_older_than_what_was_known_is_told_before_what_it_changes() {
+async fn a_list_that_is_older_than_what_was_known_is_reported_before_what_it_changes() {
     let first = || list(100, &[("a", 40, 1), ("b", 90, 1)]);
     let expected = [
         "a new->40",
@@ -102,17 +102,17 @@ async fn a_project_that_was_set_back_while_it_was_not_engaged_is_noticed_unless_
             let next = || lists.lock().unwrap().next().map(|list| (200, list));
             (!asked.line.contains("watch=")).then(next).flatten()
         };
-        let interests = |_: &Plane| Arc::from([crate::planes::PROJECT[0].clone()]);
-        let planes = testing::watching(log.clone(), Arc::new(answer), interests);
+        let watch_specs = |_: &Plane| Arc::from([crate::planes::PROJECT[0].clone()]);
+        let planes = testing::watching(log.clone(), Arc::new(answer), watch_specs);
         planes.engage(&p, Some("u")).await.unwrap();
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        assert_eq!(log.told(), ["listed"]);
+        assert_eq!(log.reported(), ["listed"]);
         planes.disengage(&p).await;
         if deleted {
             planes.forget(&p);
         }
         planes.engage(&p, Some(uid)).await.unwrap();
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        assert_eq!(log.told(), expected, "{uid}, {deleted}");
+        assert_eq!(log.reported(), expected, "{uid}, {deleted}");
     }
 }

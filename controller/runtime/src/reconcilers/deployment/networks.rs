@@ -1,5 +1,5 @@
-//! What a WorkloadDeployment sees of networks, and whom they wake. A cell has those of all its projects: a pass takes what its
-//! own bindings lead to, and an event wakes whose bindings lead to it.
+//! What a WorkloadDeployment sees of networks, and which keys they enqueue. A cell has those of all its projects: a
+//! reconcile takes what its own bindings lead to, and an event enqueues whose bindings lead to it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,40 +10,40 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 
-use crate::pass::Sight;
+use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
+use crate::reconcile::Snapshot;
 use crate::reconcilers::{events, owner};
-use crate::world::World;
 
 const CELL: &Plane = &Plane::Cell;
 
 type Seen = Observed<Vec<Arc<Object>>>;
 
 /// All Locations, the bindings of a WorkloadDeployment, their contexts, and claims and subnets of the contexts' namespaces.
-pub(super) fn look(sight: &Sight<'_>, deployment: &Object) -> [Seen; 5] {
+pub(super) fn look(snapshot: &Snapshot<'_>, deployment: &Object) -> [Seen; 5] {
     let prefix = binding_prefix(deployment.name());
-    let bindings = sight.starting(CELL, kind::NETWORK_BINDING, deployment.namespace(), &prefix);
-    let told = bindings.as_ref().known().into_iter().flatten();
-    let contexts: BTreeSet<_> = told.filter_map(|one| context_of(one)).collect();
+    let bindings = snapshot.starting(CELL, kind::NETWORK_BINDING, deployment.namespace(), &prefix);
+    let reported = bindings.as_ref().known().into_iter().flatten();
+    let contexts: BTreeSet<_> = reported.filter_map(|one| context_of(one)).collect();
     let namespaces: BTreeSet<_> = contexts.iter().map(|(namespace, _)| *namespace).collect();
-    let found = each(sight, kind::NETWORK_CONTEXT, &contexts, |(namespace, name)| {
-        let found = sight.get(CELL, kind::NETWORK_CONTEXT, namespace, name);
+    let found = each(snapshot, kind::NETWORK_CONTEXT, &contexts, |(namespace, name)| {
+        let found = snapshot.get(CELL, kind::NETWORK_CONTEXT, namespace, name);
         found.map(|found| found.into_iter().collect())
     });
     let within = |kind| {
-        each(sight, kind, &namespaces, |namespace| {
-            sight.in_namespace(CELL, kind, namespace)
+        each(snapshot, kind, &namespaces, |namespace| {
+            snapshot.in_namespace(CELL, kind, namespace)
         })
     };
     let (claims, subnets) = (within(kind::SUBNET_CLAIM), within(kind::SUBNET));
     drop((namespaces, contexts));
-    [sight.all(CELL, kind::LOCATION), bindings, found, claims, subnets]
+    [snapshot.all(CELL, kind::LOCATION), bindings, found, claims, subnets]
 }
 
 /// What is found of each place; unknown where the kind is.
-fn each<P>(sight: &Sight<'_>, kind: Kind, places: &BTreeSet<P>, find: impl Fn(&P) -> Seen) -> Seen {
-    if !sight.is_known(CELL, kind) {
+fn each<P>(snapshot: &Snapshot<'_>, kind: Kind, places: &BTreeSet<P>, find: impl Fn(&P) -> Seen) -> Seen {
+    if !snapshot.is_known(CELL, kind) {
         return Observed::Unknown;
     }
     let mut all = Vec::new();
@@ -66,34 +66,34 @@ fn context_of(binding: &Object) -> Option<(&str, &str)> {
 }
 
 /// WorkloadDeployments that an event of a part of a network concerns.
-pub(super) fn waiting(world: &World, kind: Kind, change: &Change) -> Vec<Key> {
+pub(super) fn waiting(context: &Context, kind: Kind, change: &Change) -> Vec<Key> {
     match kind {
         kind::LOCATION | kind::NETWORK_CONTEXT | kind::SUBNET_CLAIM | kind::SUBNET if events::is_listed(change) => {
-            events::keys_of(world, CELL, kind::WORKLOAD_DEPLOYMENT)
+            events::keys_of(context, CELL, kind::WORKLOAD_DEPLOYMENT)
         }
         // Few, and seldom: which one a city has is decided among all of them.
         kind::LOCATION if events::both(change).next().is_some() => {
-            events::keys_of(world, CELL, kind::WORKLOAD_DEPLOYMENT)
+            events::keys_of(context, CELL, kind::WORKLOAD_DEPLOYMENT)
         }
         kind::NETWORK_CONTEXT | kind::SUBNET_CLAIM | kind::SUBNET => {
             let contexts = events::both(change)
-                .flat_map(|one| contexts(world, kind, one))
+                .flat_map(|one| contexts(context, kind, one))
                 .collect();
-            bound_to(world, &contexts)
+            bound_to(context, &contexts)
         }
         _ => Vec::new(),
     }
 }
 
 /// Namespace and name of the contexts that an object is, or is for.
-fn contexts(world: &World, kind: Kind, one: &Object) -> Vec<(String, String)> {
+fn contexts(context: &Context, kind: Kind, one: &Object) -> Vec<(String, String)> {
     let within = |name: &str| (one.namespace().to_owned(), name.to_owned());
     let claimed = |claim: &Object| claim.text("/spec/networkContext/name").map(within);
     match kind {
         kind::NETWORK_CONTEXT => vec![within(one.name())],
         kind::SUBNET_CLAIM => claimed(one).into_iter().collect(),
         _ => {
-            let claims = events::stored(world, CELL, kind::SUBNET_CLAIM, Some(one.namespace()));
+            let claims = events::stored(context, CELL, kind::SUBNET_CLAIM, Some(one.namespace()));
             let of_it = |claim: &&Arc<Object>| claim.text("/status/subnetRef/name") == Some(one.name());
             claims.iter().filter(of_it).filter_map(|claim| claimed(claim)).collect()
         }
@@ -101,14 +101,14 @@ fn contexts(world: &World, kind: Kind, one: &Object) -> Vec<(String, String)> {
 }
 
 /// Those whose bindings are told one of these contexts.
-fn bound_to(world: &World, contexts: &BTreeSet<(String, String)>) -> Vec<Key> {
+fn bound_to(context: &Context, contexts: &BTreeSet<(String, String)>) -> Vec<Key> {
     if contexts.is_empty() {
         return Vec::new();
     }
     let is_bound = |binding: &&Arc<Object>| {
         context_of(binding).is_some_and(|(namespace, name)| contexts.contains(&(namespace.to_owned(), name.to_owned())))
     };
-    let bindings = events::stored(world, CELL, kind::NETWORK_BINDING, None);
+    let bindings = events::stored(context, CELL, kind::NETWORK_BINDING, None);
     let owners: BTreeSet<Key> = bindings
         .iter()
         .filter(is_bound)

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::pass::Runner;
+use crate::reconcile::Runner;
 
 /// Of a kind, as a server lists it.
 fn list(items: &[Value]) -> Value {
@@ -54,18 +54,23 @@ async fn a_broken_connection_is_retried_seldom_and_delays_no_other_project() {
     let others: Vec<String> = (0..20).map(|number| format!("p{number}")).collect();
     let mut projects: Vec<&str> = others.iter().map(String::as_str).collect();
     projects.push("broken");
-    let told = Told::answering(management(false), &projects, answer).await;
-    told.dispatch.lead();
+    let fixture = Fixture::answering(management(false), &projects, answer).await;
+    fixture.event_router.lead();
     let stop = CancellationToken::new();
-    let [lane] = told.dispatch.lanes() else { panic!() };
-    let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
-    let (queue, until) = (lane.queue.clone(), stop.clone());
-    let passes = tokio::spawn(async move {
-        let pass = move |key: Arc<Key>| {
+    let [queued] = fixture.event_router.queued_reconcilers() else {
+        panic!()
+    };
+    let runner = Arc::new(Runner::new(
+        Arc::clone(&queued.reconciler),
+        Arc::clone(&fixture.context),
+    ));
+    let (queue, until) = (queued.queue.clone(), stop.clone());
+    let reconciles = tokio::spawn(async move {
+        let reconcile = move |key: Arc<Key>| {
             let runner = Arc::clone(&runner);
-            async move { runner.pass(&key).await }
+            async move { runner.reconcile(&key).await }
         };
-        queue.run(pass, until).await;
+        queue.run(reconcile, until).await;
     });
     let made = |id: &str| {
         let start = format!("project {id} POST {DEPLOYMENTS}/default/workloaddeployments");
@@ -94,14 +99,14 @@ async fn a_broken_connection_is_retried_seldom_and_delays_no_other_project() {
 
     // Of another project something goes, with no other event.
     let gone = deployment("default", "web-us-dfw", "wd");
-    told.put(&project("p3"), WORKLOAD_DEPLOYMENT, gone.clone());
+    fixture.put(&project("p3"), WORKLOAD_DEPLOYMENT, gone.clone());
     asked.lock().unwrap().clear();
-    told.remove(&project("p3"), WORKLOAD_DEPLOYMENT, gone);
+    fixture.remove(&project("p3"), WORKLOAD_DEPLOYMENT, gone);
     timeout(Duration::from_secs(2), is_made("p3", 1)).await.unwrap();
 
     assert_eq!(made("broken"), 0);
     broken.store(false, Ordering::Relaxed);
     timeout(Duration::from_secs(31), is_made("broken", 1)).await.unwrap();
     stop.cancel();
-    passes.await.unwrap();
+    reconciles.await.unwrap();
 }

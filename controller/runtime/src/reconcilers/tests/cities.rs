@@ -19,15 +19,15 @@ fn direct(name: &str, city: &str) -> Value {
     one
 }
 
-async fn bench(script: &Arc<Script>) -> Told {
+async fn bench(script: &Arc<Script>) -> Fixture {
     script.say(
         &format!("project single GET {NAMESPACES}/default"),
         200,
         json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } }),
     );
-    let told = told(script, &["single"]).await;
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
-    told
+    let fixture = fixture(script, &["single"]).await;
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
+    fixture
 }
 
 fn of(kind: &str, name: &str) -> String {
@@ -40,15 +40,15 @@ fn of(kind: &str, name: &str) -> String {
 #[tokio::test]
 async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one() {
     let script = Arc::<Script>::default();
-    let told = bench(&script).await;
+    let fixture = bench(&script).await;
     for (name, city) in [("served", "DFW"), ("mine", "LHR")] {
-        told.put(&project("single"), WORKLOAD_DEPLOYMENT, direct(name, city));
+        fixture.put(&project("single"), WORKLOAD_DEPLOYMENT, direct(name, city));
     }
     let federation = |name: &str| Key::new(&project("single"), "default", name);
     let policy = |name: &str| Key::new(&Plane::Hub, "ns-n1", name);
     let status = |name: &str| format!("project single PATCH {DEPLOYMENTS}/default/workloaddeployments/{name}/status");
-    told.pass("federation", &federation("mine")).await;
-    told.pass("policy", &policy("city-lhr")).await;
+    fixture.reconcile("federation", &federation("mine")).await;
+    fixture.reconcile("policy", &policy("city-lhr")).await;
     assert_eq!(
         script.writes(),
         [
@@ -56,22 +56,23 @@ async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one(
             "project single POST /apis/events.k8s.io/v1/namespaces/default/events".to_owned()
         ]
     );
-    told.pass("federation", &federation("served")).await;
-    told.pass("policy", &policy("city-dfw")).await;
+    fixture.reconcile("federation", &federation("served")).await;
+    fixture.reconcile("policy", &policy("city-dfw")).await;
     let writes = script.writes();
     assert!(
         writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
         "{writes:?}"
     );
-    // The binding comes: whom it concerns is woken, and nobody else.
-    told.dispatch.lead();
-    let woken = |change: &Change| {
-        let lanes = told.dispatch.lanes().iter();
-        let mut all: Vec<String> = lanes
-            .filter(|lane| ["federation", "policy"].contains(&lane.reconciler.name()))
-            .flat_map(|lane| {
-                lane.reconciler
-                    .wake(&told.world, &project("single"), LOCATION_BINDING, change)
+    // The binding comes: whom it concerns is enqueued, and no other client.
+    fixture.event_router.lead();
+    let enqueued = |change: &Change| {
+        let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+        let mut all: Vec<String> = queued_reconcilers
+            .filter(|queued| ["federation", "policy"].contains(&queued.reconciler.name()))
+            .flat_map(|queued| {
+                queued
+                    .reconciler
+                    .keys_for_event(&fixture.context, &project("single"), LOCATION_BINDING, change)
             })
             .map(|key| key.name)
             .collect();
@@ -82,11 +83,11 @@ async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one(
         before: None,
         now: Arc::new(serde_json::from_value(binding("LHR")).unwrap()),
     };
-    assert_eq!(woken(&came), ["city-lhr", "mine"]);
-    assert_eq!(woken(&Change::Listed), ["city-dfw", "city-lhr", "mine", "served"]);
-    told.put(&project("single"), LOCATION_BINDING, binding("LHR"));
-    told.pass("federation", &federation("mine")).await;
-    told.pass("policy", &policy("city-lhr")).await;
+    assert_eq!(enqueued(&came), ["city-lhr", "mine"]);
+    assert_eq!(enqueued(&Change::Listed), ["city-dfw", "city-lhr", "mine", "served"]);
+    fixture.put(&project("single"), LOCATION_BINDING, binding("LHR"));
+    fixture.reconcile("federation", &federation("mine")).await;
+    fixture.reconcile("policy", &policy("city-lhr")).await;
     let writes = script.writes();
     assert!(
         writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
@@ -102,7 +103,7 @@ async fn before_the_bindings_are_listed_nothing_is_made_of_what_a_tenant_made() 
         200,
         json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } }),
     );
-    let told = Told::answering(management(true), &["single"], script.answer()).await;
+    let fixture = Fixture::answering(management(true), &["single"], script.answer()).await;
     for kind in [
         NAMESPACE,
         WORKLOAD_DEPLOYMENT,
@@ -111,22 +112,28 @@ async fn before_the_bindings_are_listed_nothing_is_made_of_what_a_tenant_made() 
         CLUSTER,
         INSTANCE,
     ] {
-        told.list(&Plane::Hub, kind, Vec::new());
+        fixture.list(&Plane::Hub, kind, Vec::new());
     }
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "single"));
     for kind in [WORKLOAD, INSTANCE] {
-        told.list(&project("single"), kind, Vec::new());
+        fixture.list(&project("single"), kind, Vec::new());
     }
-    told.list(&project("single"), WORKLOAD_DEPLOYMENT, vec![direct("mine", "DFW")]);
-    told.pass("federation", &Key::new(&project("single"), "default", "mine"))
+    fixture.list(&project("single"), WORKLOAD_DEPLOYMENT, vec![direct("mine", "DFW")]);
+    fixture
+        .reconcile("federation", &Key::new(&project("single"), "default", "mine"))
         .await;
-    told.pass("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw")).await;
+    fixture
+        .reconcile("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw"))
+        .await;
     let writes = script.writes();
     assert!(writes.iter().all(|line| !line.starts_with("hub ")), "{writes:?}");
-    told.list(&project("single"), LOCATION_BINDING, vec![binding("DFW")]);
-    told.pass("federation", &Key::new(&project("single"), "default", "mine"))
+    fixture.list(&project("single"), LOCATION_BINDING, vec![binding("DFW")]);
+    fixture
+        .reconcile("federation", &Key::new(&project("single"), "default", "mine"))
         .await;
-    told.pass("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw")).await;
+    fixture
+        .reconcile("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw"))
+        .await;
     let writes = script.writes();
     assert!(
         writes.contains(&of("deployment", "ns-n1")) && writes.contains(&of("policy", "ns-n1")),
@@ -135,21 +142,23 @@ async fn before_the_bindings_are_listed_nothing_is_made_of_what_a_tenant_made() 
 }
 
 #[tokio::test]
-async fn one_that_goes_wakes_those_that_spell_its_city_otherwise_and_no_other() {
-    let told = Told::answering(management(true), &["single"], Arc::<Script>::default().answer()).await;
+async fn one_that_goes_enqueues_those_that_spell_its_city_otherwise_and_no_other() {
+    let fixture = Fixture::answering(management(true), &["single"], Arc::<Script>::default().answer()).await;
     let all = [("a", "DFW"), ("b", "DFW"), ("c", "dfw"), ("d", "LHR")];
     let deployments = all.map(|(name, city)| direct(name, city));
-    told.list(&project("single"), WORKLOAD_DEPLOYMENT, deployments.into());
+    fixture.list(&project("single"), WORKLOAD_DEPLOYMENT, deployments.into());
     let gone = Change::Gone {
         namespace: "default".to_owned(),
         name: "a".to_owned(),
         last: Some(Arc::new(serde_json::from_value(direct("a", "DFW")).unwrap())),
     };
-    let mut lanes = told.dispatch.lanes().iter();
-    let lane = lanes.find(|lane| lane.reconciler.name() == "federation").unwrap();
-    let woken = lane
+    let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+    let queued = queued_reconcilers
+        .find(|queued| queued.reconciler.name() == "federation")
+        .unwrap();
+    let enqueued = queued
         .reconciler
-        .wake(&told.world, &project("single"), WORKLOAD_DEPLOYMENT, &gone);
-    let names: Vec<&str> = woken.iter().map(|key| key.name.as_str()).collect();
+        .keys_for_event(&fixture.context, &project("single"), WORKLOAD_DEPLOYMENT, &gone);
+    let names: Vec<&str> = enqueued.iter().map(|key| key.name.as_str()).collect();
     assert_eq!(names, ["a", "c"]);
 }

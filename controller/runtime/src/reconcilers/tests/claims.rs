@@ -1,4 +1,4 @@
-//! Whom a claim wakes.
+//! Whom a claim enqueues.
 
 use super::*;
 use crate::cell::testing::cell;
@@ -36,16 +36,16 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
     for (single, within) in [(None, "ns-1"), (Some("p"), "default")] {
         let all = reconcilers(&Arc::new(cell(single)));
         let script = Arc::<Script>::default();
-        let told = Told::in_cell(all.clone(), &["p"], script.answer()).await;
+        let fixture = Fixture::in_cell(all.clone(), &["p"], script.answer()).await;
         let namespaces = [
             ("ns-1", "p", "default"),
             ("ns-2", "p", "other"),
             ("ns-3", "q", "default"),
         ];
         let namespaces = namespaces.map(|(name, project, namespace)| cell_namespace(name, project, namespace));
-        told.list(&Plane::Cell, NAMESPACE, namespaces.into());
-        told.list(&project("p"), RESOURCE_CLAIM, Vec::new());
-        for (claim, woken) in [
+        fixture.list(&Plane::Cell, NAMESPACE, namespaces.into());
+        fixture.list(&project("p"), RESOURCE_CLAIM, Vec::new());
+        for (claim, enqueued) in [
             (claim("instance-web-0", 1, Some("ns-2")), vec!["ns-2/web-0".to_owned()]),
             (claim("instance-web-0", 1, None), vec![format!("{within}/web-0")]),
             (claim("instance-web-0", 1, Some("")), vec![format!("{within}/web-0")]),
@@ -57,7 +57,7 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
                 now: Arc::new(serde_json::from_value(claim.clone()).unwrap()),
             };
             for reconciler in &all {
-                let keys = reconciler.wake(&told.world, &project("p"), RESOURCE_CLAIM, &change);
+                let keys = reconciler.keys_for_event(&fixture.context, &project("p"), RESOURCE_CLAIM, &change);
                 let plane = match reconciler.name() {
                     "remote" => "project p",
                     "instance" => "cell",
@@ -66,32 +66,38 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
                         continue;
                     }
                 };
-                let woken: Vec<String> = woken.iter().map(|name| format!("{plane}/{name}")).collect();
-                assert_eq!(names(&keys), woken, "{} by {claim}", reconciler.name());
+                let enqueued: Vec<String> = enqueued.iter().map(|name| format!("{plane}/{name}")).collect();
+                assert_eq!(names(&keys), enqueued, "{} by {claim}", reconciler.name());
             }
         }
-        // The brake counts its plan too, and a first list that brings it wakes it.
-        told.put(&project("p"), RESOURCE_CLAIM, claim("instance-web-0", 2, None));
+        // The deletion guard counts its plan too, and a first list that brings it enqueues it.
+        fixture.put(&project("p"), RESOURCE_CLAIM, claim("instance-web-0", 2, None));
         let remote = all.iter().find(|one| one.name() == "remote").unwrap();
         let expected = [format!("project p/{within}/web-0")];
-        assert_eq!(names(&remote.keys(&told.world, &project("p"))), expected);
+        assert_eq!(names(&remote.keys(&fixture.context, &project("p"))), expected);
     }
 }
 
 #[tokio::test]
 async fn network_bindings_that_are_served_again_enqueue_what_waits_for_them() {
     let all = reconcilers(&Arc::new(cell(None)));
-    let told = Told::in_cell(all, &[], Arc::<Script>::default().answer()).await;
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![deployment("ns-1", "web", "wd")]);
+    let fixture = Fixture::in_cell(all, &[], Arc::<Script>::default().answer()).await;
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![deployment("ns-1", "web", "wd")]);
     let one = json!({ "metadata": { "namespace": "ns-1", "name": "web-0", "uid": "i", "resourceVersion": "1" } });
-    told.list(&Plane::Cell, INSTANCE, vec![one]);
+    fixture.list(&Plane::Cell, INSTANCE, vec![one]);
     for (reconciler, name) in [("deployment", "web"), ("instance", "web-0")] {
-        let lanes = told.dispatch.lanes();
-        let lane = lanes.iter().find(|lane| lane.reconciler.name() == reconciler).unwrap();
+        let queued_reconcilers = fixture.event_router.queued_reconcilers();
+        let queued = queued_reconcilers
+            .iter()
+            .find(|queued| queued.reconciler.name() == reconciler)
+            .unwrap();
         let listed = crate::planes::Change::Listed;
-        let woken = lane
-            .reconciler
-            .wake(&told.world, &Plane::Cell, popcell_api::kind::NETWORK_BINDING, &listed);
-        assert_eq!(woken, [Key::new(&Plane::Cell, "ns-1", name)], "{reconciler}");
+        let enqueued = queued.reconciler.keys_for_event(
+            &fixture.context,
+            &Plane::Cell,
+            popcell_api::kind::NETWORK_BINDING,
+            &listed,
+        );
+        assert_eq!(enqueued, [Key::new(&Plane::Cell, "ns-1", name)], "{reconciler}");
     }
 }

@@ -1,4 +1,4 @@
-//! What servers refuse of copies, claims, gates, policies and projections is told on the WorkloadDeployment.
+//! What servers refuse of copies, claims, gates, policies and projections is fixture on the WorkloadDeployment.
 
 use popcell_api::finalizers::{FEDERATOR, WORKLOAD_CONTROLLER};
 
@@ -14,8 +14,8 @@ const CLAIMS: &str = "project p POST /apis/quota.miloapis.com";
 const GATES: &str = "cell PATCH /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances/web-0";
 
 /// A cell with one WorkloadDeployment of a project, whose Instance was made.
-async fn running(servers: &Arc<Servers>) -> Told {
-    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &["p"], servers.answer()).await;
+async fn running(servers: &Arc<Servers>) -> Fixture {
+    let fixture = Fixture::in_cell(of_cell(&Arc::new(cell(None))), &["p"], servers.answer()).await;
     let mut one = taken_in("web", WORKLOAD_CONTROLLER);
     one["metadata"]["annotations"] = json!({ "resourcetemplate.karmada.io/uid": "hub-web" });
     servers.keep(&Plane::Cell, &within("web"), &one);
@@ -23,21 +23,23 @@ async fn running(servers: &Arc<Servers>) -> Told {
     servers.keep(&Plane::Hub, "/api/v1/namespaces/ns-1", &hub_namespace("ns-1", "p"));
     let known = json!({ "metadata": { "name": "dfw-01", "labels": { "topology.datum.net/city-code": "DFW" } }, "spec": { "id": "cell-uid" } });
     servers.keep(&Plane::Hub, "/apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", &known);
-    told.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    fixture.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
     for (plane, kind) in [
         (Plane::Cell, INSTANCE),
         (Plane::Hub, INSTANCE),
         (project("p"), RESOURCE_CLAIM),
     ] {
-        told.list(&plane, kind, Vec::new());
+        fixture.list(&plane, kind, Vec::new());
     }
-    told.pass("deployment", &Key::new(&Plane::Cell, "ns-1", "web")).await;
-    told
+    fixture
+        .reconcile("deployment", &Key::new(&Plane::Cell, "ns-1", "web"))
+        .await;
+    fixture
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back() {
+async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_back() {
     let of = |plane: &Plane| Key::new(plane, "ns-1", "web-0");
     for (denied, reconciler, key, start) in [
         (
@@ -66,35 +68,35 @@ async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back(
         ),
     ] {
         let servers = Arc::<Servers>::default();
-        let told = running(&servers).await;
+        let fixture = running(&servers).await;
         let above = Key::new(&Plane::Cell, "ns-1", "web");
         if denied == GATES {
-            told.pass("remote", &of(&project("p"))).await;
+            fixture.reconcile("remote", &of(&project("p"))).await;
             let mut claim = servers.all(&project("p"), "resourceclaims").remove(0);
             claim["metadata"]["resourceVersion"] = json!("200");
             claim["status"] = json!({ "conditions": [{ "type": "Granted", "status": "True", "reason": "QuotaAvailable",
                 "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
-            told.put(&project("p"), RESOURCE_CLAIM, claim);
+            fixture.put(&project("p"), RESOURCE_CLAIM, claim);
         }
         if denied == COPY_STATUSES {
-            told.pass("remote", &of(&Plane::Hub)).await;
+            fixture.reconcile("remote", &of(&Plane::Hub)).await;
             let [copy, mut one] = [Plane::Hub, Plane::Cell].map(|plane| servers.all(&plane, "instances").remove(0));
             one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending", "message": "m",
                 "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
-            told.put(&Plane::Hub, INSTANCE, copy);
+            fixture.put(&Plane::Hub, INSTANCE, copy);
             servers.keep(
                 &Plane::Cell,
                 &within("web").replace("workloaddeployments/web", "instances/web-0"),
                 &one,
             );
-            told.put(&Plane::Cell, INSTANCE, one);
+            fixture.put(&Plane::Cell, INSTANCE, one);
         }
         servers.deny(&[denied]);
-        let verdict = told.pass(reconciler, &key).await;
-        assert_eq!(verdict, Verdict::Failed(Backoff::ADMISSION), "{denied}");
-        assert!(told.depth("deployment") > 0, "{denied}");
+        let requeue = fixture.reconcile(reconciler, &key).await;
+        assert_eq!(requeue, Requeue::WithBackoff(Backoff::ADMISSION), "{denied}");
+        assert!(fixture.depth("deployment") > 0, "{denied}");
         let said = |type_| servers.said(&Plane::Cell, &within("web"), type_);
-        told.pass("deployment", &above).await;
+        fixture.reconcile("deployment", &above).await;
         let message = format!("{start}: {WORDS}");
         for type_ in ["Available", "ReplicasReady"] {
             let (status, reason, words) = said(type_);
@@ -105,28 +107,28 @@ async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back(
             );
             assert!(words.ends_with(&message), "{words}");
         }
-        let events = servers.told();
+        let events = servers.reported();
         assert_eq!(
             events.iter().filter(|(reason, _)| reason == "Rejected").count(),
             1,
             "{denied}: {events:?}"
         );
-        // The same again is told nobody.
+        // The same again is fixture nobody.
         servers.writes();
-        told.pass(reconciler, &key).await;
-        told.pass("deployment", &above).await;
+        fixture.reconcile(reconciler, &key).await;
+        fixture.reconcile("deployment", &above).await;
         let statuses = servers.writes();
         assert!(
             !statuses.iter().any(|line| line.contains("workloaddeployments")),
             "{denied}: {statuses:?}"
         );
-        assert_eq!(servers.told(), [], "{denied}");
+        assert_eq!(servers.reported(), [], "{denied}");
 
         servers.deny(&[]);
-        told.pass(reconciler, &key).await;
+        fixture.reconcile(reconciler, &key).await;
         // What was granted is remembered before.
         for _ in 0..2 {
-            told.pass("deployment", &above).await;
+            fixture.reconcile("deployment", &above).await;
         }
         assert_ne!(said("ReplicasReady").1, "Rejected", "{denied}");
         assert_ne!(said("Available").1, "Rejected", "{denied}");
@@ -134,7 +136,7 @@ async fn what_is_refused_of_copies_claims_and_gates_is_told_once_and_taken_back(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_of_policies_and_projections_is_told_in_the_project() {
+async fn what_is_refused_of_policies_and_projections_is_reported_in_the_project() {
     let p = project(SINGLE);
     let policies = "hub POST /apis/policy.karmada.io/v1alpha1/namespaces/ns-n1/propagationpolicies";
     let shown = "project single POST /apis/compute.datumapis.com/v1alpha/namespaces/default/instances";
@@ -153,8 +155,8 @@ async fn what_is_refused_of_policies_and_projections_is_told_in_the_project() {
         ),
     ] {
         let servers = Arc::<Servers>::default();
-        let told = Told::answering(management(true), &[SINGLE], servers.answer()).await;
-        list_all(&told, &[SINGLE]);
+        let fixture = Fixture::answering(management(true), &[SINGLE], servers.answer()).await;
+        list_all(&fixture, &[SINGLE]);
         let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
         servers.keep(&p, "/api/v1/namespaces/default", &namespace);
         let system = json!({ "metadata": { "name": "kube-system", "uid": "s1", "resourceVersion": "1" } });
@@ -163,7 +165,7 @@ async fn what_is_refused_of_policies_and_projections_is_told_in_the_project() {
         one["metadata"]["finalizers"] = json!([FEDERATOR]);
         let at = format!("{DEPLOYMENTS}/default/workloaddeployments/web");
         servers.keep(&p, &at, &one);
-        told.put(&p, WORKLOAD_DEPLOYMENT, one);
+        fixture.put(&p, WORKLOAD_DEPLOYMENT, one);
         let in_hub = hub_deployment("ns-n1", "web", "uid-web");
         servers.keep(
             &Plane::Hub,
@@ -171,37 +173,40 @@ async fn what_is_refused_of_policies_and_projections_is_told_in_the_project() {
             &in_hub,
         );
         servers.keep(&Plane::Hub, "/api/v1/namespaces/ns-n1", &hub_namespace("ns-n1", SINGLE));
-        told.list(&Plane::Hub, NAMESPACE, vec![hub_namespace("ns-n1", SINGLE)]);
-        told.list(&Plane::Hub, WORKLOAD_DEPLOYMENT, vec![in_hub]);
+        fixture.list(&Plane::Hub, NAMESPACE, vec![hub_namespace("ns-n1", SINGLE)]);
+        fixture.list(&Plane::Hub, WORKLOAD_DEPLOYMENT, vec![in_hub]);
         let copy = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Instance", "metadata": {
             "name": "web-0", "namespace": "ns-n1", "uid": "copy", "resourceVersion": "1", "labels": {
             "compute.datumapis.com/managed-by": "popcell",
             "meta.datumapis.com/upstream-cluster-name": "cluster-single", "meta.datumapis.com/upstream-namespace": "default",
             "compute.datumapis.com/workload-deployment-name": "web" } }, "spec": {} });
-        told.list(&Plane::Hub, INSTANCE, vec![copy]);
+        fixture.list(&Plane::Hub, INSTANCE, vec![copy]);
         let above = Key::new(&p, "default", "web");
         for _ in 0..3 {
-            told.pass("federation", &above).await;
+            fixture.reconcile("federation", &above).await;
         }
         let said = |type_| servers.said(&p, &at, type_);
         assert_eq!(said("Available").2, "Waiting for city DFW");
-        servers.told();
+        servers.reported();
         servers.deny(&[denied]);
         let key = Key::new(&Plane::Hub, "ns-n1", name);
-        let verdict = told.pass(reconciler, &key).await;
-        assert_eq!(verdict, Verdict::Failed(Backoff::ADMISSION), "{denied}");
-        assert!(told.depth("federation") > 0, "{denied}");
+        let requeue = fixture.reconcile(reconciler, &key).await;
+        assert_eq!(requeue, Requeue::WithBackoff(Backoff::ADMISSION), "{denied}");
+        assert!(fixture.depth("federation") > 0, "{denied}");
         for _ in 0..2 {
-            told.pass("federation", &above).await;
+            fixture.reconcile("federation", &above).await;
         }
         for type_ in ["Available", "ReplicasReady"] {
             let expected = ("False".to_owned(), "Rejected".to_owned(), format!("{what}: {WORDS}"));
             assert_eq!(said(type_), expected, "{type_}");
         }
-        assert_eq!(servers.told(), [("Rejected".to_owned(), format!("{what}: {WORDS}"))]);
+        assert_eq!(
+            servers.reported(),
+            [("Rejected".to_owned(), format!("{what}: {WORDS}"))]
+        );
         servers.deny(&[]);
-        told.pass(reconciler, &key).await;
-        told.pass("federation", &above).await;
+        fixture.reconcile(reconciler, &key).await;
+        fixture.reconcile("federation", &above).await;
         assert_eq!(said("Available").2, "Waiting for city DFW");
         assert_eq!(said("ReplicasReady").1, "");
     }

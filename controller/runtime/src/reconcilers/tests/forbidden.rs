@@ -7,22 +7,22 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::pass::Runner;
+use crate::reconcile::Runner;
 
 /// WorkloadDeployments of project `p` that are being deleted, so many: before their finalizers go, the hub is asked what it has.
-async fn going(script: &Arc<Script>, many: usize) -> Told {
-    let told = told(script, &["p"]).await;
+async fn going(script: &Arc<Script>, many: usize) -> Fixture {
+    let fixture = fixture(script, &["p"]).await;
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     script.say("project p GET /api/v1/namespaces/default", 200, namespace);
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
     for number in 0..many {
         let name = format!("web{number}");
         let mut one = deployment("default", &name, &format!("uid-{name}"));
         one["metadata"]["finalizers"] = json!([FEDERATOR]);
         one["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        told.put(&project("p"), WORKLOAD_DEPLOYMENT, one);
+        fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, one);
     }
-    told
+    fixture
 }
 
 /// Finalizers that were taken away since the last call, and reads of the hub.
@@ -39,21 +39,27 @@ fn counted(script: &Script) -> (usize, usize) {
 async fn the_end_of_a_right_that_is_missing_is_seen_within_ten_seconds_and_costs_one_read_in_eight() {
     for many in [1, 3, 200] {
         let script = Arc::<Script>::default();
-        let told = going(&script, many).await;
+        let fixture = going(&script, many).await;
         let at = format!("hub GET {DEPLOYMENTS}/ns-n1/workloaddeployments/");
         script.say(&at, 403, refusal(403));
-        let mut lanes = told.dispatch.lanes().iter();
-        let lane = lanes.find(|lane| lane.reconciler.name() == "federation").unwrap();
+        let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+        let queued = queued_reconcilers
+            .find(|queued| queued.reconciler.name() == "federation")
+            .unwrap();
         for number in 0..many {
-            lane.queue
+            queued
+                .queue
                 .add(Key::new(&project("p"), "default", &format!("web{number}")));
         }
-        let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
+        let runner = Arc::new(Runner::new(
+            Arc::clone(&queued.reconciler),
+            Arc::clone(&fixture.context),
+        ));
         let stop = CancellationToken::new();
-        let run = lane.queue.run(
+        let run = queued.queue.run(
             move |key: Arc<Key>| {
                 let runner = Arc::clone(&runner);
-                async move { runner.pass(&key).await }
+                async move { runner.reconcile(&key).await }
             },
             stop.clone(),
         );

@@ -1,4 +1,4 @@
-//! A cell whose claims are granted, with real watches on servers that answer as they are told.
+//! A cell whose claims are granted, with real watches on servers that answer as they are reported.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::*;
 use crate::apply::{Applier, Options};
 use crate::cell::engage;
 use crate::cell::testing::cell;
-use crate::pass::Runner;
+use crate::context::testing::Blind;
+use crate::context::{Context, Rules};
 use crate::planes::testing::CLUSTER;
 use crate::planes::{CELL, Planes, Transport, of_source};
 use crate::queue::Workers;
-use crate::reconcilers::{Dispatch, Lane, cell_lanes};
-use crate::world::testing::Blind;
-use crate::world::{Rules, World};
+use crate::reconcile::Runner;
+use crate::reconcilers::{EventRouter, QueuedReconciler, queued_cell_reconcilers};
 
 /// Long before the Instances are looked at again by themselves: they are old, and their tier is five minutes.
 const SOON: Duration = Duration::from_secs(1);
@@ -136,18 +136,23 @@ fn claim(name: &str, version: u32, status: &str, reason: &str) -> Value {
 }
 
 /// A cell of these servers with its controllers at work, until the token is cancelled.
-async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
+async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
     let mut cell = cell(None);
     cell.hub = false;
     let cell = Arc::new(cell);
-    let lanes = cell_lanes(&cell, Workers { total: 2, share: 2 });
-    let dispatch = Arc::new(Dispatch::new(lanes));
-    let interests = Box::new(|plane: &Plane| match plane {
+    let queued_reconcilers = queued_cell_reconcilers(&cell, Workers { total: 2, share: 2 });
+    let event_router = Arc::new(EventRouter::new(queued_reconcilers));
+    let watch_specs = Box::new(|plane: &Plane| match plane {
         Plane::Cell => Arc::from(CELL),
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
         Plane::Hub | Plane::Discovery => Arc::from([]),
     });
-    let planes = Planes::new(Box::new(servers.clone()), interests, Limits::DEFAULT, dispatch.clone());
+    let planes = Planes::new(
+        Box::new(servers.clone()),
+        watch_specs,
+        Limits::DEFAULT,
+        event_router.clone(),
+    );
     let options = Options {
         dry_run: false,
         may_write: Arc::new(|| true),
@@ -161,24 +166,24 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<World> {
         hub_instances: 0,
     };
     let applier = Applier::new(planes.clone(), options, Arc::new(Blind));
-    let world = Arc::new(World::new(planes.clone(), applier, Arc::new(Blind), rules, None));
-    dispatch.listen(&world);
+    let context = Arc::new(Context::new(planes.clone(), applier, Arc::new(Blind), rules, None));
+    event_router.listen(&context);
     planes.engage(&Plane::Cell, None).await.unwrap();
-    let engaging = engage(cell, Arc::clone(&world));
+    let engaging = engage(cell, Arc::clone(&context));
     tokio::spawn(stop.clone().run_until_cancelled_owned(engaging));
-    dispatch.lead();
-    for Lane { reconciler, queue } in dispatch.lanes().iter().cloned() {
-        let runner = Arc::new(Runner::new(reconciler, Arc::clone(&world)));
+    event_router.lead();
+    for QueuedReconciler { reconciler, queue } in event_router.queued_reconcilers().iter().cloned() {
+        let runner = Arc::new(Runner::new(reconciler, Arc::clone(&context)));
         let stop = stop.clone();
         tokio::spawn(async move {
-            let pass = move |key: Arc<Key>| {
+            let reconcile = move |key: Arc<Key>| {
                 let runner = Arc::clone(&runner);
-                async move { runner.pass(&key).await }
+                async move { runner.reconcile(&key).await }
             };
-            queue.run(pass, stop).await;
+            queue.run(reconcile, stop).await;
         });
     }
-    world
+    context
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,14 +198,17 @@ async fn a_grant_opens_the_gate_of_its_instance_by_the_watch_alone() {
         ("resourceclaims", vec![waiting("web-0"), waiting("web-1")]),
     ]);
     let stop = CancellationToken::new();
-    let world = at_work(&servers, &stop).await;
+    let context = at_work(&servers, &stop).await;
     sleep(SOON).await;
-    let told = servers.writes();
+    let reported = servers.writes();
     for name in ["web-0", "web-1"] {
         let status = format!("PATCH {DEPLOYMENTS}/ns-1/instances/{name}/status");
-        assert!(told.contains(&status), "{name} does not say that it waits: {told:?}");
+        assert!(
+            reported.contains(&status),
+            "{name} does not say that it waits: {reported:?}"
+        );
     }
-    assert!(world.planes.get(&project("p")).unwrap().is_known());
+    assert!(context.planes.get(&project("p")).unwrap().is_known());
 
     let granted = claim("web-0", 3, "True", "QuotaAvailable");
     events
@@ -257,7 +265,7 @@ async fn granted_in_silence() -> (Servers, UnboundedSender<Value>, DropGuard) {
     (servers, events, stop.drop_guard())
 }
 
-/// The gate is open, and nobody was told of trouble: a watch that begins anew is none.
+/// The gate is open, and nobody was told of trouble: a watch that restarts is none.
 fn expect_opened(servers: &Servers) {
     let written = servers.writes();
     let gate = format!("PATCH {DEPLOYMENTS}/ns-1/instances/web-0");
@@ -280,7 +288,7 @@ async fn a_grant_that_is_lost_among_other_events_is_found() {
     let (servers, events, _stop) = granted_in_silence().await;
     for version in 4..54 {
         let event = json!({ "type": "MODIFIED", "object": stranger(version) });
-        // Nobody hears them once the watch begins anew.
+        // Nobody hears them once the watch restarts.
         let _ = events.unbounded_send(event);
         sleep(Duration::from_millis(500)).await;
     }
@@ -288,10 +296,10 @@ async fn a_grant_that_is_lost_among_other_events_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pending_claim_is_read_again_once_a_tier_while_its_watch_goes_on() {
+async fn a_pending_claim_is_read_again_once_a_tier_while_its_watch_continues() {
     let (servers, _events) = waiting();
     let stop = CancellationToken::new();
-    let world = at_work(&servers, &stop).await;
+    let context = at_work(&servers, &stop).await;
     sleep(SOON).await;
     let before = std::mem::take(&mut *servers.listed.lock().unwrap());
     assert_eq!(before, 1);
@@ -299,6 +307,6 @@ async fn a_pending_claim_is_read_again_once_a_tier_while_its_watch_goes_on() {
     let listed = *servers.listed.lock().unwrap();
     // The clock of the tiers is not the paused one: it stays in its first minute.
     assert!((5..=11).contains(&listed), "{listed} lists in ten tiers of a second");
-    assert!(world.planes.get(&project("p")).unwrap().is_known());
+    assert!(context.planes.get(&project("p")).unwrap().is_known());
     stop.cancel();
 }

@@ -11,14 +11,14 @@ const QUOTAS: &str = "hub POST /api/v1/namespaces/ns-n1/resourcequotas";
 const QUOTA: &str = "/api/v1/namespaces/ns-n1/resourcequotas/popcell-hub";
 
 /// A project with a WorkloadDeployment that may be carried, and a hub that has nothing of it yet.
-async fn bench(script: &Arc<Script>) -> Told {
+async fn bench(script: &Arc<Script>) -> Fixture {
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     script.say("project single GET /api/v1/namespaces/default", 200, namespace);
-    let told = told(script, &[SINGLE]).await;
+    let fixture = fixture(script, &[SINGLE]).await;
     let mut web = deployment("default", "web", "wd");
     web["metadata"]["finalizers"] = json!(["compute.datumapis.com/federator"]);
-    told.put(&project(SINGLE), WORKLOAD_DEPLOYMENT, web);
-    told
+    fixture.put(&project(SINGLE), WORKLOAD_DEPLOYMENT, web);
+    fixture
 }
 
 fn quota(number: &str, version: &str, used: &str) -> Value {
@@ -39,8 +39,8 @@ fn of_web() -> Key {
 #[tokio::test]
 async fn a_namespace_that_is_new_costs_one_request_more_and_none_at_rest() {
     let script = Arc::<Script>::default();
-    let told = bench(&script).await;
-    told.pass("federation", &of_web()).await;
+    let fixture = bench(&script).await;
+    fixture.reconcile("federation", &of_web()).await;
     let carried = [
         "project single GET /api/v1/namespaces/kube-system".to_owned(),
         "project single GET /api/v1/namespaces/default".to_owned(),
@@ -49,13 +49,13 @@ async fn a_namespace_that_is_new_costs_one_request_more_and_none_at_rest() {
         format!("project single PATCH {DEPLOYMENTS}/default/workloaddeployments/web/status"),
     ];
     assert_eq!(script.asked(), carried);
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
 
     // As long as quotas are not listed nobody knows.
-    told.pass("hub-quota", &of_namespace()).await;
+    fixture.reconcile("hub-quota", &of_namespace()).await;
     assert_eq!(script.asked(), Vec::<String>::new());
-    told.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
-    told.pass("hub-quota", &of_namespace()).await;
+    fixture.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
+    fixture.reconcile("hub-quota", &of_namespace()).await;
     let (line, body) = script.sent().pop().unwrap();
     assert!(line.starts_with(QUOTAS), "{line}");
     assert_eq!(body["spec"], quota("20000", "1", "0")["spec"]);
@@ -65,19 +65,22 @@ async fn a_namespace_that_is_new_costs_one_request_more_and_none_at_rest() {
     );
 
     // As the server keeps it.
-    told.put(&Plane::Hub, RESOURCE_QUOTA, quota("20k", "2", "0"));
-    assert_eq!(told.pass("hub-quota", &of_namespace()).await, Verdict::Done);
+    fixture.put(&Plane::Hub, RESOURCE_QUOTA, quota("20k", "2", "0"));
+    assert_eq!(fixture.reconcile("hub-quota", &of_namespace()).await, Requeue::OnEvent);
     assert_eq!(script.asked(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn an_edit_and_a_deletion_are_seen_and_counts_wake_nobody() {
+async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
     let script = Arc::<Script>::default();
-    let told = bench(&script).await;
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
-    told.list(&Plane::Hub, RESOURCE_QUOTA, vec![quota("20k", "2", "0")]);
-    let lanes = told.dispatch.lanes();
-    let lane = lanes.iter().find(|lane| lane.reconciler.name() == "hub-quota").unwrap();
+    let fixture = bench(&script).await;
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
+    fixture.list(&Plane::Hub, RESOURCE_QUOTA, vec![quota("20k", "2", "0")]);
+    let queued_reconcilers = fixture.event_router.queued_reconcilers();
+    let queued = queued_reconcilers
+        .iter()
+        .find(|queued| queued.reconciler.name() == "hub-quota")
+        .unwrap();
     let read = |value: Value| Arc::new(serde_json::from_value(value).unwrap());
     let became = |now: Value| Change::Applied {
         before: Some(read(quota("20k", "2", "0"))),
@@ -101,18 +104,21 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_wake_nobody() {
         (other, false),
         (Change::Listed, true),
     ] {
-        let woken = lane.reconciler.wake(&told.world, &Plane::Hub, RESOURCE_QUOTA, &change);
-        assert_eq!(woken == [of_namespace()], is_woken, "{change:?}");
-        assert_eq!(woken.is_empty(), !is_woken, "{change:?}");
+        let enqueued = queued
+            .reconciler
+            .keys_for_event(&fixture.context, &Plane::Hub, RESOURCE_QUOTA, &change);
+        assert_eq!(enqueued == [of_namespace()], is_woken, "{change:?}");
+        assert_eq!(enqueued.is_empty(), !is_woken, "{change:?}");
     }
     // A project that is engaged after the hub was listed.
-    let woken = lane
-        .reconciler
-        .wake(&told.world, &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
-    assert_eq!(woken, [of_namespace()]);
+    let enqueued =
+        queued
+            .reconciler
+            .keys_for_event(&fixture.context, &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
+    assert_eq!(enqueued, [of_namespace()]);
 
-    told.put(&Plane::Hub, RESOURCE_QUOTA, quota("1k", "3", "7"));
-    told.pass("hub-quota", &of_namespace()).await;
+    fixture.put(&Plane::Hub, RESOURCE_QUOTA, quota("1k", "3", "7"));
+    fixture.reconcile("hub-quota", &of_namespace()).await;
     assert_eq!(script.writes(), [format!("hub PATCH {QUOTA}")]);
 }
 
@@ -120,20 +126,22 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_wake_nobody() {
 async fn a_hub_that_refuses_quotas_stops_nothing_else() {
     let script = Arc::<Script>::default();
     script.say(QUOTAS, 403, refusal(403));
-    let told = bench(&script).await;
-    told.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
+    let fixture = bench(&script).await;
+    fixture.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
     // More often than a namespace may be refused before all writes of the kind wait.
     for _ in 0..30 {
-        let verdict = told.pass("hub-quota", &of_namespace()).await;
+        let requeue = fixture.reconcile("hub-quota", &of_namespace()).await;
         assert!(
-            matches!(verdict, Verdict::Failed(_) | Verdict::Postponed(_)),
-            "{verdict:?}"
+            matches!(requeue, Requeue::WithBackoff(_) | Requeue::Postponed(_)),
+            "{requeue:?}"
         );
     }
     script.asked();
-    assert_eq!(told.pass("federation", &of_web()).await, Verdict::Done);
-    told.pass("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw")).await;
+    assert_eq!(fixture.reconcile("federation", &of_web()).await, Requeue::OnEvent);
+    fixture
+        .reconcile("policy", &Key::new(&Plane::Hub, "ns-n1", "city-dfw"))
+        .await;
     assert_eq!(
         script.writes(),
         [
@@ -145,7 +153,7 @@ async fn a_hub_that_refuses_quotas_stops_nothing_else() {
 }
 
 #[tokio::test]
-async fn one_of_somebody_else_is_found_by_its_name_and_left() {
+async fn one_of_another_owner_is_found_by_its_name_and_kept() {
     let script = Arc::<Script>::default();
     let exists = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 409, "reason": "AlreadyExists",
         "message": "resourcequotas \"popcell-hub\" already exists" });
@@ -153,24 +161,24 @@ async fn one_of_somebody_else_is_found_by_its_name_and_left() {
     let mut theirs = quota("5", "1", "0");
     theirs["metadata"]["labels"] = json!({});
     script.say(&format!("hub GET {QUOTA}"), 200, theirs);
-    let told = bench(&script).await;
-    told.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
-    told.pass("federation", &of_web()).await;
+    let fixture = bench(&script).await;
+    fixture.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
+    fixture.reconcile("federation", &of_web()).await;
     script.asked();
-    let verdict = told.pass("hub-quota", &of_namespace()).await;
-    assert_eq!(verdict, Verdict::After(Duration::from_mins(10)));
+    let requeue = fixture.reconcile("hub-quota", &of_namespace()).await;
+    assert_eq!(requeue, Requeue::After(Duration::from_mins(10)));
     assert_eq!(script.asked(), [QUOTAS.to_owned(), format!("hub GET {QUOTA}")]);
-    let foreign = told.world.tallied().foreign;
+    let foreign = fixture.context.gauge_counts().foreign;
     assert_eq!(foreign.values().sum::<usize>(), 1, "{foreign:?}");
 }
 
 #[tokio::test]
 async fn a_namespace_of_a_project_that_is_not_engaged_is_left() {
     let script = Arc::<Script>::default();
-    let told = bench(&script).await;
-    told.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
-    told.pass("hub-quota", &of_namespace()).await;
+    let fixture = bench(&script).await;
+    fixture.list(&Plane::Hub, RESOURCE_QUOTA, Vec::new());
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.reconcile("hub-quota", &of_namespace()).await;
     assert_eq!(script.asked(), Vec::<String>::new());
 }

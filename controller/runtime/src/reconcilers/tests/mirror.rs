@@ -1,4 +1,4 @@
-//! Status from the hub to the project, while the world moves.
+//! Status from the hub to the project, while the context moves.
 
 use std::sync::OnceLock;
 
@@ -38,7 +38,7 @@ fn ready(patch: &Value) -> Option<&Value> {
 async fn a_retry_after_a_conflict_reads_again() {
     let script = Arc::<Script>::default();
     say_what_is_there(&script);
-    let (meanwhile, answer) = (Arc::<OnceLock<Arc<Told>>>::default(), script.answer());
+    let (meanwhile, answer) = (Arc::<OnceLock<Arc<Fixture>>>::default(), script.answer());
     let (moving, refusals) = (Arc::clone(&meanwhile), Mutex::new(vec![2, 3]));
     let answer: Arc<Answer> = Arc::new(move |asked: Asked| {
         let is_status = asked.line.starts_with("PATCH ") && asked.line.contains("/status");
@@ -47,26 +47,28 @@ async fn a_retry_after_a_conflict_reads_again() {
             return answered;
         }
         match (refusals.lock().unwrap().pop(), moving.get()) {
-            (Some(ready), Some(told)) => {
+            (Some(ready), Some(fixture)) => {
                 // The source goes on while the write is on its way.
-                told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(ready, &format!("v{ready}")));
+                fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(ready, &format!("v{ready}")));
                 Some((409, refusal(409)))
             }
             _ => Some((200, in_project())),
         }
     });
-    let told = Arc::new(Told::answering(management(true), &["p"], answer).await);
-    list_all(&told, &["p"]);
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(1, "v1"));
-    told.put(&project("p"), WORKLOAD_DEPLOYMENT, in_project());
-    told.world
-        .read_namespace(&mut crate::pass::Live::default(), &project("p"), "default")
+    let fixture = Arc::new(Fixture::answering(management(true), &["p"], answer).await);
+    list_all(&fixture, &["p"]);
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(1, "v1"));
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, in_project());
+    fixture
+        .context
+        .read_namespace(&mut crate::reconcile::LiveReads::default(), &project("p"), "default")
         .await
         .unwrap();
     script.sent();
-    let _ = meanwhile.set(Arc::clone(&told));
-    told.pass("federation", &Key::new(&project("p"), "default", "web"))
+    let _ = meanwhile.set(Arc::clone(&fixture));
+    fixture
+        .reconcile("federation", &Key::new(&project("p"), "default", "web"))
         .await;
     // One write for each look: what was seen first is not written again after something newer was seen.
     let sent = script.sent();
@@ -92,17 +94,18 @@ async fn a_retry_after_a_conflict_reads_again() {
 async fn a_hub_event_of_a_project_that_is_not_engaged_enqueues_nothing_until_it_is() {
     let script = Arc::<Script>::default();
     say_what_is_there(&script);
-    let told = told(&script, &[]).await;
-    told.dispatch.lead();
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(1, "v1"));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(2, "v2"));
-    assert_eq!(told.depth("federation"), 0);
-    told.world.planes.engage(&project("p"), None).await.unwrap();
-    told.list(&project("p"), WORKLOAD, Vec::new());
-    told.list(&project("p"), WORKLOAD_DEPLOYMENT, vec![in_project()]);
-    assert_eq!(told.depth("federation"), 1);
-    told.pass("federation", &Key::new(&project("p"), "default", "web"))
+    let fixture = fixture(&script, &[]).await;
+    fixture.event_router.lead();
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(1, "v1"));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_says(2, "v2"));
+    assert_eq!(fixture.depth("federation"), 0);
+    fixture.context.planes.engage(&project("p"), None).await.unwrap();
+    fixture.list(&project("p"), WORKLOAD, Vec::new());
+    fixture.list(&project("p"), WORKLOAD_DEPLOYMENT, vec![in_project()]);
+    assert_eq!(fixture.depth("federation"), 1);
+    fixture
+        .reconcile("federation", &Key::new(&project("p"), "default", "web"))
         .await;
     let sent = script.sent();
     let written: Vec<_> = sent.iter().filter_map(|(_, body)| ready(body)).collect();

@@ -11,9 +11,9 @@ fn namespace(uid: &str) -> Value {
 }
 
 /// The uid that later passes will take for the Namespace's.
-fn remembered(told: &Told) -> Option<String> {
+fn remembered(fixture: &Fixture) -> Option<String> {
     use popcell_core::object::Fields;
-    let found = told.world.namespace(&project("p"), "default").known();
+    let found = fixture.context.namespace(&project("p"), "default").known();
     found.flatten().map(|one| one.uid().to_owned())
 }
 
@@ -21,16 +21,16 @@ fn remembered(told: &Told) -> Option<String> {
 async fn a_namespace_that_was_read_before_an_event_is_not_remembered() {
     let script = Arc::<Script>::default();
     script.say(LINE, 200, namespace("old"));
-    let (meanwhile, answer) = (Arc::<OnceLock<Arc<Told>>>::default(), script.answer());
+    let (meanwhile, answer) = (Arc::<OnceLock<Arc<Fixture>>>::default(), script.answer());
     let (late, calls) = (Arc::clone(&meanwhile), Mutex::new(0));
-    // While the first answer is on its way, the namespace is made anew with a WorkloadDeployment in it.
+    // While the first answer is on its way, the namespace is recreated with a WorkloadDeployment in it.
     let answer: Arc<Answer> = Arc::new(move |asked: Asked| {
         let is_read = format!("{} {}", asked.plane, asked.line).starts_with(LINE);
         let answered = answer(asked);
         if is_read {
             *calls.lock().unwrap() += 1;
-            if let (1, Some(told)) = (*calls.lock().unwrap(), late.get()) {
-                told.put(
+            if let (1, Some(fixture)) = (*calls.lock().unwrap(), late.get()) {
+                fixture.put(
                     &project("p"),
                     WORKLOAD_DEPLOYMENT,
                     deployment("default", "next", "wd-2"),
@@ -39,45 +39,47 @@ async fn a_namespace_that_was_read_before_an_event_is_not_remembered() {
         }
         answered
     });
-    let told = Arc::new(Told::answering(management(true), &["p"], answer).await);
-    list_all(&told, &["p"]);
-    told.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
-    let _ = meanwhile.set(Arc::clone(&told));
+    let fixture = Arc::new(Fixture::answering(management(true), &["p"], answer).await);
+    list_all(&fixture, &["p"]);
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
+    let _ = meanwhile.set(Arc::clone(&fixture));
     let key = Key::new(&project("p"), "default", "web");
-    told.pass("federation", &key).await;
-    assert_eq!(remembered(&told), None);
+    fixture.reconcile("federation", &key).await;
+    assert_eq!(remembered(&fixture), None);
     script.say(LINE, 200, namespace("new"));
-    told.pass("federation", &key).await;
-    assert_eq!(remembered(&told).as_deref(), Some("new"));
+    fixture.reconcile("federation", &key).await;
+    assert_eq!(remembered(&fixture).as_deref(), Some("new"));
     // Nor is one of a project that has left.
-    told.world.planes.disengage(&project("p")).await;
-    assert_eq!(remembered(&told), None);
+    fixture.context.planes.disengage(&project("p")).await;
+    assert_eq!(remembered(&fixture), None);
 }
 
 #[tokio::test]
 async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
     let script = Arc::<Script>::default();
-    let told = told(&script, &["p"]).await;
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
-    told.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
-    told.dispatch.lead();
-    let lanes = told.dispatch.lanes().iter();
+    let fixture = fixture(&script, &["p"]).await;
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
+    fixture.event_router.lead();
+    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
     let of = ["federation", "policy", "projection", "orphans"];
-    let queues: Vec<_> = lanes.filter(|lane| of.contains(&lane.reconciler.name())).collect();
+    let queues: Vec<_> = queued_reconcilers
+        .filter(|queued| of.contains(&queued.reconciler.name()))
+        .collect();
     assert_eq!(queues.len(), of.len());
-    let woken = || {
+    let enqueued = || {
         let mut names = Vec::new();
-        for lane in &queues {
-            let stats = lane.queue.stats();
-            lane.queue.retire(&Plane::Hub);
-            lane.queue.retire(&project("p"));
+        for queued in &queues {
+            let stats = queued.queue.stats();
+            queued.queue.retire(&Plane::Hub);
+            queued.queue.retire(&project("p"));
             if stats.depth > 0 {
-                names.push(lane.reconciler.name());
+                names.push(queued.reconciler.name());
             }
         }
         names
     };
-    woken();
+    enqueued();
     let mut going = namespace("n2");
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     let gone = absent("GET /api/v1/namespaces/default");
@@ -90,11 +92,11 @@ async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
         (200, namespace("n3"), &of),
     ] {
         script.say(LINE, code, found.clone());
-        let mut live = crate::pass::Live::default();
+        let mut live = crate::reconcile::LiveReads::default();
         let plane = project("p");
-        let read = told.world.read_namespace_anew(&mut live, &plane, "default");
+        let read = fixture.context.read_namespace_anew(&mut live, &plane, "default");
         read.await.unwrap();
-        assert_eq!(woken(), expected, "{found}");
+        assert_eq!(enqueued(), expected, "{found}");
     }
 }
 
@@ -105,9 +107,14 @@ async fn a_cell_forgets_what_it_read_of_a_namespace_that_is_deleted() {
     let remote = crate::reconcilers::Remote {
         cell: Arc::clone(&cell),
     };
-    let told = Told::answering(vec![Arc::new(remote)], &[], script.answer()).await;
+    let fixture = Fixture::answering(vec![Arc::new(remote)], &[], script.answer()).await;
     script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
-    let read = async || cell.facts.read_namespace(&told.world.applier, "ns-1").await.unwrap();
+    let read = async || {
+        cell.identity_cache
+            .read_namespace(&fixture.context.applier, "ns-1")
+            .await
+            .unwrap()
+    };
     assert!(read().await.is_some() && read().await.is_some());
     assert_eq!(script.asked().len(), 1);
     let gone = crate::planes::Change::Gone {
@@ -115,7 +122,7 @@ async fn a_cell_forgets_what_it_read_of_a_namespace_that_is_deleted() {
         name: "ns-1".to_owned(),
         last: None,
     };
-    told.world.planes.tell(&Plane::Cell, NAMESPACE, &gone);
+    fixture.context.planes.notify(&Plane::Cell, NAMESPACE, &gone);
     assert!(read().await.is_some());
     assert_eq!(script.asked().len(), 1);
 }

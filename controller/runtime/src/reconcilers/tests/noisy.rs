@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::pass::Runner;
+use crate::reconcile::Runner;
 
 const MANY: usize = 50;
-/// What a write may take that nothing holds up. Watches of this server bring nothing: each is begun anew after a minute,
+/// What a write may take that nothing holds up. Watches of this server bring nothing: each is restarted after a minute,
 /// which takes up to two seconds. A circuit breaker takes fifteen.
-const QUIET: Duration = Duration::from_secs(3);
+const UNCHANGED: Duration = Duration::from_secs(3);
 
 /// How the server fails for one namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,35 +33,35 @@ enum Fault {
 
 impl Fault {
     fn answer(self) -> Option<(u16, Value)> {
-        let told = |code: u16, reason: &str, message: &str| {
+        let fixture = |code: u16, reason: &str, message: &str| {
             let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
                 "message": message, "details": { "retryAfterSeconds": 60 } });
             Some((code, status))
         };
         match self {
             Self::None => None,
-            Self::Webhook => told(
+            Self::Webhook => fixture(
                 500,
                 "InternalError",
                 "Internal error occurred: failed calling webhook \"a.b.c\": failed to call webhook: an error on the server",
             ),
-            Self::Denial => told(
+            Self::Denial => fixture(
                 503,
                 "ServiceUnavailable",
                 "admission webhook \"a.b.c\" denied the request: come back later",
             ),
-            Self::TooLarge => told(500, "", "etcdserver: request is too large"),
-            Self::Body => told(
+            Self::TooLarge => fixture(500, "", "etcdserver: request is too large"),
+            Self::Body => fixture(
                 413,
                 "RequestEntityTooLarge",
                 "Request entity too large: limit is 3145728",
             ),
-            Self::Quota => told(
+            Self::Quota => fixture(
                 403,
                 "Forbidden",
                 "x is forbidden: exceeded quota: q, requested: 1, used: 1, limited: 1",
             ),
-            Self::Slow => told(
+            Self::Slow => fixture(
                 504,
                 "Timeout",
                 "Timeout: request did not complete within requested timeout",
@@ -155,29 +155,34 @@ async fn carried(fault: Fault) -> (Vec<Duration>, usize) {
         deployments: Mutex::default(),
     });
     let answering = Arc::clone(&server);
-    let told = Told::answering(
+    let fixture = Fixture::answering(
         management(false),
         &["p"],
         Arc::new(move |asked| answering.answer(asked)),
     )
     .await;
-    told.dispatch.lead();
+    fixture.event_router.lead();
     let stop = CancellationToken::new();
-    let [lane] = told.dispatch.lanes() else { panic!() };
-    let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
-    let (queue, until) = (lane.queue.clone(), stop.clone());
-    let passes = tokio::spawn(async move {
-        let pass = move |key: Arc<Key>| {
+    let [queued] = fixture.event_router.queued_reconcilers() else {
+        panic!()
+    };
+    let runner = Arc::new(Runner::new(
+        Arc::clone(&queued.reconciler),
+        Arc::clone(&fixture.context),
+    ));
+    let (queue, until) = (queued.queue.clone(), stop.clone());
+    let reconciles = tokio::spawn(async move {
+        let reconcile = move |key: Arc<Key>| {
             let runner = Arc::clone(&runner);
-            async move { runner.pass(&key).await }
+            async move { runner.reconcile(&key).await }
         };
-        queue.run(pass, until).await;
+        queue.run(reconcile, until).await;
     });
     let mut times = Vec::new();
     for number in 0..12 {
         sleep(Duration::from_secs(10)).await;
         let (name, since) = (format!("b-{number}"), Instant::now());
-        told.put(&project("p"), WORKLOAD, workload("b", &name));
+        fixture.put(&project("p"), WORKLOAD, workload("b", &name));
         let is_made = async {
             while !server.has_made(&name) {
                 sleep(Duration::from_millis(10)).await;
@@ -188,7 +193,7 @@ async fn carried(fault: Fault) -> (Vec<Duration>, usize) {
     }
     let writes = server.writes_since(Instant::now() - Duration::from_mins(1));
     stop.cancel();
-    passes.await.unwrap();
+    reconciles.await.unwrap();
     times.sort();
     times.reverse();
     (times, writes)
@@ -197,7 +202,7 @@ async fn carried(fault: Fault) -> (Vec<Duration>, usize) {
 #[tokio::test(start_paused = true)]
 async fn fifty_objects_that_fail_in_one_namespace_do_not_delay_another() {
     let (quiet, _) = carried(Fault::None).await;
-    assert!(quiet[0] <= QUIET, "{quiet:?}");
+    assert!(quiet[0] <= UNCHANGED, "{quiet:?}");
     for fault in [
         Fault::Webhook,
         Fault::Denial,
@@ -207,8 +212,8 @@ async fn fifty_objects_that_fail_in_one_namespace_do_not_delay_another() {
         Fault::Slow,
     ] {
         let (times, writes) = carried(fault).await;
-        assert!(times[0] <= QUIET, "{fault:?}: {times:?}");
-        // A minute later they cost the server little. All are woken once then, since the watch is begun anew, and each
+        assert!(times[0] <= UNCHANGED, "{fault:?}: {times:?}");
+        // A minute later they cost the server little. All are enqueued once then, since the watch is restarted, and each
         // attempt is the object and its status.
         assert!(writes <= 3 * MANY, "{fault:?}: {writes} writes in the last minute");
     }

@@ -14,8 +14,10 @@ fn namespace(version: &str, gone_since: Option<&str>) -> Value {
     one
 }
 
-async fn looked(script: &Arc<Script>, told: &Told) -> Vec<String> {
-    told.pass("orphans", &Key::new(&Plane::Hub, "ns-n1", "ns-n1")).await;
+async fn looked(script: &Arc<Script>, fixture: &Fixture) -> Vec<String> {
+    fixture
+        .reconcile("orphans", &Key::new(&Plane::Hub, "ns-n1", "ns-n1"))
+        .await;
     script.writes()
 }
 
@@ -25,25 +27,25 @@ async fn a_project_gone_annotation_that_another_client_removed_is_not_written_ag
     let noting = "hub PATCH /api/v1/namespaces/ns-n1";
     let noted = namespace("2", Some("2026-01-01T00:00:00Z"));
     script.say(noting, 200, noted.clone());
-    let told = Told::milo(management(true), script.answer()).await;
-    list_all(&told, &[]);
-    told.put(&Plane::Hub, NAMESPACE, namespace("1", None));
+    let fixture = Fixture::milo(management(true), script.answer()).await;
+    list_all(&fixture, &[]);
+    fixture.put(&Plane::Hub, NAMESPACE, namespace("1", None));
     // The guard holds where more than half of the projects are missing.
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-other", "other"));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
-    assert_eq!(looked(&script, &told).await, [noting]);
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-other", "other"));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+    assert_eq!(looked(&script, &fixture).await, [noting]);
     // Another installation has the project engaged: it says so at once.
-    told.put(&Plane::Hub, NAMESPACE, noted);
-    told.put(&Plane::Hub, NAMESPACE, namespace("3", None));
+    fixture.put(&Plane::Hub, NAMESPACE, noted);
+    fixture.put(&Plane::Hub, NAMESPACE, namespace("3", None));
     for _ in 0..2 {
-        assert!(looked(&script, &told).await.is_empty());
+        assert!(looked(&script, &fixture).await.is_empty());
     }
-    let orphans = told.orphans();
+    let orphans = fixture.orphans();
     assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [NAMESPACE]);
     // A note that stands is the time of the grace, whoever made it.
-    told.put(&Plane::Hub, NAMESPACE, namespace("4", Some("2026-01-01T00:00:00Z")));
+    fixture.put(&Plane::Hub, NAMESPACE, namespace("4", Some("2026-01-01T00:00:00Z")));
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
-    assert_eq!(looked(&script, &told).await, [deleted]);
+    assert_eq!(looked(&script, &fixture).await, [deleted]);
 }
 
 const SYSTEM: &str = "project single GET /api/v1/namespaces/kube-system";
@@ -51,37 +53,44 @@ const SERVER: &str = "compute.datumapis.com/upstream-server-uid";
 
 /// Mode `single` with `--reclaim-orphans`: the hub has many WorkloadDeployments in a namespace that is stamped so, and the
 /// project's server, which has this uid, has none of them.
-async fn reclaiming(script: &Arc<Script>, stamped: Option<&str>, server: &str, many: usize) -> Told {
-    let told = Told::reclaiming(management(true), &["single"], script.answer()).await;
-    list_all(&told, &["single"]);
+async fn reclaiming(script: &Arc<Script>, stamped: Option<&str>, server: &str, many: usize) -> Fixture {
+    let fixture = Fixture::reclaiming(management(true), &["single"], script.answer()).await;
+    list_all(&fixture, &["single"]);
     let system = json!({ "metadata": { "name": "kube-system", "uid": server, "resourceVersion": "1" } });
     script.say(SYSTEM, 200, system);
     let mut namespace = hub_namespace("ns-n1", "single");
     if let Some(uid) = stamped {
         namespace["metadata"]["annotations"] = json!({ SERVER: uid });
     }
-    told.put(&Plane::Hub, NAMESPACE, namespace);
+    fixture.put(&Plane::Hub, NAMESPACE, namespace);
     for number in 0..many {
         let name = format!("web-{number}");
-        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", &name, &name));
+        fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", &name, &name));
     }
     script.asked();
-    told
+    fixture
 }
 
 #[tokio::test]
 async fn reclaiming_at_a_wrong_server_deletes_nothing_and_says_why() {
     for (stamped, many, held) in [(Some("s1"), 3, false), (Some("s1"), 25, true), (None, 25, false)] {
         let script = Arc::<Script>::default();
-        let told = reclaiming(&script, stamped, "s2", many).await;
-        let log = crate::world::testing::Log::default();
+        let fixture = reclaiming(&script, stamped, "s2", many).await;
+        let log = crate::context::testing::Log::default();
         {
             use tracing::instrument::WithSubscriber;
             let key = Key::new(&Plane::Hub, "ns-n1", "ns-n1");
-            told.pass("orphans", &key).with_subscriber(log.subscriber()).await;
+            fixture
+                .reconcile("orphans", &key)
+                .with_subscriber(log.subscriber())
+                .await;
         }
         assert_eq!(script.writes(), Vec::<String>::new(), "{stamped:?} {many}");
-        let is_held = told.world.applier.brakes().is_held(&Plane::Hub, WORKLOAD_DEPLOYMENT);
+        let is_held = fixture
+            .context
+            .applier
+            .deletion_guards()
+            .is_held(&Plane::Hub, WORKLOAD_DEPLOYMENT);
         assert_eq!(is_held, held, "{stamped:?} {many}");
         if stamped.is_some() {
             let said = log.text();
@@ -97,18 +106,18 @@ async fn reclaiming_at_a_wrong_server_deletes_nothing_and_says_why() {
 async fn reclaiming_is_no_command_so_the_guard_counts_it() {
     for (many, deletes) in [(3, 3), (25, 0)] {
         let script = Arc::<Script>::default();
-        let told = reclaiming(&script, Some("s1"), "s1", many).await;
-        assert_eq!(looked(&script, &told).await.len(), deletes, "{many}");
+        let fixture = reclaiming(&script, Some("s1"), "s1", many).await;
+        assert_eq!(looked(&script, &fixture).await.len(), deletes, "{many}");
     }
 }
 
 #[tokio::test]
 async fn a_project_that_is_listed_and_not_ready_loses_its_note() {
     let script = Arc::<Script>::default();
-    let told = Told::milo(management(true), script.answer()).await;
-    list_all(&told, &[]);
-    told.put(&Plane::Hub, NAMESPACE, namespace("2", Some("2026-01-01T00:00:00Z")));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+    let fixture = Fixture::milo(management(true), script.answer()).await;
+    list_all(&fixture, &[]);
+    fixture.put(&Plane::Hub, NAMESPACE, namespace("2", Some("2026-01-01T00:00:00Z")));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
     // The list lags: the Project is there by a live answer.
     let project = json!({ "metadata": { "name": "p", "uid": "u1", "resourceVersion": "1" } });
     script.say(
@@ -116,33 +125,34 @@ async fn a_project_that_is_listed_and_not_ready_loses_its_note() {
         200,
         project,
     );
-    assert_eq!(looked(&script, &told).await, ["hub PATCH /api/v1/namespaces/ns-n1"]);
+    assert_eq!(looked(&script, &fixture).await, ["hub PATCH /api/v1/namespaces/ns-n1"]);
 }
 
 #[tokio::test]
 async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
     let script = Arc::<Script>::default();
-    let told = Told::milo(management(true), script.answer()).await;
-    list_all(&told, &[]);
+    let fixture = Fixture::milo(management(true), script.answer()).await;
+    list_all(&fixture, &[]);
     for number in 0..5 {
         let (name, id) = (format!("ns-n{number}"), format!("p{number}"));
         let mut one = hub_namespace(&name, &id);
         one["metadata"]["annotations"] =
             json!({ "compute.datumapis.com/upstream-project-uid": id, GONE_SINCE: "2026-01-01T00:00:00Z" });
-        told.put(&Plane::Hub, NAMESPACE, one);
-        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
+        fixture.put(&Plane::Hub, NAMESPACE, one);
+        fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
     }
     let key = Key::new(&Plane::Hub, "ns-n1", "ns-n1");
-    told.pass("orphans", &key).await;
+    fixture.reconcile("orphans", &key).await;
     assert_eq!(script.writes(), Vec::<String>::new());
     assert!(
-        told.world
+        fixture
+            .context
             .applier
-            .brakes()
+            .deletion_guards()
             .is_held(&Plane::Hub, popcell_api::kind::PROJECT)
     );
-    assert!(told.world.applier.release_brakes("allow"));
-    told.pass("orphans", &key).await;
+    assert!(fixture.context.applier.release_deletion_guards("allow"));
+    fixture.reconcile("orphans", &key).await;
     let deleted = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
     assert_eq!(script.writes(), [deleted]);
 }
@@ -153,24 +163,24 @@ async fn many_projects_that_are_gone_at_once_keep_what_they_have() {
 async fn the_only_project_is_held_where_it_is_missing_and_let_go_where_a_user_deleted_it() {
     for deleted in [false, true] {
         let script = Arc::<Script>::default();
-        let told = Told::milo(management(true), script.answer()).await;
-        list_all(&told, &[]);
+        let fixture = Fixture::milo(management(true), script.answer()).await;
+        list_all(&fixture, &[]);
         let mut one = namespace("2", Some("2026-01-01T00:00:00Z"));
         if deleted {
             one["metadata"]["annotations"]["compute.datumapis.com/project-deleted"] = json!("true");
         }
-        told.put(&Plane::Hub, NAMESPACE, one);
-        told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
-        let written = looked(&script, &told).await;
+        fixture.put(&Plane::Hub, NAMESPACE, one);
+        fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+        let written = looked(&script, &fixture).await;
         let delete = format!("hub DELETE {DEPLOYMENTS}/ns-n1/workloaddeployments/web");
         let expected = if deleted { vec![delete] } else { vec![] };
         assert_eq!(written, expected, "{deleted}");
-        let brakes = told
-            .world
+        let deletion_guards = fixture
+            .context
             .applier
-            .brakes()
+            .deletion_guards()
             .is_held(&Plane::Hub, popcell_api::kind::PROJECT);
-        assert_eq!(brakes, !deleted);
+        assert_eq!(deletion_guards, !deleted);
     }
 }
 
@@ -179,19 +189,21 @@ async fn the_only_project_is_held_where_it_is_missing_and_let_go_where_a_user_de
 async fn the_note_of_a_projects_end_says_whether_it_was_deleted() {
     for deleted in [false, true] {
         let script = Arc::<Script>::default();
-        let told = Told::milo(management(true), script.answer()).await;
-        list_all(&told, &[]);
+        let fixture = Fixture::milo(management(true), script.answer()).await;
+        list_all(&fixture, &[]);
         if deleted {
             let project =
                 json!({ "metadata": { "name": "p", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z" } });
             let now: popcell_core::object::Object = serde_json::from_value(project).unwrap();
-            told.world.ends.note(&Change::Applied {
+            fixture.context.project_removals.note(&Change::Applied {
                 before: None,
                 now: Arc::new(now),
             });
         }
-        told.put(&Plane::Hub, NAMESPACE, namespace("1", None));
-        told.pass("orphans", &Key::new(&Plane::Hub, "ns-n1", "ns-n1")).await;
+        fixture.put(&Plane::Hub, NAMESPACE, namespace("1", None));
+        fixture
+            .reconcile("orphans", &Key::new(&Plane::Hub, "ns-n1", "ns-n1"))
+            .await;
         let sent = script.sent().into_iter().find(|(line, _)| line.contains(" PATCH "));
         let (_, body) = sent.unwrap();
         assert!(body.to_string().contains("project-gone-since"), "{body}");
@@ -233,20 +245,23 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
     for (version, went_back) in [(60, true), (160, false)] {
         let script = Arc::<Script>::default();
         let answer = discovery_server(&script, vec![projects(100, 10), projects(version, 6)]);
-        let told = Told::milo(management(true), Arc::clone(&answer)).await;
-        list_all(&told, &[]);
+        let fixture = Fixture::milo(management(true), Arc::clone(&answer)).await;
+        list_all(&fixture, &[]);
         let discovery = crate::planes::Discovery::new(
             crate::planes::testing::client(&answer, &Plane::Cell),
             popcell_api::kind::PROJECT,
             "Ready",
         );
         let again = discovery.again();
-        let discovery = discovery.guarded(told.world.clone()).telling(&told.world.ends);
-        let running = tokio::spawn(discovery.run(told.world.planes.clone()));
+        let discovery = discovery
+            .guarded(fixture.context.clone())
+            .telling(&fixture.context.project_removals);
+        let running = tokio::spawn(discovery.run(fixture.context.planes.clone()));
         let settled = || tokio::time::sleep(std::time::Duration::from_secs(5));
         settled().await;
         let engaged = || {
-            told.world
+            fixture
+                .context
                 .planes
                 .planes()
                 .into_iter()
@@ -254,9 +269,9 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
                 .count()
         };
         assert_eq!(engaged(), if went_back { 10 } else { 6 });
-        let held = |told: &Told| -> Vec<String> {
-            let brakes = told.world.applier.brakes();
-            let held = brakes.held().map(|(plane, kind)| format!("{kind} in {plane}"));
+        let held = |fixture: &Fixture| -> Vec<String> {
+            let deletion_guards = fixture.context.applier.deletion_guards();
+            let held = deletion_guards.held().map(|(plane, kind)| format!("{kind} in {plane}"));
             held.collect()
         };
         let expected = if went_back {
@@ -264,7 +279,7 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
         } else {
             vec![]
         };
-        assert_eq!(held(&told), expected);
+        assert_eq!(held(&fixture), expected);
 
         // One that is not Ready is not engaged: what it was noted for is held all the same.
         for number in [0, 9, 10] {
@@ -275,29 +290,32 @@ async fn a_discovery_server_that_was_restored_ends_no_project_that_it_lacks_unti
             if number == 10 {
                 one["metadata"]["annotations"][GONE_SINCE] = json!("2026-01-01T00:00:00Z");
             }
-            told.put(&Plane::Hub, NAMESPACE, one);
-            told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
+            fixture.put(&Plane::Hub, NAMESPACE, one);
+            fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment(&name, "web", "wd"));
         }
         script.asked();
-        let pass = async |name: &str| {
-            told.pass("orphans", &Key::new(&Plane::Hub, name, name)).await;
+        let reconcile = async |name: &str| {
+            fixture.reconcile("orphans", &Key::new(&Plane::Hub, name, name)).await;
             script.writes()
         };
         let delete = format!("hub DELETE {DEPLOYMENTS}/ns-n10/workloaddeployments/web");
         let note = "hub PATCH /api/v1/namespaces/ns-n9".to_owned();
         assert_eq!(
-            pass("ns-n10").await,
+            reconcile("ns-n10").await,
             if went_back { vec![] } else { vec![delete.clone()] }
         );
-        assert_eq!(pass("ns-n9").await, if went_back { vec![] } else { vec![note.clone()] });
+        assert_eq!(
+            reconcile("ns-n9").await,
+            if went_back { vec![] } else { vec![note.clone()] }
+        );
         if went_back {
-            assert!(told.world.applier.release_brakes("discovery"));
+            assert!(fixture.context.applier.release_deletion_guards("discovery"));
             again.notify_one();
             settled().await;
-            assert_eq!((engaged(), held(&told)), (6, vec![]));
-            assert_eq!(pass("ns-n10").await, [delete]);
+            assert_eq!((engaged(), held(&fixture)), (6, vec![]));
+            assert_eq!(reconcile("ns-n10").await, [delete]);
             // The time of grace begins now.
-            assert_eq!(pass("ns-n9").await, [note]);
+            assert_eq!(reconcile("ns-n9").await, [note]);
         }
         running.abort();
     }

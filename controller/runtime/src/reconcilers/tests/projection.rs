@@ -23,7 +23,7 @@ fn shown(uid: &str, version: &str) -> Value {
 }
 
 /// One projection is shown, and goes when it is written to.
-async fn one_shown(script: &Arc<Script>) -> Told {
+async fn one_shown(script: &Arc<Script>) -> Fixture {
     let namespace = json!({ "metadata": { "name": "default", "uid": "n1", "resourceVersion": "1" } });
     script.say("project p GET /api/v1/namespaces/default", 200, namespace);
     let (answer, says) = (script.answer(), Arc::clone(script));
@@ -36,15 +36,15 @@ async fn one_shown(script: &Arc<Script>) -> Told {
         }
         answer(asked)
     };
-    let told = Told::answering(management(true), &["p"], Arc::new(goes)).await;
-    list_all(&told, &["p"]);
-    told.dispatch.lead();
-    told.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
-    told.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
-    told.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
-    told.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
-    told.put(&project("p"), INSTANCE, shown("first", "1"));
-    told
+    let fixture = Fixture::answering(management(true), &["p"], Arc::new(goes)).await;
+    list_all(&fixture, &["p"]);
+    fixture.event_router.lead();
+    fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
+    fixture.put(&Plane::Hub, WORKLOAD_DEPLOYMENT, hub_deployment("ns-n1", "web", "wd"));
+    fixture.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    fixture.put(&project("p"), INSTANCE, shown("first", "1"));
+    fixture
 }
 
 fn events(script: &Script) -> usize {
@@ -52,13 +52,15 @@ fn events(script: &Script) -> usize {
 }
 
 #[tokio::test]
-async fn a_user_is_told_how_to_restart_also_where_a_read_knows_of_the_deletion_before_the_watch_does() {
+async fn an_event_shows_how_to_restart_also_where_a_read_knows_of_the_deletion_before_the_watch_does() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
+    let fixture = one_shown(&script).await;
     let created = instance("default", "second");
     script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
     script.asked();
-    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0")).await;
+    fixture
+        .reconcile("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0"))
+        .await;
     let writes = script.writes();
     let events = writes.iter().filter(|line| line.ends_with("/events")).count();
     let made = writes.iter().filter(|line| line.ends_with("/instances")).count();
@@ -66,9 +68,9 @@ async fn a_user_is_told_how_to_restart_also_where_a_read_knows_of_the_deletion_b
 }
 
 #[tokio::test]
-async fn a_user_is_told_how_to_restart_also_where_a_write_knows_of_the_deletion_before_the_watch_does() {
+async fn an_event_shows_how_to_restart_also_where_a_write_knows_of_the_deletion_before_the_watch_does() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
+    let fixture = one_shown(&script).await;
     let path = format!("project p GET {DEPLOYMENTS}/default/instances/web-0");
     let mut edited = instance("default", "first");
     edited["spec"] = json!({ "runtime": { "edited": true } });
@@ -81,26 +83,26 @@ async fn a_user_is_told_how_to_restart_also_where_a_write_knows_of_the_deletion_
         again.clone(),
     );
     let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
-    told.pass("projection", &key).await;
+    fixture.reconcile("projection", &key).await;
     let writes = script.writes();
     assert!(writes.iter().any(|line| line.ends_with("/instances")), "{writes:?}");
     assert!(!writes.iter().any(|line| line.ends_with("/events")), "{writes:?}");
 
     script.say(&path, 200, again);
-    told.remove(&project("p"), INSTANCE, shown("first", "2"));
-    told.put(&project("p"), INSTANCE, shown("second", "3"));
-    told.pass("projection", &key).await;
+    fixture.remove(&project("p"), INSTANCE, shown("first", "2"));
+    fixture.put(&project("p"), INSTANCE, shown("second", "3"));
+    fixture.reconcile("projection", &key).await;
     assert_eq!(events(&script), 1);
-    told.pass("projection", &key).await;
+    fixture.reconcile("projection", &key).await;
     assert_eq!(events(&script), 0);
 }
 
 #[tokio::test]
-async fn a_user_is_told_how_to_restart_what_went_while_an_earlier_write_was_coming_to_its_end() {
+async fn an_event_shows_how_to_restart_what_went_while_an_earlier_write_was_coming_to_its_end() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
+    let fixture = one_shown(&script).await;
     let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
-    told.remove(&project("p"), INSTANCE, shown("first", "2"));
+    fixture.remove(&project("p"), INSTANCE, shown("first", "2"));
     let earlier = Plan {
         actions: vec![Action::create(
             &project("p"),
@@ -109,30 +111,36 @@ async fn a_user_is_told_how_to_restart_what_went_while_an_earlier_write_was_comi
         )],
         ..Plan::default()
     };
-    let lanes = told.dispatch.lanes().iter();
-    let lane = lanes
-        .map(|lane| &lane.reconciler)
+    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+    let queued = queued_reconcilers
+        .map(|queued| &queued.reconciler)
         .find(|one| one.name() == "projection");
-    lane.unwrap().carried_out(&told.world, &key, &earlier, Done::Written);
+    queued
+        .unwrap()
+        .executed(&fixture.context, &key, &earlier, Done::Written);
     script.asked();
     let created = instance("default", "second");
     script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
-    told.pass("projection", &key).await;
+    fixture.reconcile("projection", &key).await;
     assert_eq!(events(&script), 1);
 }
 
 #[tokio::test]
-async fn nobody_is_told_of_a_projection_that_was_swept() {
+async fn a_swept_projection_enqueues_nothing() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
-    told.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    let fixture = one_shown(&script).await;
+    fixture.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     script.asked();
-    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "")).await;
-    told.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
-    told.remove(&project("p"), INSTANCE, shown("first", "2"));
+    fixture
+        .reconcile("projection", &Key::new(&Plane::Hub, "ns-n1", ""))
+        .await;
+    fixture.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    fixture.remove(&project("p"), INSTANCE, shown("first", "2"));
     let created = instance("default", "second");
     script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
-    told.pass("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0")).await;
+    fixture
+        .reconcile("projection", &Key::new(&Plane::Hub, "ns-n1", "web-0"))
+        .await;
     let writes = script.writes();
     assert!(writes.iter().any(|line| line.contains(" DELETE ")), "{writes:?}");
     assert!(!writes.iter().any(|line| line.ends_with("/events")), "{writes:?}");
@@ -141,22 +149,24 @@ async fn nobody_is_told_of_a_projection_that_was_swept() {
 #[tokio::test]
 async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
+    let fixture = one_shown(&script).await;
     let key = Key::new(&Plane::Hub, "ns-n1", "web-0");
     let goes = Change::Gone {
         namespace: "ns-n1".to_owned(),
         name: "web-0".to_owned(),
         last: None,
     };
-    let lanes = told.dispatch.lanes().iter();
-    let lane = lanes
-        .map(|lane| &lane.reconciler)
+    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+    let queued = queued_reconcilers
+        .map(|queued| &queued.reconciler)
         .find(|one| one.name() == "projection");
-    let woken = lane.unwrap().wake(&told.world, &Plane::Hub, INSTANCE, &goes);
-    assert_eq!(woken, std::slice::from_ref(&key));
-    told.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    let enqueued = queued
+        .unwrap()
+        .keys_for_event(&fixture.context, &Plane::Hub, INSTANCE, &goes);
+    assert_eq!(enqueued, std::slice::from_ref(&key));
+    fixture.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     script.asked();
-    told.pass("projection", &key).await;
+    fixture.reconcile("projection", &key).await;
     let asked = script.asked();
     let writes: Vec<&String> = asked.iter().filter(|line| !line.contains(" GET ")).collect();
     assert_eq!(
@@ -167,27 +177,28 @@ async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
 }
 
 #[tokio::test]
-async fn a_change_of_scale_on_the_hub_wakes_the_copies_of_that_deployment_only() {
+async fn a_change_of_scale_on_the_hub_enqueues_the_copies_of_that_deployment_only() {
     let script = Arc::<Script>::default();
-    let told = one_shown(&script).await;
+    let fixture = one_shown(&script).await;
     let mut other = instance("ns-n1", "other");
     other["metadata"]["name"] = json!("other-0");
-    told.put(&Plane::Hub, INSTANCE, other);
+    fixture.put(&Plane::Hub, INSTANCE, other);
     let state = |replicas: i64, status: Value| {
         let mut one = hub_deployment("ns-n1", "web", "wd");
         (one["spec"]["scaleSettings"]["minReplicas"], one["status"]) = (json!(replicas), status);
         Arc::new(Object::read(&one.to_string()).unwrap())
     };
-    let lanes = told.dispatch.lanes().iter();
-    let lane = lanes
-        .map(|lane| &lane.reconciler)
+    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+    let queued = queued_reconcilers
+        .map(|queued| &queued.reconciler)
         .find(|one| one.name() == "projection");
-    let woken = |now: Arc<Object>| {
+    let enqueued = |now: Arc<Object>| {
         let before = Some(state(1, json!({})));
         let change = Change::Applied { before, now };
-        lane.unwrap()
-            .wake(&told.world, &Plane::Hub, WORKLOAD_DEPLOYMENT, &change)
+        queued
+            .unwrap()
+            .keys_for_event(&fixture.context, &Plane::Hub, WORKLOAD_DEPLOYMENT, &change)
     };
-    assert_eq!(woken(state(2, json!({}))), [Key::new(&Plane::Hub, "ns-n1", "web-0")]);
-    assert_eq!(woken(state(1, json!({ "replicas": 1 }))), []);
+    assert_eq!(enqueued(state(2, json!({}))), [Key::new(&Plane::Hub, "ns-n1", "web-0")]);
+    assert_eq!(enqueued(state(1, json!({ "replicas": 1 }))), []);
 }

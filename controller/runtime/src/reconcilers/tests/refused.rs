@@ -11,20 +11,22 @@ async fn a_refused_network_request_holds_up_no_instance_and_no_status() {
     let script = Arc::<Script>::default();
     script.say("cell POST /apis/networking.datumapis.com", 403, refusal(403));
     let reconciler = Arc::new(Deployment::new(true, false));
-    let told = Told::in_networked_cell(vec![reconciler], &[], script.answer()).await;
+    let fixture = Fixture::in_networked_cell(vec![reconciler], &[], script.answer()).await;
     let mut one = deployment("ns-1", "web", "wd");
     one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);
     one["spec"]["template"]["spec"] = json!({ "networkInterfaces": [{ "network": { "name": "default" } }] });
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
-    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    fixture.list(&Plane::Cell, INSTANCE, Vec::new());
     let dfw = json!({ "metadata": { "name": "dfw", "uid": "l", "resourceVersion": "1" },
         "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
-    told.list(&Plane::Cell, LOCATION, vec![dfw]);
+    fixture.list(&Plane::Cell, LOCATION, vec![dfw]);
     for kind in [NETWORK_BINDING, NETWORK_CONTEXT, SUBNET_CLAIM, SUBNET] {
-        told.list(&Plane::Cell, kind, Vec::new());
+        fixture.list(&Plane::Cell, kind, Vec::new());
     }
-    let verdict = told.pass("deployment", &Key::new(&Plane::Cell, "ns-1", "web")).await;
-    assert!(matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+    let requeue = fixture
+        .reconcile("deployment", &Key::new(&Plane::Cell, "ns-1", "web"))
+        .await;
+    assert!(matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
     let writes = script.writes();
     let in_order = [
         format!("cell POST {DEPLOYMENTS}/ns-1/instances"),

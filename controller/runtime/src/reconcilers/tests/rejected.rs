@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cell::testing::cell;
-use crate::pass::Runner;
-use crate::reconcilers::{Lane, cell as of_cell};
+use crate::reconcile::Runner;
+use crate::reconcilers::{QueuedReconciler, cell as of_cell};
 
 pub(super) const WORDS: &str = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with binding \
     'none' denied request: not here";
@@ -47,7 +47,7 @@ impl Servers {
     }
 
     /// Reasons and notes of Events since the last call.
-    pub(super) fn told(&self) -> Vec<(String, String)> {
+    pub(super) fn reported(&self) -> Vec<(String, String)> {
         let events = std::mem::take(&mut *self.events.lock().unwrap());
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
         events
@@ -154,32 +154,38 @@ pub(super) fn within(name: &str) -> String {
 const INSTANCES: &str = "cell POST /apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
 
 #[tokio::test(start_paused = true)]
-async fn a_cell_that_denies_instances_is_told_in_the_status_once_and_its_end_is_seen() {
+async fn a_cell_that_denies_instances_is_reported_in_the_status_once_and_its_end_is_seen() {
     let servers = Arc::<Servers>::default();
     servers.deny(&[INSTANCES]);
-    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+    let fixture = Fixture::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
     let one = taken_in("web", WORKLOAD_CONTROLLER);
     servers.keep(&Plane::Cell, &within("web"), &one);
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
-    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    fixture.list(&Plane::Cell, INSTANCE, Vec::new());
     let (key, status) = (
         Key::new(&Plane::Cell, "ns-1", "web"),
         format!("cell PATCH {}/status", within("web")),
     );
 
-    assert_eq!(told.pass("deployment", &key).await, Verdict::Failed(Backoff::ADMISSION));
+    assert_eq!(
+        fixture.reconcile("deployment", &key).await,
+        Requeue::WithBackoff(Backoff::ADMISSION)
+    );
     assert_eq!(servers.writes(), [INSTANCES.to_owned(), status.clone()]);
     let message = format!("The cell rejects the creation of Instance web-0: {WORDS}");
     let said = |type_| servers.said(&Plane::Cell, &within("web"), type_);
     let expected = ("False".to_owned(), "Rejected".to_owned(), message.clone());
     assert_eq!(said("Available"), expected);
     assert_eq!(said("ReplicasReady").1, "Rejected");
-    assert_eq!(servers.told(), [("Rejected".to_owned(), message)]);
+    assert_eq!(servers.reported(), [("Rejected".to_owned(), message)]);
 
-    // The same again is tried, and told nobody.
-    assert_eq!(told.pass("deployment", &key).await, Verdict::Failed(Backoff::ADMISSION));
+    // The same again is tried, and fixture nobody.
     assert_eq!(
-        (servers.writes(), servers.told()),
+        fixture.reconcile("deployment", &key).await,
+        Requeue::WithBackoff(Backoff::ADMISSION)
+    );
+    assert_eq!(
+        (servers.writes(), servers.reported()),
         (vec![INSTANCES.to_owned()], Vec::new())
     );
     assert!(
@@ -189,52 +195,56 @@ async fn a_cell_that_denies_instances_is_told_in_the_status_once_and_its_end_is_
 
     // A process that has just started remembers nothing, and tells nothing twice.
     assert!(
-        told.world
+        fixture
+            .context
             .memory(&Plane::Cell)
             .unwrap()
             .rejections
             .clear("deployment", &key)
     );
-    told.pass("deployment", &key).await;
+    fixture.reconcile("deployment", &key).await;
     assert_eq!(
-        (servers.writes(), servers.told()),
+        (servers.writes(), servers.reported()),
         (vec![INSTANCES.to_owned()], Vec::new())
     );
 
     servers.deny(&[]);
-    assert_eq!(told.pass("deployment", &key).await, Verdict::After(Duration::ZERO));
-    told.pass("deployment", &key).await;
+    assert_eq!(
+        fixture.reconcile("deployment", &key).await,
+        Requeue::After(Duration::ZERO)
+    );
+    fixture.reconcile("deployment", &key).await;
     assert_eq!(servers.writes(), [INSTANCES.to_owned(), status]);
     assert_eq!(said("Available").1, "ProvisioningInstances");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hub_and_project_deny_is_told_in_the_project() {
+async fn what_hub_and_project_deny_is_reported_in_the_project() {
     let p = project("p");
     let hub = format!("hub POST {DEPLOYMENTS}/ns-n1/workloaddeployments");
     let servers = Arc::<Servers>::default();
     servers.deny(&[&hub]);
-    let told = Told::answering(management(true), &["p"], servers.answer()).await;
-    list_all(&told, &["p"]);
+    let fixture = Fixture::answering(management(true), &["p"], servers.answer()).await;
+    list_all(&fixture, &["p"]);
     let namespace = json!({ "metadata": { "name": "ns-1", "uid": "n1", "resourceVersion": "1" } });
     servers.keep(&p, "/api/v1/namespaces/ns-1", &namespace);
     let one = taken_in("web", FEDERATOR);
     servers.keep(&p, &within("web"), &one);
-    told.put(&p, WORKLOAD_DEPLOYMENT, one);
+    fixture.put(&p, WORKLOAD_DEPLOYMENT, one);
     let workload = json!({ "apiVersion": "compute.datumapis.com/v1alpha", "kind": "Workload", "metadata": {
         "name": "site", "namespace": "ns-1", "uid": "site", "resourceVersion": "1", "generation": 1,
         "finalizers": [WORKLOAD_CONTROLLER] }, "spec": { "template": { "spec": {} }, "placements": [
         { "name": "us", "cityCodes": ["DFW"], "scaleSettings": { "minReplicas": 1 } }] } });
     let at = format!("{DEPLOYMENTS}/ns-1/workloads/site");
     servers.keep(&p, &at, &workload);
-    told.put(&p, WORKLOAD, workload);
-    told.list(&p, NETWORK, Vec::new());
+    fixture.put(&p, WORKLOAD, workload);
+    fixture.list(&p, NETWORK, Vec::new());
     let dfw = json!({ "metadata": { "name": "dfw", "uid": "b", "resourceVersion": "1" },
         "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
-    told.list(&p, LOCATION_BINDING, vec![dfw]);
+    fixture.list(&p, LOCATION_BINDING, vec![dfw]);
 
     for _ in 0..3 {
-        told.pass("federation", &Key::new(&p, "ns-1", "web")).await;
+        fixture.reconcile("federation", &Key::new(&p, "ns-1", "web")).await;
     }
     let (said, reason, message) = servers.said(&p, &within("web"), "Available");
     assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
@@ -243,10 +253,10 @@ async fn what_hub_and_project_deny_is_told_in_the_project() {
         format!("The hub rejects the creation of WorkloadDeployment web: {WORDS}")
     );
     let statuses = |writes: &[String]| writes.iter().filter(|line| line.ends_with("/status")).count();
-    assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
+    assert_eq!((statuses(&servers.writes()), servers.reported().len()), (1, 1));
     servers.deny(&[]);
     for _ in 0..2 {
-        told.pass("federation", &Key::new(&p, "ns-1", "web")).await;
+        fixture.reconcile("federation", &Key::new(&p, "ns-1", "web")).await;
     }
     let (_, reason, message) = servers.said(&p, &within("web"), "Available");
     assert_eq!(
@@ -257,7 +267,7 @@ async fn what_hub_and_project_deny_is_told_in_the_project() {
     servers.writes();
     servers.deny(&[&format!("project p POST {DEPLOYMENTS}/ns-1/workloaddeployments")]);
     for _ in 0..3 {
-        told.pass("workload", &Key::new(&p, "ns-1", "site")).await;
+        fixture.reconcile("workload", &Key::new(&p, "ns-1", "site")).await;
     }
     let (said, reason, message) = servers.said(&p, &at, "Available");
     assert_eq!((said.as_str(), reason.as_str()), ("False", "Rejected"));
@@ -265,28 +275,28 @@ async fn what_hub_and_project_deny_is_told_in_the_project() {
         message.starts_with("City DFW: ") && message.ends_with(WORDS),
         "{message}"
     );
-    assert_eq!((statuses(&servers.writes()), servers.told().len()), (1, 1));
+    assert_eq!((statuses(&servers.writes()), servers.reported().len()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_is_denied_alone_is_told_once_by_an_event_with_the_words_of_the_server() {
+async fn a_status_that_is_denied_alone_is_reported_once_by_an_event_with_the_words_of_the_server() {
     let servers = Arc::<Servers>::default();
-    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+    let fixture = Fixture::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
     let one = taken_in("web", WORKLOAD_CONTROLLER);
     servers.keep(&Plane::Cell, &within("web"), &one);
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
-    told.list(&Plane::Cell, INSTANCE, Vec::new());
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+    fixture.list(&Plane::Cell, INSTANCE, Vec::new());
     let status = format!("cell PATCH {}/status", within("web"));
     servers.deny(&[&status]);
     let key = Key::new(&Plane::Cell, "ns-1", "web");
     let message = format!("The cell rejects the change of the status of WorkloadDeployment web: {WORDS}");
     // That it is on its way waits for more of it.
-    told.pass("deployment", &key).await;
+    fixture.reconcile("deployment", &key).await;
     tokio::time::sleep(PROGRESS).await;
-    for pass in 0..20 {
-        told.pass("deployment", &key).await;
-        let expected = (pass == 0).then(|| ("StatusRejected".to_owned(), message.clone()));
-        assert_eq!(servers.told(), Vec::from_iter(expected), "pass {pass}");
+    for reconcile in 0..20 {
+        fixture.reconcile("deployment", &key).await;
+        let expected = (reconcile == 0).then(|| ("StatusRejected".to_owned(), message.clone()));
+        assert_eq!(servers.reported(), Vec::from_iter(expected), "pass {reconcile}");
     }
     let writes = servers.writes();
     let tried = writes.iter().filter(|line| **line == status).count();
@@ -294,16 +304,16 @@ async fn a_status_that_is_denied_alone_is_told_once_by_an_event_with_the_words_o
     // Another cause is another Event.
     *servers.words.lock().unwrap() = Some((403, "workloaddeployments/status is forbidden: User \"x\" cannot patch"));
     for _ in 0..3 {
-        told.pass("deployment", &key).await;
+        fixture.reconcile("deployment", &key).await;
     }
-    let events = servers.told();
+    let events = servers.reported();
     assert!(
         matches!(&events[..], [(reason, note)] if reason == "StatusRejected" && note.ends_with("cannot patch")),
         "{events:?}"
     );
     servers.deny(&[]);
-    told.pass("deployment", &key).await;
-    assert_eq!(servers.told(), []);
+    fixture.reconcile("deployment", &key).await;
+    assert_eq!(servers.reported(), []);
     assert_eq!(
         servers.said(&Plane::Cell, &within("web"), "Available").1,
         "ProvisioningInstances"
@@ -311,8 +321,8 @@ async fn a_status_that_is_denied_alone_is_told_once_by_an_event_with_the_words_o
 }
 
 /// A cell with so many WorkloadDeployments, each of which wants one Instance.
-async fn cell_with(servers: &Arc<Servers>, many: usize) -> Told {
-    let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
+async fn cell_with(servers: &Arc<Servers>, many: usize) -> Fixture {
+    let fixture = Fixture::in_cell(of_cell(&Arc::new(cell(None))), &[], servers.answer()).await;
     let all: Vec<Value> = (0..many)
         .map(|number| taken_in(&format!("web{number}"), WORKLOAD_CONTROLLER))
         .collect();
@@ -320,30 +330,37 @@ async fn cell_with(servers: &Arc<Servers>, many: usize) -> Told {
         let name = one["metadata"]["name"].as_str().unwrap();
         servers.keep(&Plane::Cell, &within(name), one);
     }
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, all);
-    told.list(&Plane::Cell, INSTANCE, Vec::new());
-    told
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, all);
+    fixture.list(&Plane::Cell, INSTANCE, Vec::new());
+    fixture
 }
 
-fn lane(told: &Told) -> &Lane {
-    let mut lanes = told.dispatch.lanes().iter();
-    lanes.find(|lane| lane.reconciler.name() == "deployment").unwrap()
+fn queued(fixture: &Fixture) -> &QueuedReconciler {
+    let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+    queued_reconcilers
+        .find(|queued| queued.reconciler.name() == "deployment")
+        .unwrap()
 }
 
 /// Their passes, as the queue has them, while the script goes on.
-async fn in_turns(told: &Told, many: usize, passes: &Arc<AtomicUsize>, script: impl Future<Output = ()>) {
-    let lane = lane(told);
+async fn in_turns(fixture: &Fixture, many: usize, reconciles: &Arc<AtomicUsize>, script: impl Future<Output = ()>) {
+    let queued = queued(fixture);
     for number in 0..many {
-        lane.queue.add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
+        queued
+            .queue
+            .add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
     }
-    let runner = Arc::new(Runner::new(Arc::clone(&lane.reconciler), Arc::clone(&told.world)));
-    let (count, stop) = (Arc::clone(passes), CancellationToken::new());
-    let run = lane.queue.run(
+    let runner = Arc::new(Runner::new(
+        Arc::clone(&queued.reconciler),
+        Arc::clone(&fixture.context),
+    ));
+    let (count, stop) = (Arc::clone(reconciles), CancellationToken::new());
+    let run = queued.queue.run(
         move |key: Arc<Key>| {
             let (runner, count) = (Arc::clone(&runner), Arc::clone(&count));
             async move {
                 count.fetch_add(1, Ordering::Relaxed);
-                runner.pass(&key).await
+                runner.reconcile(&key).await
             }
         },
         stop.clone(),
@@ -362,20 +379,20 @@ impl Servers {
     }
 
     /// The watch brings what was written.
-    fn bring(&self, told: &Told) {
+    fn bring(&self, fixture: &Fixture) {
         for (kind, plural) in [(WORKLOAD_DEPLOYMENT, "workloaddeployments"), (INSTANCE, "instances")] {
             for one in self.all(&Plane::Cell, plural) {
-                told.put(&Plane::Cell, kind, one);
+                fixture.put(&Plane::Cell, kind, one);
             }
         }
     }
 
     /// Waits until so many more were made.
-    async fn come_back(&self, told: &Told, many: usize) {
+    async fn come_back(&self, fixture: &Fixture, many: usize) {
         let (from, before) = (Instant::now(), self.all(&Plane::Cell, "instances").len());
         loop {
             sleep(Duration::from_millis(500)).await;
-            self.bring(told);
+            self.bring(fixture);
             let made = self.all(&Plane::Cell, "instances").len() - before;
             if made >= many {
                 return;
@@ -390,30 +407,30 @@ async fn many_that_are_denied_cost_a_probe_in_a_while_and_come_back_together() {
     const MANY: usize = 1000;
     let servers = Arc::<Servers>::default();
     servers.deny(&[INSTANCES]);
-    let told = cell_with(&servers, MANY).await;
-    let passes = Arc::<AtomicUsize>::default();
+    let fixture = cell_with(&servers, MANY).await;
+    let reconciles = Arc::<AtomicUsize>::default();
     let script = async {
         sleep(Duration::from_secs(1)).await;
-        servers.bring(&told);
-        // Those that were told were told once, with the words that another one heard where they were not tried.
-        assert_eq!(servers.told().len(), MANY);
+        servers.bring(&fixture);
+        // Those that were fixture were fixture once, with the words that another one heard where they were not tried.
+        assert_eq!(servers.reported().len(), MANY);
         assert_eq!(servers.said(&Plane::Cell, &within("web999"), "Available").1, "Rejected");
         servers.tried();
-        passes.store(0, Ordering::Relaxed);
+        reconciles.store(0, Ordering::Relaxed);
         let minutes = 5;
         sleep(Duration::from_mins(minutes)).await;
-        let (tried, looked) = (servers.tried(), passes.load(Ordering::Relaxed));
+        let (tried, looked) = (servers.tried(), reconciles.load(Ordering::Relaxed));
         assert!(
             (30..=60).contains(&tried),
-            "{tried} attempts and {looked} passes in {minutes} min"
+            "{tried} attempts and {looked} reconciles in {minutes} min"
         );
-        assert!(looked <= 6 * MANY, "{looked} passes in {minutes} min");
-        assert_eq!(servers.told(), []);
+        assert!(looked <= 6 * MANY, "{looked} reconciles in {minutes} min");
+        assert_eq!(servers.reported(), []);
 
         servers.deny(&[]);
-        servers.come_back(&told, MANY).await;
+        servers.come_back(&fixture, MANY).await;
     };
-    in_turns(&told, MANY, &passes, script).await;
+    in_turns(&fixture, MANY, &reconciles, script).await;
 }
 
 /// A right, a schema and a namespace that are missing, as API servers tell it.
@@ -436,16 +453,16 @@ async fn the_end_of_any_refusal_is_seen_within_ten_seconds_and_its_time_costs_li
             let servers = Arc::<Servers>::default();
             servers.deny(&[INSTANCES]);
             *servers.words.lock().unwrap() = Some((code, words));
-            let told = cell_with(&servers, many).await;
+            let fixture = cell_with(&servers, many).await;
             let script = async {
                 sleep(Duration::from_secs(1)).await;
-                servers.bring(&told);
+                servers.bring(&fixture);
                 let expected = (many, "Rejected".to_owned());
                 let said = servers.said(&Plane::Cell, &within("web0"), "Available").1;
-                assert_eq!((servers.told().len(), said), expected, "{code}");
+                assert_eq!((servers.reported().len(), said), expected, "{code}");
                 servers.writes();
                 sleep(Duration::from_mins(2)).await;
-                // Nothing is told twice, by whose words ever.
+                // Nothing is fixture twice, by whose words ever.
                 let writes = servers.writes();
                 assert!(writes.iter().all(|line| *line == INSTANCES), "{code}");
                 sleep(Duration::from_mins(2)).await;
@@ -456,9 +473,9 @@ async fn the_end_of_any_refusal_is_seen_within_ten_seconds_and_its_time_costs_li
                     "{code}: {tried} attempts of {many}"
                 );
                 servers.deny(&[]);
-                servers.come_back(&told, many).await;
+                servers.come_back(&fixture, many).await;
             };
-            in_turns(&told, many, &Arc::default(), script).await;
+            in_turns(&fixture, many, &Arc::default(), script).await;
         }
     }
 }
@@ -470,14 +487,14 @@ async fn what_its_user_has_mended_is_accepted_at_once_among_many_that_stay_refus
         let servers = Arc::<Servers>::default();
         servers.deny(&[INSTANCES]);
         *servers.words.lock().unwrap() = Some(words);
-        let told = cell_with(&servers, 100).await;
-        let passes = Arc::<AtomicUsize>::default();
+        let fixture = cell_with(&servers, 100).await;
+        let reconciles = Arc::<AtomicUsize>::default();
         let script = async {
             sleep(Duration::from_secs(1)).await;
-            servers.bring(&told);
+            servers.bring(&fixture);
             sleep(Duration::from_mins(2)).await;
             servers.tried();
-            passes.store(0, Ordering::Relaxed);
+            reconciles.store(0, Ordering::Relaxed);
             for (number, made) in [("7", 1), ("70", 2)] {
                 let name = format!("web{number}");
                 let mut mended = taken_in(&name, WORKLOAD_CONTROLLER);
@@ -485,20 +502,20 @@ async fn what_its_user_has_mended_is_accepted_at_once_among_many_that_stay_refus
                 mended["metadata"]["generation"] = json!(2);
                 mended["spec"]["template"]["spec"] = json!({ "mended": true });
                 servers.keep(&Plane::Cell, &within(&name), &mended);
-                told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, mended);
-                lane(&told).queue.add(Key::new(&Plane::Cell, "ns-1", &name));
+                fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, mended);
+                queued(&fixture).queue.add(Key::new(&Plane::Cell, "ns-1", &name));
                 let deadline = Instant::now() + Duration::from_millis(300);
                 while servers.all(&Plane::Cell, "instances").len() < made {
                     assert!(Instant::now() < deadline, "{words:?}: it waits for others");
                     sleep(Duration::from_millis(10)).await;
                 }
             }
-            let (tried, looked) = (servers.tried(), passes.load(Ordering::Relaxed));
+            let (tried, looked) = (servers.tried(), reconciles.load(Ordering::Relaxed));
             assert!(tried <= 4, "{words:?}: {tried} attempts: it says nothing of others");
-            assert!(looked <= 10, "{words:?}: {looked} passes");
+            assert!(looked <= 10, "{words:?}: {looked} reconciles");
             servers.deny(&[]);
-            servers.come_back(&told, 98).await;
+            servers.come_back(&fixture, 98).await;
         };
-        in_turns(&told, 100, &passes, script).await;
+        in_turns(&fixture, 100, &reconciles, script).await;
     }
 }

@@ -1,11 +1,11 @@
-//! Copies and claims of a cell whose servers answer as they are told.
+//! Copies and claims of a cell whose servers answer as they are fixture.
 
 use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
-use crate::pass::{Live, Reconciler, Runner, Sight};
+use crate::reconcile::{LiveReads, Reconciler, Runner, Snapshot};
 use crate::reconcilers::Remote;
 use crate::reconcilers::remote::Claimed;
 
@@ -16,7 +16,7 @@ struct Bench {
     script: Arc<Script>,
     cell: Arc<Cell>,
     remote: Arc<Remote>,
-    told: Told,
+    fixture: Fixture,
 }
 
 impl Bench {
@@ -29,21 +29,21 @@ impl Bench {
         let remote = Arc::new(Remote {
             cell: Arc::clone(&cell),
         });
-        let told = Told::in_cell(vec![remote.clone()], &["p"], script.answer()).await;
-        told.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
+        let fixture = Fixture::in_cell(vec![remote.clone()], &["p"], script.answer()).await;
+        fixture.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
         for (plane, kind) in [
             (Plane::Cell, WORKLOAD_DEPLOYMENT),
             (Plane::Cell, INSTANCE),
             (Plane::Hub, INSTANCE),
             (project("p"), RESOURCE_CLAIM),
         ] {
-            told.list(&plane, kind, Vec::new());
+            fixture.list(&plane, kind, Vec::new());
         }
         Self {
             script,
             cell,
             remote,
-            told,
+            fixture,
         }
     }
 
@@ -52,21 +52,21 @@ impl Bench {
         let mut one = deployment("ns-1", "web", "wd");
         one["metadata"]["annotations"] = json!({ "resourcetemplate.karmada.io/uid": "hub-web" });
         one["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
-        self.told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
+        self.fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
         let at = format!("hub GET {DEPLOYMENTS}/ns-1/workloaddeployments/web");
         self.script.say(&at, 200, deployment("ns-1", "web", "hub-web"));
     }
 
     fn instance(&self, name: &str) {
-        self.told.put(&Plane::Cell, INSTANCE, instance(name));
+        self.fixture.put(&Plane::Cell, INSTANCE, instance(name));
     }
 
     fn lost(&self, name: &str) {
-        self.told.remove(&Plane::Cell, INSTANCE, instance(name));
+        self.fixture.remove(&Plane::Cell, INSTANCE, instance(name));
     }
 
-    async fn pass(&self, plane: &Plane, name: &str) -> Verdict {
-        self.told.pass("remote", &Key::new(plane, "ns-1", name)).await
+    async fn reconcile(&self, plane: &Plane, name: &str) -> Requeue {
+        self.fixture.reconcile("remote", &Key::new(plane, "ns-1", name)).await
     }
 }
 
@@ -99,9 +99,9 @@ fn claim(name: &str) -> Value {
 async fn the_copy_of_a_slot_without_instance_is_not_ready() {
     let bench = Bench::new().await;
     bench.deployment(2);
-    bench.told.put(&Plane::Hub, INSTANCE, copy("web-1"));
+    bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-1"));
     bench.script.asked();
-    bench.pass(&Plane::Hub, "web-1").await;
+    bench.reconcile(&Plane::Hub, "web-1").await;
     let sent = bench.script.sent().into_iter();
     let at = format!("hub PATCH {HUB_COPIES}/web-1/status");
     let patches: Vec<Value> = sent
@@ -120,16 +120,16 @@ async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     let bench = Bench::new().await;
     bench.deployment(1);
     bench.instance("web-0");
-    bench.pass(&Plane::Hub, "web-0").await;
+    bench.reconcile(&Plane::Hub, "web-0").await;
     let made = format!("hub POST {HUB_COPIES}");
     assert!(bench.script.writes().contains(&made));
     // The Workload is deleted while Karmada does not work: the hub's WorkloadDeployment goes, and with it what it owns.
     let at = format!("hub GET {DEPLOYMENTS}/ns-1/workloaddeployments/web");
     bench.script.say(&at, 404, absent("workloaddeployments/web").1);
-    bench.told.put(&Plane::Hub, INSTANCE, copy("web-0"));
-    bench.told.remove(&Plane::Hub, INSTANCE, copy("web-0"));
+    bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-0"));
+    bench.fixture.remove(&Plane::Hub, INSTANCE, copy("web-0"));
     for _ in 0..3 {
-        bench.pass(&Plane::Hub, "web-0").await;
+        bench.reconcile(&Plane::Hub, "web-0").await;
     }
     assert_eq!(bench.script.writes(), Vec::<String>::new());
 }
@@ -139,13 +139,13 @@ async fn the_deletion_guard_on_claims_counts_all_claims_of_the_cell() {
     let bench = Bench::new().await;
     for number in 0..100 {
         let name = format!("web-{number}");
-        bench.told.put(&project("p"), RESOURCE_CLAIM, claim(&name));
+        bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim(&name));
         if number >= 25 {
             bench.instance(&name);
         }
     }
     bench.script.asked();
-    bench.pass(&project("p"), "web-0").await;
+    bench.reconcile(&project("p"), "web-0").await;
     let deleted = format!(
         "project p DELETE /apis/{}/namespaces/default/",
         RESOURCE_CLAIM.api_version()
@@ -155,7 +155,14 @@ async fn the_deletion_guard_on_claims_counts_all_claims_of_the_cell() {
         writes.iter().any(|line| line.starts_with(&deleted)),
         "25 of 100 are no mass deletion: {writes:?}"
     );
-    assert!(!bench.told.world.applier.brakes().is_held(&project("p"), RESOURCE_CLAIM));
+    assert!(
+        !bench
+            .fixture
+            .context
+            .applier
+            .deletion_guards()
+            .is_held(&project("p"), RESOURCE_CLAIM)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,26 +172,33 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
     let names: Vec<String> = (0..60).map(|number| format!("web-{number}")).collect();
     for name in &names {
         bench.instance(name);
-        bench.told.put(&Plane::Hub, INSTANCE, copy(name));
-        bench.pass(&Plane::Hub, name).await;
+        bench.fixture.put(&Plane::Hub, INSTANCE, copy(name));
+        bench.reconcile(&Plane::Hub, name).await;
     }
     // A list that is wrong: the WorkloadDeployment and all of its Instances are gone.
     let wrong = deployment("ns-1", "web", "wd");
-    bench.told.remove(&Plane::Cell, WORKLOAD_DEPLOYMENT, wrong);
+    bench.fixture.remove(&Plane::Cell, WORKLOAD_DEPLOYMENT, wrong);
     for name in &names {
         bench.lost(name);
     }
-    let is_held = || bench.told.world.applier.brakes().is_held(&Plane::Hub, INSTANCE);
-    let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.told.world));
-    let verdict = runner.pass(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
-    assert!(is_held(), "{verdict:?}");
+    let is_held = || {
+        bench
+            .fixture
+            .context
+            .applier
+            .deletion_guards()
+            .is_held(&Plane::Hub, INSTANCE)
+    };
+    let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.fixture.context));
+    let requeue = runner.reconcile(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
+    assert!(is_held(), "{requeue:?}");
 
     bench.deployment(60);
     for name in &names[1..] {
         bench.instance(name);
     }
     for name in &names[1..] {
-        bench.pass(&Plane::Hub, name).await;
+        bench.reconcile(&Plane::Hub, name).await;
     }
     let stop = tokio_util::sync::CancellationToken::new();
     let minute = std::time::Duration::from_secs(61);
@@ -201,17 +215,17 @@ async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() 
         last: Some(Arc::new(serde_json::from_value::<Object>(claim(name)).unwrap())),
     };
     let wakes_record = |change: &Change| {
-        let woken = bench
+        let enqueued = bench
             .remote
-            .wake(&bench.told.world, &project("p"), RESOURCE_CLAIM, change);
-        woken.iter().any(|key| key.plane == Plane::Cell)
+            .keys_for_event(&bench.fixture.context, &project("p"), RESOURCE_CLAIM, change);
+        enqueued.iter().any(|key| key.plane == Plane::Cell)
     };
     for name in ["web-0", "web-1"] {
-        bench.told.put(&project("p"), RESOURCE_CLAIM, claim(name));
+        bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim(name));
     }
-    bench.told.remove(&project("p"), RESOURCE_CLAIM, claim("web-0"));
+    bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-0"));
     assert!(!wakes_record(&gone("web-0")));
-    bench.told.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
+    bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
     assert!(wakes_record(&gone("web-1")));
 }
 
@@ -228,33 +242,33 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
         bench.instance(name);
     }
     bench
-        .told
+        .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("default", "instance-web-0"));
     bench.script.asked();
-    bench.pass(&project("p"), "web-0").await;
+    bench.reconcile(&project("p"), "web-0").await;
     assert_eq!(bench.script.writes(), Vec::<String>::new());
-    bench.pass(&project("p"), "web-1").await;
+    bench.reconcile(&project("p"), "web-1").await;
     let made = format!(
         "project p POST /apis/{}/namespaces/default/resourceclaims",
         RESOURCE_CLAIM.api_version()
     );
     assert!(bench.script.writes().contains(&made));
-    // Its Instance is told why it waits.
-    let live = Live::default();
-    let sight = Sight::new(&bench.told.world, &live);
-    let claimed = Claimed::look(&bench.cell, &sight, "ns-1", "web-0");
-    let told = claimed.unwrap().trouble(&sight).unwrap();
+    // Its Instance is fixture why it waits.
+    let live = LiveReads::default();
+    let snapshot = Snapshot::new(&bench.fixture.context, &live);
+    let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0");
+    let fixture = claimed.unwrap().trouble(&snapshot).unwrap();
     assert!(
-        told.contains("default/instance-web-0 is there and cannot be read"),
-        "{told}"
+        fixture.contains("default/instance-web-0 is there and cannot be read"),
+        "{fixture}"
     );
     // Another namespace's says nothing of it.
     let bench = Bench::new().await;
     bench.instance("web-0");
     bench
-        .told
+        .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("other", "instance-web-0"));
-    bench.pass(&project("p"), "web-0").await;
+    bench.reconcile(&project("p"), "web-0").await;
     assert!(bench.script.writes().contains(&made));
 }
 
@@ -273,8 +287,8 @@ async fn a_project_whose_claim_cannot_be_read_stays_in_the_record() {
     for (items, stays) in [(json!([broken("default", "instance-web-0")]), true), (json!([]), false)] {
         bench.script.say(&list, 200, json!({ "items": items }));
         bench.script.asked();
-        let verdict = bench.told.pass("remote", &key).await;
-        assert!(!matches!(verdict, Verdict::Failed(_)), "{verdict:?}");
+        let requeue = bench.fixture.reconcile("remote", &key).await;
+        assert!(!matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
         assert_eq!(bench.script.writes().is_empty(), stays, "{items}");
     }
 }
@@ -282,12 +296,12 @@ async fn a_project_whose_claim_cannot_be_read_stays_in_the_record() {
 #[tokio::test]
 async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no_longer_names_the_project() {
     let bench = Bench::new().await;
-    bench.told.put(&project("p"), RESOURCE_CLAIM, claim("web-0"));
+    bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim("web-0"));
     let silent = json!({ "metadata": { "name": "ns-1", "uid": "hub-ns-1", "resourceVersion": "2" } });
     let changed_hands = hub_namespace("ns-1", "q");
     for (namespace, says) in [(silent, None), (changed_hands, Some("q"))] {
-        bench.told.put(&Plane::Cell, NAMESPACE, namespace);
-        assert_eq!(bench.cell.project(&bench.told.world, "ns-1").as_deref(), says);
+        bench.fixture.put(&Plane::Cell, NAMESPACE, namespace);
+        assert_eq!(bench.cell.project(&bench.fixture.context, "ns-1").as_deref(), says);
         // Its Instance, and the WorkloadDeployment whose slot it is.
         for (kind, name) in [(INSTANCE, "web-0"), (WORKLOAD_DEPLOYMENT, "web")] {
             let gone = Change::Gone {
@@ -295,8 +309,13 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
                 name: name.to_owned(),
                 last: None,
             };
-            let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, kind, &gone);
-            assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
+            let enqueued = bench
+                .remote
+                .keys_for_event(&bench.fixture.context, &Plane::Cell, kind, &gone);
+            assert!(
+                enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
+                "{enqueued:?}"
+            );
         }
         // A slot that is not asked for any more.
         let asks = |replicas: i64| -> Arc<Object> {
@@ -308,15 +327,18 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
             before: Some(asks(1)),
             now: asks(0),
         };
-        let woken = bench
+        let enqueued = bench
             .remote
-            .wake(&bench.told.world, &Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
-        assert!(woken.contains(&Key::new(&project("p"), "ns-1", "web-0")), "{woken:?}");
+            .keys_for_event(&bench.fixture.context, &Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
+        assert!(
+            enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
+            "{enqueued:?}"
+        );
     }
     assert!(
         bench
             .remote
-            .wake(&bench.told.world, &Plane::Cell, INSTANCE, &Change::Lost)
+            .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &Change::Lost)
             .is_empty()
     );
     let other = Change::Gone {
@@ -324,6 +346,8 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
         name: "web-0".to_owned(),
         last: None,
     };
-    let woken = bench.remote.wake(&bench.told.world, &Plane::Cell, INSTANCE, &other);
-    assert!(woken.iter().all(|key| key.plane == Plane::Hub), "{woken:?}");
+    let enqueued = bench
+        .remote
+        .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &other);
+    assert!(enqueued.iter().all(|key| key.plane == Plane::Hub), "{enqueued:?}");
 }

@@ -7,7 +7,7 @@ use tokio::time::advance;
 use super::*;
 use crate::reconcilers::deployment::Deployment;
 
-/// What the cell is told: so many replicas, at these generations of the hub's object and of the project's.
+/// What the cell is fixture: so many replicas, at these generations of the hub's object and of the project's.
 fn told_of(replicas: u32, version: u32, hub: u32, project: u32) -> Value {
     let mut one = deployment("ns-1", "web", "wd");
     one["metadata"]["resourceVersion"] = json!(version.to_string());
@@ -26,44 +26,46 @@ fn instance(name: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_replaced_or_deleted_at_the_word_of_a_hub_that_repeats_itself() {
-    let deletes = async |told: &Told, script: &Script| -> Vec<String> {
-        told.pass("deployment", &Key::new(&Plane::Cell, "ns-1", "web")).await;
+    let deletes = async |fixture: &Fixture, script: &Script| -> Vec<String> {
+        fixture
+            .reconcile("deployment", &Key::new(&Plane::Cell, "ns-1", "web"))
+            .await;
         let writes = script.writes().into_iter();
         writes.filter(|line| line.contains(" DELETE ")).collect()
     };
     let surplus = [format!("cell DELETE {DEPLOYMENTS}/ns-1/instances/web-1")];
     let begin = async || {
         let script = Arc::<Script>::default();
-        let told = Told::in_cell(vec![Arc::new(Deployment::new(false, false))], &[], script.answer()).await;
-        told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![told_of(2, 1, 7, 3)]);
-        told.list(&Plane::Cell, INSTANCE, vec![instance("web-0"), instance("web-1")]);
-        (told, script)
+        let fixture = Fixture::in_cell(vec![Arc::new(Deployment::new(false, false))], &[], script.answer()).await;
+        fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![told_of(2, 1, 7, 3)]);
+        fixture.list(&Plane::Cell, INSTANCE, vec![instance("web-0"), instance("web-1")]);
+        (fixture, script)
     };
     // A user, and a project that was set back: the hub's object goes on.
     for (hub, project) in [(8, 4), (8, 2)] {
-        let (told, script) = begin().await;
-        told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, hub, project));
-        assert_eq!(deletes(&told, &script).await, surplus, "{hub} {project}");
+        let (fixture, script) = begin().await;
+        fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, hub, project));
+        assert_eq!(deletes(&fixture, &script).await, surplus, "{hub} {project}");
     }
-    let (told, script) = begin().await;
-    told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, 5, 2));
-    assert!(deletes(&told, &script).await.is_empty());
+    let (fixture, script) = begin().await;
+    fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, 5, 2));
+    assert!(deletes(&fixture, &script).await.is_empty());
     // It is another word of the same hub, and no newer one.
-    told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 3, 6, 2));
-    assert!(deletes(&told, &script).await.is_empty());
+    fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 3, 6, 2));
+    assert!(deletes(&fixture, &script).await.is_empty());
     // Corrected, and scaled down since.
-    told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 4, 7, 4));
-    assert_eq!(deletes(&told, &script).await, surplus);
+    fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 4, 7, 4));
+    assert_eq!(deletes(&fixture, &script).await, surplus);
     // What nobody corrects is meant.
-    let (told, script) = begin().await;
-    told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, 5, 2));
-    assert!(deletes(&told, &script).await.is_empty());
+    let (fixture, script) = begin().await;
+    fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, told_of(1, 2, 5, 2));
+    assert!(deletes(&fixture, &script).await.is_empty());
     advance(SET_BACK).await;
-    assert_eq!(deletes(&told, &script).await, surplus);
+    assert_eq!(deletes(&fixture, &script).await, surplus);
     // A user who deletes it is obeyed.
-    let (told, script) = begin().await;
+    let (fixture, script) = begin().await;
     let mut going = told_of(1, 2, 5, 2);
     going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, going);
-    assert_eq!(deletes(&told, &script).await.len(), 2);
+    fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, going);
+    assert_eq!(deletes(&fixture, &script).await.len(), 2);
 }

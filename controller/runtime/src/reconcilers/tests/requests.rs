@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cell::testing::cell;
-use crate::pass::Runner;
 use crate::planes::testing::CLUSTER;
-use crate::reconcilers::{INSTANCE_RECONCILER, Lane, cell as reconcilers};
+use crate::reconcile::Runner;
+use crate::reconcilers::{INSTANCE_RECONCILER, QueuedReconciler, cell as reconcilers};
 
 /// From a write to its event.
 const WATCH: Duration = Duration::from_millis(2);
@@ -364,7 +364,7 @@ async fn stand_in(servers: &Servers, event: &Event, delay: Duration) {
 /// A cell at work.
 struct AtWork {
     servers: Arc<Servers>,
-    passes: Arc<Mutex<BTreeMap<String, usize>>>,
+    reconciles: Arc<Mutex<BTreeMap<String, usize>>>,
     stop: CancellationToken,
 }
 
@@ -388,7 +388,7 @@ impl AtWork {
         let mut cell = cell(None);
         cell.networking = true;
         let cell = Arc::new(cell);
-        let told = Arc::new(Told::in_networked_cell(reconcilers(&cell), &["p"], servers.answer()).await);
+        let fixture = Arc::new(Fixture::in_networked_cell(reconcilers(&cell), &["p"], servers.answer()).await);
         let location = json!({ "metadata": { "name": "dfw", "uid": "l", "resourceVersion": "1" },
             "spec": { "topology": { "topology.datum.net/city-code": "DFW" } } });
         for kind in [
@@ -399,44 +399,44 @@ impl AtWork {
             SUBNET_CLAIM,
             SUBNET,
         ] {
-            told.list(&Plane::Cell, kind, Vec::new());
+            fixture.list(&Plane::Cell, kind, Vec::new());
         }
-        told.list(&Plane::Cell, LOCATION, vec![location]);
-        told.list(&Plane::Cell, NAMESPACE, vec![namespace]);
-        told.list(&Plane::Hub, INSTANCE, Vec::new());
-        told.list(&project("p"), RESOURCE_CLAIM, Vec::new());
+        fixture.list(&Plane::Cell, LOCATION, vec![location]);
+        fixture.list(&Plane::Cell, NAMESPACE, vec![namespace]);
+        fixture.list(&Plane::Hub, INSTANCE, Vec::new());
+        fixture.list(&project("p"), RESOURCE_CLAIM, Vec::new());
 
-        let (passes, stop) = (
+        let (reconciles, stop) = (
             Arc::<Mutex<BTreeMap<String, usize>>>::default(),
             CancellationToken::new(),
         );
-        told.dispatch.lead();
-        for Lane { reconciler, queue } in told.dispatch.lanes().iter().cloned() {
+        fixture.event_router.lead();
+        for QueuedReconciler { reconciler, queue } in fixture.event_router.queued_reconcilers().iter().cloned() {
             if reconciler.name() == INSTANCE_RECONCILER {
                 cell.listen(&queue);
             }
-            let runner = Arc::new(Runner::new(reconciler, Arc::clone(&told.world)));
-            let (passes, stop, began) = (Arc::clone(&passes), stop.clone(), servers.began);
-            let pass = move |key: Arc<Key>| {
+            let runner = Arc::new(Runner::new(reconciler, Arc::clone(&fixture.context)));
+            let (reconciles, stop, began) = (Arc::clone(&reconciles), stop.clone(), servers.began);
+            let reconcile = move |key: Arc<Key>| {
                 let runner = Arc::clone(&runner);
                 println!(
                     "{:>6} ms  reconcile {} {key}",
                     began.elapsed().as_millis(),
                     runner.name()
                 );
-                *passes
+                *reconciles
                     .lock()
                     .unwrap()
                     .entry(format!("{} {}", runner.name(), key.plane))
                     .or_default() += 1;
-                async move { runner.pass(&key).await }
+                async move { runner.reconcile(&key).await }
             };
-            tokio::spawn(async move { queue.run(pass, stop).await });
+            tokio::spawn(async move { queue.run(reconcile, stop).await });
         }
         let (others, began) = (Arc::clone(&servers), servers.began);
         tokio::spawn(async move {
             while let Some(event) = brought.recv().await {
-                let (told, others) = (Arc::clone(&told), Arc::clone(&others));
+                let (fixture, others) = (Arc::clone(&fixture), Arc::clone(&others));
                 tokio::spawn(async move {
                     sleep(WATCH).await;
                     let (kind, object) = (event.kind, event.object.clone());
@@ -447,19 +447,23 @@ impl AtWork {
                         kind.kind
                     );
                     if event.gone {
-                        told.remove(&event.plane, kind, object);
+                        fixture.remove(&event.plane, kind, object);
                     } else if kind != NAMESPACE
                         && kind != CONFIG_MAP
                         && (event.plane == Plane::Cell || is_watched(&event))
                     {
-                        told.put(&event.plane, kind, object);
+                        fixture.put(&event.plane, kind, object);
                     }
                     stand_in(&others, &event, takes).await;
                 });
             }
         });
         sleep(SETTLED).await;
-        let at_work = Self { servers, passes, stop };
+        let at_work = Self {
+            servers,
+            reconciles,
+            stop,
+        };
         at_work.take();
         at_work
     }
@@ -514,7 +518,10 @@ impl AtWork {
 
     /// Requests and reconciles since the last call.
     fn take(&self) -> (BTreeMap<String, usize>, BTreeMap<String, usize>) {
-        (self.servers.counts(), std::mem::take(&mut *self.passes.lock().unwrap()))
+        (
+            self.servers.counts(),
+            std::mem::take(&mut *self.reconciles.lock().unwrap()),
+        )
     }
 
     fn at(&self, plane: &Plane, kind: Kind, name: &str) -> Value {
@@ -547,15 +554,15 @@ fn is_ready(instance: &Value) -> bool {
 
 /// What was asked for since the last call is within these bounds.
 fn expect_at_most(cell: &AtWork, bounds: [(&str, usize); 4]) {
-    let (requests, passes) = cell.take();
-    println!("{requests:#?} {passes:#?}");
+    let (requests, reconciles) = cell.take();
+    println!("{requests:#?} {reconciles:#?}");
     for (what, most) in bounds {
         let counted = if what == "reconciles" {
-            passes.values().sum()
+            reconciles.values().sum()
         } else {
             to(&requests, what)
         };
-        assert!(counted <= most, "{what}: {counted}, {requests:#?} {passes:#?}");
+        assert!(counted <= most, "{what}: {counted}, {requests:#?} {reconciles:#?}");
     }
 }
 
@@ -582,7 +589,8 @@ async fn ordered_instances_take_few_requests_and_reconciles_each() {
     })
     .await;
     // For each: its creation, its quota, its gate and Ready; its claim; its copy, and what that says. Once for all: what the
-    // WorkloadDeployment remembers and counts, as often as it is told, the record of projects, and whether the hub's lives.
+    // WorkloadDeployment remembers and counts, as often as it is fixture, the record of projects, and whether the hub's
+    // lives.
     let (each, once) = (20, 4);
     expect_at_most(
         &cell,

@@ -12,7 +12,7 @@ use tokio::time::{advance, sleep, timeout};
 use super::*;
 use crate::reconcilers::deployment::Deployment;
 
-/// Longer than any watch is late, and shorter than the time after which it is begun anew.
+/// Longer than any watch is late, and shorter than the time after which it is restarted.
 const LONG: Duration = Duration::from_secs(50);
 
 const INSTANCES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
@@ -106,7 +106,7 @@ impl Stalled {
 
 struct Bench {
     server: Arc<Stalled>,
-    told: Told,
+    fixture: Fixture,
 }
 
 impl Bench {
@@ -120,20 +120,20 @@ impl Bench {
         let path = format!("{DEPLOYMENTS}/ns-1/workloaddeployments/web");
         server.objects.lock().unwrap().insert(path, one);
         let reconciler = Arc::new(Deployment::new(false, false));
-        let told = Told::in_cell(vec![reconciler], &[], server.answer()).await;
-        let bench = Self { server, told };
+        let fixture = Fixture::in_cell(vec![reconciler], &[], server.answer()).await;
+        let bench = Self { server, fixture };
         bench.listed().await;
         bench
     }
 
     fn stored(&self) -> Observed<usize> {
-        let cell = self.told.world.planes.get(&Plane::Cell).unwrap();
+        let cell = self.fixture.context.planes.get(&Plane::Cell).unwrap();
         cell.store(INSTANCE).unwrap().all().map(|all| all.len())
     }
 
     /// Whether both stores are known.
     fn is_listed(&self) -> bool {
-        let cell = self.told.world.planes.get(&Plane::Cell).unwrap();
+        let cell = self.fixture.context.planes.get(&Plane::Cell).unwrap();
         [INSTANCE, WORKLOAD_DEPLOYMENT]
             .iter()
             .all(|kind| cell.store(*kind).unwrap().is_known())
@@ -146,10 +146,10 @@ impl Bench {
     }
 
     /// Passes enough to settle; what they did to Instances.
-    async fn passes(&self) -> Vec<String> {
+    async fn reconciles(&self) -> Vec<String> {
         let key = Key::new(&Plane::Cell, "ns-1", "web");
         for _ in 0..5 {
-            self.told.pass("deployment", &key).await;
+            self.fixture.reconcile("deployment", &key).await;
         }
         self.server.writes()
     }
@@ -162,10 +162,10 @@ impl Bench {
         self.begin_anew().await;
     }
 
-    /// Watches break, and are begun anew with a list.
+    /// Watches break, and are restarted with a list.
     async fn begin_anew(&self) {
-        self.told.world.planes.disengage(&Plane::Cell).await;
-        self.told.world.planes.engage(&Plane::Cell, None).await.unwrap();
+        self.fixture.context.planes.disengage(&Plane::Cell).await;
+        self.fixture.context.planes.engage(&Plane::Cell, None).await.unwrap();
         self.listed().await;
     }
 }
@@ -173,13 +173,13 @@ impl Bench {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stalls_makes_no_second_create_and_no_second_replacement() {
     let bench = Bench::new(2).await;
-    assert_eq!(bench.passes().await, ["POST web-0"]);
+    assert_eq!(bench.reconciles().await, ["POST web-0"]);
     advance(LONG).await;
-    assert_eq!(bench.passes().await, [""; 0]);
+    assert_eq!(bench.reconciles().await, [""; 0]);
     bench.report("web-0").await;
-    assert_eq!(bench.passes().await, ["POST web-1"]);
+    assert_eq!(bench.reconciles().await, ["POST web-1"]);
     bench.report("web-1").await;
-    assert_eq!(bench.passes().await, [""; 0]);
+    assert_eq!(bench.reconciles().await, [""; 0]);
 
     let path = format!("{DEPLOYMENTS}/ns-1/workloaddeployments/web");
     bench.server.change(&path, |one| {
@@ -187,17 +187,17 @@ async fn a_watch_that_stalls_makes_no_second_create_and_no_second_replacement() 
     });
     bench.begin_anew().await;
     // The watch still shows the old web-1, Ready.
-    assert_eq!(bench.passes().await, ["DELETE web-1", "POST web-1"]);
+    assert_eq!(bench.reconciles().await, ["DELETE web-1", "POST web-1"]);
     advance(LONG).await;
-    assert_eq!(bench.passes().await, [""; 0], "web-0 waits for the new one");
+    assert_eq!(bench.reconciles().await, [""; 0], "web-0 waits for the new one");
     bench.report("web-1").await;
-    assert_eq!(bench.passes().await, ["DELETE web-0", "POST web-0"]);
+    assert_eq!(bench.reconciles().await, ["DELETE web-0", "POST web-0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_deleted_while_its_watch_stalls_is_missed_when_that_is_begun_anew() {
+async fn an_object_deleted_while_its_watch_stalls_is_missed_when_the_watch_restarts() {
     let bench = Bench::new(1).await;
-    assert_eq!(bench.passes().await, ["POST web-0"]);
+    assert_eq!(bench.reconciles().await, ["POST web-0"]);
     bench
         .server
         .objects
@@ -205,21 +205,21 @@ async fn what_is_deleted_while_its_watch_stalls_is_missed_when_that_is_begun_ane
         .unwrap()
         .remove(&format!("{INSTANCES}/web-0"));
     advance(LONG).await;
-    assert_eq!(bench.passes().await, [""; 0]);
-    // Nobody says so: the watches that do not bring what we made and told are not waited for longer.
+    assert_eq!(bench.reconciles().await, [""; 0]);
+    // Nobody says so: the watches that do not bring what we made and fixture are not waited for longer.
     let missed = async {
         while bench.stored() != Observed::Known(0) || !bench.is_listed() {
             sleep(Duration::from_secs(1)).await;
         }
     };
     timeout(2 * LONG, missed).await.unwrap();
-    assert_eq!(bench.passes().await, ["POST web-0"]);
+    assert_eq!(bench.reconciles().await, ["POST web-0"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_conflict_a_cell_decides_on_the_state_after_it() {
     let bench = Bench::new(1).await;
-    assert_eq!(bench.passes().await, ["POST web-0"]);
+    assert_eq!(bench.reconciles().await, ["POST web-0"]);
     // Somebody asks for none, and the watch does not say so.
     let path = format!("{DEPLOYMENTS}/ns-1/workloaddeployments/web");
     bench.server.change(&path, |one| {
@@ -229,12 +229,12 @@ async fn after_a_conflict_a_cell_decides_on_the_state_after_it() {
     bench.server.change(&format!("{INSTANCES}/web-0"), |one| {
         one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
     });
-    bench.told.put(
+    bench.fixture.put(
         &Plane::Cell,
         INSTANCE,
         bench.server.objects.lock().unwrap()[&format!("{INSTANCES}/web-0")].clone(),
     );
-    assert_eq!(bench.passes().await, ["DELETE web-0"]);
+    assert_eq!(bench.reconciles().await, ["DELETE web-0"]);
     let status = bench.server.objects.lock().unwrap()[&path]["status"].clone();
     assert_eq!(
         (&status["desiredReplicas"], &status["replicas"]),

@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cell::testing::cell;
-use crate::pass::Runner;
-use crate::queue::{Pace, WorkQueue, Workers};
+use crate::queue::{RateLimit, WorkQueue, Workers};
+use crate::reconcile::Runner;
 use crate::reconcilers::cell as reconcilers;
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -18,40 +18,40 @@ const MINUTE: Duration = Duration::from_mins(1);
 #[test]
 fn every_key_of_a_cell_has_a_pace() {
     for reconciler in reconcilers(&Arc::new(cell(None))) {
-        let pace = reconciler.pace();
+        let rate_limit = reconciler.rate_limit();
         assert!(
-            pace.is_some_and(|pace| bound(pace) <= 2500),
-            "{}: {pace:?}",
+            rate_limit.is_some_and(|rate_limit| bound(rate_limit) <= 2500),
+            "{}: {rate_limit:?}",
             reconciler.name()
         );
     }
 }
 
-/// Passes that a pace allows in a minute.
-fn bound(pace: Pace) -> u128 {
-    u128::from(pace.burst) + MINUTE.as_millis() / pace.every.as_millis()
+/// Reconciles that a pace allows in a minute.
+fn bound(rate_limit: RateLimit) -> u128 {
+    u128::from(rate_limit.burst) + MINUTE.as_millis() / rate_limit.every.as_millis()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_writer_who_fights_over_the_status_of_a_deployment_makes_no_storm() {
-    let passes = Arc::<AtomicU32>::default();
+    let reconciles = Arc::<AtomicU32>::default();
     let all = reconcilers(&Arc::new(cell(None)));
     let deployments = Arc::clone(all.iter().find(|one| one.name() == "deployment").unwrap());
-    let pace = deployments.pace();
+    let rate_limit = deployments.rate_limit();
     let script = Arc::<Script>::default();
-    let told = Arc::new(Told::in_cell(all, &[], script.answer()).await);
-    told.list(&Plane::Cell, INSTANCE, Vec::new());
-    told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, Vec::new());
-    let queue = WorkQueue::paced(Workers { total: 1, share: 1 }, pace);
+    let fixture = Arc::new(Fixture::in_cell(all, &[], script.answer()).await);
+    fixture.list(&Plane::Cell, INSTANCE, Vec::new());
+    fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, Vec::new());
+    let queue = WorkQueue::rate_limited(Workers { total: 1, share: 1 }, rate_limit);
     let key = Key::new(&Plane::Cell, "ns-1", "web");
     let stop = CancellationToken::new();
-    let runner = Arc::new(Runner::new(deployments, Arc::clone(&told.world)));
-    let count = Arc::clone(&passes);
-    let pass = move |key: Arc<Key>| {
+    let runner = Arc::new(Runner::new(deployments, Arc::clone(&fixture.context)));
+    let count = Arc::clone(&reconciles);
+    let reconcile = move |key: Arc<Key>| {
         let (runner, count) = (Arc::clone(&runner), Arc::clone(&count));
         async move {
             count.fetch_add(1, Ordering::Relaxed);
-            runner.pass(&key).await
+            runner.reconcile(&key).await
         }
     };
     let fight = async {
@@ -61,17 +61,17 @@ async fn a_writer_who_fights_over_the_status_of_a_deployment_makes_no_storm() {
             one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);
             one["spec"]["scaleSettings"]["minReplicas"] = json!(0);
             one["status"] = json!({ "replicas": 7 });
-            told.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
+            fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, one);
             queue.add(key.clone());
             sleep(MINUTE / 6_000).await;
         }
         stop.cancel();
     };
-    tokio::join!(queue.run(pass, stop.clone()), fight);
-    let passes = u128::from(passes.load(Ordering::Relaxed));
+    tokio::join!(queue.run(reconcile, stop.clone()), fight);
+    let reconciles = u128::from(reconciles.load(Ordering::Relaxed));
     let writes = script.writes().len();
     assert!(
-        passes <= bound(pace.unwrap()) + 1 && writes > 100,
-        "{passes} passes, {writes} writes"
+        reconciles <= bound(rate_limit.unwrap()) + 1 && writes > 100,
+        "{reconciles} reconciles, {writes} writes"
     );
 }

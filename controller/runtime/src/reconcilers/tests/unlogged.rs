@@ -1,12 +1,12 @@
-//! What servers say of an object is told its user, and not the log.
+//! What servers say of an object is fixture its user, and not the log.
 
 use popcell_api::finalizers::WORKLOAD_CONTROLLER;
 use tracing::instrument::WithSubscriber;
 
 use super::*;
 use crate::cell::testing::cell;
+use crate::context::testing::Log;
 use crate::reconcilers::cell as of_cell;
-use crate::world::testing::Log;
 
 const SECRET: &str = "s3cret";
 
@@ -65,14 +65,17 @@ async fn what_a_server_rejects_is_logged_by_reason_and_field_and_never_by_value(
         let script = Arc::<Script>::default();
         let body = told_with(code, reason, message, causes);
         script.say(&format!("cell POST {DEPLOYMENTS}/ns-1/instances"), code, body);
-        let told = Told::in_cell(of_cell(&Arc::new(cell(None))), &[], script.answer()).await;
+        let fixture = Fixture::in_cell(of_cell(&Arc::new(cell(None))), &[], script.answer()).await;
         let mut one = deployment("ns-1", "web", "wd");
         one["metadata"]["finalizers"] = json!([WORKLOAD_CONTROLLER]);
-        told.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
-        told.list(&Plane::Cell, INSTANCE, Vec::new());
+        fixture.list(&Plane::Cell, WORKLOAD_DEPLOYMENT, vec![one]);
+        fixture.list(&Plane::Cell, INSTANCE, Vec::new());
         let log = Log::default();
         let key = Key::new(&Plane::Cell, "ns-1", "web");
-        told.pass("deployment", &key).with_subscriber(log.subscriber()).await;
+        fixture
+            .reconcile("deployment", &key)
+            .with_subscriber(log.subscriber())
+            .await;
         let log = log.text();
         assert!(log.contains(logged), "{logged}: {log}");
         assert!(!log.contains(SECRET) && !log.contains("FORGED"), "{log}");

@@ -1,21 +1,21 @@
-//! What a scrape shows of passes, queues and planes.
+//! What a scrape shows of reconciles, queues and planes.
 
 use tokio::time::Instant;
 
 use super::*;
 use crate::metrics::tests::value;
-use crate::queue::{Backoff, Key, Queue, Verdict, Workers};
+use crate::queue::{Backoff, Key, Queue, Requeue, Workers};
 
 #[test]
-fn a_pass_counts_under_our_names_and_controller_runtimes() {
+fn a_reconcile_counts_under_our_names_and_controller_runtimes() {
     let metrics = Metrics::new();
     for outcome in outcome::ALL {
-        observe_pass(&metrics, "workload", outcome, Duration::from_millis(5));
+        observe_reconcile(&metrics, "workload", outcome, Duration::from_millis(5));
     }
     let text = metrics.encode();
     for outcome in outcome::ALL {
-        let passes = format!("popcell_passes_total{{reconciler=\"workload\",outcome=\"{outcome}\"}}");
-        assert_eq!(value(&text, &passes), Some(1.0), "{text}");
+        let reconciles = format!("popcell_reconciles_total{{reconciler=\"workload\",outcome=\"{outcome}\"}}");
+        assert_eq!(value(&text, &reconciles), Some(1.0), "{text}");
     }
     for (result, count) in [
         ("success", 5.0),
@@ -23,8 +23,8 @@ fn a_pass_counts_under_our_names_and_controller_runtimes() {
         ("requeue", 1.0),
         ("requeue_after", 1.0),
     ] {
-        let passes = format!("controller_runtime_reconcile_total{{controller=\"workload\",result=\"{result}\"}}");
-        assert_eq!(value(&text, &passes), Some(count), "{text}");
+        let reconciles = format!("controller_runtime_reconcile_total{{controller=\"workload\",result=\"{result}\"}}");
+        assert_eq!(value(&text, &reconciles), Some(count), "{text}");
     }
     for (series, count) in [
         ("controller_runtime_reconcile_errors_total", 2.0),
@@ -36,14 +36,14 @@ fn a_pass_counts_under_our_names_and_controller_runtimes() {
             Some(count)
         );
     }
-    let took = value(&text, "popcell_pass_duration_seconds_sum{reconciler=\"workload\"}");
+    let took = value(&text, "popcell_reconcile_duration_seconds_sum{reconciler=\"workload\"}");
     assert_eq!(took, Some(0.045));
 }
 
 #[test]
 fn errors_are_there_before_the_first() {
     let metrics = Metrics::new();
-    observe_pass(&metrics, "workload", outcome::QUIET, Duration::ZERO);
+    observe_reconcile(&metrics, "workload", outcome::UNCHANGED, Duration::ZERO);
     let errors = "controller_runtime_reconcile_errors_total{controller=\"workload\"}";
     assert_eq!(value(&metrics.encode(), errors), Some(0.0));
 }
@@ -60,7 +60,7 @@ fn a_queue_shows_under_our_names_and_controller_runtimes() {
     for seconds in [1, 2, 2] {
         queue.pop(at(seconds)).unwrap();
     }
-    queue.done(&key("a"), Verdict::Failed(Backoff::REFUSED), at(4));
+    queue.done(&key("a"), Requeue::WithBackoff(Backoff::REFUSED), at(4));
     observe_queue(&metrics, "policy", &queue.stats(at(9)));
 
     let text = metrics.encode();
@@ -101,7 +101,7 @@ fn planes_show_by_kind_and_leave_nothing_behind() {
         engaged: 3,
         projects: 2,
         streams_by_sort: [(("project", "Workload"), 2), (("hub", "Instance"), 1)].into(),
-        unknown_planes: [("project", 1), ("hub", 0)].into(),
+        not_synced_planes: [("project", 1), ("hub", 0)].into(),
         unreadable_by_sort: [(("project", "Workload"), 4)].into(),
         ..planes::Stats::default()
     };
@@ -111,8 +111,8 @@ fn planes_show_by_kind_and_leave_nothing_behind() {
         ("popcell_projects_engaged", 2.0),
         ("popcell_watch_streams{plane_kind=\"project\",kind=\"Workload\"}", 2.0),
         ("popcell_watch_streams{plane_kind=\"hub\",kind=\"Instance\"}", 1.0),
-        ("popcell_planes_unknown{plane_kind=\"project\"}", 1.0),
-        ("popcell_planes_unknown{plane_kind=\"hub\"}", 0.0),
+        ("popcell_planes_not_synced{plane_kind=\"project\"}", 1.0),
+        ("popcell_planes_not_synced{plane_kind=\"hub\"}", 0.0),
         (
             "popcell_objects_undecodable{plane_kind=\"project\",kind=\"Workload\"}",
             4.0,

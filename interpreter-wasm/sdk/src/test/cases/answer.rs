@@ -8,7 +8,7 @@ use crate::{Component, Dependency, NodeClaim, Operation, Quantity, Requirements}
 /// An answer as the parts that `output` knows it by.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The parts; a part that is not there (no requirements) is left out.
+    /// The parts; a part that is not there (no requirements) is skipped.
     pub parts: Vec<(&'static str, Node)>,
     /// Whether the object is left as it is; only for the operations that may change it.
     pub unchanged: Option<bool>,
@@ -28,7 +28,7 @@ impl Answer {
         Node::made_fields(self.shown())
     }
 
-    /// The parts, and what was left out where there is something.
+    /// The parts, and what was skipped where there is something.
     pub fn shown(&self) -> Vec<(&'static str, Node)> {
         let left_out = self.left_out.filter(|parts| *parts > 0);
         let left_out = left_out.map(|parts| ("leftOut", number(parts.into())));
@@ -153,7 +153,7 @@ mod tests {
     use crate::types::Gvk;
 
     #[test]
-    fn what_was_left_out_is_shown_where_there_is_something() {
+    fn what_was_skipped_is_shown_where_there_is_something() {
         let input = Input {
             kind: Gvk::of("v1", "A"),
             object: Object::parse("{}").unwrap(),

@@ -90,7 +90,7 @@ fn judge(case: &Case, answered: &Result<Answer, Error>) -> Result<(), Failure> {
         (Expected::Undecided(part), Err(error)) => {
             fail(output(case), format!("expected undecided with {part:?}, got: {error}"))
         }
-        (Expected::Answer { .. }, Err(error)) => fail(place_of(case, error), told(case, error)),
+        (Expected::Answer { .. }, Err(error)) => fail(place_of(case, error), reported(case, error)),
         (Expected::Error(_) | Expected::Undecided(_), Ok(answer)) => Err(Failure {
             at: output(case),
             message: "expected no answer, got one".to_owned(),
@@ -116,7 +116,7 @@ fn changed(case: &Case, answer: &Answer, unchanged: bool) -> Result<(), Failure>
     })
 }
 
-fn told(case: &Case, error: &Error) -> String {
+fn reported(case: &Case, error: &Error) -> String {
     match error {
         Error::Unsupported => {
             let kind = &case.input.kind;

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn excluded_fields_are_left_out_by_path() {
+    fn excluded_fields_are_skipped_by_path() {
         assert!(!differs(
             "revised",
             "{a: '{{EXCLUDE}}', b: [{c: '{{EXCLUDE}}', d: 1}]}",

@@ -19,7 +19,7 @@
 //! - `error: true`, or a part of the message: the operation fails (an object that it cannot understand);
 //! - `undecided: true`, or a part of the reason: there is no answer now;
 //! - `unchanged: true`: ReviseReplica, Retain or AggregateStatus leaves the object as it is (`false`: it does not);
-//! - `leftOut: 2`: AggregateStatus says that so many parts of the statuses were left out. Not compared where a webhook
+//! - `leftOut: 2`: AggregateStatus says that so many parts of the statuses were skipped. Not compared where a webhook
 //!   answers: Karmada's protocol does not carry it.
 
 mod answer;
@@ -75,7 +75,7 @@ pub enum Expected {
         parts: Vec<Field>,
         /// Whether the object is left as it is, when the case says.
         unchanged: Option<bool>,
-        /// How many parts of the reported statuses were left out, when the case says.
+        /// How many parts of the reported statuses were skipped, when the case says.
         left_out: Option<u32>,
     },
     /// An error that contains this text.

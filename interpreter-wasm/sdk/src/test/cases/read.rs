@@ -163,7 +163,7 @@ fn items(source: &Node) -> Result<Vec<StatusItem>, Wrong> {
     items.iter().map(item).collect()
 }
 
-/// One `AggregatedStatusItem` (Karmada's work/v1alpha2); unknown keys are left alone, as Karmada leaves them.
+/// One `AggregatedStatusItem` (Karmada's work/v1alpha2); unknown keys are not changed, as Karmada leaves them.
 fn item(node: &Node) -> Result<StatusItem, Wrong> {
     if node.fields().is_none() {
         return wrong(node.at, format!("a status item is a mapping, found {node}"));

@@ -227,7 +227,7 @@ fn a_key_that_is_not_produced_fails() {
 }
 
 #[test]
-fn what_was_left_out_is_compared_where_it_is_told() {
+fn what_was_skipped_is_compared_where_it_is_reported() {
     let aggregate = "name: x\noperation: AggregateStatus\ndesiredObj: {apiVersion: v1, kind: A}\n";
     let two: fn() -> Result<Output> = || {
         Ok(Output::Aggregation(Aggregation {
@@ -236,9 +236,9 @@ fn what_was_left_out_is_compared_where_it_is_told() {
         }))
     };
     let webhook: fn() -> Result<Output> = || Ok(Output::Change(Change::Unchanged));
-    let told = |count, output| verdict(&format!("{aggregate}output: {{leftOut: {count}}}"), output);
-    assert_eq!((told(2, two), told(2, webhook)), (Ok(()), Ok(())));
-    assert!(told(0, two).unwrap_err().contains("leftOut: expected 0 parts"));
+    let reported = |count, output| verdict(&format!("{aggregate}output: {{leftOut: {count}}}"), output);
+    assert_eq!((reported(2, two), reported(2, webhook)), (Ok(()), Ok(())));
+    assert!(reported(0, two).unwrap_err().contains("leftOut: expected 0 parts"));
 }
 
 #[test]

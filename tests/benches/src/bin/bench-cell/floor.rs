@@ -15,25 +15,25 @@ use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Kind, Plane, objects};
 use serde_json::{Value, json};
 
+use crate::environment::Environment;
 use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
-use crate::world::World;
 
-/// A namespace in cell and project that nobody else looks at.
+/// A namespace in cell and project that no other client looks at.
 const NAMESPACE: &str = "floor";
 
-/// With nobody else at work.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
-    for plane in [&world.cell, &world.project] {
+/// With no other client at work.
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ordered> {
+    for plane in [&environment.cell, &environment.project] {
         plane.apply(&objects::namespace(NAMESPACE)).await?;
     }
     let slots = 0..u32::try_from(plan.slots)?;
     let began = Instant::now();
     let (mut steps, mut before) = (Vec::new(), began);
     for ordinal in slots.clone() {
-        create(&world.cell, INSTANCE, instance(ordinal)).await?;
-        claim(world, ordinal).await?;
-        run(&world.cell, ordinal).await?;
+        create(&environment.cell, INSTANCE, instance(ordinal)).await?;
+        claim(environment, ordinal).await?;
+        run(&environment.cell, ordinal).await?;
         let now = Instant::now();
         steps.push(now.millis_since(before));
         before = now;
@@ -44,11 +44,14 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
     let began = Instant::now();
     for ordinal in slots.rev() {
         let name = name(ordinal);
-        world.cell.delete(INSTANCE, Some(NAMESPACE), &name).await?;
+        environment.cell.delete(INSTANCE, Some(NAMESPACE), &name).await?;
         let let_go = json!({ "metadata": { "finalizers": null } });
-        world.cell.merge(INSTANCE, Some(NAMESPACE), &name, &let_go).await?;
-        create(&world.cell, INSTANCE, instance(ordinal)).await?;
-        run(&world.cell, ordinal).await?;
+        environment
+            .cell
+            .merge(INSTANCE, Some(NAMESPACE), &name, &let_go)
+            .await?;
+        create(&environment.cell, INSTANCE, instance(ordinal)).await?;
+        run(&environment.cell, ordinal).await?;
     }
     Ok(Ordered {
         who: Who::BareRequests,
@@ -72,10 +75,10 @@ fn instance(ordinal: u32) -> Value {
 }
 
 /// A claim, and its grant.
-async fn claim(world: &World, ordinal: u32) -> Result<()> {
+async fn claim(environment: &Environment, ordinal: u32) -> Result<()> {
     let name = name(ordinal);
     let project = json!({
-        "apiGroup": resource_manager::GROUP, "kind": resource_manager::PROJECT_KIND, "name": world.project.name(),
+        "apiGroup": resource_manager::GROUP, "kind": resource_manager::PROJECT_KIND, "name": environment.project.name(),
     });
     let claim = json!({
         "apiVersion": RESOURCE_CLAIM.api_version(),
@@ -86,9 +89,9 @@ async fn claim(world: &World, ordinal: u32) -> Result<()> {
             "requests": [{ "resourceType": popcell_api::quota::INSTANCES, "amount": 1 }],
         },
     });
-    create(&world.project, RESOURCE_CLAIM, claim).await?;
+    create(&environment.project, RESOURCE_CLAIM, claim).await?;
     let status = json!({ "conditions": [granted()] });
-    world
+    environment
         .project
         .set_status(RESOURCE_CLAIM, Some(NAMESPACE), &name, &status)
         .await

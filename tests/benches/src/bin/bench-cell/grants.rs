@@ -11,29 +11,29 @@ use popcell_suites::read::at;
 use popcell_test_support::kind::INSTANCE;
 use serde_json::{Value, json};
 
+use crate::environment::{ABOVE, BELOW, Environment, REFUSALS, StandIns};
 use crate::floor::granted;
 use crate::plan::Plan;
-use crate::world::{ABOVE, BELOW, REFUSALS, StandIns, World};
 
 /// Each in a WorkloadDeployment of its own, whose network is there before the grant comes.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Times> {
-    let mut stand_ins = StandIns::start(world);
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Times> {
+    let mut stand_ins = StandIns::start(environment);
     drop(stand_ins.quota.take());
-    let mut controller = world.controller().await?;
-    let mut claims = Sight::of(&world.project, RESOURCE_CLAIM).await?;
-    let mut instances = Sight::of(&world.cell, INSTANCE).await?;
+    let mut controller = environment.controller().await?;
+    let mut claims = Sight::of(&environment.project, RESOURCE_CLAIM).await?;
+    let mut instances = Sight::of(&environment.cell, INSTANCE).await?;
     let mut samples = Vec::new();
     for number in 0..plan.grants {
         let name = format!("g{number:04}-0");
         let claim = format!("instance-{name}");
-        world.deployment(&format!("g{number:04}"), 1).await?;
+        environment.deployment(&format!("g{number:04}"), 1).await?;
         claims.of_one(|one| is(one, ABOVE, &claim)).await?;
         instances
             .of_one(|one| is(one, BELOW, &name) && *gates_of(one) == json!([{ "name": gates::QUOTA }]))
             .await?;
         let status = json!({ "conditions": [granted()] });
         let sent = Instant::now();
-        world
+        environment
             .project
             .set_status(RESOURCE_CLAIM, Some(ABOVE), &claim, &status)
             .await?;
@@ -42,7 +42,7 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Times> {
             .await?;
         samples.push(open.millis_since(sent));
     }
-    world.clean().await?;
+    environment.clean().await?;
     controller.expect_log_without(&REFUSALS)?;
     controller.end()?;
     Ok(Times::of(samples))

@@ -4,10 +4,11 @@
 //! - Servers are real: a cell, a hub with Karmada, a project behind the gateway. Our program is the optimised build, as its
 //!   shipped users; stand-ins take no time of their own but their requests.
 //! - The least that ordered starts can take, and the StatefulSet controller of Kubernetes, run on the same servers in the
-//!   same run, each while nobody else is at work.
+//!   same run, each while no other client is at work.
 //! - Figures are printed and written; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 
+mod environment;
 mod figures;
 mod floor;
 mod grants;
@@ -16,7 +17,6 @@ mod ordered;
 mod plan;
 mod print;
 mod stateful_set;
-mod world;
 
 use std::process::ExitCode;
 
@@ -24,9 +24,9 @@ use anyhow::Result;
 use clap::Parser;
 use popcell_benches::Run;
 
+use environment::Environment;
 use figures::Report;
 use plan::Plan;
-use world::World;
 
 /// Measures popcell-controller in a cell on real control planes.
 #[derive(Parser)]
@@ -43,18 +43,18 @@ async fn main() -> ExitCode {
 
 async fn measure(short: bool) -> Result<Report> {
     let plan = if short { Plan::short() } else { Plan::full() };
-    let world = World::start().await?;
+    let environment = Environment::start().await?;
     println!("{} in order: the least, StatefulSet, popcell", plan.slots);
     let ordered = vec![
-        floor::measure(&world, &plan).await?,
-        stateful_set::measure(&world, &plan).await?,
-        ordered::measure(&world, &plan).await?,
+        floor::measure(&environment, &plan).await?,
+        stateful_set::measure(&environment, &plan).await?,
+        ordered::measure(&environment, &plan).await?,
     ];
     println!("{} grants", plan.grants);
-    let grants = grants::measure(&world, &plan).await?;
-    let (mut memory, started, changed, idle) = many::measure(&world, &plan).await?;
-    memory.extend(many::peer(&world, &plan).await?);
-    world.end().await?;
+    let grants = grants::measure(&environment, &plan).await?;
+    let (mut memory, started, changed, idle) = many::measure(&environment, &plan).await?;
+    memory.extend(many::peer(&environment, &plan).await?);
+    environment.end().await?;
     Ok(Report {
         plan,
         ordered,

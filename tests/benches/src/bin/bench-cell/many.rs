@@ -11,40 +11,40 @@ use popcell_test_support::process;
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::{Value, json};
 
+use crate::environment::{BELOW, Environment, PATIENCE, REFUSALS, StandIns};
 use crate::figures::{Changed, Idle, Memory, Started, Who};
 use crate::plan::Plan;
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
-use crate::world::{BELOW, PATIENCE, REFUSALS, StandIns, World};
 
 pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
 }
 
 /// All figures with many. The WorkloadDeployments are left behind.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<(Vec<Memory>, Started, Changed, Idle)> {
-    let mut stand_ins = StandIns::start(world);
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<(Vec<Memory>, Started, Changed, Idle)> {
+    let mut stand_ins = StandIns::start(environment);
     let (mut memory, mut started, mut made) = (Vec::new(), None, 0);
     for count in plan.deployments {
         println!("{count} WorkloadDeployments");
-        let mut controller = world.controller().await?;
+        let mut controller = environment.controller().await?;
         if count > made {
-            started = Some(start(world, &controller, made, count).await?);
+            started = Some(start(environment, &controller, made, count).await?);
         }
         made = count;
         controller.end()?;
-        let mut controller = world.controller().await?;
-        Counters::at_rest(&world.planes(), &controller).await?;
+        let mut controller = environment.controller().await?;
+        Counters::at_rest(&environment.planes(), &controller).await?;
         let pid = controller.pid().context("the controller does not run")?;
         memory.push(resident(Who::Popcell, plan, count, pid).await?);
         controller.end()?;
     }
-    let mut controller = world.controller().await?;
+    let mut controller = environment.controller().await?;
     // From here on this process is the provider.
     drop(stand_ins.provider.take());
     println!("changes of {} of them", plan.changes);
-    let changed = change(world, &controller, plan).await?;
+    let changed = change(environment, &controller, plan).await?;
     println!("idle");
-    let idle = idle(world, &controller, plan).await?;
+    let idle = idle(environment, &controller, plan).await?;
     controller.expect_log_without(&REFUSALS)?;
     controller.end()?;
     drop(stand_ins);
@@ -62,17 +62,17 @@ async fn resident(who: Who, plan: &Plan, deployments: usize, pid: u32) -> Result
 }
 
 /// The same objects of the peer.
-pub(crate) async fn peer(world: &World, plan: &Plan) -> Result<Vec<Memory>> {
+pub(crate) async fn peer(environment: &Environment, plan: &Plan) -> Result<Vec<Memory>> {
     let (mut memory, mut made) = (Vec::new(), 0);
-    let _kubelet = Kubelet::start(world);
+    let _kubelet = Kubelet::start(environment);
     for count in plan.deployments {
         println!("{count} StatefulSets");
-        let mut manager = Manager::start(world)?;
-        stateful_set::many(world, made, count).await?;
+        let mut manager = Manager::start(environment)?;
+        stateful_set::many(environment, made, count).await?;
         made = count;
         manager.expect_alive()?;
         drop(manager);
-        let mut manager = Manager::start(world)?;
+        let mut manager = Manager::start(environment)?;
         tokio::time::sleep(LISTED).await;
         memory.push(resident(Who::StatefulSet, plan, count, manager.pid()).await?);
         manager.expect_alive()?;
@@ -81,28 +81,28 @@ pub(crate) async fn peer(world: &World, plan: &Plan) -> Result<Vec<Memory>> {
 }
 
 /// Makes WorkloadDeployments until there are so many.
-async fn start(world: &World, controller: &Controller, made: usize, count: usize) -> Result<Started> {
-    let before = Counters::at_rest(&world.planes(), controller).await?;
+async fn start(environment: &Environment, controller: &Controller, made: usize, count: usize) -> Result<Started> {
+    let before = Counters::at_rest(&environment.planes(), controller).await?;
     let began = Instant::now();
     for_each(made..count, async |number| {
-        world.deployment(&name(number), 1).await.map(|_| ())
+        environment.deployment(&name(number), 1).await.map(|_| ())
     })
     .await?;
-    eventually("all are ready and told on the hub", PATIENCE, async || {
-        let all = world.cell.list(WORKLOAD_DEPLOYMENT, Some(BELOW), "").await?;
+    eventually("all are ready and reported on the hub", PATIENCE, async || {
+        let all = environment.cell.list(WORKLOAD_DEPLOYMENT, Some(BELOW), "").await?;
         let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
         ensure!(ready == count, "{ready} of {count} are ready");
-        let copies = world.hub.list(INSTANCE, Some(BELOW), "").await?;
-        let told = copies
+        let copies = environment.hub.list(INSTANCE, Some(BELOW), "").await?;
+        let reported = copies
             .iter()
             .filter(|one| says(one, "Ready", "True", "Available").is_ok());
-        let told = told.count();
-        ensure!(told == count, "{told} of {count} are told on the hub");
+        let reported = reported.count();
+        ensure!(reported == count, "{reported} of {count} are reported on the hub");
         Ok(())
     })
     .await?;
     let seconds = began.elapsed().as_secs_f64();
-    let after = Counters::at_rest(&world.planes(), controller).await?;
+    let after = Counters::at_rest(&environment.planes(), controller).await?;
     Ok(Started {
         deployments: count.saturating_sub(made),
         seconds,
@@ -111,18 +111,18 @@ async fn start(world: &World, controller: &Controller, made: usize, count: usize
 }
 
 /// The provider says of one after the other that it is down.
-async fn change(world: &World, controller: &Controller, plan: &Plan) -> Result<Changed> {
-    let mut deployments = Sight::of(&world.cell, WORKLOAD_DEPLOYMENT).await?;
-    let mut copies = Sight::of(&world.hub, INSTANCE).await?;
-    let before = Counters::at_rest(&world.planes(), controller).await?;
+async fn change(environment: &Environment, controller: &Controller, plan: &Plan) -> Result<Changed> {
+    let mut deployments = Sight::of(&environment.cell, WORKLOAD_DEPLOYMENT).await?;
+    let mut copies = Sight::of(&environment.hub, INSTANCE).await?;
+    let before = Counters::at_rest(&environment.planes(), controller).await?;
     let (mut to_deployment, mut to_hub) = (Vec::new(), Vec::new());
     for number in 0..plan.changes {
         let deployment = name(number);
         let instance = format!("{deployment}-0");
-        let found = world.cell.expect(INSTANCE, Some(BELOW), &instance).await?;
+        let found = environment.cell.expect(INSTANCE, Some(BELOW), &instance).await?;
         let patch = json!({ "status": { "conditions": with_provider_down(&found) } });
         let sent = Instant::now();
-        let api = world.cell.api(INSTANCE, Some(BELOW));
+        let api = environment.cell.api(INSTANCE, Some(BELOW));
         let how = kube::api::PatchParams::default();
         api.patch_status(&instance, &how, &kube::api::Patch::Merge(&patch))
             .await
@@ -131,10 +131,10 @@ async fn change(world: &World, controller: &Controller, plan: &Plan) -> Result<C
             is(one, BELOW, &deployment) && at(one, "/status/readyReplicas").as_i64().unwrap_or_default() == 0
         };
         to_deployment.push(deployments.of_one(counted).await?.millis_since(sent));
-        let told = |one: &DynamicObject| is(one, BELOW, &instance) && says(one, "Ready", "False", DOWN).is_ok();
-        to_hub.push(copies.of_one(told).await?.millis_since(sent));
+        let reported = |one: &DynamicObject| is(one, BELOW, &instance) && says(one, "Ready", "False", DOWN).is_ok();
+        to_hub.push(copies.of_one(reported).await?.millis_since(sent));
     }
-    let after = Counters::at_rest(&world.planes(), controller).await?;
+    let after = Counters::at_rest(&environment.planes(), controller).await?;
     Ok(Changed {
         to_deployment: Times::of(to_deployment),
         to_hub: Times::of(to_hub),
@@ -155,16 +155,16 @@ fn with_provider_down(instance: &DynamicObject) -> Value {
 }
 
 /// Nothing happens.
-async fn idle(world: &World, controller: &Controller, plan: &Plan) -> Result<Idle> {
+async fn idle(environment: &Environment, controller: &Controller, plan: &Plan) -> Result<Idle> {
     let pid = controller.pid().context("the controller does not run")?;
-    let before = Counters::at_rest(&world.planes(), controller).await?;
+    let before = Counters::at_rest(&environment.planes(), controller).await?;
     let (resident, faults) = (process::resident_kib(pid)?, process::page_faults(pid)?);
     tokio::time::sleep(Duration::from_secs(plan.idle_seconds)).await;
     let (grown_kib, page_faults) = (
         process::resident_kib(pid)? - resident,
         process::page_faults(pid)? - faults,
     );
-    let after = Counters::read(&world.planes(), controller).await?;
+    let after = Counters::read(&environment.planes(), controller).await?;
     Ok(Idle {
         seconds: plan.idle_seconds,
         grown_kib,

@@ -10,23 +10,23 @@ use popcell_suites::read::{at, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use serde_json::{Value, json};
 
+use crate::environment::{BELOW, Environment, REFUSALS, StandIns};
 use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
-use crate::world::{BELOW, REFUSALS, StandIns, World};
 
 const NAME: &str = "ordered";
 
 /// With stand-ins that take no time of their own.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
-    let _stand_ins = StandIns::start(world);
-    let mut controller = world.controller().await?;
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ordered> {
+    let _stand_ins = StandIns::start(environment);
+    let mut controller = environment.controller().await?;
     // What a namespace costs once is not what is measured.
-    let mut deployments = Sight::of(&world.cell, WORKLOAD_DEPLOYMENT).await?;
-    world.deployment("warm", 1).await?;
+    let mut deployments = Sight::of(&environment.cell, WORKLOAD_DEPLOYMENT).await?;
+    environment.deployment("warm", 1).await?;
     deployments.of_one(|one| is_done(one, "warm", 1)).await?;
 
-    let mut instances = Sight::of(&world.cell, INSTANCE).await?;
-    let sent = world.deployment(NAME, plan.slots).await?;
+    let mut instances = Sight::of(&environment.cell, INSTANCE).await?;
+    let sent = environment.deployment(NAME, plan.slots).await?;
     let done = deployments.of_one(|one| is_done(one, NAME, plan.slots)).await?;
     let start_seconds = done.millis_since(sent) / 1e3;
     let mut ready = Vec::new();
@@ -41,12 +41,15 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
     let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
     let patch = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
     let sent = Instant::now();
-    let patched = world.cell.merge(WORKLOAD_DEPLOYMENT, Some(BELOW), NAME, &patch).await?;
+    let patched = environment
+        .cell
+        .merge(WORKLOAD_DEPLOYMENT, Some(BELOW), NAME, &patch)
+        .await?;
     let generation = patched.metadata.generation.unwrap_or_default();
     let rolled = |one: &DynamicObject| one.metadata.generation == Some(generation) && is_done(one, NAME, plan.slots);
     let done = deployments.of_one(rolled).await?;
     let roll_seconds = done.millis_since(sent) / 1e3;
-    world.clean().await?;
+    environment.clean().await?;
     controller.expect_log_without(&REFUSALS)?;
     controller.end()?;
     Ok(Ordered {

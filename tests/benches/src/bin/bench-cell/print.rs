@@ -17,7 +17,8 @@ pub(crate) fn report(report: &Report) {
     memory(&report.memory);
     let started = &report.started;
     println!(
-        "\n{} WorkloadDeployments of one instance, all made at once: ready and told on the hub after {:.1} s; for each:",
+        "\n{} WorkloadDeployments of one instance, all made at once: ready and reported on the hub after {:.1} s; \
+         for each:",
         started.deployments, started.seconds
     );
     effort(&started.effort);

@@ -17,30 +17,30 @@ use popcell_test_support::{Guarded, Kind, eventually, objects};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::environment::{Environment, PATIENCE, admin};
 use crate::figures::{Ordered, Who};
 use crate::plan::Plan;
-use crate::world::{PATIENCE, World, admin};
 
 pub(crate) const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
 pub(crate) const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);
-/// A namespace in the cell that nobody else looks at.
+/// A namespace in the cell that no other client looks at.
 pub(crate) const NAMESPACE: &str = "peer";
 const NAME: &str = "ordered";
 /// Writes of the kubelet that are under way.
 const AT_ONCE: usize = 16;
 
 /// One StatefulSet, as one WorkloadDeployment.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
-    world.cell.apply(&objects::namespace(NAMESPACE)).await?;
-    let mut manager = Manager::start(world)?;
-    let _kubelet = Kubelet::start(world);
-    let mut sets = Sight::of(&world.cell, STATEFUL_SET).await?;
-    world.cell.apply(&stateful_set("warm", 1)).await?;
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ordered> {
+    environment.cell.apply(&objects::namespace(NAMESPACE)).await?;
+    let mut manager = Manager::start(environment)?;
+    let _kubelet = Kubelet::start(environment);
+    let mut sets = Sight::of(&environment.cell, STATEFUL_SET).await?;
+    environment.cell.apply(&stateful_set("warm", 1)).await?;
     sets.of_one(|one| is_done(one, "warm", 1)).await?;
 
-    let mut pods = Sight::of(&world.cell, POD).await?;
+    let mut pods = Sight::of(&environment.cell, POD).await?;
     let sent = Instant::now();
-    world.cell.apply(&stateful_set(NAME, plan.slots)).await?;
+    environment.cell.apply(&stateful_set(NAME, plan.slots)).await?;
     let done = sets.of_one(|one| is_done(one, NAME, plan.slots)).await?;
     let start_seconds = done.millis_since(sent) / 1e3;
     let mut ready = Vec::new();
@@ -54,12 +54,15 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
     let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
     let patch = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
     let sent = Instant::now();
-    let patched = world.cell.merge(STATEFUL_SET, Some(NAMESPACE), NAME, &patch).await?;
+    let patched = environment
+        .cell
+        .merge(STATEFUL_SET, Some(NAMESPACE), NAME, &patch)
+        .await?;
     let generation = patched.metadata.generation;
     let rolled = |one: &DynamicObject| one.metadata.generation == generation && is_done(one, NAME, plan.slots);
     let done = sets.of_one(rolled).await?;
     let roll_seconds = done.millis_since(sent) / 1e3;
-    clean(world).await?;
+    clean(environment).await?;
     manager.expect_alive()?;
     Ok(Ordered {
         who: Who::StatefulSet,
@@ -69,12 +72,12 @@ pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Ordered> {
     })
 }
 
-async fn clean(world: &World) -> Result<()> {
+async fn clean(environment: &Environment) -> Result<()> {
     for name in ["warm", NAME] {
-        world.cell.delete(STATEFUL_SET, Some(NAMESPACE), name).await?;
+        environment.cell.delete(STATEFUL_SET, Some(NAMESPACE), name).await?;
     }
     eventually("no pod is left", PATIENCE, async || {
-        let left = world.cell.list(POD, Some(NAMESPACE), "").await?.len();
+        let left = environment.cell.list(POD, Some(NAMESPACE), "").await?.len();
         ensure!(left == 0, "{left} are left");
         Ok(())
     })
@@ -85,17 +88,17 @@ async fn clean(world: &World) -> Result<()> {
 pub(crate) struct Manager(Guarded);
 
 impl Manager {
-    pub(crate) fn start(world: &World) -> Result<Self> {
+    pub(crate) fn start(environment: &Environment) -> Result<Self> {
         let arguments = [
-            format!("--kubeconfig={}", admin(world)?.display()),
+            format!("--kubeconfig={}", admin(environment)?.display()),
             "--controllers=statefulset-controller".to_owned(),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
             "--kube-api-qps=10000".to_owned(),
             "--kube-api-burst=10000".to_owned(),
         ];
-        let log = world.files.path().join("statefulset-controller.log");
-        let program = world.lab.program("kube-controller-manager");
+        let log = environment.files.path().join("statefulset-controller.log");
+        let program = environment.lab.program("kube-controller-manager");
         Ok(Self(Guarded::spawn(&program, &arguments, &log)?))
     }
 
@@ -122,8 +125,8 @@ pub(crate) struct Kubelet {
 }
 
 impl Kubelet {
-    pub(crate) fn start(world: &World) -> Self {
-        let pods: Api<DynamicObject> = world.cell.api(POD, Some(NAMESPACE));
+    pub(crate) fn start(environment: &Environment) -> Self {
+        let pods: Api<DynamicObject> = environment.cell.api(POD, Some(NAMESPACE));
         let mut task = JoinSet::new();
         task.spawn(async move {
             let events = watcher(pods.clone(), watcher::Config::default()).default_backoff();
@@ -133,8 +136,8 @@ impl Kubelet {
                 let name = pod.metadata.name.unwrap_or_default();
                 let patch = Patch::Merge(json!({ "status": running() }));
                 // What was deleted meanwhile needs no word; what else failed is told again with the next event.
-                let told = pods.patch_status(&name, &PatchParams::default(), &patch).await;
-                if let Err(error) = told {
+                let reported = pods.patch_status(&name, &PatchParams::default(), &patch).await;
+                if let Err(error) = reported {
                     eprintln!("stand-in of the kubelet: {name}: {error}");
                 }
             })
@@ -190,18 +193,18 @@ pub(crate) fn stateful_set(name: &str, replicas: i32) -> Value {
 pub(crate) const LISTED: Duration = Duration::from_secs(30);
 
 /// Makes StatefulSets of one pod until there are so many, and waits until all run.
-pub(crate) async fn many(world: &World, made: usize, count: usize) -> Result<()> {
-    world.cell.apply(&objects::namespace(NAMESPACE)).await?;
+pub(crate) async fn many(environment: &Environment, made: usize, count: usize) -> Result<()> {
+    environment.cell.apply(&objects::namespace(NAMESPACE)).await?;
     popcell_benches::for_each(made..count, async |number| {
         let set = stateful_set(&crate::many::name(number), 1);
         let set: DynamicObject = serde_json::from_value(set).context("failed to make a StatefulSet")?;
-        let api = world.cell.api(STATEFUL_SET, Some(NAMESPACE));
+        let api = environment.cell.api(STATEFUL_SET, Some(NAMESPACE));
         let created = api.create(&kube::api::PostParams::default(), &set).await;
         created.map(|_| ()).context("failed to create a StatefulSet")
     })
     .await?;
     eventually("all pods are counted", PATIENCE, async || {
-        let all = world.cell.list(STATEFUL_SET, Some(NAMESPACE), "").await?;
+        let all = environment.cell.list(STATEFUL_SET, Some(NAMESPACE), "").await?;
         let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
         ensure!(ready == count, "{ready} of {count}");
         Ok(())

@@ -44,7 +44,7 @@ impl Front {
         let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, target) = (acceptor.clone(), Arc::clone(&target));
-                // A connection that breaks is its client's to make anew.
+                // A connection that breaks is its client's to make again.
                 tokio::spawn(async move { pass(acceptor, stream, &target).await.ok() });
             }
         });

@@ -9,9 +9,9 @@ use popcell_test_support::kind::{NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLO
 use popcell_test_support::{Plane, objects};
 use serde_json::json;
 
+use crate::environment::{CITY, Environment, city, id};
 use crate::figures::Latency;
 use crate::plan::Plan;
-use crate::world::{CITY, World, city, id};
 
 /// Between one object and the next, for what follows from the first.
 pub(crate) const PAUSE: Duration = Duration::from_millis(100);
@@ -19,11 +19,11 @@ pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 const DESIRED: i32 = 1000;
 
 /// All times with so many projects engaged. Workloads are left behind in them.
-pub(crate) async fn measure(world: &World, plan: &Plan, engaged: usize) -> Result<Vec<Latency>> {
+pub(crate) async fn measure(environment: &Environment, plan: &Plan, engaged: usize) -> Result<Vec<Latency>> {
     let mut found = Vec::new();
-    let mut hub = Hub::watched(&world.hub).await?;
+    let mut hub = Hub::watched(&environment.hub).await?;
     if engaged > 1 {
-        let first = first_workloads(world, &mut hub, plan.samples.min(engaged - 1)).await?;
+        let first = first_workloads(environment, &mut hub, plan.samples.min(engaged - 1)).await?;
         found.push(Latency::of(
             "first Workload of a project -> hub WD and policy",
             engaged,
@@ -31,18 +31,18 @@ pub(crate) async fn measure(world: &World, plan: &Plan, engaged: usize) -> Resul
         ));
     }
     let project = id(0);
-    let hub_namespace = hub_namespace(&world.server, &project).await?;
-    create(&world.server, &project, "warm", CITY).await?;
+    let hub_namespace = hub_namespace(&environment.server, &project).await?;
+    create(&environment.server, &project, "warm", CITY).await?;
     hub.deployments
         .of_one(|object| is(object, &hub_namespace, "warm-us-dfw"))
         .await?;
-    found.extend(status(world, plan, engaged, &project, &hub_namespace).await?);
+    found.extend(status(environment, plan, engaged, &project, &hub_namespace).await?);
 
     // At last: these cities have no cluster, which the controller tells of each after a minute.
     let mut to_hub = Vec::new();
     for number in 0..plan.samples {
         let (name, city) = (format!("w{number:04}"), city(number));
-        let sent = create(&world.server, &project, &name, &city).await?;
+        let sent = create(&environment.server, &project, &name, &city).await?;
         to_hub.push(hub.complete(&hub_namespace, &name, &city).await?.millis_since(sent));
         tokio::time::sleep(PAUSE).await;
     }
@@ -51,12 +51,12 @@ pub(crate) async fn measure(world: &World, plan: &Plan, engaged: usize) -> Resul
 }
 
 /// In projects that have none yet: the hub namespace is missing, and what projects with Workloads watch is not watched.
-async fn first_workloads(world: &World, hub: &mut Hub, count: usize) -> Result<Vec<f64>> {
+async fn first_workloads(environment: &Environment, hub: &mut Hub, count: usize) -> Result<Vec<f64>> {
     let mut times = Vec::new();
     for number in 1..=count {
         let project = id(number);
-        let hub_namespace = hub_namespace(&world.server, &project).await?;
-        let sent = create(&world.server, &project, "first", CITY).await?;
+        let hub_namespace = hub_namespace(&environment.server, &project).await?;
+        let sent = create(&environment.server, &project, "first", CITY).await?;
         times.push(hub.complete(&hub_namespace, "first", CITY).await?.millis_since(sent));
         tokio::time::sleep(PAUSE).await;
     }
@@ -65,22 +65,25 @@ async fn first_workloads(world: &World, hub: &mut Hub, count: usize) -> Result<V
 
 /// Karmada interprets nothing here, so the hub's status is ours to write.
 async fn status(
-    world: &World,
+    environment: &Environment,
     plan: &Plan,
     engaged: usize,
     project: &str,
     hub_namespace: &str,
 ) -> Result<[Latency; 2]> {
     const NAME: &str = "warm-us-dfw";
-    let mut deployments = Sight::of(&world.server, WORKLOAD_DEPLOYMENT).await?;
-    let mut workloads = Sight::of(&world.server, WORKLOAD).await?;
+    let mut deployments = Sight::of(&environment.server, WORKLOAD_DEPLOYMENT).await?;
+    let mut workloads = Sight::of(&environment.server, WORKLOAD).await?;
     let (mut to_deployment, mut to_workload) = (Vec::new(), Vec::new());
     for number in 0..plan.samples {
         let ready = i32::try_from(number)?.saturating_add(1);
-        let object = world.hub.expect(WORKLOAD_DEPLOYMENT, Some(hub_namespace), NAME).await?;
+        let object = environment
+            .hub
+            .expect(WORKLOAD_DEPLOYMENT, Some(hub_namespace), NAME)
+            .await?;
         let status = objects::cell_status(object.metadata.generation.unwrap_or(1), DESIRED, ready);
         let sent = Instant::now();
-        world
+        environment
             .hub
             .set_status(WORKLOAD_DEPLOYMENT, Some(hub_namespace), NAME, &status)
             .await?;

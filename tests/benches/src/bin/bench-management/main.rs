@@ -8,6 +8,7 @@
 //! - Figures are printed and written; nothing fails because a machine is slow.
 #![forbid(unsafe_code)]
 
+mod environment;
 mod figures;
 mod front;
 mod latency;
@@ -16,7 +17,6 @@ mod noisy;
 mod plan;
 mod print;
 mod requests;
-mod world;
 
 use std::process::ExitCode;
 
@@ -24,9 +24,9 @@ use anyhow::Result;
 use clap::Parser;
 use popcell_benches::Run;
 
+use environment::Environment;
 use figures::{Report, Way};
 use plan::Plan;
-use world::World;
 
 /// Measures popcell-controller with many projects on real control planes.
 #[derive(Parser)]
@@ -43,32 +43,32 @@ async fn main() -> ExitCode {
 
 async fn measure(short: bool) -> Result<Report> {
     let plan = if short { Plan::short() } else { Plan::full() };
-    let mut world = World::start(&plan).await?;
-    let memory = memory::measure(&mut world, &plan).await?;
+    let mut environment = Environment::start(&plan).await?;
+    let memory = memory::measure(&mut environment, &plan).await?;
     println!("{} large objects", plan.large);
-    let large = memory::large(&mut world, &plan).await?;
+    let large = memory::large(&mut environment, &plan).await?;
     let mut latencies = Vec::new();
     let mut requests = Vec::new();
     for engaged in plan.engaged {
         println!("latency with {engaged} engaged");
-        world.set_projects(engaged).await?;
-        let mut controller = world.controller(Way::Tls).await?;
-        world.wait_engaged(&controller, engaged).await?;
-        latencies.extend(latency::measure(&world, &plan, engaged).await?);
-        world.clean(engaged).await?;
+        environment.set_projects(engaged).await?;
+        let mut controller = environment.controller(Way::Tls).await?;
+        environment.wait_engaged(&controller, engaged).await?;
+        latencies.extend(latency::measure(&environment, &plan, engaged).await?);
+        environment.clean(engaged).await?;
         if engaged == 1 {
             println!("requests");
-            requests = requests::measure(&world, &controller, plan.objects).await?;
-            world.clean(engaged).await?;
+            requests = requests::measure(&environment, &controller, plan.objects).await?;
+            environment.clean(engaged).await?;
         }
         controller.end()?;
     }
-    world.set_projects(noisy::PROJECTS).await?;
-    let mut controller = world.controller(Way::Tls).await?;
-    world.wait_engaged(&controller, noisy::PROJECTS).await?;
-    let noisy = noisy::measure(&world, &plan).await?;
+    environment.set_projects(noisy::PROJECTS).await?;
+    let mut controller = environment.controller(Way::Tls).await?;
+    environment.wait_engaged(&controller, noisy::PROJECTS).await?;
+    let noisy = noisy::measure(&environment, &plan).await?;
     controller.end()?;
-    world.end().await?;
+    environment.end().await?;
     Ok(Report {
         plan,
         memory,

@@ -7,31 +7,31 @@ use popcell_test_support::kind::WORKLOAD_DEPLOYMENT;
 use popcell_test_support::{objects, process};
 use serde_json::json;
 
+use crate::environment::{CITY, Environment, id};
 use crate::figures::{Memory, Way};
 use crate::plan::{LARGE_BYTES, Plan};
-use crate::world::{CITY, World, id};
 
 /// A fresh process for each number of projects, and for the largest of them every other way.
-pub(crate) async fn measure(world: &mut World, plan: &Plan) -> Result<Vec<Memory>> {
+pub(crate) async fn measure(environment: &mut Environment, plan: &Plan) -> Result<Vec<Memory>> {
     let mut found = Vec::new();
     for count in plan.projects {
         println!("memory with {count} engaged");
-        world.set_projects(count).await?;
-        found.push(one(world, plan, count, Way::Tls).await?);
+        environment.set_projects(count).await?;
+        found.push(one(environment, plan, count, Way::Tls).await?);
     }
     let most = plan.projects.into_iter().max().unwrap_or_default();
     for way in Way::ALL.into_iter().filter(|way| *way != Way::Tls) {
         println!("memory with {most} engaged, {}", way.name());
-        found.push(one(world, plan, most, way).await?);
+        found.push(one(environment, plan, most, way).await?);
     }
     Ok(found)
 }
 
 /// A fresh process with one project, without and with large WorkloadDeployments that its tenant made. They go again.
-pub(crate) async fn large(world: &mut World, plan: &Plan) -> Result<[Memory; 2]> {
-    world.set_projects(1).await?;
-    let without = one(world, plan, 1, Way::Tls).await?;
-    let (server, project) = (&world.server, id(0));
+pub(crate) async fn large(environment: &mut Environment, plan: &Plan) -> Result<[Memory; 2]> {
+    environment.set_projects(1).await?;
+    let without = one(environment, plan, 1, Way::Tls).await?;
+    let (server, project) = (&environment.server, id(0));
     for number in 0..plan.large {
         let mut deployment = objects::workload_deployment(&project, &format!("large-{number}"), CITY, 1);
         deployment["metadata"]["labels"] = json!({});
@@ -42,7 +42,7 @@ pub(crate) async fn large(world: &mut World, plan: &Plan) -> Result<[Memory; 2]>
         container["env"] = variables.collect();
         server.create(&deployment, false).await?;
     }
-    let with = one(world, plan, 1, Way::Tls).await?;
+    let with = one(environment, plan, 1, Way::Tls).await?;
     for number in 0..plan.large {
         let name = format!("large-{number}");
         server.delete(WORKLOAD_DEPLOYMENT, Some(&project), &name).await?;
@@ -50,13 +50,13 @@ pub(crate) async fn large(world: &mut World, plan: &Plan) -> Result<[Memory; 2]>
     Ok([without, with])
 }
 
-async fn one(world: &World, plan: &Plan, projects: usize, way: Way) -> Result<Memory> {
+async fn one(environment: &Environment, plan: &Plan, projects: usize, way: Way) -> Result<Memory> {
     let began = Instant::now();
-    let mut controller = world.controller(way).await?;
-    world.wait_engaged(&controller, projects).await?;
+    let mut controller = environment.controller(way).await?;
+    environment.wait_engaged(&controller, projects).await?;
     let engaged_after_seconds = began.elapsed().as_secs_f64();
     tokio::time::sleep(Duration::from_secs(plan.settle_seconds)).await;
-    world.wait_engaged(&controller, projects).await?;
+    environment.wait_engaged(&controller, projects).await?;
     let pid = controller.pid().context("the controller does not run")?;
     let memory = Memory {
         projects,

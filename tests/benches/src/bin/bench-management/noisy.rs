@@ -10,10 +10,10 @@ use popcell_suites::read;
 use popcell_test_support::eventually;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 
+use crate::environment::{CITY, Environment, id};
 use crate::figures::Latency;
 use crate::latency::{Hub, PAUSE, create, hub_namespace};
 use crate::plan::Plan;
-use crate::world::{CITY, World, id};
 
 /// The project whose objects fail, and the one that is measured.
 const NOISY: usize = 0;
@@ -23,52 +23,52 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The same while nobody fails, while many objects come and after they have come: ordinary ones, objects behind a webhook of the hub that
 /// fails, and objects that are too large for etcd. What comes costs its servers what it costs whether it fails or not.
-pub(crate) async fn measure(world: &World, plan: &Plan) -> Result<Vec<Latency>> {
-    let (project, server) = (id(NOISY), &world.server);
-    let mut hub = Hub::watched(&world.hub).await?;
+pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Vec<Latency>> {
+    let (project, server) = (id(NOISY), &environment.server);
+    let mut hub = Hub::watched(&environment.hub).await?;
     create(server, &project, "first", CITY).await?;
     let noisy = hub_namespace(server, &project).await?;
     hub.complete(&noisy, "first", CITY).await?;
 
     let (all, few) = (plan.samples, plan.samples.div_ceil(4));
-    let mut found = vec![one(world, all, &mut hub, "quiet").await?];
+    let mut found = vec![one(environment, all, &mut hub, "quiet").await?];
     // What those that fail are compared with: they share the cores of the servers with whoever is measured.
     for number in 0..plan.failing {
         create(server, &project, &format!("accepted-{number}"), CITY).await?;
     }
-    found.push(one(world, few, &mut hub, "while those come that are accepted").await?);
-    remove(world, plan, "accepted").await?;
-    let webhook = FailingWebhook::start(&world.lab, world.hub.clone(), &noisy).await?;
+    found.push(one(environment, few, &mut hub, "while those come that are accepted").await?);
+    remove(environment, plan, "accepted").await?;
+    let webhook = FailingWebhook::start(&environment.lab, environment.hub.clone(), &noisy).await?;
     for number in 0..plan.failing {
         create(server, &project, &format!("failing-{number}"), CITY).await?;
     }
-    found.push(one(world, few, &mut hub, "while those of a failing webhook come").await?);
+    found.push(one(environment, few, &mut hub, "while those of a failing webhook come").await?);
     all_say(
-        world,
+        environment,
         plan,
         WORKLOAD_DEPLOYMENT,
         |number| format!("failing-{number}-us-dfw"),
         "Rejected",
     )
     .await?;
-    found.push(one(world, all, &mut hub, "beside a webhook that fails").await?);
+    found.push(one(environment, all, &mut hub, "beside a webhook that fails").await?);
     webhook.end().await?;
-    remove(world, plan, "failing").await?;
+    remove(environment, plan, "failing").await?;
 
     let bytes = largest(server, &project, CITY).await?;
     for number in 0..plan.failing {
         create_large(server, &project, &format!("large-{number}"), CITY, bytes).await?;
     }
-    found.push(one(world, few, &mut hub, "while those too large for etcd come").await?);
+    found.push(one(environment, few, &mut hub, "while those too large for etcd come").await?);
     // They have no room for a status either, so nothing of them says that what they ask for was tried.
     tokio::time::sleep(Duration::from_secs(plan.settle_seconds)).await;
-    found.push(one(world, all, &mut hub, "beside objects too large for etcd").await?);
+    found.push(one(environment, all, &mut hub, "beside objects too large for etcd").await?);
     Ok(found)
 }
 
 /// Deletes these Workloads of the noisy project, and waits for their end.
-async fn remove(world: &World, plan: &Plan, names: &str) -> Result<()> {
-    let (project, server) = (id(NOISY), &world.server);
+async fn remove(environment: &Environment, plan: &Plan, names: &str) -> Result<()> {
+    let (project, server) = (id(NOISY), &environment.server);
     let all = || (0..plan.failing).map(|number| format!("{names}-{number}"));
     for name in all() {
         server.delete(WORKLOAD, Some(&project), &name).await?;
@@ -87,11 +87,17 @@ async fn remove(world: &World, plan: &Plan, names: &str) -> Result<()> {
 }
 
 /// Waits until each of these objects of the noisy project says why it is not available.
-async fn all_say(world: &World, plan: &Plan, kind: Kind, name: impl Fn(usize) -> String, reason: &str) -> Result<()> {
+async fn all_say(
+    environment: &Environment,
+    plan: &Plan,
+    kind: Kind,
+    name: impl Fn(usize) -> String,
+    reason: &str,
+) -> Result<()> {
     let project = id(NOISY);
     for name in (0..plan.failing).map(name) {
         eventually("what fails says so", PATIENCE, async || {
-            let object = world.server.expect(kind, Some(&project), &name).await?;
+            let object = environment.server.expect(kind, Some(&project), &name).await?;
             read::says(&object, "Available", "False", reason)
         })
         .await?;
@@ -99,14 +105,14 @@ async fn all_say(world: &World, plan: &Plan, kind: Kind, name: impl Fn(usize) ->
     Ok(())
 }
 
-async fn one(world: &World, samples: usize, hub: &mut Hub, what: &'static str) -> Result<Latency> {
+async fn one(environment: &Environment, samples: usize, hub: &mut Hub, what: &'static str) -> Result<Latency> {
     println!("{what}");
     let project = id(MEASURED);
-    let namespace = hub_namespace(&world.server, &project).await?;
+    let namespace = hub_namespace(&environment.server, &project).await?;
     let mut times = Vec::new();
     for number in 0..samples {
         let name = format!("{}-{number}", what.replace(' ', "-"));
-        let sent = create(&world.server, &project, &name, CITY).await?;
+        let sent = create(&environment.server, &project, &name, CITY).await?;
         times.push(hub.deployment(&namespace, &name, CITY).await?.millis_since(sent));
         tokio::time::sleep(PAUSE).await;
     }

@@ -13,63 +13,70 @@ use popcell_test_support::probe::requests_by_kind;
 use popcell_test_support::{Controller, eventually, objects};
 use serde_json::json;
 
+use crate::environment::{CITY, Environment, id};
 use crate::figures::Requests;
 use crate::latency::{create, hub_namespace};
-use crate::world::{CITY, World, id};
 
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// In the first project, which has nothing else. What a project and a city need once is made before.
-pub(crate) async fn measure(world: &World, controller: &Controller, count: usize) -> Result<Vec<Requests>> {
+pub(crate) async fn measure(environment: &Environment, controller: &Controller, count: usize) -> Result<Vec<Requests>> {
     let project = id(0);
-    let hub_namespace = hub_namespace(&world.server, &project).await?;
+    let hub_namespace = hub_namespace(&environment.server, &project).await?;
     let names: Vec<String> = (0..count).map(|number| format!("r{number:04}")).collect();
     let mut found = Vec::new();
 
-    create(&world.server, &project, "warm", CITY).await?;
-    awaited(&world.hub, WORKLOAD_DEPLOYMENT, &hub_namespace, "warm-us-dfw", |_| {
-        Ok(())
-    })
+    create(&environment.server, &project, "warm", CITY).await?;
+    awaited(
+        &environment.hub,
+        WORKLOAD_DEPLOYMENT,
+        &hub_namespace,
+        "warm-us-dfw",
+        |_| Ok(()),
+    )
     .await?;
-    let before = Counts::at_rest(world, controller).await?;
+    let before = Counts::at_rest(environment, controller).await?;
     for name in &names {
-        create(&world.server, &project, name, CITY).await?;
+        create(&environment.server, &project, name, CITY).await?;
     }
-    let after = reached(world, controller, &project, count, |_| true).await?;
+    let after = reached(environment, controller, &project, count, |_| true).await?;
     found.push(after.since(&before, "a Workload with one city", count));
 
     let before = after;
     for name in &names {
         let name = format!("{name}-us-dfw");
         let scope = Some(hub_namespace.as_str());
-        let object = world.hub.expect(WORKLOAD_DEPLOYMENT, scope, &name).await?;
+        let object = environment.hub.expect(WORKLOAD_DEPLOYMENT, scope, &name).await?;
         let status = objects::cell_status(object.metadata.generation.unwrap_or(1), 1, 1);
-        world.hub.set_status(WORKLOAD_DEPLOYMENT, scope, &name, &status).await?;
+        environment
+            .hub
+            .set_status(WORKLOAD_DEPLOYMENT, scope, &name, &status)
+            .await?;
     }
-    let after = reached(world, controller, &project, count, |ready| ready == &json!(1)).await?;
+    let after = reached(environment, controller, &project, count, |ready| ready == &json!(1)).await?;
     found.push(after.since(&before, "a status", count));
 
     let before = after;
     for name in &names {
         let spec = objects::workload(&project, name, &[("us", &[CITY], 2)]);
         let patch = json!({ "spec": { "placements": spec["spec"]["placements"] } });
-        world.server.merge(WORKLOAD, Some(&project), name, &patch).await?;
+        environment.server.merge(WORKLOAD, Some(&project), name, &patch).await?;
     }
-    let after = Counts::at_rest(world, controller).await?;
+    let after = Counts::at_rest(environment, controller).await?;
     found.push(after.since(&before, "a change of replicas", count));
 
     let before = after;
     for name in &names {
-        world.server.delete(WORKLOAD, Some(&project), name).await?;
+        environment.server.delete(WORKLOAD, Some(&project), name).await?;
     }
     eventually("all are gone", PATIENCE, async || {
-        let left = world.server.list(WORKLOAD, Some(&project), "").await?;
+        let left = environment.server.list(WORKLOAD, Some(&project), "").await?;
         let left = left.iter().filter(|one| is_ours(one.metadata.name.as_deref())).count();
         ensure!(left == 0, "{left} are left");
         Ok(())
     })
     .await?;
-    let after = Counts::at_rest(world, controller).await?;
+    let after = Counts::at_rest(environment, controller).await?;
     found.push(after.since(&before, "a deletion", count));
     Ok(found)
 }
@@ -80,14 +87,14 @@ fn is_ours(name: Option<&str>) -> bool {
 
 /// Waits until so many WorkloadDeployments of the project have a status that fits, and then for rest.
 async fn reached(
-    world: &World,
+    environment: &Environment,
     controller: &Controller,
     project: &str,
     count: usize,
     fits: impl Fn(&serde_json::Value) -> bool,
 ) -> Result<Counts> {
     eventually("all are carried", PATIENCE, async || {
-        let all = world.server.list(WORKLOAD_DEPLOYMENT, Some(project), "").await?;
+        let all = environment.server.list(WORKLOAD_DEPLOYMENT, Some(project), "").await?;
         let there = all.iter().filter(|one| is_ours(one.metadata.name.as_deref()));
         let shown = there.filter_map(|one| one.data.pointer("/status/readyReplicas"));
         let fitting = shown.filter(|ready| fits(ready)).count();
@@ -95,7 +102,7 @@ async fn reached(
         Ok(())
     })
     .await?;
-    Counts::at_rest(world, controller).await
+    Counts::at_rest(environment, controller).await
 }
 
 /// What our program does, and what else the projects' server counts.
@@ -106,11 +113,11 @@ struct Counts {
 
 impl Counts {
     /// Once neither we nor anybody for us requests anything; others may read as they like.
-    async fn at_rest(world: &World, controller: &Controller) -> Result<Self> {
-        let planes = [("project", &world.server), ("hub", &world.hub)];
+    async fn at_rest(environment: &Environment, controller: &Controller) -> Result<Self> {
+        let planes = [("project", &environment.server), ("hub", &environment.hub)];
         Ok(Self {
             ours: Counters::at_rest(&planes, controller).await?,
-            seen: seen(&world.server.metrics().await?),
+            seen: seen(&environment.server.metrics().await?),
         })
     }
 

@@ -8,8 +8,8 @@
 //! Karmada's limits on its own requests are raised far beyond its defaults: they would spread the storm over minutes.
 #![forbid(unsafe_code)]
 
+mod environment;
 mod storm;
-mod world;
 
 use std::process::ExitCode;
 
@@ -17,8 +17,8 @@ use anyhow::Result;
 use clap::Parser;
 use popcell_benches::load_average;
 
+use environment::Environment;
 use storm::Storm;
-use world::World;
 
 /// Restarts a real Karmada with many WorkloadDeployments, and measures how they are interpreted again.
 #[derive(Parser)]
@@ -43,17 +43,17 @@ async fn main() -> ExitCode {
 async fn run(flags: &Flags) -> Result<()> {
     let each = if flags.short { 20 } else { flags.objects.div_ceil(2) };
     println!("load average at the start: {}", load_average()?);
-    let world = World::start(each).await?;
+    let environment = Environment::start(each).await?;
     let mut storms = Vec::new();
     for (turn, (name, flags)) in CONFIGURATIONS.into_iter().enumerate() {
         println!("storm: {name}");
         // Every storm brings another number of ready replicas, so that an old status cannot pass for the new one.
         let ready = i32::try_from(turn + 1)?;
-        storms.push((name, world.storm(flags, ready).await?));
+        storms.push((name, environment.storm(flags, ready).await?));
     }
     println!("load average at the end: {}\n", load_average()?);
     print(2 * each, &storms);
-    world.end().await
+    environment.end().await
 }
 
 fn print(objects: usize, storms: &[(&str, Storm)]) {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_told() {
+    fn a_slip_of_the_pen_is_reported() {
         assert_eq!(of(&[(START_SECONDS, "2.5")]).start, Some(Duration::from_millis(2500)));
         assert_eq!(of(&[(TEARDOWN_SECONDS, "0")]).teardown, Some(Duration::ZERO));
         for wrong in [

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_teardown_is_told_and_forgets_nothing() {
+    fn a_teardown_is_reported_and_forgets_nothing() {
         let mut dying = instance();
         dying.metadata = serde_json::from_value(json!({
             "name": "web-0", "uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z",

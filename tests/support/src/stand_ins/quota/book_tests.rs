@@ -38,23 +38,23 @@ fn listed(claims: &[DynamicObject]) -> Book {
 
 /// Judges, and applies what is written as a server would; answers name and reason of each write.
 fn judged(book: &mut Book, budget: Budget) -> Vec<(String, String)> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     // Time goes on, and is no reason to write.
     for (mut claim, patch) in book.judge(&budget, Timestamp::now()) {
         let status = &patch["status"];
         let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let granted = conditions.iter().find(|one| one["type"] == "Granted");
         let reason = granted.map_or("", |one| one["reason"].as_str().unwrap());
-        told.push((claim.metadata.name.clone().unwrap(), reason.to_owned()));
+        reported.push((claim.metadata.name.clone().unwrap(), reason.to_owned()));
         for (field, value) in status.as_object().unwrap() {
             claim.data["status"][field] = value.clone();
         }
         book.take(Event::Apply(claim));
     }
-    told
+    reported
 }
 
-fn told(name: &str, reason: &str) -> (String, String) {
+fn reported(name: &str, reason: &str) -> (String, String) {
     (name.to_owned(), reason.to_owned())
 }
 
@@ -66,16 +66,16 @@ fn who_came_first_is_granted_first_and_who_waits_gets_what_is_given_back() {
     assert_eq!(
         judged(&mut book, two),
         [
-            told("b", "QuotaAvailable"),
-            told("c", "QuotaAvailable"),
-            told("a", "QuotaExceeded")
+            reported("b", "QuotaAvailable"),
+            reported("c", "QuotaAvailable"),
+            reported("a", "QuotaExceeded")
         ]
     );
     assert_eq!((book.audit().claims, book.audit().most.instances), (2, 2));
     assert_eq!(judged(&mut book, two), []);
     book.take(Event::Delete(claims[1].clone()));
     assert_eq!(book.audit().granted.instances, 1);
-    assert_eq!(judged(&mut book, two), [told("a", "QuotaAvailable")]);
+    assert_eq!(judged(&mut book, two), [reported("a", "QuotaAvailable")]);
     assert_eq!(book.audit().most.instances, 2);
 }
 
@@ -88,12 +88,18 @@ fn a_grant_counts_before_its_event_and_outlives_a_smaller_budget() {
     book.take(Event::Apply(claim("b", "2", 2)));
     assert_eq!(
         judged(&mut book, one),
-        [told("a", "QuotaAvailable"), told("b", "QuotaExceeded")]
+        [reported("a", "QuotaAvailable"), reported("b", "QuotaExceeded")]
     );
     // The reason is a new one; the grant stays.
-    assert_eq!(judged(&mut book, Budget::instances(0)), [told("b", "QuotaExceeded")]);
+    assert_eq!(
+        judged(&mut book, Budget::instances(0)),
+        [reported("b", "QuotaExceeded")]
+    );
     assert_eq!(book.audit().granted.instances, 1);
-    assert_eq!(judged(&mut book, Budget::instances(2)), [told("b", "QuotaAvailable")]);
+    assert_eq!(
+        judged(&mut book, Budget::instances(2)),
+        [reported("b", "QuotaAvailable")]
+    );
 }
 
 #[test]
@@ -105,7 +111,7 @@ fn a_new_claim_of_the_same_name_is_another_claim() {
     book.take(Event::Apply(claim("a", "3", 3)));
     assert_eq!(
         judged(&mut book, one),
-        [told("b", "QuotaAvailable"), told("a", "QuotaExceeded")]
+        [reported("b", "QuotaAvailable"), reported("a", "QuotaExceeded")]
     );
     assert_eq!(book.audit().most.instances, 1);
 }
@@ -119,14 +125,14 @@ fn what_was_granted_before_the_start_or_gone_in_a_pause_is_counted_right() {
     let one = Budget::instances(1);
     assert_eq!(
         judged(&mut book, one),
-        [told("old", "QuotaAvailable"), told("new", "QuotaExceeded")]
+        [reported("old", "QuotaAvailable"), reported("new", "QuotaExceeded")]
     );
     book.take(Event::Init);
     book.take(Event::InitApply(claim("new", "2", 2)));
     // A list that is under way is no knowledge yet.
     assert_eq!(judged(&mut book, one), []);
     book.take(Event::InitDone);
-    assert_eq!(judged(&mut book, one), [told("new", "QuotaAvailable")]);
+    assert_eq!(judged(&mut book, one), [reported("new", "QuotaAvailable")]);
     assert_eq!(book.audit().most.instances, 1);
 }
 
@@ -147,13 +153,16 @@ fn claims_are_refused_by_annotation_and_by_what_is_wrong_with_them() {
     };
     let unlimited = Budget::default();
     for (value, reason) in [("denied", "QuotaExceeded"), ("nonsense", "ValidationFailed")] {
-        assert_eq!(judged(&mut listed(&[annotated(value)]), unlimited), [told("a", reason)]);
+        assert_eq!(
+            judged(&mut listed(&[annotated(value)]), unlimited),
+            [reported("a", reason)]
+        );
     }
     let mut wrong = claim("a", "1", 1);
     wrong.data["spec"]["requests"] = json!([]);
     assert_eq!(
         judged(&mut listed(&[wrong]), unlimited),
-        [told("a", "ValidationFailed")]
+        [reported("a", "ValidationFailed")]
     );
     // A claim that was granted gives its share back when it is refused.
     let mut book = listed(&[claim("a", "1", 1), claim("b", "2", 2)]);
@@ -162,7 +171,7 @@ fn claims_are_refused_by_annotation_and_by_what_is_wrong_with_them() {
     book.take(Event::Apply(annotated("pending")));
     assert_eq!(
         judged(&mut book, one),
-        [told("a", "PendingEvaluation"), told("b", "QuotaAvailable")]
+        [reported("a", "PendingEvaluation"), reported("b", "QuotaAvailable")]
     );
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn follow(client: Client, setting: watch::Sender<Setting>) {
                 continue;
             }
             Ok(Event::InitDone) => grants = std::mem::take(&mut listing),
-            // The server is away: the watcher connects again by itself.
+            // The server is unreachable: the watcher connects again by itself.
             Err(_) => continue,
         }
         let (budget, on) = (sum(&grants), !grants.is_empty());

@@ -110,7 +110,7 @@ async fn run(client: Client, mut settings: watch::Receiver<Setting>, audit: Arc<
                 let mut next = Some(event);
                 // All that is there is read before it is judged.
                 while let Some(Some(event)) = next {
-                    // Errors are a server that is away: the watcher connects again by itself.
+                    // Errors are a server that is unreachable: the watcher connects again by itself.
                     if let Ok(event) = event {
                         book.take(event);
                     }

@@ -1,8 +1,8 @@
-//! Claims that somebody else made, or that carry half of our stamps.
+//! Claims that another client made, or that carry half of our stamps.
 
 use super::*;
 
-fn made(labels: Value, source_uid: Option<&str>, spec: Value) -> World {
+fn made(labels: Value, source_uid: Option<&str>, spec: Value) -> FakeServers {
     let mut claim = object(
         json!({ "metadata": { "name": "instance-web-0", "namespace": "default", "uid": "theirs",
         "resourceVersion": "1", "labels": labels }, "spec": spec }),
@@ -10,9 +10,9 @@ fn made(labels: Value, source_uid: Option<&str>, spec: Value) -> World {
     if let Some(uid) = source_uid {
         claim.metadata.annotations = Some([(annotations::SOURCE_UID.to_owned(), uid.to_owned())].into());
     }
-    let mut world = world();
-    world.put(&project(), kind::RESOURCE_CLAIM, claim);
-    world
+    let mut servers = servers();
+    servers.put(&project(), kind::RESOURCE_CLAIM, claim);
+    servers
 }
 
 const CLUSTER: &str = "compute.datumapis.com/source-cluster";
@@ -39,28 +39,28 @@ fn a_claim_of_others_is_never_adopted_or_changed() {
             Some("uid-dfw"),
         ),
     ] {
-        let mut world = made(labels.clone(), source_uid, json!({}));
-        let plan = pass(&world);
+        let mut servers = made(labels.clone(), source_uid, json!({}));
+        let plan = reconcile(&servers);
         assert!(
-            plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_), ..]),
+            plan.is_unchanged() && matches!(plan.notes[..], [Note::Foreign(_), ..]),
             "{labels}: {plan:?}"
         );
         // What is of others is not watched.
-        assert_eq!(plan.requeue, Some(crate::remote::HELD_BY_OTHERS));
-        see(&world, |seen| {
+        assert_eq!(plan.requeue, Some(crate::remote::NAME_CONFLICT_RETRY));
+        see(&servers, |seen| {
             assert!(matches!(quota(seen, None, None), Quota::Foreign(_)), "{labels}")
         });
-        end_instance(&mut world);
-        assert_eq!(pass(&world), Plan::default(), "{labels}");
-        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
-        assert_eq!(pass(&world), Plan::default(), "{labels}");
+        end_instance(&mut servers);
+        assert_eq!(reconcile(&servers), Plan::default(), "{labels}");
+        servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        assert_eq!(reconcile(&servers), Plan::default(), "{labels}");
     }
 }
 
 #[test]
 fn a_claim_whose_identity_agrees_is_stamped_once_and_then_ours() {
     let spec = {
-        let mut first = world();
+        let mut first = servers();
         settle(&mut first);
         held(&first).unwrap().data["spec"].clone()
     };
@@ -76,7 +76,7 @@ fn a_claim_whose_identity_agrees_is_stamped_once_and_then_ours() {
         settle(&mut kept);
         let claim = held(&kept).unwrap();
         assert_eq!(
-            (claim.uid(), crate::sources::of(claim)),
+            (claim.uid(), crate::removed_cells::of(claim)),
             ("theirs", Some(DFW)),
             "{labels}"
         );
@@ -86,7 +86,7 @@ fn a_claim_whose_identity_agrees_is_stamped_once_and_then_ours() {
         let mut left = made(labels.clone(), source_uid, spec.clone());
         left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
         end_instance(&mut left);
-        let first = pass(&left);
+        let first = reconcile(&left);
         // Once it is ours, its project is to be known.
         let [record, Action::Patch(_)] = first.actions.as_slice() else {
             panic!("{labels}: {first:?}");
@@ -98,8 +98,8 @@ fn a_claim_whose_identity_agrees_is_stamped_once_and_then_ours() {
 }
 
 /// A claim without stamps, which asks for what the Instance asks for, after a change.
-fn bare(change: impl FnOnce(&mut Object)) -> World {
-    let mut first = world();
+fn bare(change: impl FnOnce(&mut Object)) -> FakeServers {
+    let mut first = servers();
     settle(&mut first);
     let spec = held(&first).unwrap().data["spec"].clone();
     let mut kept = made(json!(null), None, spec);
@@ -120,14 +120,14 @@ fn a_grant_that_lost_its_stamps_is_ours_by_name_namespace_consumer_and_amounts()
         });
         settle(&mut kept);
         let claim = held(&kept).unwrap();
-        assert_eq!((claim.uid(), crate::sources::of(claim)), ("theirs", Some(DFW)));
+        assert_eq!((claim.uid(), crate::removed_cells::of(claim)), ("theirs", Some(DFW)));
         assert_eq!(instance_of(claim), Some(("ns-n1", "web-0")));
     }
     // So it is while the slot waits for its next Instance.
     let mut slot = bare(|_| ());
     end_instance(&mut slot);
     settle(&mut slot);
-    assert_eq!(crate::sources::of(held(&slot).unwrap()), Some(DFW));
+    assert_eq!(crate::removed_cells::of(held(&slot).unwrap()), Some(DFW));
 }
 
 #[test]
@@ -155,18 +155,18 @@ fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names
         }),
     ];
     for (what, change) in changes {
-        let mut world = bare(change);
-        world.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |claim| {
+        let mut servers = bare(change);
+        servers.change(&project(), kind::RESOURCE_CLAIM, "default", "instance-web-0", |claim| {
             let labels = claim.metadata.labels.get_or_insert_default();
             labels.insert("app.kubernetes.io/managed-by".to_owned(), "Helm".to_owned());
         });
-        let plan = pass(&world);
+        let plan = reconcile(&servers);
         let [Note::Foreign(target), Note::Maker(maker)] = plan.notes.as_slice() else {
             panic!("{what}: {plan:?}");
         };
         assert_eq!(target.name, "instance-web-0");
-        assert!(plan.is_quiet() && maker.contains("Helm"), "{what}: {maker}");
-        see(&world, |seen| {
+        assert!(plan.is_unchanged() && maker.contains("Helm"), "{what}: {maker}");
+        see(&servers, |seen| {
             assert!(matches!(quota(seen, None, None), Quota::Foreign(_)), "{what}")
         });
     }
@@ -174,7 +174,7 @@ fn a_claim_without_stamps_that_differs_in_anything_is_of_another_owner_and_names
     let mut nothing = bare(|_| ());
     end_instance(&mut nothing);
     nothing.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
-    assert_eq!(pass(&nothing), Plan::default());
+    assert_eq!(reconcile(&nothing), Plan::default());
 }
 
 #[test]
@@ -187,24 +187,26 @@ fn a_claim_without_references_does_no_harm() {
         json!({ "consumerRef": {}, "resourceRef": {}, "requests": [null, {}, 7] }),
         json!({ "consumerRef": "p", "requests": "x" }),
     ] {
-        // It can never be granted: one for an Instance that waits is made anew, one for an Instance that runs stays.
+        // It can never be granted: one for an Instance that waits is recreated, one for an Instance that runs stays.
         let mut waits = made(ours.clone(), Some("uid-dfw"), spec.clone());
         settle(&mut waits);
         assert_ne!(held(&waits).unwrap().uid(), "theirs");
         let mut runs = made(ours.clone(), Some("uid-dfw"), spec);
         runs.put(&Plane::Cell, kind::INSTANCE, instance(&[]));
-        assert_eq!(pass(&runs), Plan::default());
+        assert_eq!(reconcile(&runs), Plan::default());
     }
 }
 
 #[test]
 fn claims_of_other_kinds_do_not_collide() {
-    let mut world = world();
+    let mut servers = servers();
     let other = json!({ "metadata": { "name": "web-0", "namespace": "default", "uid": "o", "resourceVersion": "1" } });
-    world.put(&project(), kind::RESOURCE_CLAIM, object(other.clone()));
-    settle(&mut world);
-    assert!(held(&world).is_some());
-    let unrelated = world.get(&project(), kind::RESOURCE_CLAIM, "default", "web-0").unwrap();
+    servers.put(&project(), kind::RESOURCE_CLAIM, object(other.clone()));
+    settle(&mut servers);
+    assert!(held(&servers).is_some());
+    let unrelated = servers
+        .get(&project(), kind::RESOURCE_CLAIM, "default", "web-0")
+        .unwrap();
     assert_eq!(serde_json::to_value(&unrelated.metadata).unwrap(), other["metadata"]);
     assert_eq!(instance_of(unrelated), None);
 }

@@ -6,7 +6,7 @@ use super::*;
 fn the_labels_of_the_cell_namespace_name_the_project() {
     let cluster = "meta.datumapis.com/upstream-cluster-name";
     let upstream_namespace = "meta.datumapis.com/upstream-namespace";
-    let default = |project| Home::In {
+    let default = |project| ProjectNamespace::In {
         project,
         namespace: "default",
     };
@@ -15,82 +15,91 @@ fn the_labels_of_the_cell_namespace_name_the_project() {
         (of_project("p"), default("p")),
         // Of a label with an organisation, only the project is its id.
         (of_project("org_p"), default("p")),
-        (json!(null), Home::None),
-        (json!({ cluster: "cluster-p" }), Home::None),
-        (json!({ cluster: "cluster-p", upstream_namespace: "" }), Home::None),
-        (json!({ cluster: "", upstream_namespace: "default" }), Home::None),
-        (json!({ upstream_namespace: "default" }), Home::None),
-        (of_project(""), Home::Bad("cluster-")),
-        (json!({ cluster: "cluster-" }), Home::Bad("cluster-")),
-        (of_project("Not_A_Name.."), Home::Bad("cluster-Not_A_Name..")),
+        (json!(null), ProjectNamespace::None),
+        (json!({ cluster: "cluster-p" }), ProjectNamespace::None),
+        (
+            json!({ cluster: "cluster-p", upstream_namespace: "" }),
+            ProjectNamespace::None,
+        ),
+        (
+            json!({ cluster: "", upstream_namespace: "default" }),
+            ProjectNamespace::None,
+        ),
+        (json!({ upstream_namespace: "default" }), ProjectNamespace::None),
+        (of_project(""), ProjectNamespace::Bad("cluster-")),
+        (json!({ cluster: "cluster-" }), ProjectNamespace::Bad("cluster-")),
+        (
+            of_project("Not_A_Name.."),
+            ProjectNamespace::Bad("cluster-Not_A_Name.."),
+        ),
         (
             json!({ cluster: long, upstream_namespace: "default" }),
-            Home::Bad(&long),
+            ProjectNamespace::Bad(&long),
         ),
     ] {
         let namespace = cell_namespace(labels.clone());
-        assert_eq!(home("ns-n1", Some(&namespace), None), expected, "{labels}");
+        assert_eq!(project_namespace("ns-n1", Some(&namespace), None), expected, "{labels}");
         // One cluster is project and cell.
-        let single = Home::In {
+        let single = ProjectNamespace::In {
             project: "only",
             namespace: "ns-n1",
         };
-        assert_eq!(home("ns-n1", Some(&namespace), Some("only")), single);
+        assert_eq!(project_namespace("ns-n1", Some(&namespace), Some("only")), single);
     }
-    assert_eq!(home("ns-n1", None, None), Home::None);
+    assert_eq!(project_namespace("ns-n1", None, None), ProjectNamespace::None);
 }
 
 #[test]
 fn a_single_cluster_claims_in_the_namespace_of_the_instance() {
-    let mut world = world();
-    let alone = |world: &World| {
-        see(world, |seen| {
+    let mut servers = servers();
+    let alone = |servers: &FakeServers| {
+        see(servers, |seen| {
             decide(&Observation {
                 single: Some("p"),
                 ..*seen
             })
         })
     };
-    world.settle(alone);
-    let claims = world.list(&project(), kind::RESOURCE_CLAIM);
+    servers.settle(alone);
+    let claims = servers.list(&project(), kind::RESOURCE_CLAIM);
     assert_eq!((claims.len(), claims[0].namespace()), (1, "ns-n1"));
 }
 
 #[test]
 fn a_cell_namespace_that_no_longer_names_its_project_keeps_the_claims_of_what_runs() {
-    let mut world = world();
-    let mut fresh = world.clone();
-    settle(&mut world);
+    let mut servers = servers();
+    let mut fresh = servers.clone();
+    settle(&mut servers);
     for labels in [json!(null), of_project("another")] {
         fresh.put(&Plane::Cell, NAMESPACE, cell_namespace(labels.clone()));
-        assert_eq!(pass(&fresh), Plan::default(), "{labels}");
+        assert_eq!(reconcile(&fresh), Plan::default(), "{labels}");
 
-        let mut world = world.clone();
-        world.put(&Plane::Cell, NAMESPACE, cell_namespace(labels));
-        let plan = pass(&world);
+        let mut servers = servers.clone();
+        servers.put(&Plane::Cell, NAMESPACE, cell_namespace(labels));
+        let plan = reconcile(&servers);
         assert!(
-            plan.is_quiet() && matches!(plan.notes[..], [Note::Orphan(_)]),
+            plan.is_unchanged() && matches!(plan.notes[..], [Note::Orphan(_)]),
             "{plan:?}"
         );
-        end_instance(&mut world);
-        assert!(pass(&world).is_quiet());
+        end_instance(&mut servers);
+        assert!(reconcile(&servers).is_unchanged());
         // With the Instance and its slot it goes, and the cell says so.
-        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
-        let plan = pass(&world);
+        servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        let plan = reconcile(&servers);
         assert_eq!((plan.actions.len(), plan.events.len()), (1, 1));
         assert_eq!(plan.notes, [Note::ClaimOrphaned]);
         assert_eq!(
             (plan.events[0].reason.as_str(), plan.events[0].uid.as_str()),
             ("QuotaClaimOrphaned", "cell-ns")
         );
-        settle(&mut world);
-        assert!(held(&world).is_none());
+        settle(&mut servers);
+        assert!(held(&servers).is_none());
     }
 }
 
 #[test]
 fn quota_is_known_from_project_claim_and_last_refusal() {
-    let mut held_back = world();
+    let mut held_back = servers();
     let (reason, message) = ("QuotaMisconfigured", "forbidden");
     let refused = Some((reason, message));
     let mismatch = Identity::Mismatch("join it again".to_owned());

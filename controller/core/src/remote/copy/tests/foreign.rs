@@ -1,4 +1,4 @@
-//! Copies that somebody else made, or that carry half of our stamps.
+//! Copies that another client made, or that carry half of our stamps.
 
 use super::*;
 
@@ -16,10 +16,10 @@ fn made(labels: Value, source_uid: Option<&str>) -> Object {
     one
 }
 
-fn with(labels: Value, source_uid: Option<&str>) -> World {
-    let mut world = world();
-    world.put(&Plane::Hub, kind::INSTANCE, made(labels, source_uid));
-    world
+fn with(labels: Value, source_uid: Option<&str>) -> FakeServers {
+    let mut servers = servers();
+    servers.put(&Plane::Hub, kind::INSTANCE, made(labels, source_uid));
+    servers
 }
 
 #[test]
@@ -50,19 +50,19 @@ fn a_copy_of_others_is_never_changed() {
             Some("uid-dfw"),
         ),
     ] {
-        let mut world = with(labels.clone(), source_uid);
-        let plan = pass(&world, "web-0");
+        let mut servers = with(labels.clone(), source_uid);
+        let plan = reconcile(&servers, "web-0");
         assert!(
-            plan.is_quiet() && matches!(plan.notes[..], [Note::Foreign(_)]),
+            plan.is_unchanged() && matches!(plan.notes[..], [Note::Foreign(_)]),
             "{labels}: {plan:?}"
         );
         // What is of others is not watched.
-        assert_eq!(plan.requeue, Some(crate::remote::HELD_BY_OTHERS));
+        assert_eq!(plan.requeue, Some(crate::remote::NAME_CONFLICT_RETRY));
         // Neither as a slot nor as a leftover.
-        world.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-        assert_eq!(pass(&world, "web-0"), Plan::default(), "{labels}");
-        world.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
-        assert_eq!(pass(&world, "web-0"), Plan::default(), "{labels}");
+        servers.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
+        assert_eq!(reconcile(&servers, "web-0"), Plan::default(), "{labels}");
+        servers.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
+        assert_eq!(reconcile(&servers, "web-0"), Plan::default(), "{labels}");
     }
 }
 
@@ -84,14 +84,14 @@ fn a_copy_whose_identity_agrees_is_stamped_once_and_then_ours() {
         settle(&mut kept, "web-0");
         let copy = copy_of(&kept, "web-0").unwrap();
         assert_eq!((copy.uid(), copy.marked()), ("theirs", true), "{labels}");
-        assert_eq!(crate::sources::of(copy), Some(DFW), "{labels}");
+        assert_eq!(crate::removed_cells::of(copy), Some(DFW), "{labels}");
         assert_eq!(copy.data["spec"], instance("web-0").data["spec"]);
 
         // Left over: nothing without stamp is deleted.
         let mut left = with(labels.clone(), source_uid);
         left.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
         left.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-        let first = pass(&left, "web-0");
+        let first = reconcile(&left, "web-0");
         assert!(matches!(first.actions[..], [Action::Patch(_)]), "{labels}: {first:?}");
         settle(&mut left, "web-0");
         assert!(copy_of(&left, "web-0").is_none(), "{labels}");
@@ -100,26 +100,26 @@ fn a_copy_whose_identity_agrees_is_stamped_once_and_then_ours() {
 
 #[test]
 fn a_copy_that_is_being_deleted_is_waited_for() {
-    let mut world = world();
-    settle(&mut world, "web-0");
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    let mut servers = servers();
+    settle(&mut servers, "web-0");
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.metadata.finalizers = Some(vec!["somebody".to_owned()]);
     });
-    world.delete(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
-    let mut unwanted = world.clone();
-    let plan = pass(&world, "web-0");
+    servers.delete(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0");
+    let mut unwanted = servers.clone();
+    let plan = reconcile(&servers, "web-0");
     assert!(
-        plan.is_quiet() && matches!(plan.notes[..], [Note::WaitsFor(_)]),
+        plan.is_unchanged() && matches!(plan.notes[..], [Note::WaitsFor(_)]),
         "{plan:?}"
     );
-    world.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
+    servers.change(&Plane::Hub, kind::INSTANCE, "ns-n1", "web-0", |one| {
         one.metadata.finalizers = None
     });
-    settle(&mut world, "web-0");
-    assert!(!copy_of(&world, "web-0").unwrap().deleting());
+    settle(&mut servers, "web-0");
+    assert!(!copy_of(&servers, "web-0").unwrap().deleting());
 
     // Nobody waits for what is not wanted.
     unwanted.put(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment(0));
     unwanted.remove(&Plane::Cell, kind::INSTANCE, "ns-n1", "web-0");
-    assert_eq!(pass(&unwanted, "web-0"), Plan::default());
+    assert_eq!(reconcile(&unwanted, "web-0"), Plan::default());
 }

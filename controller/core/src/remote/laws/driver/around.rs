@@ -18,14 +18,14 @@ impl Driver {
         ]
         .into_iter()
         .flat_map(|(plane, kind)| {
-            let all = self.world.list(&plane, kind).into_iter();
+            let all = self.servers.list(&plane, kind).into_iter();
             let found = all.map(|one| (plane.clone(), kind, one.namespace().to_owned(), one.name().to_owned()));
             found.collect::<Vec<_>>()
         })
         .collect();
         if !ours.is_empty() {
             let (plane, kind, namespace, name) = victim.get(&ours);
-            self.world.delete(plane, *kind, namespace, name);
+            self.servers.delete(plane, *kind, namespace, name);
         }
     }
 
@@ -90,7 +90,7 @@ impl Driver {
                     one.namespace().to_owned(),
                     one.name().to_owned(),
                 );
-                self.world.put(&plane, kind, one.clone());
+                self.servers.put(&plane, kind, one.clone());
                 added.push((key, one));
             }
         }

@@ -1,21 +1,21 @@
-//! Every key of every pass, and what it looks at.
+//! Every key of every reconcile, and what it looks at.
 
 use std::collections::BTreeSet;
 
 use popcell_api::kind;
 
 use super::{Driver, NS, PROGRAM, SLOTS, US, project, slot};
-use crate::ledger::Ledger;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane};
 use crate::remote::cell::Identity;
 use crate::remote::projects::Answer;
 use crate::remote::{claim, copy, projects};
-use crate::sources;
+use crate::removed_cells;
+use crate::spec_echoes::SpecEchoes;
 use crate::testing::now;
 
-/// One key of one kind of pass.
+/// One key of one kind of reconcile.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Job {
     Copy(usize),
@@ -33,11 +33,11 @@ impl Driver {
     }
 
     fn decide_copy(&self, name: &str) -> Plan {
-        let world = &self.world;
-        let deployments = world.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
-        let instance = world.get(&Plane::Cell, kind::INSTANCE, NS, name);
+        let servers = &self.servers;
+        let deployments = servers.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
+        let instance = servers.get(&Plane::Cell, kind::INSTANCE, NS, name);
         let owner = copy::hub_deployment(name, instance, &deployments);
-        let on_hub = world.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, NS, "web");
+        let on_hub = servers.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, NS, "web");
         let lives = owner.is_some_and(|(_, uid)| on_hub.is_some_and(|one| one.uid() == uid));
         copy::decide(&copy::Observation {
             identity: &Identity::Matches,
@@ -46,10 +46,10 @@ impl Driver {
             name,
             instance,
             deployments: &deployments,
-            hub_namespace: self.of_hub(world.get(&Plane::Hub, NAMESPACE, "", NS)),
-            copy: self.of_hub(world.get(&Plane::Hub, kind::INSTANCE, NS, name)),
+            hub_namespace: self.of_hub(servers.get(&Plane::Hub, NAMESPACE, "", NS)),
+            copy: self.of_hub(servers.get(&Plane::Hub, kind::INSTANCE, NS, name)),
             hub_deployment_lives: self.of_hub(lives),
-            ledger: &Ledger::default(),
+            spec_echoes: &SpecEchoes::default(),
             now: now(),
         })
     }
@@ -63,9 +63,9 @@ impl Driver {
     }
 
     pub(super) fn see_claim<T>(&self, name: &str, look: impl FnOnce(&claim::Observation<'_>) -> T) -> T {
-        let world = &self.world;
+        let servers = &self.servers;
         let named = claim::name(name);
-        let mut claims = world.list(&project(), kind::RESOURCE_CLAIM);
+        let mut claims = servers.list(&project(), kind::RESOURCE_CLAIM);
         claims.retain(|one| one.name() == named);
         look(&claim::Observation {
             identity: &Identity::Matches,
@@ -73,10 +73,10 @@ impl Driver {
             project: "p",
             namespace: NS,
             name,
-            cell_namespace: world.get(&Plane::Cell, NAMESPACE, "", NS),
+            cell_namespace: servers.get(&Plane::Cell, NAMESPACE, "", NS),
             single: None,
-            instance: world.get(&Plane::Cell, kind::INSTANCE, NS, name),
-            deployments: &world.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT),
+            instance: servers.get(&Plane::Cell, kind::INSTANCE, NS, name),
+            deployments: &servers.list(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT),
             claims: if self.project {
                 Observed::Known(&claims)
             } else {
@@ -88,13 +88,13 @@ impl Driver {
     }
 
     pub(super) fn record(&self) -> Option<&Object> {
-        self.world
+        self.servers
             .get(&Plane::Cell, CONFIG_MAP, PROGRAM, "popcell-claim-projects")
     }
 
     fn decide_projects(&self) -> Plan {
-        let claims = self.world.list(&project(), kind::RESOURCE_CLAIM);
-        let ours = claims.iter().any(|one| sources::of(one) == Some(US));
+        let claims = self.servers.list(&project(), kind::RESOURCE_CLAIM);
+        let ours = claims.iter().any(|one| removed_cells::of(one) == Some(US));
         let used = !self.instances().is_empty() || ours;
         let needed: BTreeSet<&str> = used.then_some("p").into_iter().collect();
         let doubtful = projects::doubtful(self.record(), &needed);

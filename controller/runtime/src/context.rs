@@ -1,0 +1,271 @@
+//! What all reconcilers share: planes, what is written to them, and what spans several of them. What is remembered of one plane
+//! is its own ([`crate::memory`]).
+
+mod hub_index;
+mod report;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod view;
+mod wait_list;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use popcell_api::kind::{self, Kind};
+use popcell_api::names::SINGLE;
+use popcell_core::identity::SYSTEM_NAMESPACE;
+use popcell_core::object::{Fields, Object};
+use popcell_core::observed::Observed;
+use popcell_core::plan::{NAMESPACE, Plane, Target};
+use popcell_core::rejection::Rejection;
+
+pub use hub_index::HubIndex;
+pub use report::{Outcome, Reporter};
+pub use view::{LiveReads, Snapshot, refs};
+pub use wait_list::WaitList;
+
+use crate::apply::{Applier, ApplyError, Difference};
+use crate::memory::{GaugeCounts, Memory};
+use crate::planes::{Change, Guard, Planes, ProjectRemovals, Store};
+use crate::queue::Key;
+
+/// Settings of management reconcilers.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How long nothing is cleaned after a project was found to be gone.
+    pub project_grace: Duration,
+    /// How long nothing of a cell is released after its Cluster was found to be absent.
+    pub cell_grace: Duration,
+    /// Whether orphans are deleted.
+    pub reclaim_orphans: bool,
+    /// How many Instances a hub namespace may have; 0 = any number.
+    pub hub_instances: u32,
+}
+
+/// Shared by all reconcilers of a process.
+pub struct Context {
+    /// All planes.
+    pub planes: Planes,
+    /// Carries out plans.
+    pub applier: Applier,
+    /// Keys whose writes wait for those of another.
+    pub wait_list: WaitList,
+    /// Who counts passes.
+    pub reporter: Arc<dyn Reporter>,
+    /// Settings.
+    pub rules: Rules,
+    /// Projects as discovery knows them; `None` in mode `single`.
+    pub projects: Option<Arc<Store>>,
+    /// How projects ended.
+    pub project_removals: Arc<ProjectRemovals>,
+    /// Hub Namespaces by project and namespace.
+    pub hub_index: HubIndex,
+}
+
+impl Context {
+    /// Nothing is remembered yet.
+    pub fn new(
+        planes: Planes,
+        applier: Applier,
+        reporter: Arc<dyn Reporter>,
+        rules: Rules,
+        projects: Option<Arc<Store>>,
+    ) -> Self {
+        Self {
+            planes,
+            applier,
+            wait_list: WaitList::default(),
+            reporter,
+            rules,
+            projects,
+            project_removals: Arc::default(),
+            hub_index: HubIndex::default(),
+        }
+    }
+
+    /// What is remembered of a plane; `None` where it is not engaged.
+    pub fn memory(&self, plane: &Plane) -> Option<Arc<Memory>> {
+        self.planes.memory(plane)
+    }
+
+    /// What was rejected of the last reconcile of a key.
+    pub fn rejections_of(&self, reconciler: &'static str, key: &Key) -> Vec<Rejection> {
+        let memory = self.memory(&key.plane);
+        memory
+            .map(|memory| memory.rejections.of(reconciler, key))
+            .unwrap_or_default()
+    }
+
+    /// The first that was rejected of keys in a namespace, on any plane, whose names begin so and are meant.
+    pub fn first_rejection(
+        &self,
+        reconciler: &'static str,
+        namespace: &str,
+        prefix: &str,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Option<Rejection> {
+        let planes = self.planes.engaged();
+        let of_planes = planes.iter().filter_map(|plane| {
+            let rejections = &plane.memory().rejections;
+            rejections.first_of(reconciler, namespace, prefix, &is_meant)
+        });
+        let first = of_planes.min_by(|(one, _), (other, _)| one.cmp(other));
+        first.map(|(_, rejection)| rejection)
+    }
+
+    /// What the last reconciles of all keys noted.
+    pub fn gauge_counts(&self) -> GaugeCounts {
+        let mut gauge_counts = GaugeCounts::default();
+        for plane in self.planes.engaged() {
+            gauge_counts.add(&plane.memory().note_gauges);
+        }
+        gauge_counts
+    }
+
+    /// What is known of a kind on a plane; `None` where it is not watched there.
+    pub fn store(&self, plane: &Plane, kind: Kind) -> Option<Arc<Store>> {
+        self.planes.get(plane)?.store(kind).cloned()
+    }
+
+    /// Whether a project is of this installation: another one may share the hub. While projects are not listed, every one
+    /// may be.
+    pub fn has_project(&self, id: &str) -> bool {
+        match &self.projects {
+            None => id == SINGLE,
+            Some(projects) => !matches!(projects.get("", id), Observed::Known(None)),
+        }
+    }
+
+    /// Whether a plane is the one project of mode `single`.
+    pub fn is_single(&self, plane: &Plane) -> bool {
+        self.projects.is_none() && matches!(plane, Plane::Project(id) if id == SINGLE)
+    }
+
+    /// Reads which server a project is, in mode `single`, unless an earlier reconcile has.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses.
+    pub async fn read_server(&self, live: &mut LiveReads, plane: &Plane) -> Result<(), ApplyError> {
+        if self.is_single(plane) {
+            self.read_namespace(live, plane, SYSTEM_NAMESPACE).await?;
+        }
+        Ok(())
+    }
+
+    /// A Namespace of a project, as an earlier reconcile read it.
+    pub fn namespace(&self, plane: &Plane, name: &str) -> Observed<Option<Arc<Object>>> {
+        let memory = self.memory(plane);
+        memory.map_or(Observed::Unknown, |memory| memory.namespaces.get(name))
+    }
+
+    /// Reads a Namespace of a project, unless an earlier reconcile has.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses.
+    pub async fn read_namespace(&self, live: &mut LiveReads, plane: &Plane, name: &str) -> Result<(), ApplyError> {
+        match self.namespace(plane, name) {
+            Observed::Known(_) => Ok(()),
+            Observed::Unknown => self.read_namespace_anew(live, plane, name).await,
+        }
+    }
+
+    /// Reads a Namespace of a project as it is now. Who is not watched has no events: everybody whom it concerns is
+    /// enqueued where it is another than it was.
+    ///
+    /// # Errors
+    /// The server is unreachable, or refuses.
+    pub async fn read_namespace_anew(&self, live: &mut LiveReads, plane: &Plane, name: &str) -> Result<(), ApplyError> {
+        let Some(memory) = self.memory(plane) else {
+            return Err(ApplyError::Disengaged(plane.clone()));
+        };
+        let asked = memory.namespaces.ask(name);
+        let target = Target::cluster(plane, NAMESPACE, name);
+        let mut found = self.applier.read(&target).await?;
+        // It is remembered, and its keys are a tenant's.
+        found.iter_mut().for_each(Object::keep_read_only);
+        let found = found.map(Arc::new);
+        live.insert(&target, found.clone());
+        let is_engaged = self.memory(plane).is_some_and(|now| Arc::ptr_eq(&now, &memory));
+        if let Some(before) = memory.namespaces.put(name, asked, &found).filter(|_| is_engaged) {
+            let change = match found {
+                Some(now) => Change::Applied { before, now },
+                None => Change::Gone {
+                    namespace: String::new(),
+                    name: name.to_owned(),
+                    last: before,
+                },
+            };
+            self.planes.notify(plane, NAMESPACE, &change);
+        }
+        Ok(())
+    }
+
+    /// Takes in an event, before it enqueues any key.
+    pub fn note(&self, plane: &Plane, kind: Kind, change: &Change) {
+        if let Change::Listed = change {
+            self.applier.deletion_guards().relisted(plane, kind);
+        }
+        if let Some(memory) = self.memory(plane) {
+            remember(&memory, plane, kind, change);
+        }
+        if *plane == Plane::Hub && kind == NAMESPACE {
+            self.hub_index.note(change);
+        }
+    }
+
+    /// How many events of a plane there were: an equal number means that nothing of it has changed since.
+    pub fn changes(&self, plane: &Plane) -> u64 {
+        self.memory(plane).map_or(0, |memory| memory.changes())
+    }
+
+    /// A plane has left, and its memory with it: forgets what others remember because of it.
+    pub fn forget(&self, plane: &Plane) {
+        self.applier.deletion_guards().left(plane);
+        self.wait_list.retire(plane);
+        if let (Plane::Project(id), Some(hub)) = (plane, self.memory(&Plane::Hub)) {
+            hub.note_gauges.clear_namespaces(&self.hub_index.of_project(id));
+        }
+    }
+}
+
+/// What an event changes of what is remembered of its plane.
+fn remember(memory: &Memory, plane: &Plane, kind: Kind, change: &Change) {
+    memory.change();
+    match change {
+        Change::Gone { namespace, name, .. } => memory.forget(&Target {
+            plane: plane.clone(),
+            kind,
+            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+            name: name.clone(),
+        }),
+        Change::Cleared => memory.forget_kind(kind),
+        Change::Listed => memory.relisted(),
+        _ => {}
+    }
+    if kind == kind::WORKLOAD_DEPLOYMENT && matches!(plane, Plane::Project(_)) {
+        match change {
+            Change::Applied { before: None, now } => memory.namespaces.expire(now.namespace()),
+            Change::Gone { namespace, .. } => memory.namespaces.expire(namespace),
+            // It may be another server that answers now.
+            Change::Listed => memory.namespaces.expire(SYSTEM_NAMESPACE),
+            _ => {}
+        }
+    }
+}
+
+/// Projects that leave the list are guarded beside all other deletes, and released with them.
+impl Guard for Context {
+    fn holds(&self, difference: Difference) -> bool {
+        self.applier.judge(&Plane::Discovery, kind::PROJECT, difference)
+    }
+
+    fn went_back(&self) {
+        self.applier.rewound(&Plane::Discovery);
+    }
+
+    fn is_rewound(&self) -> bool {
+        self.applier.deletion_guards().has_gone_back(&Plane::Discovery)
+    }
+}

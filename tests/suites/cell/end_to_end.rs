@@ -1,0 +1,100 @@
+//! The whole mission: declared in a project, run in cells, seen in the project.
+
+use anyhow::{Result, ensure};
+use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM};
+use popcell_api::{finalizers, labels};
+use popcell_suites::environment::{DFW, ORD};
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::gone;
+use popcell_test_support::kind::{INSTANCE, NAMESPACE, PROPAGATION_POLICY, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use serde_json::json;
+
+use crate::environment::{Environment, P1};
+use popcell_suites::tenant::Tenant;
+
+pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
+    let workload = tenant.ready("web", 4).await?;
+    says(&workload, "Available", "True", "AvailablePlacementFound")?;
+    for (cell, city) in [(DFW, "dfw"), (ORD, "ord")] {
+        let (cell, name) = (environment.lab.plane(cell).await?, format!("web-us-{city}"));
+        let names: Vec<String> = tenant
+            .instances(&cell)
+            .await?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        ensure!(names == [format!("{name}-0"), format!("{name}-1")], "{names:?}");
+        let instance = tenant
+            .instance(&cell, &format!("{name}-0"), |one| {
+                says(one, "Ready", "True", "Available")?;
+                says(one, "QuotaGranted", "True", "QuotaAvailable")
+            })
+            .await?;
+        read::expect_at(&instance, "/spec/controller/schedulingGates", &json!([]))?;
+        ensure!(
+            instance.metadata.finalizers == Some(vec![finalizers::UNIKRAFT_PROVIDER.to_owned()]),
+            "{:?}",
+            instance.metadata.finalizers
+        );
+        let shown = tenant
+            .in_project(INSTANCE, &format!("{name}-0"), |one| {
+                says(one, "Ready", "True", "Available")
+            })
+            .await?;
+        let carried = |key: &str| shown.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned();
+        ensure!(
+            carried(labels::SOURCE_CLUSTER).as_deref() == Some(cell.name()),
+            "{:?}",
+            shown.metadata.labels
+        );
+        let owner = tenant.in_project(WORKLOAD_DEPLOYMENT, &name, |_| Ok(())).await?;
+        let owners = shown.metadata.owner_references.unwrap_or_default();
+        ensure!(owners.iter().any(|one| one.uid == read::uid(&owner)), "{owners:?}");
+        // Claims live in the project and nowhere else.
+        ensure!(
+            cell.get(RESOURCE_CLAIM, Some(&tenant.below), &format!("instance-{name}-0"))
+                .await
+                .is_err()
+        );
+    }
+    tenant
+        .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-ord-0", "web-us-ord-1"])
+        .await
+}
+
+pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
+    tenant.ready("web", 2).await?;
+    for (kind, name, finalizer) in [
+        (WORKLOAD, "web", finalizers::WORKLOAD_CONTROLLER),
+        (WORKLOAD_DEPLOYMENT, "web-us-dfw", finalizers::FEDERATOR),
+    ] {
+        let one = tenant.in_project(kind, name, |_| Ok(())).await?;
+        let found = one.metadata.finalizers.unwrap_or_default();
+        ensure!(found.iter().any(|each| each == finalizer), "{found:?}");
+    }
+    tenant.delete(WORKLOAD, "web").await?;
+    gone(&tenant.project, WORKLOAD, &tenant.namespace, "web").await?;
+    tenant.claims_are(&[]).await?;
+    for (cell, name) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
+        let cell = environment.lab.plane(cell).await?;
+        let instance = format!("{name}-0");
+        gone(&cell, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
+        gone(&cell, INSTANCE, &tenant.below, &instance).await?;
+        gone(&cell, NETWORK_BINDING, &tenant.below, &format!("{name}-net-0")).await?;
+        gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
+        gone(&tenant.hub, INSTANCE, &tenant.below, &instance).await?;
+        gone(&tenant.project, WORKLOAD_DEPLOYMENT, &tenant.namespace, name).await?;
+        gone(&tenant.project, INSTANCE, &tenant.namespace, &instance).await?;
+    }
+    for policy in ["city-dfw", "city-ord"] {
+        gone(&tenant.hub, PROPAGATION_POLICY, &tenant.below, policy).await?;
+    }
+    // The namespace is current while the project's lives.
+    let kept = tenant.hub.expect(NAMESPACE, None, &tenant.below).await?;
+    ensure!(kept.metadata.deletion_timestamp.is_none(), "the hub namespace goes");
+    Ok(())
+}

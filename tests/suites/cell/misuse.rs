@@ -1,0 +1,176 @@
+//! What nobody should do and somebody does: providers that flap or fight, stamps that are taken off,
+//! a claim that is there before its Instance.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use kube::api::DynamicObject;
+use popcell_api::kind::RESOURCE_CLAIM;
+use popcell_api::{annotations, labels, quota};
+use popcell_suites::environment::DFW;
+use popcell_suites::read::{self, says};
+use popcell_suites::steps::awaited;
+use popcell_test_support::kind::INSTANCE;
+use popcell_test_support::stand_ins::{FAIL, Failure};
+use serde_json::{Value, json};
+
+use crate::environment::{Environment, P1};
+use popcell_suites::tenant::Tenant;
+
+const CITY: &[&str] = &["DFW"];
+const NAME: &str = "web-us-dfw-0";
+/// How long passes are counted.
+const COUNTED: Duration = Duration::from_secs(10);
+/// Passes of all reconcilers in that time that are no storm: some for each of the providers' writes.
+const BOUNDED: f64 = 500.0;
+/// Burst and pace of the passes of two Instances in that time, and as much again for all others.
+const OF_INSTANCES: f64 = 3.0 * (30.0 + 10.0);
+
+fn failing(failure: Failure) -> impl FnOnce(&mut Value) {
+    move |workload| workload["spec"]["template"]["metadata"] = json!({ "annotations": { FAIL: failure.name() } })
+}
+
+/// Passes of all reconcilers, and of the one of Instances.
+async fn passes(environment: &Environment) -> Result<[f64; 2]> {
+    let controller = environment.cells[0].lock().await;
+    let of_instances = ["reconciler=\"instance\""];
+    Ok([
+        controller.metric("controller_runtime_reconcile_total", &[]).await?,
+        controller.metric("popcell_reconciles_total", &of_instances).await?,
+    ])
+}
+
+/// A provider that comes and goes, and one that writes Ready itself, against the contract, whenever we have.
+pub(crate) async fn misbehaving(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
+    tenant.deploy("web", CITY, 1, failing(Failure::Flapping)).await?;
+    tenant.deploy("fought", CITY, 1, failing(Failure::WritesReady)).await?;
+    let programmed = |one: &DynamicObject| says(one, "Programmed", "True", "Programmed");
+    tenant.instance(&cell, "fought-us-dfw-0", programmed).await?;
+    let created = tenant.instance(&cell, NAME, |_| Ok(())).await?;
+    for ready in ["True", "False", "True"] {
+        tenant
+            .instance(&cell, NAME, |one| {
+                let found = &read::condition(one, "Ready")?["status"];
+                ensure!(found == ready, "Ready is {found}");
+                Ok(())
+            })
+            .await?;
+    }
+    let before = passes(environment).await?;
+    tokio::time::sleep(COUNTED).await;
+    let after = passes(environment).await?;
+    let [all, of_instances] = [after[0] - before[0], after[1] - before[1]];
+    eprintln!("odd: {all} reconciles in {COUNTED:?}, {of_instances} of them of Instances");
+    ensure!(
+        all < BOUNDED && of_instances <= OF_INSTANCES,
+        "a storm of {all} reconciles in {COUNTED:?}"
+    );
+    environment.cells[0].lock().await.expect_alive()?;
+    let now = tenant.instance(&cell, NAME, |_| Ok(())).await?;
+    ensure!(read::uid(&now) == read::uid(&created), "it was replaced");
+    for name in ["web", "fought"] {
+        tenant.clean(name).await?;
+    }
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn stamps_taken_off(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
+    tenant.ready("web", 1).await?;
+    let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |copy| {
+        says(copy, "Ready", "True", "Available")
+    })
+    .await?;
+    let claim = tenant
+        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
+        .await?;
+    let off = json!({ "metadata": {
+        "labels": { labels::MANAGED_BY: null, labels::CLAIMED_BY: null, labels::WORKLOAD_NAME: null },
+        "annotations": { annotations::SOURCE_UID: null },
+    } });
+    tenant.hub.merge(INSTANCE, Some(&tenant.below), NAME, &off).await?;
+    // As they were before.
+    awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |now| {
+        ensure!(read::uid(now) == read::uid(&copy), "it was recreated");
+        ensure!(now.metadata.labels == copy.metadata.labels, "{:?}", now.metadata.labels);
+        ensure!(
+            now.metadata.annotations == copy.metadata.annotations,
+            "{:?}",
+            now.metadata.annotations
+        );
+        Ok(())
+    })
+    .await?;
+    // All at once leave its name, its consumer and its amounts, and that it is granted.
+    for off in [
+        json!({ "labels": { labels::INSTANCE_NAMESPACE: null } }),
+        json!({ "annotations": { annotations::SOURCE_UID: null } }),
+        // The label that the cell watches its claims by, and that its rights go by.
+        json!({ "labels": { labels::SOURCE_CLUSTER: null } }),
+        json!({ "labels": { labels::SOURCE_CLUSTER: null, labels::INSTANCE_NAMESPACE: null },
+            "annotations": { annotations::SOURCE_UID: null } }),
+    ] {
+        let off = json!({ "metadata": off });
+        tenant
+            .project
+            .merge(RESOURCE_CLAIM, Some(&tenant.namespace), "instance-web-us-dfw-0", &off)
+            .await?;
+        tenant
+            .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |now| {
+                ensure!(read::uid(now) == read::uid(&claim), "it was recreated");
+                ensure!(
+                    now.metadata.labels == claim.metadata.labels,
+                    "{:?}",
+                    now.metadata.labels
+                );
+                ensure!(
+                    now.metadata.annotations == claim.metadata.annotations,
+                    "{:?}",
+                    now.metadata.annotations
+                );
+                Ok(())
+            })
+            .await?;
+    }
+    tenant.ready("web", 1).await?;
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}
+
+pub(crate) async fn claimed_before(environment: &Environment, namespace: &str) -> Result<()> {
+    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
+    let cell = environment.lab.plane(DFW).await?;
+    let claim = json!({
+        "apiVersion": RESOURCE_CLAIM.api_version(),
+        "kind": "ResourceClaim",
+        "metadata": { "namespace": namespace, "name": "instance-web-us-dfw-0" },
+        "spec": { "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }] },
+    });
+    let theirs = tenant.project.create(&claim, false).await?;
+    tenant.deploy("web", CITY, 1, |_| {}).await?;
+    tenant
+        .instance(&cell, NAME, |one| {
+            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
+        })
+        .await?;
+    tenant
+        .in_project(INSTANCE, NAME, |one| {
+            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
+        })
+        .await?;
+    let now = tenant
+        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
+        .await?;
+    ensure!(read::uid(&now) == read::uid(&theirs) && now.metadata.labels == theirs.metadata.labels);
+    // What is not ours is not watched with the rest: a name that another holds is, by itself.
+    tenant
+        .project
+        .delete(RESOURCE_CLAIM, Some(namespace), "instance-web-us-dfw-0")
+        .await?;
+    tenant.ready("web", 1).await?;
+    tenant.clean("web").await?;
+    tenant.claims_are(&[]).await
+}

@@ -1,0 +1,59 @@
+//! The environment of the e2e suite: a hub with Push and Pull members, and our webhook registered in it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use popcell_test_support::{Lab, LabSpec, Member, Webhook, WebhookSpec, artifacts};
+use tokio::sync::Mutex;
+
+use crate::suite::Shared;
+
+/// How long anything may take to reach its place. Karmada repeats failed items after at most 5 s in the lab; the rest is
+/// room for a busy machine.
+pub const SOON: Duration = Duration::from_secs(90);
+
+/// A Push member in Dallas.
+pub const DFW: &str = "dfw";
+/// A Pull member in Chicago: its own agent calls the webhook.
+pub const ORD: &str = "ord";
+/// A Push member of no city, for tests that give it one.
+pub const SPARE: &str = "spare";
+
+/// A real Karmada and our webhook.
+pub struct Environment {
+    /// The planes.
+    pub lab: Lab,
+    /// The webhook; its address and authority stay the same when it is stopped and started again.
+    pub webhook: Mutex<Webhook>,
+}
+
+impl Shared for Environment {
+    async fn start() -> Result<Self> {
+        let examples = artifacts::lab_programs()?.join("karmada-example-crds");
+        let spec = LabSpec::karmada()
+            .notices_soon()
+            .member(Member::push(DFW).city("DFW"))
+            .member(Member::pull(ORD).city("ORD"))
+            .member(Member::push(SPARE))
+            .crds(examples)
+            // Fail-over is off by default; the tests show what our policies do where somebody has switched it on.
+            .hub_flag("karmada-controller-manager", "--feature-gates=Failover=true")
+            .hub_flag("karmada-controller-manager", "--enable-no-execute-taint-eviction=true");
+        let lab = Lab::start(&spec).await?;
+        // Few slots: nothing that Karmada asks in these tests may need more.
+        let modules = WebhookSpec::with_modules(&["compute", "karmada-example"])?;
+        let webhook = Webhook::start(modules.flag("--slots=2")).await?;
+        webhook
+            .register(lab.kubeconfig("hub")?, &[])
+            .context("failed to register the webhook")?;
+        Ok(Self {
+            lab,
+            webhook: Mutex::new(webhook),
+        })
+    }
+
+    async fn end(self) -> Result<()> {
+        self.lab.expect_alive().await?;
+        self.lab.end().await
+    }
+}
