@@ -221,7 +221,7 @@ fn what_makes_no_sense_is_said() {
     let project = planes.project.kubeconfig().display().to_string();
     let run = finish(command().args(["tree", "web", "--single-cluster", "--project-kubeconfig", &project])).expect(2);
     assert!(
-        run.err.contains("no namespace default") && run.err.contains("-n"),
+        run.err.contains("namespace default not found") && run.err.contains("-n"),
         "{}",
         run.err
     );

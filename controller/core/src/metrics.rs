@@ -151,7 +151,7 @@ table! {
     ENGAGED: Gauge("popcell_projects_engaged", [], "Projects that are engaged.");
     REFUSED: Gauge("popcell_projects_refused", ["reason"], "Projects that are not engaged, by reason.");
     STREAMS: Gauge("popcell_watch_streams", ["plane_kind", "kind"], "Watch streams that are open.");
-    UNKNOWN: Gauge("popcell_planes_not_synced", ["plane_kind"],
+    NOT_SYNCED: Gauge("popcell_planes_not_synced", ["plane_kind"],
         "API servers whose caches are not synced since their last reconnect.");
     ORPHANS: Gauge("popcell_orphans", ["kind"], "Orphaned objects: on the hub, and claims in projects, whose owner \
                                                  no longer exists.");

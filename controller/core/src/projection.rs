@@ -26,7 +26,7 @@ use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, DeletionGuard, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
 use crate::slots;
-use crate::spec_echoes::SpecEchoes;
+use crate::spec_echoes::ExplainSpec;
 use crate::workload::owner;
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ pub struct Observation<'a> {
     /// All Karmada Clusters.
     pub clusters: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub spec_echoes: &'a dyn SpecEchoes,
+    pub spec_echoes: &'a dyn ExplainSpec,
 }
 
 /// Whether a copy is shown.

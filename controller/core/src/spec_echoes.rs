@@ -19,7 +19,7 @@ type Address = (&'static str, Option<String>, String);
 type Hash = [u8; 32];
 
 /// Knows what the servers of all planes made of the specs that they were sent.
-pub trait SpecEchoes: fmt::Debug + Send + Sync {
+pub trait ExplainSpec: fmt::Debug + Send + Sync {
     /// Whether `stored` is what the server made of `desired` when it was last sent.
     fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool;
 }
@@ -64,7 +64,7 @@ impl SpecEchoes {
     }
 }
 
-impl SpecEchoes for SpecEchoes {
+impl ExplainSpec for SpecEchoes {
     fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
         let written = self.written().get(&address(target)).map(|one| (one.sent, one.stored));
         let (Some((sent, became)), Some(stored)) = (written, stored) else {

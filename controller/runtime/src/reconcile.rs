@@ -69,7 +69,7 @@ pub trait Reconciler: Send + Sync + 'static {
     }
 
     /// Takes in an event: on every replica, also on those that do not lead, and before it enqueues any key.
-    fn note(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
+    fn observe_event(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
 
     /// Keys that an event enqueues. Asked only while the process leads.
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
@@ -131,7 +131,7 @@ impl Runner {
         let (start, memory) = (Instant::now(), context.memory(&key.plane));
         let since = memory.as_ref().and_then(|memory| memory.begin(name, key));
         let span = info_span!("reconcile", reconciler = name, %key);
-        let (outcome, requeue) = self.reconcile(key).instrument(span).await;
+        let (outcome, requeue) = self.retried(key).instrument(span).await;
         context.wait_list.opened(&context.applier.opened());
         context.reporter.passed(name, outcome, start.elapsed());
         if let (Some(memory), Some(since)) = (memory, since) {
@@ -145,7 +145,7 @@ impl Runner {
     }
 
     /// Observes, decides, carries out and reports; what was decided on and has changed meanwhile is read and decided again.
-    async fn reconcile(&self, key: &Key) -> (Outcome, Requeue) {
+    async fn retried(&self, key: &Key) -> (Outcome, Requeue) {
         let (mut live, mut retries) = (LiveReads::default(), 0..IMMEDIATE_RETRIES);
         loop {
             let (last, mut responses) = (retries.next().is_none(), WriteResponses::default());

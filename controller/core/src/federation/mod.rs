@@ -37,7 +37,7 @@ use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
-use crate::spec_echoes::SpecEchoes;
+use crate::spec_echoes::ExplainSpec;
 use crate::{paused, policy, transitions};
 
 /// Reason of Available=False while a deletion waits for a plane that is unreachable.
@@ -61,7 +61,7 @@ pub struct Observation<'a> {
     /// What the hub holds of it.
     pub hub: Observed<Hub<'a>>,
     /// What the hub's server made of earlier writes.
-    pub spec_echoes: &'a dyn SpecEchoes,
+    pub spec_echoes: &'a dyn ExplainSpec,
     /// What it, or the project's, refused of the last reconcile.
     pub rejected: &'a [Rejection],
     /// What a server refuses elsewhere: of the policy of its city, or of what shows its Instances in the project.

@@ -26,7 +26,7 @@ use crate::observed::Observed;
 use crate::plan::{Action, Note, Plan, Plane, Proof, Target};
 use crate::removed_cells::Source;
 use crate::reserved;
-use crate::spec_echoes::SpecEchoes;
+use crate::spec_echoes::ExplainSpec;
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +67,7 @@ pub struct Observation<'a> {
     /// is. Not read where there is none.
     pub hub_deployment_lives: Observed<bool>,
     /// What the hub made of earlier writes.
-    pub spec_echoes: &'a dyn SpecEchoes,
+    pub spec_echoes: &'a dyn ExplainSpec,
     /// The time of the reconcile.
     pub now: Timestamp,
 }

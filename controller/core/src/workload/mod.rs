@@ -32,7 +32,7 @@ use crate::paused;
 use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target, Terminal};
 use crate::priority;
 use crate::rejection::{self, Rejection};
-use crate::spec_echoes::SpecEchoes;
+use crate::spec_echoes::ExplainSpec;
 use crate::transitions;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
@@ -58,7 +58,7 @@ pub struct Observation<'a> {
     /// All Networks of the project, in all namespaces; metadata is enough.
     pub networks: Observed<&'a [&'a Object]>,
     /// What the project's server made of earlier writes.
-    pub spec_echoes: &'a dyn SpecEchoes,
+    pub spec_echoes: &'a dyn ExplainSpec,
     /// What it refused of the last reconcile.
     pub rejected: &'a [Rejection],
     /// The time of the reconcile.

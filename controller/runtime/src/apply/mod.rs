@@ -25,7 +25,7 @@ use popcell_core::deletion_guard::DeletionGuards;
 pub use popcell_core::deletion_guard::Difference;
 use popcell_core::object::Object;
 use popcell_core::plan::{Plane, Proof, Target};
-use popcell_core::spec_echoes::SpecEchoes;
+use popcell_core::spec_echoes::ExplainSpec;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -144,7 +144,7 @@ impl Applier {
     }
 
     /// What servers made of earlier specs, for decisions.
-    pub fn spec_echoes(&self) -> &dyn SpecEchoes {
+    pub fn spec_echoes(&self) -> &dyn ExplainSpec {
         &self.planes
     }
 

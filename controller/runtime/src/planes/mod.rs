@@ -25,7 +25,7 @@ use popcell_api::kind::Kind;
 use popcell_client::ConnectError;
 use popcell_core::limits::Limits;
 use popcell_core::plan::{Plane, Target};
-use popcell_core::spec_echoes::SpecEchoes;
+use popcell_core::spec_echoes::ExplainSpec;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -220,7 +220,7 @@ impl Planes {
     }
 }
 
-impl SpecEchoes for Planes {
+impl ExplainSpec for Planes {
     fn explains(&self, target: &Target, desired: &Value, stored: Option<&Value>) -> bool {
         let memory = self.memory(&target.plane);
         memory.is_some_and(|memory| memory.spec_echoes.explains(target, desired, stored))

@@ -101,7 +101,7 @@ impl Listener for EventRouter {
         for QueuedReconciler { reconciler, queue } in &self.queued_reconcilers {
             for key in reconciler.keys_for_event(&context, plane, kind, change) {
                 if let Some(memory) = context.memory(&key.plane) {
-                    memory.keys_for_event(reconciler.name(), &key);
+                    memory.enqueue(reconciler.name(), &key);
                 }
                 queue.add_after(key.clone(), reconciler.debounce(&context, plane, kind, change, &key));
             }

@@ -226,12 +226,12 @@ pub enum ApplyError {
     #[error("failed to prove that a delete is right: {0}")]
     Unproven(Unproven),
     /// The server is unreachable, and the next probe is not due yet.
-    #[error("failed to reach the {}: it is away", server(.0))]
-    Away(Plane, Duration),
+    #[error("failed to reach the {}: it is unreachable", server(.0))]
+    Unreachable(Plane, Duration),
     /// The object was refused with a time to wait, or its namespace has accepted none of the kind, as this one says, and the
     /// next attempt is not due yet.
     #[error("not retried yet: {0}")]
-    Shut(Box<Failed>, Duration),
+    CircuitOpen(Box<Failed>, Duration),
     /// The plane was disengaged meanwhile.
     #[error("failed to reach the {0}: it is not engaged")]
     Disengaged(Plane),
@@ -265,7 +265,7 @@ impl ApplyError {
     /// What was refused, where that lasts until a change: the object, a policy, a right. That is for the
     /// user to see; what passes by itself is not.
     pub fn rejected(&self) -> Option<&Failed> {
-        let (Self::Failed(failed) | Self::Shut(failed, _)) = self else {
+        let (Self::Failed(failed) | Self::CircuitOpen(failed, _)) = self else {
             return None;
         };
         let lasts = match failed.refusal {
@@ -280,7 +280,7 @@ impl ApplyError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Failed(failed) => failed.refusal.may_be_the_server(),
-            Self::Away(..) | Self::Disengaged(_) => true,
+            Self::Unreachable(..) | Self::Disengaged(_) => true,
             _ => false,
         }
     }
@@ -318,7 +318,7 @@ impl ApplyError {
             Self::Failed(failed) if matches!(failed.refusal, Refusal::Admission { .. }) => 3,
             Self::Unproven(_) => 3,
             Self::Failed(_) => 2,
-            Self::Away(..) | Self::Shut(..) => 1,
+            Self::Unreachable(..) | Self::CircuitOpen(..) => 1,
             Self::Disengaged(_) => 0,
         }
     }
@@ -326,7 +326,7 @@ impl ApplyError {
     /// What becomes of the key.
     pub fn requeue(&self) -> Requeue {
         match self {
-            Self::Away(_, delay) | Self::Shut(_, delay) => Requeue::Postponed(*delay),
+            Self::Unreachable(_, delay) | Self::CircuitOpen(_, delay) => Requeue::Postponed(*delay),
             // Engaging tells of everything again; and who does not hold the Lease ends soon.
             Self::Disengaged(_) | Self::NotAllowed => Requeue::OnEvent,
             Self::Unproven(_) => Requeue::WithBackoff(Backoff::TRANSIENT),

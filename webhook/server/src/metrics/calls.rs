@@ -111,7 +111,7 @@ impl Calls {
             calls.queue.clone(),
         );
         registry.register(
-            "status_parts_skipped",
+            "status_parts_dropped",
             "Parts of members' statuses that AggregateStatus dropped from its answers",
             calls.left_out.clone(),
         );

@@ -208,7 +208,7 @@ fn the_schema_in_docs_is_that_of_the_file() {
     assert!(
         found == schema(),
         "docs/reference/config.schema.json is not what the types say: run \
-         `cargo test -p popcell-controller-runtime write_the_schema -- --ignored`"
+         `cargo test -p popcell-client write_the_schema -- --ignored`"
     );
 }
 
