@@ -18,37 +18,25 @@ use super::{
     reason = "each one is a flag of its own on the command line"
 )]
 #[derive(Args, Debug)]
-#[command(
-    after_help = "An orphan is an object of ours on the hub whose project, whose Namespace or whose \
-WorkloadDeployment is gone, by a live answer
-of the server that would have it. Objects of an unreachable project are \
-listed as unknown and never deleted. Before each delete the server is asked again; objects that changed meanwhile \
-are kept. In mode single each hub namespace says on
-which server its project is; what another server does not have \
-is no orphan.
+#[command(after_help = "\
+An orphan is an object of ours on the hub whose project, whose Namespace or whose WorkloadDeployment is gone, by a live
+answer of the server that would have it. Objects of an unreachable project are listed as unknown and never deleted. Before
+each delete the server is asked again; objects that changed meanwhile are kept. In mode single each hub namespace says on
+which server its project is; what another server does not have is no orphan.
 
-In mode milo a server that lists less than half of the projects that namespaces of ours on the hub \
-name is taken for the wrong
-one, and nothing is noted or deleted on its word, whatever --namespace says. Who has \
-deleted so many projects confirms how many
-with --projects-gone.
+In mode milo a server that lists less than half of the projects that namespaces of ours on the hub name is taken for the
+wrong one, and nothing is noted or deleted on its word, whatever --namespace says. Who has deleted so many projects confirms
+how many with --projects-gone.
 
-Exit codes: 0 no orphans, or all were deleted; 1 \
-there are orphans; 2 --yes or --projects-gone has another number than there are,
---project-kubeconfig leads to \
-another server than the project's, or discovery does not know half of the projects; 4 a server or a
-project could \
-not be asked.
+Exit codes: 0 no orphans, or all were deleted; 1 there are orphans; 2 --yes or --projects-gone has another number than there
+are, --project-kubeconfig leads to another server than the project's, or discovery does not know half of the projects; 4 a
+server or a project could not be asked.
 
 Examples:
   popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config
-  popcell \
-orphans --kubeconfig karmada.config --mode milo --project-kubeconfig milo.config -o json
-  popcell orphans \
---kubeconfig karmada.config --project-kubeconfig project.config --delete --dry-run
-  popcell orphans --kubeconfig \
-karmada.config --project-kubeconfig project.config --namespace ns-1d2e --delete --yes=28"
-)]
+  popcell orphans --kubeconfig karmada.config --mode milo --project-kubeconfig milo.config -o json
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --delete --dry-run
+  popcell orphans --kubeconfig karmada.config --project-kubeconfig project.config --namespace ns-1d2e --delete --yes=28")]
 pub struct Orphans {
     /// Look at this namespace of the hub only
     #[arg(long, value_name = "NAME")]
@@ -111,26 +99,18 @@ pub enum Mode {
 
 /// `popcell reinterpret`
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Karmada asks an interpreter when an object changes, and only then: after a module upgrade, \
-or an outage of the webhook, answers
-of before stay in place. This sets the annotation \
-compute.datumapis.com/reinterpreted-at on each object on the hub, which
-Karmada takes as a change: it runs every \
-operation again. Each object costs some 10 calls: mind the rate.
+#[command(after_help = "\
+Karmada asks an interpreter when an object changes, and only then: after a module upgrade, or an outage of the webhook,
+answers of before stay in place. This sets the annotation compute.datumapis.com/reinterpreted-at on each object on the hub,
+which Karmada takes as a change: it runs every operation again. Each object costs some 10 calls: mind the rate.
 
-An interrupted run is taken up with --since and \
-the time that it said at its beginning.
+An interrupted run is taken up with --since and the time that it said at its beginning.
 
 Examples:
   popcell reinterpret --kubeconfig karmada.config
-  popcell \
-reinterpret --kubeconfig karmada.config --namespace ns-1d2e -l topology.datum.net/city-code=DFW --dry-run
-  popcell \
-reinterpret --kubeconfig karmada.config --since 2026-11-28T09:00:00Z --rate 50/s
-  popcell reinterpret --kubeconfig \
-karmada.config --kind apps.kruise.io/v1alpha1/CloneSet"
-)]
+  popcell reinterpret --kubeconfig karmada.config --namespace ns-1d2e -l topology.datum.net/city-code=DFW --dry-run
+  popcell reinterpret --kubeconfig karmada.config --since 2026-11-28T09:00:00Z --rate 50/s
+  popcell reinterpret --kubeconfig karmada.config --kind apps.kruise.io/v1alpha1/CloneSet")]
 pub struct Reinterpret {
     /// Kind of the objects, as group/version/kind, or version/kind in the core group
     #[arg(
@@ -266,30 +246,22 @@ pub enum CellCommand {
 
 /// `popcell cell remove`
 #[derive(Args, Debug)]
-#[command(
-    after_help = "An unreachable cell keeps its claims and its copies, and Karmada moves nothing: it may come \
-back. This command declares that it will not.
-It is recorded on the hub, in the ConfigMap popcell-removed-cells of \
-the program's namespace, and its Karmada Cluster is
-deleted. Then the management plane deletes its claims in every \
-project, and after them its copies; Karmada places its objects
-on another Cluster of the city. A cell that comes \
-back after all finds the record and writes nothing. Repeating it is safe.
+#[command(after_help = "\
+An unreachable cell keeps its claims and its copies, and Karmada moves nothing: it may come back. This command declares that
+it will not. It is recorded on the hub, in the ConfigMap popcell-removed-cells of the program's namespace, and its Karmada
+Cluster is deleted. Then the management plane deletes its claims in every project, and after them its copies; Karmada places
+its objects on another Cluster of the city. A cell that comes back after all finds the record and writes nothing. Repeating
+it is safe.
 
-Where Karmada still reaches the cell, it \
-deletes there what it brought.
+Where Karmada still reaches the cell, it deletes there what it brought.
 
-Exit codes: 0 removed, now or before; 1 its Cluster is Ready and --force is not \
-given; 2 no such Cluster; 4 the hub refused, or
-could not be asked.
+Exit codes: 0 removed, now or before; 1 its Cluster is Ready and --force is not given; 2 no such Cluster; 4 the hub refused,
+or could not be asked.
 
 Examples:
-  popcell cell remove dfw-01 \
---kubeconfig karmada.config --dry-run
+  popcell cell remove dfw-01 --kubeconfig karmada.config --dry-run
   popcell cell remove dfw-01 --kubeconfig karmada.config
-  popcell cell remove \
-dfw-01 --kubeconfig karmada.config --id 5f7c0a52-3c1e-4a0b-9f0e-2f6d1c9b7e11"
-)]
+  popcell cell remove dfw-01 --kubeconfig karmada.config --id 5f7c0a52-3c1e-4a0b-9f0e-2f6d1c9b7e11")]
 pub struct Remove {
     /// Name of its Karmada Cluster
     #[arg(value_name = "CLUSTER", value_parser = plain)]
