@@ -170,7 +170,7 @@ fn literals(source: &str) -> Vec<(usize, String)> {
         } else if rest.starts_with("'\"'") || rest.starts_with("'\\\"'") {
             let end = rest
                 .get(1..)
-                .and_then(|text| text.find("'"))
+                .and_then(|text| text.find('\''))
                 .map_or(rest.len(), |end| end + 2);
             take(&mut rest, end);
         } else if first == '"' {
