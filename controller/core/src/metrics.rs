@@ -158,7 +158,7 @@ table! {
     FOREIGN: Gauge("popcell_conflicts", ["kind", "reason"], "Objects of other owners that hold a name popcell needs; \
                                                              they are kept.");
     SUPPRESSED: Counter("popcell_deletes_withheld_total", ["plane_kind", "kind", "reason"],
-        "Deletes that were not sent: a precondition failed, or the deletion guard holds.");
+        "Deletes that were not sent: a live read contradicted their proof or failed, or the deletion guard holds.");
     DELETION_GUARD: Gauge("popcell_deletion_guard_held", ["plane", "kind"],
         "1 while the deletion guard holds; kind=\"*\": all deletes that depend on the plane.");
     UNDECODABLE: Gauge("popcell_objects_undecodable", ["plane_kind", "kind"],

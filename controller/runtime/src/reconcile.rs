@@ -274,7 +274,11 @@ impl Runner {
             | ApplyError::NotAllowed => {
                 debug!(%error, "reconcile ended early");
             }
-            _ => warn!(%error, "reconcile failed: the object's conditions have the server's message"),
+            // What was rejected has the server's message in conditions only: a log must not show values of the object.
+            _ if error.rejected().is_some() => {
+                warn!(%error, "reconcile failed: the object's conditions have the server's message");
+            }
+            _ => warn!(%error, "reconcile failed"),
         }
         let (name, waiting) = (self.name(), &self.context.wait_list);
         let waits = match error {

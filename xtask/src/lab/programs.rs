@@ -33,6 +33,10 @@ pub(super) fn lines(lab: &Detached) -> Result<String> {
     let mut lines = vec![
         "to run our programs on it, each line also behind `rust-lldb --` or `rust-gdb --args`:".to_owned(),
         "  cargo build --bins && cargo xtask module".to_owned(),
+        // The profile for tests leaves out what a debugger shows of variables.
+        "  (for a debugger: CARGO_PROFILE_DEV_DEBUG=full CARGO_PROFILE_DEV_PACKAGE_POPCELL_CORE_OPT_LEVEL=0 cargo build \
+         --bin popcell-controller)"
+            .to_owned(),
         format!(
             "  {} --module-dir={modules} --listen={} --health-listen={} --self-signed --ca-dir={} --san={}",
             program("popcell-webhook"),

@@ -62,11 +62,11 @@ const OUTCOMES: [(&str, &str); 9] = [
     ),
     (
         outcome::WITHHELD,
-        "deletes were not sent: a precondition failed, or the deletion guard holds",
+        "deletes were not sent: a live read contradicted their proof or failed, or the deletion guard holds",
     ),
     (
         outcome::ABANDONED,
-        "given up unfinished: the API server was disengaged, or the Lease lost; or it leads nowhere, such as a copy on the hub \
+        "given up unfinished: the API server is unreachable or was disengaged, a circuit breaker is open, or the Lease lost; or it leads nowhere, such as a copy on the hub \
          that no WorkloadDeployment asks for",
     ),
     (outcome::PAUSED, "the pause annotation is set"),

@@ -1,6 +1,6 @@
 //! Carrying out plans: the only place that writes to a plane.
 //!
-//! Invariants: passes ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
+//! Invariants: reconciles ask and write nothing without the permit, and write nothing in a dry run; nothing is sent that rests
 //! on a write or proof that failed; every request ends within [`REQUEST_TIMEOUT`]; a server that is unreachable is probed
 //! once in [`crate::memory::PROBE`], and what one object or namespace causes never counts as its fault ([`answer`]).
 
@@ -45,7 +45,7 @@ use crate::sync::lock;
 /// The longest time of one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Whether passes may go on: the Lease is held, or there is none to hold, and no stop was requested.
+/// Whether reconciles may go on: the Lease is held, or there is none to hold, and no stop was requested.
 pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tells the [`Difference`] of a plane and kind.
@@ -235,7 +235,7 @@ impl Applier {
         answer
     }
 
-    /// One request, unless the circuit of the server is open. Who may not write need not ask either: what passes read is read
+    /// One request, unless the circuit of the server is open. Who may not write need not ask either: what a reconcile reads is read
     /// for a write.
     async fn send(
         &self,

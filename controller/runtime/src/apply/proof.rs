@@ -1,5 +1,5 @@
 //! What a live server must confirm right before a delete is sent
-//! (docs/decisions/22-proofs-and-deletion-guard.md), asked through the doors and under the deadlines of all requests.
+//! (docs/decisions/22-proofs-and-deletion-guard.md), asked through the circuit breakers and under the deadlines of all requests.
 
 use popcell_api::kind::Kind;
 use popcell_api::names::{ABSENT_CELLS, REMOVED_CELLS};

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::answer::Text;
 use super::request::{self, OBJECT};
-use crate::memory::{Memory, PROBE, Permit};
+use crate::memory::{Admission, Memory, PROBE};
 use crate::planes::Engaged;
 use crate::refusal::{self, ApplyError, Refusal};
 use crate::sync::lock;
@@ -55,9 +55,9 @@ impl Server {
     pub(super) async fn admit(&self) -> Result<(), ApplyError> {
         let permit = lock(&self.memory.circuit).ask(Instant::now());
         let waits = match permit {
-            Permit::Go => None,
-            Permit::Wait(delay) => Some(delay),
-            Permit::Probe => {
+            Admission::Go => None,
+            Admission::Wait(delay) => Some(delay),
+            Admission::Probe => {
                 self.probe().await;
                 lock(&self.memory.circuit).wait(Instant::now())
             }

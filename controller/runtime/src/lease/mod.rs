@@ -66,7 +66,7 @@ pub enum Loss {
     /// No renewal succeeded in time: the server was unreachable, or the process slept.
     Expired,
     /// Another replica holds it.
-    NamesInUse(String),
+    Taken(String),
 }
 
 impl fmt::Display for Loss {
@@ -77,7 +77,7 @@ impl fmt::Display for Loss {
                 "it was not renewed for {} s: its server was unreachable, or this process was held up",
                 TERM.as_secs()
             ),
-            Self::NamesInUse(holder) => write!(f, "{holder} has taken it"),
+            Self::Taken(holder) => write!(f, "{holder} has taken it"),
         }
     }
 }

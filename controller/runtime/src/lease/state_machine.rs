@@ -127,7 +127,7 @@ impl Machine {
         let other = holder.filter(|holder| *holder != self.identity);
         if self.until.is_some() {
             if let Some(other) = other {
-                self.lose(Loss::NamesInUse(other));
+                self.lose(Loss::Taken(other));
             }
         } else {
             self.see(lease.as_ref(), other.is_some(), now);

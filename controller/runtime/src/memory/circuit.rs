@@ -22,7 +22,7 @@ pub(crate) const LONGEST_REST: Duration = Duration::from_mins(1);
 
 /// Whether a request may be sent to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Permit {
+pub(crate) enum Admission {
     /// It may; report the answer by [`Circuit::answered`] or [`Circuit::failed`].
     Go,
     /// Only after a probe that succeeds; report it by [`Circuit::probed`].
@@ -45,15 +45,15 @@ pub(crate) struct Circuit {
 
 impl Circuit {
     /// Asks before a request. While the circuit is open one in [`PROBE`] has to probe.
-    pub(crate) fn ask(&mut self, now: Instant) -> Permit {
+    pub(crate) fn ask(&mut self, now: Instant) -> Admission {
         if let Some(delay) = self.wait(now) {
-            return Permit::Wait(delay);
+            return Admission::Wait(delay);
         }
         if self.open {
             self.check = Some(now + PROBE);
-            return Permit::Probe;
+            return Admission::Probe;
         }
-        Permit::Go
+        Admission::Go
     }
 
     /// How long a request has to wait, without beginning a probe; `None` = it may be sent, or probe.
@@ -108,12 +108,12 @@ mod tests {
     fn opened(now: Instant) -> Circuit {
         let mut circuit = Circuit::default();
         for number in 1..=FAILURES {
-            assert_eq!(circuit.ask(now), Permit::Go);
+            assert_eq!(circuit.ask(now), Admission::Go);
             assert_eq!(circuit.failed(None, now), number == FAILURES);
         }
         assert_eq!(
             (circuit.ask(now), circuit.is_open()),
-            (Permit::Go, false),
+            (Admission::Go, false),
             "not probed yet"
         );
         assert!(circuit.probed(false, now));
@@ -128,7 +128,7 @@ mod tests {
     fn failures_in_a_row_open_the_circuit() {
         let now = Instant::now();
         let mut circuit = opened(now);
-        assert_eq!(circuit.ask(now), Permit::Wait(PROBE));
+        assert_eq!(circuit.ask(now), Admission::Wait(PROBE));
         assert!(circuit.is_open());
     }
 
@@ -142,7 +142,7 @@ mod tests {
             }
             circuit.answered(now);
         }
-        assert_eq!((circuit.ask(now), circuit.is_open()), (Permit::Go, false));
+        assert_eq!((circuit.ask(now), circuit.is_open()), (Admission::Go, false));
         assert_eq!(circuit.failures, 0);
     }
 
@@ -157,7 +157,7 @@ mod tests {
                 probes += 1;
                 assert!(!circuit.probed(true, now), "nothing opened or closed");
             }
-            assert_eq!(circuit.ask(now), Permit::Go);
+            assert_eq!(circuit.ask(now), Admission::Go);
         }
         assert_eq!(
             (probes, circuit.is_open()),
@@ -171,13 +171,13 @@ mod tests {
         let start = Instant::now();
         let mut circuit = opened(start);
         let at = |after| start + seconds(after);
-        let wait = |after| Permit::Wait(seconds(after));
+        let wait = |after| Admission::Wait(seconds(after));
         for (after, permit) in [
             (14, wait(1)),
-            (15, Permit::Probe),
+            (15, Admission::Probe),
             (15, wait(15)),
             (29, wait(1)),
-            (30, Permit::Probe),
+            (30, Admission::Probe),
         ] {
             assert_eq!(circuit.ask(at(after)), permit, "after {after} s");
         }
@@ -185,10 +185,10 @@ mod tests {
         assert_eq!(circuit.wait(at(40)), Some(seconds(9)));
         assert_eq!(circuit.wait(at(49)), None);
         assert_eq!(circuit.ask(at(40)), wait(9));
-        assert_eq!(circuit.ask(at(49)), Permit::Probe);
+        assert_eq!(circuit.ask(at(49)), Admission::Probe);
         assert!(circuit.probed(true, at(49)));
-        assert_eq!(circuit.ask(at(49)), Permit::Go);
-        assert_eq!(circuit.ask(at(49)), Permit::Go);
+        assert_eq!(circuit.ask(at(49)), Admission::Go);
+        assert_eq!(circuit.ask(at(49)), Admission::Go);
     }
 
     #[test]
@@ -198,9 +198,9 @@ mod tests {
         for _ in 0..50 {
             assert!(!circuit.failed(None, start + seconds(14)));
         }
-        assert_eq!(circuit.ask(start + PROBE), Permit::Probe);
+        assert_eq!(circuit.ask(start + PROBE), Admission::Probe);
         circuit.answered(start + PROBE);
-        assert_eq!(circuit.ask(start + PROBE), Permit::Go);
+        assert_eq!(circuit.ask(start + PROBE), Admission::Go);
     }
 
     #[test]
@@ -211,8 +211,8 @@ mod tests {
         // A shorter one, and answers to what was under way, do not end it.
         circuit.failed(Some(seconds(1)), start);
         circuit.answered(start + seconds(1));
-        assert_eq!(circuit.ask(start + seconds(1)), Permit::Wait(seconds(2)));
-        assert_eq!(circuit.ask(start + seconds(3)), Permit::Go);
+        assert_eq!(circuit.ask(start + seconds(1)), Admission::Wait(seconds(2)));
+        assert_eq!(circuit.ask(start + seconds(3)), Admission::Go);
         assert!(!circuit.is_open());
         circuit.failed(Some(seconds(86_400)), start);
         assert_eq!(circuit.wait(start), Some(LONGEST_REST));

@@ -25,7 +25,7 @@ use popcell_core::spec_echoes::SpecEchoes;
 
 #[cfg(test)]
 pub(crate) use circuit::FAILURES;
-pub(crate) use circuit::{Circuit, PROBE, Permit};
+pub(crate) use circuit::{Admission, Circuit, PROBE};
 #[cfg(test)]
 pub(crate) use namespace_breakers::{AGAIN, REFUSED};
 pub(crate) use namespace_breakers::{Access, Attempt, BreakerKey, NamespaceBreakers};

@@ -13,7 +13,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// What passes by itself: 429, 5xx, timeouts, a conflict that came three times.
+    /// What ends by itself: 429, 5xx, timeouts, a conflict that came three times.
     pub const TRANSIENT: Self = Self {
         first: Duration::from_millis(250),
         cap: Duration::from_mins(1),

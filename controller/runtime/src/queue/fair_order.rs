@@ -50,7 +50,7 @@ impl FairOrder {
         place
     }
 
-    /// Takes the key whose turn it is among tenants that run fewer than `share` passes, and counts its reconcile as
+    /// Takes the key whose turn it is among tenants that run fewer than `share` reconciles, and counts its reconcile as
     /// running.
     pub(super) fn pop(&mut self, share: usize) -> Option<Arc<Key>> {
         let aged = (self.picks + 1).is_multiple_of(AGEING);

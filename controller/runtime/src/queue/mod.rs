@@ -2,7 +2,7 @@
 //!
 //! Invariants: a key is held once, whatever asks for it and how often; two reconciles of one key never run at once; a key
 //! that was asked for during its reconcile gets another one; no more reconciles run at once than there are workers, nor
-//! more for one tenant than its share. Between tenants with ready keys the turn goes round, but each [`AGEING`]th pass
+//! more for one tenant than its share. Between tenants with ready keys the turn goes round, but each [`AGEING`]th reconcile
 //! goes to the key that has waited longest, so that with many tenants a long line still moves. Where a queue
 //! has a pace, no key comes oftener.
 //!

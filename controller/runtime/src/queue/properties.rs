@@ -177,7 +177,7 @@ proptest! {
                 break;
             }
         }
-        // One round of the ring, in which each AGEING-th pass is the oldest key's.
+        // One round of the ring, in which each AGEING-th reconcile is the oldest key's.
         let (round, ageing) = (others + 2, usize::try_from(AGEING).unwrap());
         prop_assert!(reconciles <= round + round.div_ceil(ageing - 1), "{reconciles} passes, {round} tenants");
     }

@@ -19,7 +19,7 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// For keys with an object that another writer answers to. The life of an Instance from its creation to Ready takes
-    /// about ten passes; a provider that fights over a condition gets one a second.
+    /// about ten reconciles; a provider that fights over a condition gets one a second.
     pub const OF_TWO_WRITERS: Self = Self {
         burst: 30,
         every: Duration::from_secs(1),
@@ -33,7 +33,7 @@ impl RateLimit {
     };
 }
 
-/// Keys that had passes lately.
+/// Keys that had reconciles lately.
 #[derive(Debug, Default)]
 pub(super) struct RateLimits {
     rate_limit: Option<RateLimit>,

@@ -78,7 +78,7 @@ pub struct Stats {
     pub retries: u64,
     /// How long keys were ready before their reconciles, since the start.
     pub waited: DurationHistogram,
-    /// How long passes ran that have ended, since the start.
+    /// How long reconciles ran that have ended, since the start.
     pub worked: DurationHistogram,
 }
 

@@ -183,7 +183,7 @@ fn turns_go_round_between_projects_and_namespaces_of_the_hub() {
     for key in ["p/1", "p/2", "p/3", "@n/1", "@n/2", "q/1"] {
         bench.add(key);
     }
-    // The fourth pass is for the oldest key, whoever's it is.
+    // The fourth reconcile is for the oldest key, whoever's it is.
     assert_eq!(bench.drain(), ["p/1", "@n/1", "q/1", "p/2", "p/3", "@n/2"]);
 }
 

@@ -38,12 +38,12 @@ pub struct Deployment {
     /// Single-cluster mode: the cell is the project, and the cities were not checked before.
     single: bool,
     /// What a hub that was set back has taken back, by namespace and name, and since when: see [`rewind::is_repeated`].
-    ahead: Mutex<WriteOverlay>,
+    earlier_specs: Mutex<EarlierSpecs>,
     /// Those that have progress to tell, and since when.
     progress: Mutex<BTreeMap<(String, String), Instant>>,
 }
 
-type WriteOverlay = BTreeMap<(String, String), (Arc<Object>, Instant)>;
+type EarlierSpecs = BTreeMap<(String, String), (Arc<Object>, Instant)>;
 
 impl Deployment {
     /// `networking`: whether Instances wait for networks. `single`: whether the cell is the project, so that no component has
@@ -52,14 +52,14 @@ impl Deployment {
         Self {
             networking,
             single,
-            ahead: Mutex::default(),
+            earlier_specs: Mutex::default(),
             progress: Mutex::default(),
         }
     }
 
     // Each hold is one step of a map: there is no half-done state that a panic could leave.
-    fn ahead(&self) -> MutexGuard<'_, WriteOverlay> {
-        lock(&self.ahead)
+    fn earlier_specs(&self) -> MutexGuard<'_, EarlierSpecs> {
+        lock(&self.earlier_specs)
     }
 
     // The same.
@@ -86,7 +86,7 @@ impl Deployment {
 
     /// While the hub repeats what it said before, nothing is replaced by it: it is corrected in a moment.
     fn held(&self, key: &Key, plan: Plan) -> Plan {
-        let since = match self.ahead().get(&(key.namespace.clone(), key.name.clone())) {
+        let since = match self.earlier_specs().get(&(key.namespace.clone(), key.name.clone())) {
             Some((_, since)) => since.elapsed(),
             None => return plan,
         };
@@ -170,7 +170,7 @@ impl Reconciler for Deployment {
             return;
         };
         let key = (namespace.to_owned(), name.to_owned());
-        let mut ahead = self.ahead();
+        let mut ahead = self.earlier_specs();
         match change {
             Change::Applied { before, now } => {
                 if ahead

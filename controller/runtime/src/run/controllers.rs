@@ -179,7 +179,7 @@ impl Controllers {
         }
     }
 
-    /// Begins with everything there is, and runs passes until `stop`; then waits for those that run.
+    /// Begins with everything there is, and runs reconciles until `stop`; then waits for those that run.
     pub(super) fn run(&self, stop: &CancellationToken) -> JoinSet<()> {
         self.event_router.lead();
         let mut running = JoinSet::new();

@@ -24,7 +24,7 @@ type Keeping = AbortOnDropHandle<Result<(), LeaseError>>;
 const RENEWAL: &str = "the renewal of the Lease";
 
 impl Leadership {
-    /// Waits for the permit, runs passes until `stop`, and releases the Lease when the last one has ended.
+    /// Waits for the permit, runs reconciles until `stop`, and releases the Lease when the last one has ended.
     pub(super) async fn run(self, controllers: Option<&Controllers>, stop: &CancellationToken) -> Result<(), RunError> {
         let releases = self.elector.as_ref().map(LeaderElector::releases);
         let written = CancellationToken::new();
@@ -34,7 +34,7 @@ impl Leadership {
             led = lead(&self.permit, controllers, releases.as_ref(), stop) => Ok(led),
             lost = lost(keeping.as_mut()) => Err(lost),
         };
-        // When it is lost others write now: passes that run find no permit, and the process ends.
+        // When it is lost others write now: reconciles that run find no permit, and the process ends.
         led?;
         written.cancel();
         match keeping {

@@ -1,6 +1,6 @@
 //! The program from its settings to its exit: connect, engage, serve, lead, stop.
 //!
-//! Invariants: every replica watches and reviews; only the one that may write runs passes; at a stop passes end before the
+//! Invariants: every replica watches and reviews; only the one that may write runs reconciles; at a stop reconciles end before the
 //! Lease is released, and the Lease before the planes are left.
 
 mod controllers;
@@ -38,7 +38,7 @@ use crate::planes::{Addressing, Direct, Projects, client};
 use leadership::Leadership;
 use ports::Ports;
 
-/// How long passes and the release of the Lease may take once the process has to end: a write and two requests for the Lease.
+/// How long reconciles and the release of the Lease may take once the process has to end: a write and two requests for the Lease.
 const LAST: Duration = Duration::from_secs(10);
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.

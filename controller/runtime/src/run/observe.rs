@@ -149,7 +149,7 @@ fn observe_queue(metrics: &Metrics, reconciler: &'static str, stats: &queue::Sta
     metrics.set(&table::ACTIVE_WORKERS, ours, number(stats.running));
 }
 
-/// What is known of the planes. `undecodable`: what passes could not read, beside what stores could not.
+/// What is known of the planes. `undecodable`: what reconciles could not read, beside what stores could not.
 fn observe_planes(metrics: &Metrics, stats: &planes::Stats, undecodable: &Counts) {
     metrics.set(&table::ENGAGED, &[], number(stats.projects));
     let unknown = stats.not_synced_planes.iter();
@@ -166,7 +166,7 @@ fn observe_planes(metrics: &Metrics, stats: &planes::Stats, undecodable: &Counts
     metrics.replace(&table::OVER_LIMIT, excessive);
 }
 
-/// What passes found on objects, and what is held or has not ended.
+/// What reconciles found on objects, and what is held or has not ended.
 fn observe_objects(metrics: &Metrics, context: &Context, gauge_counts: &GaugeCounts) {
     metrics.replace(&table::SKEW, rows(&gauge_counts.skews));
     let orphans = by_kind(&gauge_counts.orphans).into_iter();

@@ -26,8 +26,11 @@ use supervisor::Supervisor;
 /// Name of the Karmada control plane in [`Lab::plane`].
 pub const HUB: &str = "hub";
 
+/// Where this variable is set, a lab leaves its folder with all logs behind.
+const KEEP: &str = "POPCELL_KEEP_LABS";
+
 /// A running lab. It ends when this value is dropped or when the process ends, in whatever way. Its directory, logs
-/// included, is removed unless the thread that drops it is panicking.
+/// included, is removed unless the thread that drops it is panicking or `POPCELL_KEEP_LABS` is set.
 pub struct Lab {
     supervisor: Mutex<Supervisor>,
     ready: Ready,
@@ -209,7 +212,7 @@ impl Drop for Lab {
             eprintln!("lab: {death}");
         }
         let ended = self.supervisor.get_mut().end();
-        if std::thread::panicking() || ended.is_err() {
+        if std::thread::panicking() || ended.is_err() || std::env::var_os(KEEP).is_some() {
             eprintln!("lab: logs are in {}", self.ready.dir.join("logs").display());
         } else {
             // Best effort: what is left lies in the build directory.

@@ -279,7 +279,7 @@ async fn a_lease_that_is_taken_by_hand_stops_its_holder() {
         .unwrap()
         .unwrap()
         .unwrap_err();
-    assert_eq!(lost.loss, Loss::NamesInUse("thief".to_owned()));
+    assert_eq!(lost.loss, Loss::Taken("thief".to_owned()));
     assert!(!first.permit.holds());
     assert_eq!(server.holder(), "thief");
 }

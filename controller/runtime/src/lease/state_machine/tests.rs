@@ -214,7 +214,7 @@ fn a_holder_that_sees_another_holder_stops_at_once() {
     assert_eq!(run.step(2.0), Step::Read);
     run.read(2.1, Some(lease("thief", 0, "9")));
     assert_eq!(run.machine.until(), None);
-    assert_eq!(run.step(2.1), Step::Lost(Loss::NamesInUse("thief".to_owned())));
+    assert_eq!(run.step(2.1), Step::Lost(Loss::Taken("thief".to_owned())));
 }
 
 #[test]
