@@ -23,7 +23,7 @@ pub(crate) const SUITES: &str = "popcell-suites";
 /// Arguments of `test`.
 #[derive(Args, Default)]
 pub(crate) struct Test {
-    /// Leave out what needs the lab or the network: formatting, lints, and all tests but the suites
+    /// Leave out what needs servers: formatting, licences, lints, words and links of the docs, and all tests but the suites
     #[arg(long)]
     quick: bool,
     /// Labs that run at a time, one for each suite; as many as the machine has room for, at most three, unless told
@@ -36,6 +36,7 @@ impl Test {
     pub(crate) fn run(self) -> Result<()> {
         let mut steps = Steps::new();
         texts(&mut steps)?;
+        deny::check(&mut steps)?;
         if self.quick {
             lints(&mut steps)?;
             steps.test("tests without servers", &mut without_servers()?)?;
@@ -43,7 +44,6 @@ impl Test {
             steps.finish();
             return Ok(());
         }
-        deny::check(&mut steps)?;
         lints(&mut steps)?;
         lab(&mut steps)?;
         steps.call("modules", "cargo xtask module", module::build_all)?;

@@ -147,7 +147,8 @@ table! {
     DRY_RUN: Counter("popcell_dry_run_writes_total", ["plane_kind", "kind", "verb"],
         "Writes that a dry run would have sent, counted by each reconcile that planned them.");
     EVENT_TO_WRITE: Histogram("popcell_event_to_write_seconds", ["reconciler"],
-        "Time from the first event that enqueued a key to the end of the reconcile that wrote for it.");
+        "Time from the first event that enqueued a key to the end of the reconcile that wrote for it. Progress of a \
+         WorkloadDeployment, which is gathered for up to 1 s, is not counted.");
     ENGAGED: Gauge("popcell_projects_engaged", [], "Projects that are engaged.");
     REFUSED: Gauge("popcell_projects_refused", ["reason"], "Projects that are not engaged, by reason.");
     STREAMS: Gauge("popcell_watch_streams", ["plane_kind", "kind"], "Watch streams that are open.");
@@ -157,7 +158,7 @@ table! {
                                                  no longer exists.");
     FOREIGN: Gauge("popcell_conflicts", ["kind", "reason"], "Objects of other owners that hold a name popcell needs; \
                                                              they are kept.");
-    SUPPRESSED: Counter("popcell_deletes_withheld_total", ["plane_kind", "kind", "reason"],
+    WITHHELD: Counter("popcell_deletes_withheld_total", ["plane_kind", "kind", "reason"],
         "Deletes that were not sent: a live read contradicted their proof or failed, or the deletion guard holds.");
     DELETION_GUARD: Gauge("popcell_deletion_guard_held", ["plane", "kind"],
         "1 while the deletion guard holds; kind=\"*\": all deletes that depend on the plane.");

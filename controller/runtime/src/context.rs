@@ -98,15 +98,16 @@ impl Context {
             .unwrap_or_default()
     }
 
-    /// The first that was rejected of keys in a namespace, on any plane, whose names begin so and are meant.
+    /// The first that was rejected of keys in a namespace, on this plane or on any, whose names begin so and are meant.
     pub fn first_rejection(
         &self,
         reconciler: &'static str,
+        plane: Option<&Plane>,
         namespace: &str,
         prefix: &str,
         is_meant: impl Fn(&str) -> bool,
     ) -> Option<Rejection> {
-        let planes = self.planes.engaged();
+        let planes = plane.map_or_else(|| self.planes.engaged(), |plane| self.planes.get(plane).into_iter().collect());
         let of_planes = planes.iter().filter_map(|plane| {
             let rejections = &plane.memory().rejections;
             rejections.first_of(reconciler, namespace, prefix, &is_meant)

@@ -44,7 +44,7 @@ pub enum Error {
     },
     /// The watch goes on, and does not bring what we wrote.
     #[error("failed to watch {kind}: it does not deliver what was written")]
-    BackingObject {
+    Behind {
         /// The kind.
         kind: &'static str,
     },

@@ -53,6 +53,8 @@ pub struct Observation<'a> {
     pub bindings: Observed<&'a [&'a Object]>,
     /// What is known of its quota.
     pub quota: Quota<'a>,
+    /// Whether the server rejected it when its gates were removed last.
+    pub gates_rejected: bool,
     /// How long a claim may stay pending before the condition says that there is no budget.
     pub no_budget_grace: Duration,
     /// The time.
@@ -103,7 +105,8 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         }
         if verdict.opens {
             edit = edit.without_gate(gates::QUOTA);
-            held_by.retain(|gate| *gate != gates::QUOTA);
+            // What the server rejects stays, and is what is to be said.
+            held_by.retain(|gate| *gate != gates::QUOTA || seen.gates_rejected);
         }
         if draft.status_of(types::QUOTA_GRANTED) != "True" {
             plan.requeue_within(tier(instance.created(), seen.now));
@@ -113,6 +116,10 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         }
     }
     ready::settle(seen, &held_by, &mut draft);
+    // The status goes before the gate: it never says Ready of an Instance that is still held back.
+    if draft.status_of(types::READY) == "True" {
+        ready::settle(seen, &gates_of(instance), &mut draft);
+    }
     reported::transitions(instance, &draft, &mut plan);
     let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
     match edit.action() {

@@ -76,6 +76,7 @@ fn seen<'a>(instance: &'a Object, quota: Quota<'a>) -> Observation<'a> {
         deployment: None,
         bindings: Observed::Unknown,
         quota,
+        gates_rejected: false,
         no_budget_grace: Duration::ZERO,
         now: now(),
     }

@@ -45,7 +45,7 @@ impl Applier {
         }
         let holds = self.deletion_guards().is_rewound(delete) || self.is_mass(delete, difference).await;
         if holds {
-            self.meter.suppressed(&delete.target, "deletion_guard");
+            self.meter.withheld(&delete.target, "deletion_guard");
         }
         holds
     }

@@ -58,7 +58,7 @@ pub trait Meter: Send + Sync {
     /// A request that changes something would have been sent but for the dry run.
     fn planned(&self, target: &Target, verb: &'static str);
     /// A delete was skipped.
-    fn suppressed(&self, target: &Target, why: &'static str);
+    fn withheld(&self, target: &Target, why: &'static str);
     /// The deletion guard of a plane and kind came on or opened.
     fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange);
     /// A release of the deletion guard named nothing that is held. `held` says what is, for people.

@@ -192,7 +192,7 @@ impl Applier {
             Action::Delete(delete) => {
                 for proof in &delete.proofs {
                     if let Err(error) = self.prove(proof).await {
-                        self.meter.suppressed(&delete.target, "unproven");
+                        self.meter.withheld(&delete.target, "unproven");
                         return Err(error);
                     }
                 }
@@ -243,7 +243,8 @@ impl Applier {
         request: Result<http::Request<Vec<u8>>, Refusal>,
         spec: Option<&Value>,
     ) -> Result<Option<String>, ApplyError> {
-        let answer = self.attempt(server, (target, access), sent, request).await?;
+        let answer = self.attempt(server, (target, access), sent, request).await;
+        let answer = answer.inspect_err(|_| server.memory.sent.failed(target))?;
         Ok(self.record(target, spec, &answer))
     }
 
@@ -281,6 +282,7 @@ impl Applier {
             engaged.memory().spec_echoes.record(target, sent, stored);
         }
         let is_held = object.metadata.finalizers.as_ref().is_some_and(|all| !all.is_empty());
+        engaged.memory().sent.created(target, object.uid());
         if object.deleting() && !is_held {
             // The last finalizer was taken away: the answer is the object's last word.
             engaged.deleted(target, object.uid(), object.resource_version());

@@ -86,7 +86,7 @@ impl Meter for Counted {
         self.0.lock().unwrap().push(planned);
     }
 
-    fn suppressed(&self, target: &Target, why: &'static str) {
+    fn withheld(&self, target: &Target, why: &'static str) {
         self.0.lock().unwrap().push(format!("{} {why}", target.kind.kind));
     }
 

@@ -70,7 +70,7 @@ pub(crate) struct Blind;
 impl Meter for Blind {
     fn wrote(&self, _: &Target, _: &'static str, _: u16) {}
     fn planned(&self, _: &Target, _: &'static str) {}
-    fn suppressed(&self, _: &Target, _: &'static str) {}
+    fn withheld(&self, _: &Target, _: &'static str) {}
     fn guard_changed(&self, _: &Plane, _: &'static str, _: GuardChange) {}
     fn unreleased(&self, _: &str, _: &str) {}
 }

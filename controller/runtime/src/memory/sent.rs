@@ -1,7 +1,8 @@
 //! What was written here lately, so that its events are known again: they are no news to who wrote it.
 //!
-//! Invariants: a write is known before it is sent, since its event may come before its answer; an event is known by what it
-//! brings, so that what another one wrote in between is news. Whatever is not known again enqueues as the event of another.
+//! Invariants: a write is known before it is sent, since its event may come before its answer, and no longer once it failed;
+//! an event is known by what it brings, so that what another one wrote in between is news. Whatever is not known again enqueues
+//! as the event of another.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
@@ -40,6 +41,8 @@ struct Known {
 struct Write {
     at: Instant,
     created: bool,
+    /// Of the object that was made, once the server has answered.
+    uid: Option<String>,
     status: Option<u64>,
     annotations: BTreeMap<String, String>,
 }
@@ -47,7 +50,19 @@ struct Write {
 impl Sent {
     /// An object is about to be made.
     pub(crate) fn create(&self, target: &Target) {
-        self.put(target, |write| write.created = true);
+        self.put(target, |write| (write.created, write.uid) = (true, None));
+    }
+
+    /// The object was made.
+    pub(crate) fn created(&self, target: &Target, uid: &str) {
+        if let Some(write) = self.known().writes.get_mut(&address(target)) {
+            write.uid = Some(uid.to_owned());
+        }
+    }
+
+    /// A write was not sent, or not accepted, or it is not known which: whatever comes is news.
+    pub(crate) fn failed(&self, target: &Target) {
+        self.forget(target);
     }
 
     /// An object is about to be changed.
@@ -57,6 +72,7 @@ impl Sent {
                 write.status = patch.value_at("/status").map(digest);
                 return;
             }
+            write.annotations.clear();
             for path in patch.changed_paths().filter(|path| path.starts_with(ANNOTATIONS)) {
                 let key = path
                     .trim_start_matches(ANNOTATIONS)
@@ -73,7 +89,7 @@ impl Sent {
         let Change::Applied { before: None, now } = change else {
             return false;
         };
-        self.known().of(kind, now).is_some_and(|write| write.created)
+        self.known().of(kind, now).is_some_and(|write| write.created && write.uid.as_deref().is_none_or(|uid| uid == now.uid()))
     }
 
     /// Whether an event brings nothing but a status or annotations that were written here.
@@ -105,6 +121,7 @@ impl Sent {
         let write = known.writes.entry(address(target)).or_insert_with(|| Write {
             at: now,
             created: false,
+            uid: None,
             status: None,
             annotations: BTreeMap::new(),
         });
@@ -246,7 +263,27 @@ mod tests {
             now: Arc::new(made.clone()),
         };
         assert!(!sent.is_create(INSTANCE, &came));
-        sent.create(&Target::of(&Plane::Cell, INSTANCE, &made));
+        let target = Target::of(&Plane::Cell, INSTANCE, &made);
+        sent.create(&target);
         assert!(sent.is_create(INSTANCE, &came));
+        sent.created(&target, "u");
+        assert!(sent.is_create(INSTANCE, &came));
+        // Another one made it after ours had gone.
+        sent.created(&target, "of another");
+        assert!(!sent.is_create(INSTANCE, &came));
+    }
+
+    #[test]
+    fn what_was_not_accepted_hides_no_object_of_another() {
+        let sent = Sent::default();
+        let made = object("1", &json!({}), &json!({}));
+        let target = Target::of(&Plane::Cell, INSTANCE, &made);
+        let came = Change::Applied {
+            before: None,
+            now: Arc::new(made),
+        };
+        sent.create(&target);
+        sent.failed(&target);
+        assert!(!sent.is_create(INSTANCE, &came));
     }
 }

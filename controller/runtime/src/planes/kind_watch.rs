@@ -183,7 +183,7 @@ impl KindWatch<'_> {
                     return match overdue {
                         Overdue::Lost => Error::Lost { kind },
                         Overdue::Again => Error::Again { kind },
-                        Overdue::BackingObject => Error::BackingObject { kind },
+                        Overdue::Behind => Error::Behind { kind },
                     };
                 }
             };

@@ -68,7 +68,7 @@ pub(super) struct WriteOverlay {
     /// How far the list has come that is being read.
     listed: u64,
     /// How far the server is by its answers, and when it said so.
-    responses: Option<(u64, Instant)>,
+    last_heard: Option<(u64, Instant)>,
     /// The same when the last list began.
     began: Option<(u64, Instant)>,
     /// Whether a list has begun since the watch broke. Before, there is nothing to remember: that list will tell.
@@ -83,7 +83,7 @@ impl WriteOverlay {
         (self.begun, self.listing) = (true, true);
         self.listed = 0;
         self.answers.clear();
-        self.began = self.responses;
+        self.began = self.last_heard;
     }
 
     /// A list brings an object of this version.
@@ -107,7 +107,7 @@ impl WriteOverlay {
     /// The watch broke, or ended: the next list begins after every answer so far.
     pub(super) fn lose(&mut self) {
         *self = Self {
-            responses: self.responses,
+            last_heard: self.last_heard,
             began: self.began,
             ..Self::default()
         };
@@ -216,9 +216,9 @@ impl WriteOverlay {
 
     /// A server that was restored counts again: what it said long ago does not count.
     fn hear(&mut self, version: u64) {
-        let is_news = |(responses, at): (u64, Instant)| version > responses || at.elapsed() >= LATEST;
-        if self.responses.is_none_or(is_news) {
-            self.responses = Some((version, Instant::now()));
+        let is_news = |(heard, at): (u64, Instant)| version > heard || at.elapsed() >= LATEST;
+        if self.last_heard.is_none_or(is_news) {
+            self.last_heard = Some((version, Instant::now()));
         }
     }
 
@@ -226,7 +226,7 @@ impl WriteOverlay {
     /// began.
     fn is_listed(&self, version: u64) -> bool {
         self.began
-            .is_some_and(|(responses, at)| version <= responses && at.elapsed() < LATEST)
+            .is_some_and(|(heard, at)| version <= heard && at.elapsed() < LATEST)
     }
 
     fn get(&self, namespace: &str, name: &str) -> Option<&WriteAnswer> {

@@ -36,7 +36,7 @@ struct State {
     known: bool,
     trouble: Option<String>,
     /// When the watch has brought anything last.
-    responses: Option<Instant>,
+    last_heard: Option<Instant>,
     /// The watch has lost something: it must restart.
     suspected: bool,
     /// It restarts, and nobody was told of trouble: there was none yet.
@@ -133,7 +133,7 @@ pub(crate) enum Overdue {
     /// There was no room for some objects, and there is now.
     Again,
     /// It does not bring what we wrote.
-    BackingObject,
+    Behind,
 }
 
 impl Default for Store {
@@ -338,7 +338,7 @@ impl Store {
             return Some(Overdue::Again);
         }
         let is_behind = state.overlay.due().is_some_and(|due| due <= now);
-        is_behind.then_some(Overdue::BackingObject)
+        is_behind.then_some(Overdue::Behind)
     }
 
     /// How many answers to writes the watch has not brought.
@@ -349,7 +349,7 @@ impl Store {
 
     fn set_due(&self, state: &mut State) {
         let due = if state.suspected {
-            state.responses
+            state.last_heard
         } else {
             state.overlay.due().into_iter().chain(state.again).min()
         };
@@ -362,7 +362,7 @@ impl Store {
     pub(crate) fn take(&self, event: Event<Raw>) -> Vec<Change> {
         let mut state = self.write();
         let was_empty = state.items.is_empty();
-        state.responses = Some(Instant::now());
+        state.last_heard = Some(Instant::now());
         let changes = match event {
             Event::Init => {
                 state.listing = Items::of(state.items.kind(), &self.budget);

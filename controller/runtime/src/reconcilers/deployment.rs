@@ -67,16 +67,17 @@ impl Deployment {
         lock(&self.progress)
     }
 
-    /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`].
+    /// What only tells of progress waits for more of it: with the event that told of it no longer than [`PROGRESS`].
     fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
         let address = (key.namespace.clone(), key.name.clone());
         if !deployment::tells_progress(deployment, &plan) {
             self.progress().remove(&address);
             return plan;
         }
-        let since = *self.progress().entry(address).or_insert_with(Instant::now);
-        let left = PROGRESS.saturating_sub(since.elapsed());
+        let since = *self.progress().entry(address.clone()).or_insert_with(Instant::now);
+        let left = (PROGRESS / 2).saturating_sub(since.elapsed());
         if left.is_zero() {
+            self.progress().remove(&address);
             return plan;
         }
         let mut plan = deployment::without_progress(deployment, plan);
@@ -124,8 +125,11 @@ impl Reconciler for Deployment {
         };
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
-        let mut elsewhere = [INSTANCE_RECONCILER, REMOTE_RECONCILER].into_iter();
-        let elsewhere = elsewhere.find_map(|one| snapshot.context.first_rejection(one, &key.namespace, &prefix, of_it));
+        let mut elsewhere = [(INSTANCE_RECONCILER, Some(plane)), (REMOTE_RECONCILER, None)].into_iter();
+        let elsewhere = elsewhere.find_map(|(reconciler, plane)| {
+            let context = snapshot.context;
+            context.first_rejection(reconciler, plane, &key.namespace, &prefix, of_it)
+        });
         let rejected = snapshot.context.rejections_of(self.name(), key);
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
@@ -208,7 +212,7 @@ impl Reconciler for Deployment {
                     && slots::deployment_of(now.name()).is_some()
                     && deployment::is_on_its_way(before.as_deref(), now) =>
             {
-                PROGRESS
+                PROGRESS / 2
             }
             _ => Duration::ZERO,
         }

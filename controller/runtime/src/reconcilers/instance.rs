@@ -73,12 +73,15 @@ impl Reconciler for Instance {
             None => Observed::Known(Vec::new()),
         };
         let bindings = bindings.as_ref().map(|all| refs(all));
+        let rejected = snapshot.context.rejections_of(self.name(), key);
+        let gates_rejected = rejected.iter().any(|one| one.verb == "patch" && one.target.kind == kind::INSTANCE);
         let decide = |quota: Quota<'_>| {
             instance::decide(&instance::Observation {
                 instance: &found,
                 deployment: deployment.as_deref(),
                 bindings: bindings.as_ref().map(Vec::as_slice),
                 quota,
+                gates_rejected,
                 no_budget_grace: self.cell.no_budget_grace,
                 now,
             })
@@ -124,10 +127,6 @@ impl Reconciler for Instance {
             (Plane::Cell, NAMESPACE) => events::address(change)
                 .map(|(_, name)| within(context, name))
                 .unwrap_or_default(),
-            // Until it is answered it says nothing new.
-            (Plane::Project(_), kind::RESOURCE_CLAIM) if context.applier.is_own_create(plane, kind, change) => {
-                Vec::new()
-            }
             (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
                 Change::Listed | Change::Lost | Change::Cleared => self.of_project(context, id),
                 _ => events::both(change)

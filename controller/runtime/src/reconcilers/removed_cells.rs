@@ -1,4 +1,4 @@
-//! `sources`: what cells that are gone have left; see [`popcell_core::sources`].
+//! `removed-cells`: what cells that are gone have left; see [`popcell_core::removed_cells`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -186,10 +186,10 @@ impl Controllers {
         for QueuedReconciler { reconciler, queue } in self.event_router.queued_reconcilers().iter().cloned() {
             let runner = Arc::new(Runner::new(reconciler, Arc::clone(&self.context)));
             let stop = stop.clone();
-            let (reviewed, project_removals) = (Arc::clone(&runner), stop.clone());
+            let (reviewed, until) = (Arc::clone(&runner), stop.clone());
             let name = runner.name();
             let task = |what: &str| format!("the {what} of reconciler {name}");
-            let review = async move { reviewed.review(&project_removals).await };
+            let review = async move { reviewed.review(&until).await };
             running.spawn(self.required.clone().until(stop.clone(), task("review"), review));
             let until = stop.clone();
             let reconciles = async move {

@@ -57,9 +57,9 @@ impl Meter for Meters {
         self.metrics.count(&table::DRY_RUN, &labels);
     }
 
-    fn suppressed(&self, target: &Target, why: &'static str) {
+    fn withheld(&self, target: &Target, why: &'static str) {
         let labels = [plane_kind(&target.plane), target.kind.kind, why];
-        self.metrics.count(&table::SUPPRESSED, &labels);
+        self.metrics.count(&table::WITHHELD, &labels);
     }
 
     fn guard_changed(&self, plane: &Plane, kind: &'static str, change: GuardChange) {

@@ -121,6 +121,7 @@ impl Said {
         let deployment = deployment(self.remembered.then_some("0"));
         decide(&Observation {
             deployment: Some(&deployment),
+            gates_rejected: false,
             no_budget_grace: Duration::from_secs(self.grace),
             ..seen(instance, self.quota())
         })

@@ -152,6 +152,7 @@ fn a_claim_that_stays_pending_is_reported_as_no_budget() {
     let born = claim("False", "PendingEvaluation", "Awaiting capacity evaluation");
     let one = instance(&["Quota"], unobserved());
     let look = |grace| Observation {
+        gates_rejected: false,
         no_budget_grace: Duration::from_secs(grace),
         ..seen(&one, Quota::Claim(&born))
     };
@@ -393,4 +394,25 @@ fn a_namespace_that_names_no_project_leaves_quota_undecided() {
     let (status, reason, message) = reported(&one, "QuotaGranted");
     assert_eq!((status, reason), ("Unknown", "PendingEvaluation"));
     assert!(message.starts_with("Waiting for quota evaluation: ") && message.contains("project"));
+}
+
+#[test]
+fn a_gate_whose_removal_is_rejected_is_named_by_ready() {
+    let (one, yes) = (instance(&["Quota"], unobserved()), claim("True", "QuotaAvailable", ""));
+    let mut seen = seen(&one, Quota::Claim(&yes));
+    assert_ne!(reason(&after(&seen), "Ready").1, "SchedulingGatesPresent");
+    seen.gates_rejected = true;
+    let rejected = after(&seen);
+    assert_eq!(reason(&rejected, "Ready"), ("False", "SchedulingGatesPresent"));
+    assert_eq!(gates_of(&rejected), Vec::<&str>::new(), "its removal is tried again");
+}
+
+#[test]
+fn the_status_before_the_gate_never_says_ready() {
+    let said = ["Programmed", "Available"]
+        .map(|type_| json!({ "type": type_, "status": "True", "reason": "Running", "message": "", "observedGeneration": 3 }));
+    let (one, yes) = (instance(&["Quota"], json!(said)), claim("True", "QuotaAvailable", ""));
+    assert_eq!(reason(&after(&seen(&one, Quota::Claim(&yes))), "Ready").0, "False");
+    let ungated = instance(&[], json!(said));
+    assert_eq!(reason(&after(&seen(&ungated, Quota::Claim(&yes))), "Ready").0, "True");
 }

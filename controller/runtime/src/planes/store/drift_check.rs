@@ -61,8 +61,8 @@ impl Store {
     /// How long the watch has brought nothing; `None` while the store is unknown.
     pub(crate) fn quiet_for(&self) -> Option<Duration> {
         let state = self.read();
-        let responses = state.responses.filter(|_| state.known)?;
-        Some(responses.elapsed())
+        let last_heard = state.last_heard.filter(|_| state.known)?;
+        Some(last_heard.elapsed())
     }
 
     /// What a list has and the watch has not brought, or lacks and the watch has not taken away;
