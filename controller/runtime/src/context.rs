@@ -107,7 +107,10 @@ impl Context {
         prefix: &str,
         is_meant: impl Fn(&str) -> bool,
     ) -> Option<Rejection> {
-        let planes = plane.map_or_else(|| self.planes.engaged(), |plane| self.planes.get(plane).into_iter().collect());
+        let planes = plane.map_or_else(
+            || self.planes.engaged(),
+            |plane| self.planes.get(plane).into_iter().collect(),
+        );
         let of_planes = planes.iter().filter_map(|plane| {
             let rejections = &plane.memory().rejections;
             rejections.first_of(reconciler, namespace, prefix, &is_meant)

@@ -89,7 +89,9 @@ impl Sent {
         let Change::Applied { before: None, now } = change else {
             return false;
         };
-        self.known().of(kind, now).is_some_and(|write| write.created && write.uid.as_deref().is_none_or(|uid| uid == now.uid()))
+        self.known()
+            .of(kind, now)
+            .is_some_and(|write| write.created && write.uid.as_deref().is_none_or(|uid| uid == now.uid()))
     }
 
     /// Whether an event brings nothing but a status or annotations that were written here.

@@ -67,17 +67,16 @@ impl Deployment {
         lock(&self.progress)
     }
 
-    /// What only tells of progress waits for more of it: with the event that told of it no longer than [`PROGRESS`].
+    /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`]; its event has waited as long.
     fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
         let address = (key.namespace.clone(), key.name.clone());
         if !deployment::tells_progress(deployment, &plan) {
             self.progress().remove(&address);
             return plan;
         }
-        let since = *self.progress().entry(address.clone()).or_insert_with(Instant::now);
-        let left = (PROGRESS / 2).saturating_sub(since.elapsed());
+        let since = *self.progress().entry(address).or_insert_with(Instant::now);
+        let left = PROGRESS.saturating_sub(since.elapsed());
         if left.is_zero() {
-            self.progress().remove(&address);
             return plan;
         }
         let mut plan = deployment::without_progress(deployment, plan);
@@ -212,7 +211,7 @@ impl Reconciler for Deployment {
                     && slots::deployment_of(now.name()).is_some()
                     && deployment::is_on_its_way(before.as_deref(), now) =>
             {
-                PROGRESS / 2
+                PROGRESS
             }
             _ => Duration::ZERO,
         }

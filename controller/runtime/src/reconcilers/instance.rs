@@ -74,7 +74,9 @@ impl Reconciler for Instance {
         };
         let bindings = bindings.as_ref().map(|all| refs(all));
         let rejected = snapshot.context.rejections_of(self.name(), key);
-        let gates_rejected = rejected.iter().any(|one| one.verb == "patch" && one.target.kind == kind::INSTANCE);
+        let gates_rejected = rejected
+            .iter()
+            .any(|one| one.verb == "patch" && one.target.kind == kind::INSTANCE);
         let decide = |quota: Quota<'_>| {
             instance::decide(&instance::Observation {
                 instance: &found,

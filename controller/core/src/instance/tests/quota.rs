@@ -409,8 +409,9 @@ fn a_gate_whose_removal_is_rejected_is_named_by_ready() {
 
 #[test]
 fn the_status_before_the_gate_never_says_ready() {
-    let said = ["Programmed", "Available"]
-        .map(|type_| json!({ "type": type_, "status": "True", "reason": "Running", "message": "", "observedGeneration": 3 }));
+    let said = ["Programmed", "Available"].map(
+        |type_| json!({ "type": type_, "status": "True", "reason": "Running", "message": "", "observedGeneration": 3 }),
+    );
     let (one, yes) = (instance(&["Quota"], json!(said)), claim("True", "QuotaAvailable", ""));
     assert_eq!(reason(&after(&seen(&one, Quota::Claim(&yes))), "Ready").0, "False");
     let ungated = instance(&[], json!(said));
