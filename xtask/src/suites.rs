@@ -18,8 +18,14 @@ use serde_json::Value;
 use crate::steps::{Counts, result_of};
 use crate::test::{SUITES, cargo};
 
-/// Labs that a long suite is dealt out over, longest suite first. A suite that is not named here has one.
-const SHARES: [(&str, usize); 3] = [("cell", 3), ("management", 2), ("e2e", 2)];
+/// Labs that a suite is dealt out over, the longest shares first. A suite that is not named here has one, and comes last.
+const SHARES: [(&str, usize); 5] = [
+    ("cell", 3),
+    ("restores", 1),
+    ("management", 2),
+    ("projects", 1),
+    ("e2e", 2),
+];
 
 /// How many of the slowest tests are named at the end.
 const SLOWEST: usize = 10;
