@@ -13,8 +13,8 @@ mod deny;
 mod install;
 mod lab;
 mod module;
+mod programs;
 mod steps;
-mod suites;
 mod test;
 
 /// Developer commands of popcell.

@@ -1,6 +1,5 @@
 //! `test`: everything that must pass.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,17 +7,16 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use popcell_test_support::artifacts::{self, Profile};
 use popcell_test_support::{manifests, workspace};
-use serde_json::Value;
 
 use crate::crds::Crds;
 use crate::deny;
 use crate::install;
 use crate::module;
+use crate::programs;
 use crate::steps::Steps;
-use crate::suites;
 
-/// The package whose tests need servers.
-pub(crate) const SUITES: &str = "popcell-suites";
+/// What repeats tests without servers, one package at a time.
+const TESTS: &str = "cargo test -p <package>";
 
 /// Arguments of `test`.
 #[derive(Args, Default)]
@@ -39,7 +37,7 @@ impl Test {
         deny::check(&mut steps)?;
         if self.quick {
             lints(&mut steps)?;
-            steps.test("tests without servers", &mut without_servers()?)?;
+            steps.count("tests without servers", TESTS, programs::without_servers)?;
             steps.skip("the rest", "--quick");
             steps.finish();
             return Ok(());
@@ -62,14 +60,14 @@ impl Test {
                 "libfaketime is not installed (apt-get install faketime)",
             );
         }
-        steps.test("tests without servers", &mut without_servers()?)?;
+        steps.count("tests without servers", TESTS, programs::without_servers)?;
         steps.test(
             "examples in the documentation",
             &mut cargo(&["test", "--workspace", "--doc"]),
         )?;
-        let labs = self.labs.map_or_else(suites::labs_of_this_machine, usize::from);
+        let labs = self.labs.map_or_else(programs::labs_of_this_machine, usize::from);
         let repeat = "cargo test --workspace --test <suite> -- <part of a test's name>";
-        steps.count("suites", repeat, |counts| suites::run(labs, counts))?;
+        steps.count("suites", repeat, |counts| programs::suites(labs, counts))?;
         steps.finish();
         Ok(())
     }
@@ -81,30 +79,6 @@ fn texts(steps: &mut Steps) -> Result<()> {
     steps.call("CRDs are up to date", "cargo xtask crds --check", || {
         Crds::check().run()
     })
-}
-
-/// All tests of the workspace but the suites. With the whole workspace its features are those of all other commands, so that
-/// nothing is compiled a second time.
-fn without_servers() -> Result<Command> {
-    let output = cargo(&["metadata", "--format-version=1", "--no-deps"]).output();
-    let output = output.context("failed to start cargo metadata")?;
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).context("failed to read what cargo metadata prints")?;
-    let mut command = cargo(&["test", "--workspace", "--lib", "--bins"]);
-    command.args(integration_tests(&metadata).iter().map(|name| format!("--test={name}")));
-    Ok(command)
-}
-
-/// Names of integration tests, of which several packages may have one.
-fn integration_tests(metadata: &Value) -> BTreeSet<&str> {
-    let packages = list(metadata, "packages").iter();
-    let targets = packages
-        .filter(|package| package["name"] != SUITES)
-        .flat_map(|package| list(package, "targets"));
-    targets
-        .filter(|target| list(target, "kind").iter().any(|kind| kind == "test"))
-        .filter_map(|target| target["name"].as_str())
-        .collect()
 }
 
 fn lints(steps: &mut Steps) -> Result<()> {
@@ -189,25 +163,4 @@ fn short_name(path: std::ffi::OsString) -> std::ffi::OsString {
 /// Whether the command can be started and succeeds; its output is dropped.
 pub(crate) fn runs(mut command: Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value[field].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn suites_are_no_quick_tests() {
-        let target = |name: &str, kind: &str| json!({ "name": name, "kind": [kind] });
-        let metadata = json!({ "packages": [
-            { "name": "popcell-https", "targets": [target("limits", "test"), target("popcell_https", "lib")] },
-            { "name": SUITES, "targets": [target("cell", "test")] },
-        ] });
-        assert_eq!(integration_tests(&metadata), BTreeSet::from(["limits"]));
-    }
 }
