@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use popcell_core::metrics::{ALL, Counter, Gauge, Histogram, Metric, Type};
@@ -19,6 +19,7 @@ use prometheus_client::registry::Registry;
 use tracing::debug;
 
 use crate::duration_histogram::DurationHistogram;
+use crate::sync::{self, lock};
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -111,14 +112,14 @@ impl Metrics {
 
     /// Calls this before each scrape, on the thread of the port: for gauges that would be computed in vain otherwise.
     pub fn before_scrape(&self, hook: Box<Hook>) {
-        let mut hooks = self.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut hooks = sync::write(&self.hooks);
         hooks.push(Arc::from(hook));
     }
 
     /// All of it in OpenMetrics text.
     pub fn encode(&self) -> String {
         // Without the lock: a hook may add another.
-        let hooks = self.hooks.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let hooks = sync::read(&self.hooks).clone();
         for hook in hooks {
             hook(self);
         }
@@ -154,7 +155,7 @@ fn row<'s, T: Default>(series: &'s mut Series<T>, metric: &Metric, labels: &[&st
 impl Shared {
     // Each access is one step of a map: there is no half-done state that a panic could leave.
     fn lock(&self) -> MutexGuard<'_, Values> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -4,7 +4,7 @@
 //! short text for the user. Addresses and causes go to the log only, and bodies nowhere.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -24,6 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
 use crate::error::chain;
+use crate::sync::lock;
 
 /// Where reviews of access are sent.
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -215,7 +216,7 @@ impl Clients {
     pub(super) fn get(&self, plane: &Plane) -> Result<Client, ConnectError> {
         let now = Instant::now();
         // Held while a client is made, so that two reviews of one project share it. Each access is one step of a map.
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         held.retain(|_, one| now.duration_since(one.used) < IDLE);
         if let Some(one) = held.get_mut(plane) {
             one.used = now;
@@ -238,6 +239,6 @@ impl Clients {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.held).len()
     }
 }

@@ -244,7 +244,7 @@ impl Applier {
         spec: Option<&Value>,
     ) -> Result<Option<String>, ApplyError> {
         let answer = self.attempt(server, (target, access), sent, request).await;
-        let answer = answer.inspect_err(|_| server.memory.sent.failed(target))?;
+        let answer = answer.inspect_err(|_| server.memory.sent.forget(target))?;
         Ok(self.record(target, spec, &answer))
     }
 

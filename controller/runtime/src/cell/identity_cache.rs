@@ -2,7 +2,7 @@
 //! WorkloadDeployments live there. None of it is watched.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use popcell_api::kind::{CLUSTER, WORKLOAD_DEPLOYMENT};
@@ -17,6 +17,7 @@ use tracing::{debug, error, info};
 
 use super::Cell;
 use crate::apply::{Applier, ApplyError};
+use crate::sync::lock;
 
 /// How long a hub that knows another cell by this name is believed before it is asked again.
 pub const MISMATCH_AGAIN: Duration = Duration::from_secs(15);
@@ -211,7 +212,7 @@ impl IdentityCache {
 
     // Each access is one step: there is no half-done state that a panic could leave.
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 

@@ -14,7 +14,7 @@ mod names_in_use;
 pub(crate) mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use popcell_api::kind::INSTANCE;
@@ -36,6 +36,7 @@ pub(crate) use names_in_use::run as watch_names;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::queue::{Key, WorkQueue};
+use crate::sync::lock;
 
 /// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
@@ -226,9 +227,4 @@ impl Cell {
             queue.add(Key::new(&Plane::Cell, namespace, instance));
         }
     }
-}
-
-// Each access is one step of a map or set: there is no half-done state that a panic could leave.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -60,11 +60,6 @@ impl Sent {
         }
     }
 
-    /// A write was not sent, or not accepted, or it is not known which: whatever comes is news.
-    pub(crate) fn failed(&self, target: &Target) {
-        self.forget(target);
-    }
-
     /// An object is about to be changed.
     pub(crate) fn patch(&self, patch: &Patch) {
         self.put(&patch.target, |write| {
@@ -113,7 +108,7 @@ impl Sent {
         reported && write.explains_annotations(before, now) && is_same_but_reports(before, now)
     }
 
-    /// An object is gone.
+    /// An object is gone; or a write of it failed, or may have: whatever comes is news.
     pub(crate) fn forget(&self, target: &Target) {
         self.known().writes.remove(&address(target));
     }
@@ -285,7 +280,7 @@ mod tests {
             now: Arc::new(made),
         };
         sent.create(&target);
-        sent.failed(&target);
+        sent.forget(&target);
         assert!(!sent.is_create(INSTANCE, &came));
     }
 }

@@ -1,7 +1,7 @@
 //! `orphans`: see [`popcell_core::orphans`].
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs, writes};
+use crate::sync::lock;
 
 /// When a state is looked at again whose end brings no event: a Namespace that is being deleted, a project that is not
 /// engaged.
@@ -34,7 +35,7 @@ pub struct Orphans {
 
 impl Orphans {
     fn noted(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.noted)
     }
 
     /// Who takes the note away has the project: another installation on this hub, or a person who knows better. It is not

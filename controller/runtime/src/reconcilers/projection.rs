@@ -1,7 +1,7 @@
 //! `projection`: see [`popcell_core::projection`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::sync::lock;
 
 /// Name of the reconciler.
 pub(super) const PROJECTION_RECONCILER: &str = "projection";
@@ -56,7 +57,7 @@ impl Removed {
 
 impl Projection {
     fn removed(&self) -> MutexGuard<'_, BTreeMap<(String, String), Removed>> {
-        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.removed)
     }
 
     /// A read says that a projection is gone, or we deleted it: the watch is going to say so too.

@@ -1,7 +1,7 @@
 //! `removed-cells`: what cells that are gone have left; see [`popcell_core::removed_cells`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::sync::lock;
 
 /// Key on the hub: name of a Karmada Cluster, whatever its id: copies of all sources of that name that are gone, and the
 /// claims in their projects. Without a name, those of the record of removed cells. The record is not watched: while the grace
@@ -57,11 +58,11 @@ type Named = (String, String);
 
 impl RemovedCells {
     fn seen(&self) -> MutexGuard<'_, BTreeSet<Plane>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.seen)
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counted)
     }
 
     /// The records of cells, read live. Without the notes of absent ones, nothing of these is released.
