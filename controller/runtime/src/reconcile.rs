@@ -26,7 +26,7 @@ use crate::apply::{ApplyError, Difference, Done, WriteResponses, WriteScope};
 use crate::context::Context;
 pub use crate::context::{LiveReads, Outcome, Reporter, Snapshot, refs};
 use crate::planes::Change;
-use crate::queue::{Key, RateLimit, Requeue};
+use crate::queue::{Key, RateLimit, Requeue, Urgency};
 
 /// How often a conflict is followed by another look at once.
 pub const IMMEDIATE_RETRIES: usize = 3;
@@ -74,10 +74,9 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Keys that an event enqueues. Asked only while the process leads.
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
-    /// How long a key that an event enqueues waits for more of them: what makes no haste is looked at once for all that
-    /// comes in that time, and at once with what does.
-    fn debounce(&self, _context: &Context, _plane: &Plane, _kind: Kind, _change: &Change, _key: &Key) -> Duration {
-        Duration::ZERO
+    /// How soon a key that an event enqueues has its reconcile.
+    fn urgency(&self, _context: &Context, _plane: &Plane, _kind: Kind, _change: &Change, _key: &Key) -> Urgency {
+        Urgency::AtOnce
     }
 
     /// Keys that a disengaged plane enqueues; on every replica.

@@ -1,7 +1,7 @@
 //! What a WorkloadDeployment tells while its Instances are on their way, which is written once for several steps.
 //!
-//! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", and the
-//! memory of slots that were granted. Whatever turns True or False, blocks, or answers a change of the spec is none.
+//! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", the one
+//! Instance that a roll lacks, and the memory of slots that were granted. Whatever else turns True or False, blocks, or answers a change of the spec is none.
 
 use std::time::Duration;
 
@@ -14,8 +14,19 @@ use crate::object::{Fields, Object};
 use crate::plan::{Action, Patch, Plan};
 use crate::priority;
 
-/// How long progress waits for more of it at most: an Instance among many that start at once takes as long to become Ready.
+/// How long progress waits for more of it: an Instance among many that start at once takes as long to become Ready.
 pub const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Where many objects have progress to tell, they tell it one after the other, so far apart.
+pub const PROGRESS_EVERY: Duration = Duration::from_millis(10);
+/// How long it waits at most, however many there are.
+pub const PROGRESS_AT_MOST: Duration = Duration::from_secs(10);
+
+/// How long progress waits for more of it where so many objects have some to tell.
+pub fn progress_waits(many: usize) -> Duration {
+    let together = PROGRESS_EVERY.saturating_mul(u32::try_from(many).unwrap_or(u32::MAX));
+    together.clamp(PROGRESS, PROGRESS_AT_MOST)
+}
 
 /// Reasons of "on its way".
 const ON_ITS_WAY: [&str; 3] = [
@@ -101,15 +112,21 @@ fn is_progress(old: Option<&Value>, new: &Value) -> bool {
     };
     let number = |status: &Value, field: &str| status.get(field).and_then(Value::as_i64);
     let same = |field: &str| number(old, field) == number(new, field);
-    let falls = number(new, "readyReplicas").unwrap_or_default() < number(old, "readyReplicas").unwrap_or_default();
-    if falls || !same("observedGeneration") || !same("desiredReplicas") {
+    // A roll takes one Instance away and brings it back in the next moment.
+    let updated = number(new, "updatedReplicas").zip(number(new, "desiredReplicas"));
+    let rolls = updated.is_some_and(|(updated, desired)| updated < desired);
+    let least = number(old, "readyReplicas").unwrap_or_default() - i64::from(rolls);
+    if number(new, "readyReplicas").unwrap_or_default() < least || !same("observedGeneration") || !same("desiredReplicas") {
         return false;
     }
     let stays = |type_: &str| conditions::find(new, type_).is_some();
     types_of(old).all(|(type_, _)| stays(type_))
         && types_of(new).all(|(type_, new)| {
             let old = conditions::find(old, type_);
-            old.map_or_else(|| starts(new), |old| old == new || goes_on(old, new))
+            old.map_or_else(
+                || starts(new),
+                |old| old == new || goes_on(old, new) || (rolls && lacks_one(new)),
+            )
         })
 }
 
@@ -121,6 +138,12 @@ fn types_of(status: &Value) -> impl Iterator<Item = (&str, &Value)> {
 /// Whether a condition that was not there says "on its way".
 fn starts(new: &Value) -> bool {
     text(new, "status") != "True" && goes_on(new, new)
+}
+
+/// Whether a condition says whether all replicas are ready, of which a roll always lacks one.
+fn lacks_one(new: &Value) -> bool {
+    let on_its_way = text(new, "status") == "True" || ON_ITS_WAY.contains(&text(new, "reason"));
+    text(new, "type") == types::REPLICAS_READY && on_its_way
 }
 
 /// Whether a condition says of the same status another word for "on its way".
@@ -181,6 +204,25 @@ mod tests {
                 status(1, &[some, ("Other", "True", "A", "")]),
                 false,
             ),
+        ] {
+            assert_eq!(is_progress(Some(&old), &new), expected, "{old} {new}");
+        }
+        // A roll takes one after the other away; Available does not change by it, and two are more than it takes.
+        let of_roll = |ready: i64, updated: i64, conditions: &[(&str, &str, &str, &str)]| {
+            let mut status = status(ready, conditions);
+            status["updatedReplicas"] = json!(updated);
+            status
+        };
+        let none = ("Available", "False", "ProvisioningInstances", "");
+        let denied = ("ReplicasReady", "False", "PendingQuota", "");
+        for (old, new, expected) in [
+            (of_roll(3, 0, &[some, all]), of_roll(2, 0, &[some, lacks]), true),
+            (of_roll(2, 0, &[some, lacks]), of_roll(3, 1, &[some, all]), true),
+            (of_roll(3, 0, &[some, all]), of_roll(1, 0, &[some, lacks]), false),
+            (of_roll(3, 0, &[some, all]), of_roll(2, 0, &[some, denied]), false),
+            (of_roll(1, 0, &[some, all]), of_roll(0, 0, &[none, lacks]), false),
+            (of_roll(2, 2, &[some, lacks]), of_roll(3, 3, &[some, all]), false),
+            (of_roll(3, 3, &[some, all]), of_roll(2, 3, &[some, lacks]), false),
         ] {
             assert_eq!(is_progress(Some(&old), &new), expected, "{old} {new}");
         }

@@ -25,7 +25,7 @@ pub use backoff::Backoff;
 pub(crate) use backoff::jitter;
 pub use fair_order::AGEING;
 pub use rate_limit::RateLimit;
-pub use state::{Queue, Requeue, Stats, Workers};
+pub use state::{Queue, Requeue, Stats, Urgency, Workers};
 pub use work_queue::WorkQueue;
 
 /// The object of a reconcile by address. It need not exist.

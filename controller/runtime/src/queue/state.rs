@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use popcell_core::deployment::{PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY};
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
@@ -20,6 +21,18 @@ pub struct Workers {
     pub total: usize,
     /// For one tenant: whose server or webhook hangs must not hold every worker.
     pub share: usize,
+}
+
+/// How soon a key that an event enqueues has its reconcile. One that waits is reconciled once for all that comes in that
+/// time, and at once with the first event that is urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// As soon as it is its turn.
+    AtOnce,
+    /// Once what it is about has settled for 100 ms.
+    Settled,
+    /// With more of it: [`Queue::add_progress`].
+    Progress,
 }
 
 /// What a reconcile says about its key.
@@ -91,6 +104,8 @@ pub struct Queue {
     waiting: BTreeMap<Place, Arc<Key>>,
     places: u64,
     rate_limits: RateLimits,
+    /// When the next key may come that only tells of progress.
+    next_progress: Option<Instant>,
     /// Those whose reconcile runs, and since when.
     running: HashMap<Arc<Key>, Instant>,
     retries: u64,
@@ -117,6 +132,7 @@ impl Queue {
             waiting: BTreeMap::new(),
             places: 0,
             rate_limits: RateLimits::new(rate_limit),
+            next_progress: None,
             running: HashMap::new(),
             retries: 0,
             waited: DurationHistogram::default(),
@@ -127,6 +143,27 @@ impl Queue {
     /// Something happened to the key: a reconcile as soon as it is its turn, also where it waits after failures.
     pub fn add(&mut self, key: Key, now: Instant) {
         self.add_at(key, now, now);
+    }
+
+    /// A reconcile for what only tells of progress: after [`PROGRESS`], and where many keys tell of it, one after the other at
+    /// the pace of [`PROGRESS_EVERY`], within [`PROGRESS_AT_MOST`].
+    pub fn add_progress(&mut self, key: Key, now: Instant) {
+        let turn = self.next_progress.unwrap_or(now);
+        let at = turn.clamp(now + PROGRESS, now + PROGRESS_AT_MOST);
+        if !self.is_due_by(&key, at) {
+            self.next_progress = Some(at + PROGRESS_EVERY);
+        }
+        self.add_at(key, at, now);
+    }
+
+    /// Whether a key has its turn by then in any case.
+    fn is_due_by(&self, key: &Key, at: Instant) -> bool {
+        match self.entries.get(key).map(|entry| entry.state) {
+            Some(State::Ready(_)) => true,
+            Some(State::Waiting((due, _))) => due <= at,
+            Some(State::Running { again, .. }) => again.is_some_and(|again| again <= at),
+            None => false,
+        }
     }
 
     /// A reconcile at this time at the latest.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use popcell_core::deployment::{PROGRESS, PROGRESS_AT_MOST};
 use popcell_core::plan::Plane;
 use tokio::time::Instant;
 
@@ -317,4 +318,31 @@ fn a_key_that_is_always_asked_for_comes_at_its_pace_and_holds_up_no_other() {
     assert_eq!(of_a, [0, 0, 10, 20, 30]);
     bench.at(41).add("p/b");
     assert_eq!(bench.pop().as_deref(), Some("p/b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_many_comes_one_after_the_other_and_what_is_urgent_at_once() {
+    let mut bench = Bench::new(1, 1);
+    let start = bench.now;
+    let due = |bench: &Bench| bench.queue.next_due().map(|at| at - start);
+    bench.queue.add_progress(parse("p/0"), start);
+    assert_eq!(due(&bench), Some(PROGRESS), "one alone");
+    for number in 0..5_000 {
+        bench.queue.add_progress(parse(&format!("p/{number}")), start);
+        // An event more of the same takes no turn of another.
+        bench.queue.add_progress(parse("p/0"), start);
+    }
+    let mut popped = Vec::new();
+    for seconds in 1..=10 {
+        bench.at(seconds);
+        popped.push(bench.drain().len());
+    }
+    assert_eq!(popped[..3], [1, 100, 100]);
+    assert_eq!(popped.iter().sum::<usize>(), 5_000, "none waits for longer than {PROGRESS_AT_MOST:?}");
+    // Later they are few again.
+    bench.at(60);
+    bench.queue.add_progress(parse("p/0"), bench.now);
+    assert_eq!(due(&bench), Some(Duration::from_secs(60) + PROGRESS));
+    bench.add("p/0");
+    assert_eq!(bench.drain(), ["p/0"]);
 }

@@ -15,8 +15,11 @@ use tracing::error;
 use super::Key;
 use super::backoff::Backoff;
 use super::rate_limit::RateLimit;
-use super::state::{Queue, Requeue, Stats, Workers};
+use super::state::{Queue, Requeue, Stats, Urgency, Workers};
 use crate::sync::lock;
+
+/// How long a key waits for what it is about to settle: a provider's word is followed at once by what it means for Ready.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// A handle on one queue: clones share it. Keys may be added before and while it runs.
 #[derive(Clone, Debug)]
@@ -52,10 +55,17 @@ impl WorkQueue {
         self.shared.changed.notify_one();
     }
 
-    /// A reconcile after this time at the latest.
-    pub fn add_after(&self, key: Key, delay: Duration) {
+    /// Something happened to the key that is as urgent as this.
+    pub fn add_with(&self, key: Key, urgency: Urgency) {
         let now = Instant::now();
-        lock(&self.shared.queue).add_at(key, now + delay, now);
+        {
+            let mut queue = lock(&self.shared.queue);
+            match urgency {
+                Urgency::AtOnce => queue.add(key, now),
+                Urgency::Settled => queue.add_at(key, now + SETTLED, now),
+                Urgency::Progress => queue.add_progress(key, now),
+            }
+        }
         self.shared.changed.notify_one();
     }
 

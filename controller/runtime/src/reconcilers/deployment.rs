@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
-use popcell_core::deployment::{self, Networks, PROGRESS};
+use popcell_core::deployment::{self, Networks};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{Action, Plan, Plane};
@@ -23,7 +23,7 @@ use super::{events, federation, owner};
 use crate::apply::Done;
 use crate::context::Context;
 use crate::planes::{Change, SINGLE};
-use crate::queue::{Key, RateLimit};
+use crate::queue::{Key, RateLimit, Urgency};
 use crate::reconcile::{Reconciler, Snapshot, refs};
 use crate::sync::lock;
 
@@ -67,15 +67,20 @@ impl Deployment {
         lock(&self.progress)
     }
 
-    /// What only tells of progress waits for more of it, and not longer than [`PROGRESS`]; its event has waited as long.
+    /// What only tells of progress waits for more of it, and not longer than [`deployment::progress_waits`]; its event has waited
+    /// as long.
     fn gathered(&self, key: &Key, deployment: &Object, plan: Plan) -> Plan {
         let address = (key.namespace.clone(), key.name.clone());
         if !deployment::tells_progress(deployment, &plan) {
             self.progress().remove(&address);
             return plan;
         }
-        let since = *self.progress().entry(address).or_insert_with(Instant::now);
-        let left = PROGRESS.saturating_sub(since.elapsed());
+        let (since, many) = {
+            let mut progress = self.progress();
+            let since = *progress.entry(address).or_insert_with(Instant::now);
+            (since, progress.len())
+        };
+        let left = deployment::progress_waits(many).saturating_sub(since.elapsed());
         if left.is_zero() {
             return plan;
         }
@@ -203,7 +208,7 @@ impl Reconciler for Deployment {
     }
 
     /// What is on its way is counted once for several steps.
-    fn debounce(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+    fn urgency(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, _: &Key) -> Urgency {
         match change {
             Change::Applied { before, now }
                 if *plane == Plane::Cell
@@ -211,9 +216,9 @@ impl Reconciler for Deployment {
                     && slots::deployment_of(now.name()).is_some()
                     && deployment::is_on_its_way(before.as_deref(), now) =>
             {
-                PROGRESS
+                Urgency::Progress
             }
-            _ => Duration::ZERO,
+            _ => Urgency::AtOnce,
         }
     }
 

@@ -103,7 +103,8 @@ impl Listener for EventRouter {
                 if let Some(memory) = context.memory(&key.plane) {
                     memory.enqueue(reconciler.name(), &key);
                 }
-                queue.add_after(key.clone(), reconciler.debounce(&context, plane, kind, change, &key));
+                let urgency = reconciler.urgency(&context, plane, kind, change, &key);
+                queue.add_with(key, urgency);
             }
         }
     }

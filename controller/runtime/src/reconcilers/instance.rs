@@ -9,7 +9,7 @@ use popcell_api::conditions::QUOTA_GRANTED;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
 use popcell_core::conditions;
-use popcell_core::deployment::{self, PROGRESS};
+use popcell_core::deployment;
 use popcell_core::instance::{self, Quota};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
@@ -23,7 +23,7 @@ use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::context::Context;
 use crate::planes::Change;
-use crate::queue::{Key, RateLimit};
+use crate::queue::{Key, RateLimit, Urgency};
 use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
@@ -141,9 +141,9 @@ impl Reconciler for Instance {
     }
 
     /// What neither lets an Instance go nor tells how it is waits for what does.
-    fn debounce(&self, context: &Context, _: &Plane, kind: Kind, change: &Change, _: &Key) -> Duration {
+    fn urgency(&self, context: &Context, _: &Plane, kind: Kind, change: &Change, _: &Key) -> Urgency {
         let Change::Applied { before, now } = change else {
-            return Duration::ZERO;
+            return Urgency::AtOnce;
         };
         let waits = match (kind, before) {
             (kind::INSTANCE, None) => self.waits_for_a_claim(context, now),
@@ -155,7 +155,7 @@ impl Reconciler for Instance {
             (kind::RESOURCE_CLAIM, _) => !claim::is_answered(now),
             _ => false,
         };
-        if waits { PROGRESS } else { Duration::ZERO }
+        if waits { Urgency::Progress } else { Urgency::AtOnce }
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {

@@ -6,7 +6,6 @@ mod instance_copy;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
@@ -15,7 +14,7 @@ use popcell_api::conditions::READY;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::conditions;
-use popcell_core::deployment::{self, PROGRESS};
+use popcell_core::deployment;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
@@ -31,11 +30,8 @@ use crate::apply::{ApplyError, Done};
 use crate::cell::{Cell, MISMATCH_AGAIN};
 use crate::context::Context;
 use crate::planes::{Change, Store};
-use crate::queue::{Key, RateLimit};
+use crate::queue::{Key, RateLimit, Urgency};
 use crate::reconcile::{LiveReads, Reconciler, Snapshot};
-
-/// How long a copy waits for its Instance to settle: a provider's word is followed at once by what it means for Ready.
-const SETTLED: Duration = Duration::from_millis(100);
 
 /// Name of the reconciler.
 pub(super) const REMOTE_RECONCILER: &str = "remote";
@@ -223,16 +219,16 @@ impl Reconciler for Remote {
     }
 
     /// A copy is written once its Instance has settled; a claim at once.
-    fn debounce(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, key: &Key) -> Duration {
+    fn urgency(&self, _: &Context, plane: &Plane, kind: Kind, change: &Change, key: &Key) -> Urgency {
         match change {
-            _ if (plane, kind, &key.plane) != (&Plane::Cell, kind::INSTANCE, &Plane::Hub) => Duration::ZERO,
+            _ if (plane, kind, &key.plane) != (&Plane::Cell, kind::INSTANCE, &Plane::Hub) => Urgency::AtOnce,
             Change::Applied { before, now }
                 if !conditions::says(now, READY, "True") && deployment::is_on_its_way(before.as_deref(), now) =>
             {
-                PROGRESS
+                Urgency::Progress
             }
-            Change::Applied { .. } | Change::Gone { .. } => SETTLED,
-            _ => Duration::ZERO,
+            Change::Applied { .. } | Change::Gone { .. } => Urgency::Settled,
+            _ => Urgency::AtOnce,
         }
     }
 

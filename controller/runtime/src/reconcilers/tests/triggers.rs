@@ -1,13 +1,11 @@
 //! Whom events of a cell enqueue: those whom they concern, however many others there are.
 
-use std::time::Duration;
-
 use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
-use popcell_core::deployment::PROGRESS;
 use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::testing::cell;
+use crate::queue::Urgency;
 use crate::reconcilers::cell as reconcilers;
 
 fn instance(name: &str, of: Option<&str>) -> Value {
@@ -141,7 +139,7 @@ async fn a_part_of_a_network_enqueues_those_whose_bindings_lead_to_it() {
 #[tokio::test]
 async fn only_what_lets_nothing_go_on_waits_for_more() {
     let fixture = bench().await;
-    let (none, soon, later) = (Duration::ZERO, Duration::from_millis(100), PROGRESS);
+    let (none, soon, later) = (Urgency::AtOnce, Urgency::Settled, Urgency::Progress);
     let with = |change: &dyn Fn(&mut Value)| {
         let mut one = instance("web-0", Some("uid-web"));
         one["spec"] = json!({ "controller": { "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] } });
@@ -215,7 +213,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
             let key = Key::new(&plane, "ns-1", "web-0");
             queued
                 .reconciler
-                .debounce(&fixture.context, &Plane::Cell, INSTANCE, &change, &key)
+                .urgency(&fixture.context, &Plane::Cell, INSTANCE, &change, &key)
         });
         assert_eq!(waited, waits, "{what}");
     }

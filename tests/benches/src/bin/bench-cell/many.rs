@@ -16,6 +16,9 @@ use crate::figures::{Changed, Idle, Memory, Started, Who};
 use crate::plan::Plan;
 use crate::stateful_set::{self, Kubelet, LISTED, Manager};
 
+/// Between two looks at all objects: how exact the time of a start is.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
 pub(crate) fn name(number: usize) -> String {
     format!("m{number:05}")
 }
@@ -89,6 +92,8 @@ async fn start(environment: &Environment, controller: &Controller, made: usize, 
     })
     .await?;
     eventually("all are ready and reported on the hub", PATIENCE, async || {
+        // A look lists thousands of objects, which costs the servers as much as their changes do.
+        tokio::time::sleep(BETWEEN_LOOKS).await;
         let all = environment.cell.list(WORKLOAD_DEPLOYMENT, Some(BELOW), "").await?;
         let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
         ensure!(ready == count, "{ready} of {count} are ready");
