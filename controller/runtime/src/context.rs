@@ -98,10 +98,11 @@ impl Context {
             .unwrap_or_default()
     }
 
-    /// The first that was rejected of keys in a namespace, on this plane or on any, whose names begin so and are meant.
+    /// The first that was rejected of keys of some reconcilers in a namespace, on this plane or on any, whose names begin so
+    /// and are meant.
     pub fn first_rejection(
         &self,
-        reconciler: &'static str,
+        reconcilers: &[&'static str],
         plane: Option<&Plane>,
         namespace: &str,
         prefix: &str,
@@ -111,9 +112,12 @@ impl Context {
             || self.planes.engaged(),
             |plane| self.planes.get(plane).into_iter().collect(),
         );
-        let of_planes = planes.iter().filter_map(|plane| {
+        let of_planes = planes.iter().flat_map(|plane| {
             let rejections = &plane.memory().rejections;
-            rejections.first_of(reconciler, namespace, prefix, &is_meant)
+            let firsts = reconcilers
+                .iter()
+                .map(|of| rejections.first_of(of, namespace, prefix, &is_meant));
+            firsts.flatten()
         });
         let first = of_planes.min_by(|(one, _), (other, _)| one.cmp(other));
         first.map(|(_, rejection)| rejection)

@@ -86,7 +86,7 @@ pub struct Connections {
 pub struct Controllers {
     /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `orphans`, `removed-cells`.
     pub management: bool,
-    /// `deployment`, `instance`, `remote`.
+    /// `deployment`, `instance`, `instance-copy`, `instance-claim`, `claim-projects`.
     pub cell: bool,
 }
 

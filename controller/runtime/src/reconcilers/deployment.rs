@@ -17,10 +17,10 @@ use popcell_core::slots;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::instance::INSTANCE_RECONCILER;
-use super::remote::REMOTE_RECONCILER;
+use super::instance_copy::INSTANCE_COPY_RECONCILER;
 use super::{events, federation, owner};
 use crate::apply::Done;
+use crate::cell::{INSTANCE_CLAIM_RECONCILER, INSTANCE_RECONCILER};
 use crate::context::Context;
 use crate::planes::{Change, SINGLE};
 use crate::queue::{Key, RateLimit};
@@ -124,11 +124,12 @@ impl Reconciler for Deployment {
         };
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
-        let mut elsewhere = [(INSTANCE_RECONCILER, Some(plane)), (REMOTE_RECONCILER, None)].into_iter();
-        let elsewhere = elsewhere.find_map(|(reconciler, plane)| {
+        let first_rejection = |reconcilers: &[&'static str], plane| {
             let context = snapshot.context;
-            context.first_rejection(reconciler, plane, &key.namespace, &prefix, of_it)
-        });
+            context.first_rejection(reconcilers, plane, &key.namespace, &prefix, of_it)
+        };
+        let elsewhere = first_rejection(&[INSTANCE_RECONCILER], Some(plane))
+            .or_else(|| first_rejection(&[INSTANCE_COPY_RECONCILER, INSTANCE_CLAIM_RECONCILER], None));
         let rejected = snapshot.context.rejections_of(self.name(), key);
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,

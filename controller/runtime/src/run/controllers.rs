@@ -212,15 +212,17 @@ impl Controllers {
 }
 
 fn queued_reconcilers(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<QueuedReconciler> {
-    let mut queued_reconcilers = Vec::new();
+    let mut all = Vec::new();
     if settings.controllers.management {
-        let all = reconcilers::management(settings.hub.is_some()).into_iter();
-        queued_reconcilers.extend(all.map(|reconciler| QueuedReconciler::new(reconciler, settings.workers)));
+        all.extend(reconcilers::management(settings.hub.is_some()));
     }
     if let Some(cell) = cell {
-        queued_reconcilers.extend(reconcilers::queued_cell_reconcilers(cell, settings.workers));
+        all.extend(reconcilers::cell(cell));
     }
-    queued_reconcilers
+    let queued = all
+        .into_iter()
+        .map(|reconciler| QueuedReconciler::new(reconciler, settings.workers));
+    queued.collect()
 }
 
 /// What each plane is watched for. A cell watches of other planes only what is its own.

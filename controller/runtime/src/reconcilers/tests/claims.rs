@@ -59,7 +59,7 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
             for reconciler in &all {
                 let keys = reconciler.keys_for_event(&fixture.context, &project("p"), RESOURCE_CLAIM, &change);
                 let plane = match reconciler.name() {
-                    "remote" => "project p",
+                    "instance-claim" => "project p",
                     "instance" => "cell",
                     _ => {
                         assert!(keys.is_empty());
@@ -72,9 +72,9 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
         }
         // The deletion guard counts its plan too, and a first list that brings it enqueues it.
         fixture.put(&project("p"), RESOURCE_CLAIM, claim("instance-web-0", 2, None));
-        let remote = all.iter().find(|one| one.name() == "remote").unwrap();
+        let claims = all.iter().find(|one| one.name() == "instance-claim").unwrap();
         let expected = [format!("project p/{within}/web-0")];
-        assert_eq!(names(&remote.keys(&fixture.context, &project("p"))), expected);
+        assert_eq!(names(&claims.keys(&fixture.context, &project("p"))), expected);
     }
 }
 

@@ -1,13 +1,14 @@
 //! Copies and claims of a cell whose servers answer as they are fixture.
 
+use popcell_api::kind::Kind;
 use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
 use crate::reconcile::{LiveReads, Reconciler, Runner, Snapshot};
-use crate::reconcilers::Remote;
-use crate::reconcilers::remote::Claimed;
+use crate::reconcilers::instance_claim::Claimed;
+use crate::reconcilers::{ClaimProjects, InstanceClaim, InstanceCopy};
 
 const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
 
@@ -15,7 +16,9 @@ const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/in
 struct Bench {
     script: Arc<Script>,
     cell: Arc<Cell>,
-    remote: Arc<Remote>,
+    copies: Arc<InstanceCopy>,
+    claims: Arc<InstanceClaim>,
+    projects: Arc<ClaimProjects>,
     fixture: Fixture,
 }
 
@@ -26,10 +29,15 @@ impl Bench {
         script.say("hub GET /apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", 200, known);
         script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
         let cell = Arc::new(cell(None));
-        let remote = Arc::new(Remote {
+        let copies = Arc::new(InstanceCopy {
             cell: Arc::clone(&cell),
         });
-        let fixture = Fixture::in_cell(vec![remote.clone()], &["p"], script.answer()).await;
+        let claims = Arc::new(InstanceClaim {
+            cell: Arc::clone(&cell),
+        });
+        let projects = Arc::new(ClaimProjects::new(Arc::clone(&cell)));
+        let reconcilers: Vec<Arc<dyn Reconciler>> = vec![copies.clone(), claims.clone(), projects.clone()];
+        let fixture = Fixture::in_cell(reconcilers, &["p"], script.answer()).await;
         fixture.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
         for (plane, kind) in [
             (Plane::Cell, WORKLOAD_DEPLOYMENT),
@@ -42,7 +50,9 @@ impl Bench {
         Self {
             script,
             cell,
-            remote,
+            copies,
+            claims,
+            projects,
             fixture,
         }
     }
@@ -65,8 +75,19 @@ impl Bench {
         self.fixture.remove(&Plane::Cell, INSTANCE, instance(name));
     }
 
-    async fn reconcile(&self, plane: &Plane, name: &str) -> Requeue {
-        self.fixture.reconcile("remote", &Key::new(plane, "ns-1", name)).await
+    async fn reconcile_copy(&self, name: &str) -> Requeue {
+        let key = Key::new(&Plane::Hub, "ns-1", name);
+        self.fixture.reconcile("instance-copy", &key).await
+    }
+
+    async fn reconcile_claim(&self, name: &str) -> Requeue {
+        let key = Key::new(&project("p"), "ns-1", name);
+        self.fixture.reconcile("instance-claim", &key).await
+    }
+
+    /// Claims that an event enqueues.
+    fn claims_for_event(&self, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        self.claims.keys_for_event(&self.fixture.context, plane, kind, change)
     }
 }
 
@@ -101,7 +122,7 @@ async fn the_copy_of_a_slot_without_instance_is_not_ready() {
     bench.deployment(2);
     bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-1"));
     bench.script.asked();
-    bench.reconcile(&Plane::Hub, "web-1").await;
+    bench.reconcile_copy("web-1").await;
     let sent = bench.script.sent().into_iter();
     let at = format!("hub PATCH {HUB_COPIES}/web-1/status");
     let patches: Vec<Value> = sent
@@ -120,7 +141,7 @@ async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     let bench = Bench::new().await;
     bench.deployment(1);
     bench.instance("web-0");
-    bench.reconcile(&Plane::Hub, "web-0").await;
+    bench.reconcile_copy("web-0").await;
     let made = format!("hub POST {HUB_COPIES}");
     assert!(bench.script.writes().contains(&made));
     // The Workload is deleted while Karmada does not work: the hub's WorkloadDeployment goes, and with it what it owns.
@@ -129,7 +150,7 @@ async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-0"));
     bench.fixture.remove(&Plane::Hub, INSTANCE, copy("web-0"));
     for _ in 0..3 {
-        bench.reconcile(&Plane::Hub, "web-0").await;
+        bench.reconcile_copy("web-0").await;
     }
     assert_eq!(bench.script.writes(), Vec::<String>::new());
 }
@@ -145,7 +166,7 @@ async fn the_deletion_guard_on_claims_counts_all_claims_of_the_cell() {
         }
     }
     bench.script.asked();
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     let deleted = format!(
         "project p DELETE /apis/{}/namespaces/default/",
         RESOURCE_CLAIM.api_version()
@@ -173,7 +194,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
     for name in &names {
         bench.instance(name);
         bench.fixture.put(&Plane::Hub, INSTANCE, copy(name));
-        bench.reconcile(&Plane::Hub, name).await;
+        bench.reconcile_copy(name).await;
     }
     // A list that is wrong: the WorkloadDeployment and all of its Instances are gone.
     let wrong = deployment("ns-1", "web", "wd");
@@ -189,7 +210,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
             .deletion_guards()
             .is_held(&Plane::Hub, INSTANCE)
     };
-    let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.fixture.context));
+    let runner = Runner::new(bench.copies.clone(), Arc::clone(&bench.fixture.context));
     let requeue = runner.reconcile(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
     assert!(is_held(), "{requeue:?}");
 
@@ -198,7 +219,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
         bench.instance(name);
     }
     for name in &names[1..] {
-        bench.reconcile(&Plane::Hub, name).await;
+        bench.reconcile_copy(name).await;
     }
     let stop = tokio_util::sync::CancellationToken::new();
     let minute = std::time::Duration::from_secs(61);
@@ -215,10 +236,11 @@ async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() 
         last: Some(Arc::new(serde_json::from_value::<Object>(claim(name)).unwrap())),
     };
     let wakes_record = |change: &Change| {
+        let context = &bench.fixture.context;
         let enqueued = bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &project("p"), RESOURCE_CLAIM, change);
-        enqueued.iter().any(|key| key.plane == Plane::Cell)
+            .projects
+            .keys_for_event(context, &project("p"), RESOURCE_CLAIM, change);
+        !enqueued.is_empty()
     };
     for name in ["web-0", "web-1"] {
         bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim(name));
@@ -245,9 +267,9 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
         .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("default", "instance-web-0"));
     bench.script.asked();
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     assert_eq!(bench.script.writes(), Vec::<String>::new());
-    bench.reconcile(&project("p"), "web-1").await;
+    bench.reconcile_claim("web-1").await;
     let made = format!(
         "project p POST /apis/{}/namespaces/default/resourceclaims",
         RESOURCE_CLAIM.api_version()
@@ -256,7 +278,7 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
     // Its Instance is fixture why it waits.
     let live = LiveReads::default();
     let snapshot = Snapshot::new(&bench.fixture.context, &live);
-    let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0");
+    let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0", None);
     let fixture = claimed.unwrap().trouble(&snapshot).unwrap();
     assert!(
         fixture.contains("default/instance-web-0 is there and cannot be read"),
@@ -268,7 +290,7 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
     bench
         .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("other", "instance-web-0"));
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     assert!(bench.script.writes().contains(&made));
 }
 
@@ -287,7 +309,7 @@ async fn a_project_whose_claim_cannot_be_read_stays_in_the_record() {
     for (items, stays) in [(json!([broken("default", "instance-web-0")]), true), (json!([]), false)] {
         bench.script.say(&list, 200, json!({ "items": items }));
         bench.script.asked();
-        let requeue = bench.fixture.reconcile("remote", &key).await;
+        let requeue = bench.fixture.reconcile("claim-projects", &key).await;
         assert!(!matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
         assert_eq!(bench.script.writes().is_empty(), stays, "{items}");
     }
@@ -309,9 +331,7 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
                 name: name.to_owned(),
                 last: None,
             };
-            let enqueued = bench
-                .remote
-                .keys_for_event(&bench.fixture.context, &Plane::Cell, kind, &gone);
+            let enqueued = bench.claims_for_event(&Plane::Cell, kind, &gone);
             assert!(
                 enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
                 "{enqueued:?}"
@@ -327,27 +347,18 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
             before: Some(asks(1)),
             now: asks(0),
         };
-        let enqueued = bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
+        let enqueued = bench.claims_for_event(&Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
         assert!(
             enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
             "{enqueued:?}"
         );
     }
-    assert!(
-        bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &Change::Lost)
-            .is_empty()
-    );
+    assert!(bench.claims_for_event(&Plane::Cell, INSTANCE, &Change::Lost).is_empty());
     let other = Change::Gone {
         namespace: "ns-2".to_owned(),
         name: "web-0".to_owned(),
         last: None,
     };
-    let enqueued = bench
-        .remote
-        .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &other);
-    assert!(enqueued.iter().all(|key| key.plane == Plane::Hub), "{enqueued:?}");
+    let enqueued = bench.claims_for_event(&Plane::Cell, INSTANCE, &other);
+    assert!(enqueued.is_empty(), "{enqueued:?}");
 }

@@ -66,7 +66,7 @@ async fn a_deployment_that_comes_enqueues_its_own_instances_and_copies_only() {
     );
     // A copy without an Instance may be that of a slot.
     assert_eq!(
-        enqueued(&fixture, "remote", WORKLOAD_DEPLOYMENT, &web),
+        enqueued(&fixture, "instance-copy", WORKLOAD_DEPLOYMENT, &web),
         ["hub web-0", "hub web-7"]
     );
 }
@@ -156,7 +156,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
     };
     let waiting = || Some(with(&|_| {}));
     let ready = || with(&says("True", "Available"));
-    // What became of an Instance, and how long deployment, instance and remote (its copy) wait with it.
+    // What became of an Instance, and how long deployment, instance and instance-copy wait with it.
     for (what, before, now, waits) in [
         ("born", None, with(&|_| {}), [later, none, later]),
         (
@@ -205,14 +205,13 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
         ),
     ] {
         let change = Change::Applied { before, now };
-        let waited = ["deployment", "instance", "remote"].map(|name| {
+        let waited = ["deployment", "instance", "instance-copy"].map(|name| {
             let queued_reconcilers = fixture.event_router.queued_reconcilers();
             let queued = queued_reconcilers
                 .iter()
                 .find(|queued| queued.reconciler.name() == name)
                 .unwrap();
-            let plane = if name == "remote" { Plane::Hub } else { Plane::Cell };
-            let key = Key::new(&plane, "ns-1", "web-0");
+            let key = Key::new(&Plane::Cell, "ns-1", "web-0");
             queued
                 .reconciler
                 .debounce(&fixture.context, &Plane::Cell, INSTANCE, &change, &key)
