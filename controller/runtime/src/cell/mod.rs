@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use popcell_api::kind::INSTANCE;
-use popcell_core::object::{Fields, Object};
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_api::labels;
+use popcell_core::object::{Fields, Listed, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 use popcell_core::remote::claim::{ProjectNamespace, project_namespace};
 use popcell_core::remote::projects;
@@ -31,6 +32,7 @@ pub use names_in_use::NamesInUse;
 #[cfg(test)]
 pub(crate) use names_in_use::run as watch_names;
 
+use crate::apply::ApplyError;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::queue::Key;
@@ -186,6 +188,15 @@ impl Cell {
             .filter_map(|one| instances.in_namespace(one.name()).known())
             .flatten()
             .collect()
+    }
+
+    /// The claims of this cell in a project, read live.
+    ///
+    /// # Errors
+    /// The project's server is unreachable, or refuses.
+    pub async fn list_claims(&self, context: &Context, project: &Plane) -> Result<Listed, ApplyError> {
+        let selector = format!("{}={}", labels::SOURCE_CLUSTER, self.cluster);
+        context.applier.list(project, RESOURCE_CLAIM, None, &selector).await
     }
 
     /// Why the claim of an Instance was refused.

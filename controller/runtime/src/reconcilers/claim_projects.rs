@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
-use popcell_api::labels;
 use popcell_api::names::CLAIM_PROJECTS;
 use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
@@ -54,12 +53,7 @@ impl ClaimProjects {
     /// One that does not answer stays written down, and is asked again.
     async fn ask(&self, context: &Context, project: &str) -> Asked {
         let plane = Plane::Project(project.to_owned());
-        let selector = format!("{}={}", labels::SOURCE_CLUSTER, self.cell.cluster);
-        let listed = context
-            .applier
-            .list(&plane, kind::RESOURCE_CLAIM, None, &selector)
-            .await;
-        match listed {
+        match self.cell.list_claims(context, &plane).await {
             Ok(claims) => Ok(Answer::Claims(claims.count() > 0)),
             Err(error) if error.is_not_found() => Ok(Answer::NotFound),
             Err(error) if error.is_transient() => Err(AWAY_AGAIN),
