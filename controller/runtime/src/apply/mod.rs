@@ -8,10 +8,8 @@ mod answer;
 mod event;
 mod guard;
 mod perform;
-mod proof;
 mod read;
 mod request;
-mod responses;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -33,9 +31,9 @@ pub use crate::refusal::{ApplyError, Failed, Refusal, ServerMessage};
 use answer::Text;
 pub(crate) use event::record_event;
 pub(crate) use guard::release_of;
+pub use perform::{WriteResponses, WriteScope};
 pub use popcell_client::{ProjectAnswer, Unproven};
 use request::{LIST, OBJECT};
-pub use responses::{WriteResponses, WriteScope};
 use server::Server;
 
 use crate::memory::{Access, Attempt, BreakerKey};

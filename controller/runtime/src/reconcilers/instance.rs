@@ -16,9 +16,9 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
-use super::deployment::shown_by;
+use super::deployment::{of_uid, owner_of, shown_by};
+use super::events;
 use super::instance_claim::{Claimed, instances_of};
-use super::{events, owner};
 use crate::apply::ApplyError;
 use crate::cell::{Cell, INSTANCE_RECONCILER};
 use crate::context::Context;
@@ -60,7 +60,7 @@ impl Reconciler for Instance {
             .get(plane, kind::INSTANCE, &key.namespace, &key.name)
             .known()??;
         let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        let deployment = owner::of_uid(snapshot, &key.namespace, uid).known()?;
+        let deployment = of_uid(snapshot, &key.namespace, uid).known()?;
         let bindings = match &deployment {
             _ if !self.cell.networking => Observed::Unknown,
             Some(deployment) => {
@@ -222,7 +222,7 @@ fn of_failed_bindings(context: &Context, change: &Change) -> Vec<Key> {
     if !events::both(change).any(|binding| instance::has_failed(binding)) {
         return Vec::new();
     }
-    let owners = events::both(change).filter_map(|binding| owner::of(binding));
+    let owners = events::both(change).filter_map(|binding| owner_of(binding));
     let deployments = owners.filter_map(|owner| {
         let store = context.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT)?;
         store.get(&owner.namespace, &owner.name).known()?

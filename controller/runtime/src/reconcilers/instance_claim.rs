@@ -14,8 +14,8 @@ use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Note, Plan, Plane, Target};
 use popcell_core::remote::claim::{self, Observation, ProjectNamespace};
 use popcell_core::{deployment, slots};
 
-use super::deployment::shown_by;
-use super::{events, owner};
+use super::deployment::{of_slot, shown_by};
+use super::events;
 use crate::apply::{ApplyError, Done};
 use crate::cell::{Cell, INSTANCE_CLAIM_RECONCILER};
 use crate::context::Context;
@@ -378,7 +378,7 @@ impl Claimed {
         let plane = &Plane::Cell;
         let cell_namespace = snapshot.get(plane, NAMESPACE, "", namespace).known()?;
         let instance = snapshot.get(plane, kind::INSTANCE, namespace, name).known()?;
-        let slot = owner::of_slot(snapshot, namespace, name).known()?;
+        let slot = of_slot(snapshot, namespace, name).known()?;
         let record = snapshot.read_live(plane, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
         let said = cell.project_namespace(namespace, cell_namespace.as_deref());
         let project = project.or(said.project()).map(str::to_owned);

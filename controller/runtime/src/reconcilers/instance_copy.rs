@@ -16,8 +16,8 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::copy::{self, Observation};
 use popcell_core::{conditions, identity, slots};
 
-use super::deployment::shown_by;
-use super::{events, owner};
+use super::deployment::{of_slot, of_uid, shown_by};
+use super::events;
 use crate::apply::ApplyError;
 use crate::cell::Cell;
 use crate::context::Context;
@@ -210,14 +210,14 @@ fn instance_and_copy(snapshot: &Snapshot<'_>, key: &Key) -> (Found, Found) {
 
 /// WorkloadDeployments of the cell that a copy may be of: by its name, or because Instance or copy say so.
 fn deployments(snapshot: &Snapshot<'_>, key: &Key, instance: &Found, copy: &Found) -> Observed<Vec<Arc<Object>>> {
-    let Observed::Known(slot) = owner::of_slot(snapshot, &key.namespace, &key.name) else {
+    let Observed::Known(slot) = of_slot(snapshot, &key.namespace, &key.name) else {
         return Observed::Unknown;
     };
     let mut found = Vec::from_iter(slot);
     for one in [instance, copy] {
         let Observed::Known(Some(one)) = one else { continue };
         let uid = one.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        found.extend(owner::of_uid(snapshot, &key.namespace, uid).known().flatten());
+        found.extend(of_uid(snapshot, &key.namespace, uid).known().flatten());
     }
     Observed::Known(found)
 }

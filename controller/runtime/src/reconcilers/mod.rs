@@ -12,7 +12,6 @@ mod instance;
 mod instance_claim;
 mod instance_copy;
 mod orphans;
-mod owner;
 mod policy;
 mod projection;
 mod removed_cells;

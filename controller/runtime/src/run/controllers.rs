@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::error::RunError;
+use super::RunError;
 use super::guard_events::{EventRecorder, GuardEvents};
 use super::observe::{Meters, observe_all, observe_discovery};
 use super::release::ByConfigMap;
