@@ -277,9 +277,7 @@ impl Deployment {
                 return self.keys(context, &Plane::Cell);
             }
             kind::LOCATION_BINDING => federation::keys_in_cities(context, plane, change),
-            kind::WORKLOAD if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| federation::claiming(context, plane, namespace, name))
-                .unwrap_or_default(),
+            kind::WORKLOAD if events::comes_or_goes(change) => federation::of_workload(context, plane, change),
             _ => Vec::new(),
         };
         let in_cell = |key: Key| Key {

@@ -197,7 +197,11 @@ impl Instance {
     }
 
     fn of_project(&self, context: &Context, id: &str) -> Vec<Key> {
-        self.cell.instances(context, id).iter().map(key).collect()
+        let instances = self.cell.instances(context, id);
+        instances
+            .iter()
+            .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
+            .collect()
     }
 }
 
@@ -206,8 +210,7 @@ fn within(context: &Context, change: &Change) -> Vec<Key> {
     let Some((_, namespace)) = events::address(change) else {
         return Vec::new();
     };
-    let instances = events::stored(context, &Plane::Cell, kind::INSTANCE, Some(namespace));
-    instances.iter().map(key).collect()
+    events::keys_within(context, &Plane::Cell, kind::INSTANCE, namespace)
 }
 
 /// Those of a WorkloadDeployment that came or went.
@@ -230,8 +233,4 @@ fn of_failed_bindings(context: &Context, change: &Change) -> Vec<Key> {
     deployments
         .flat_map(|deployment| events::instances_saying(context, deployment.uid()))
         .collect()
-}
-
-fn key(instance: &Arc<Object>) -> Key {
-    Key::new(&Plane::Cell, instance.namespace(), instance.name())
 }
