@@ -251,6 +251,37 @@ async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() 
     assert!(wakes_record(&gone("web-1")));
 }
 
+#[tokio::test]
+async fn lists_and_namespaces_enqueue_the_record_of_projects_and_no_single_instance_or_claim_does() {
+    let bench = Bench::new().await;
+    bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim("web-9"));
+    let context = &bench.fixture.context;
+    let is_enqueued = |plane: &Plane, kind, change: &Change| {
+        let enqueued = bench.projects.keys_for_event(context, plane, kind, change);
+        assert!(
+            enqueued.iter().all(|key| key.name == "popcell-claim-projects"),
+            "{enqueued:?}"
+        );
+        !enqueued.is_empty()
+    };
+    let deployment = deployment("ns-1", "web", "wd");
+    for (plane, kind, object, expected) in [
+        (Plane::Hub, INSTANCE, copy("web-0"), false),
+        (Plane::Cell, INSTANCE, instance("web-0"), false),
+        (Plane::Cell, WORKLOAD_DEPLOYMENT, deployment, false),
+        (project("p"), RESOURCE_CLAIM, claim("web-0"), false),
+        (Plane::Cell, NAMESPACE, hub_namespace("ns-2", "q"), true),
+    ] {
+        let came = Change::Applied {
+            before: None,
+            now: Arc::new(serde_json::from_value(object).unwrap()),
+        };
+        assert_eq!(is_enqueued(&plane, kind, &came), expected, "{} in {plane}", kind.kind);
+        assert!(is_enqueued(&plane, kind, &Change::Listed), "{} in {plane}", kind.kind);
+        assert!(!is_enqueued(&plane, kind, &Change::Lost), "{} in {plane}", kind.kind);
+    }
+}
+
 /// What a server may say of a claim that nobody can read.
 fn broken(namespace: &str, name: &str) -> Value {
     json!({ "metadata": { "name": name, "namespace": namespace, "uid": "b", "resourceVersion": "1", "labels": "none" } })
