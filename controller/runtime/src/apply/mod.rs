@@ -156,14 +156,6 @@ impl Applier {
         self.planes.get(&target.plane)?.memory().projection(target, version)
     }
 
-    /// Servers whose circuit is open, for metrics.
-    pub fn open_circuits(&self) -> usize {
-        let engaged = self.planes.engaged();
-        let memories = engaged.iter().map(|plane| plane.memory());
-        let all = memories.chain(self.discovery.iter().map(|server| &server.memory));
-        all.filter(|memory| lock(&memory.circuit).is_open()).count()
-    }
-
     /// Where requests are accepted again that were refused, since the last call: whoever waits there may go on.
     pub(crate) fn opened(&self) -> Vec<WriteScope> {
         std::mem::take(&mut *lock(&self.opened))

@@ -155,14 +155,15 @@ impl InstanceClaim {
             return Ok(());
         };
         let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
-        let known = cell.record_with(project);
-        if known.is_some() {
-            live.insert(&target, known);
-            return Ok(());
-        }
-        let read = context.applier.read(&target).await?.map(Arc::new);
-        cell.keep_record(read.clone());
-        live.insert(&target, read);
+        let record = match cell.record_with(project) {
+            Some(known) => Some(known),
+            None => {
+                let read = context.applier.read(&target).await?.map(Arc::new);
+                cell.keep_record(read.clone());
+                read
+            }
+        };
+        live.insert(&target, record);
         Ok(())
     }
 
