@@ -155,14 +155,11 @@ impl InstanceClaim {
             return Ok(());
         };
         let target = Target::namespaced(&Plane::Cell, CONFIG_MAP, &cell.namespace, CLAIM_PROJECTS);
-        let record = match cell.record_with(project) {
-            Some(known) => Some(known),
-            None => {
-                let read = context.applier.read(&target).await?.map(Arc::new);
-                cell.keep_record(read.clone());
-                read
-            }
-        };
+        let mut record = cell.record_with(project);
+        if record.is_none() {
+            record = context.applier.read(&target).await?.map(Arc::new);
+            cell.keep_record(record.clone());
+        }
         live.insert(&target, record);
         Ok(())
     }
