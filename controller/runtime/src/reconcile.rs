@@ -26,7 +26,7 @@ use crate::apply::{ApplyError, Difference, Done, WriteResponses, WriteScope};
 use crate::context::Context;
 pub use crate::context::{LiveReads, Outcome, Reporter, Snapshot, refs};
 use crate::planes::Change;
-use crate::queue::{Key, RateLimit, Requeue};
+use crate::queue::{Key, RateLimit, Requeue, WorkQueue};
 
 /// How often a conflict is followed by another look at once.
 pub const IMMEDIATE_RETRIES: usize = 3;
@@ -123,6 +123,15 @@ impl Runner {
     /// The name of the reconciler.
     pub fn name(&self) -> &'static str {
         self.reconciler.name()
+    }
+
+    /// Reconciles the keys of a queue until `stop`, then waits for those that run.
+    pub async fn run(self: Arc<Self>, queue: WorkQueue, stop: CancellationToken) {
+        let reconcile = move |key: Arc<Key>| {
+            let runner = Arc::clone(&self);
+            async move { runner.reconcile(&key).await }
+        };
+        queue.run(reconcile, stop).await;
     }
 
     /// One reconcile of a key.

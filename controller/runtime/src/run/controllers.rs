@@ -191,14 +191,7 @@ impl Controllers {
             let task = |what: &str| format!("the {what} of reconciler {name}");
             let review = async move { reviewed.review(&until).await };
             running.spawn(self.required.clone().until(stop.clone(), task("review"), review));
-            let until = stop.clone();
-            let reconciles = async move {
-                let reconcile = move |key: Arc<crate::queue::Key>| {
-                    let runner = Arc::clone(&runner);
-                    async move { runner.reconcile(&key).await }
-                };
-                queue.run(reconcile, until).await;
-            };
+            let reconciles = runner.run(queue, stop.clone());
             running.spawn(self.required.clone().until(stop, task("queue"), reconciles));
         }
         running

@@ -1,5 +1,7 @@
 //! Whom a claim enqueues.
 
+use popcell_api::kind::NETWORK_BINDING;
+
 use super::*;
 use crate::cell::testing::cell;
 use crate::reconcilers::cell as reconcilers;
@@ -52,10 +54,7 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
             (claim("instance-", 1, None), Vec::new()),
             (claim("web-0", 1, None), Vec::new()),
         ] {
-            let change = Change::Applied {
-                before: None,
-                now: Arc::new(serde_json::from_value(claim.clone()).unwrap()),
-            };
+            let change = came(claim.clone());
             for reconciler in &all {
                 let keys = reconciler.keys_for_event(&fixture.context, &project("p"), RESOURCE_CLAIM, &change);
                 let plane = match reconciler.name() {
@@ -86,18 +85,7 @@ async fn network_bindings_that_are_served_again_enqueue_what_waits_for_them() {
     let one = json!({ "metadata": { "namespace": "ns-1", "name": "web-0", "uid": "i", "resourceVersion": "1" } });
     fixture.list(&Plane::Cell, INSTANCE, vec![one]);
     for (reconciler, name) in [("deployment", "web"), ("instance", "web-0")] {
-        let queued_reconcilers = fixture.event_router.queued_reconcilers();
-        let queued = queued_reconcilers
-            .iter()
-            .find(|queued| queued.reconciler.name() == reconciler)
-            .unwrap();
-        let listed = crate::planes::Change::Listed;
-        let enqueued = queued.reconciler.keys_for_event(
-            &fixture.context,
-            &Plane::Cell,
-            popcell_api::kind::NETWORK_BINDING,
-            &listed,
-        );
+        let enqueued = fixture.keys_for_event(reconciler, &Plane::Cell, NETWORK_BINDING, &Change::Listed);
         assert_eq!(enqueued, [Key::new(&Plane::Cell, "ns-1", name)], "{reconciler}");
     }
 }

@@ -176,14 +176,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
     event_router.lead();
     for QueuedReconciler { reconciler, queue } in event_router.queued_reconcilers().iter().cloned() {
         let runner = Arc::new(Runner::new(reconciler, Arc::clone(&context)));
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            let reconcile = move |key: Arc<Key>| {
-                let runner = Arc::clone(&runner);
-                async move { runner.reconcile(&key).await }
-            };
-            queue.run(reconcile, stop).await;
-        });
+        tokio::spawn(runner.run(queue, stop.clone()));
     }
     context
 }

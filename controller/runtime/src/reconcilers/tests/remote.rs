@@ -6,9 +6,9 @@ use popcell_core::object::Object;
 use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
-use crate::reconcile::{LiveReads, Reconciler, Runner, Snapshot};
+use crate::reconcile::{LiveReads, Snapshot};
+use crate::reconcilers::cell as reconcilers;
 use crate::reconcilers::instance_claim::Claimed;
-use crate::reconcilers::{ClaimProjects, InstanceClaim, InstanceCopy};
 
 const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
 
@@ -16,9 +16,6 @@ const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/in
 struct Bench {
     script: Arc<Script>,
     cell: Arc<Cell>,
-    copies: Arc<InstanceCopy>,
-    claims: Arc<InstanceClaim>,
-    projects: Arc<ClaimProjects>,
     fixture: Fixture,
 }
 
@@ -29,15 +26,7 @@ impl Bench {
         script.say("hub GET /apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", 200, known);
         script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
         let cell = Arc::new(cell(None));
-        let copies = Arc::new(InstanceCopy {
-            cell: Arc::clone(&cell),
-        });
-        let claims = Arc::new(InstanceClaim {
-            cell: Arc::clone(&cell),
-        });
-        let projects = Arc::new(ClaimProjects::new(Arc::clone(&cell)));
-        let reconcilers: Vec<Arc<dyn Reconciler>> = vec![copies.clone(), claims.clone(), projects.clone()];
-        let fixture = Fixture::in_cell(reconcilers, &["p"], script.answer()).await;
+        let fixture = Fixture::in_cell(reconcilers(&cell), &["p"], script.answer()).await;
         fixture.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
         for (plane, kind) in [
             (Plane::Cell, WORKLOAD_DEPLOYMENT),
@@ -47,14 +36,7 @@ impl Bench {
         ] {
             fixture.list(&plane, kind, Vec::new());
         }
-        Self {
-            script,
-            cell,
-            copies,
-            claims,
-            projects,
-            fixture,
-        }
+        Self { script, cell, fixture }
     }
 
     /// WorkloadDeployment `web` in the cell, and the hub's.
@@ -87,7 +69,7 @@ impl Bench {
 
     /// Claims that an event enqueues.
     fn claims_for_event(&self, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        self.claims.keys_for_event(&self.fixture.context, plane, kind, change)
+        self.fixture.keys_for_event("instance-claim", plane, kind, change)
     }
 }
 
@@ -210,7 +192,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
             .deletion_guards()
             .is_held(&Plane::Hub, INSTANCE)
     };
-    let runner = Runner::new(bench.copies.clone(), Arc::clone(&bench.fixture.context));
+    let runner = bench.fixture.runner("instance-copy");
     let requeue = runner.reconcile(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
     assert!(is_held(), "{requeue:?}");
 
@@ -230,34 +212,27 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
 #[tokio::test]
 async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() {
     let bench = Bench::new().await;
-    let gone = |name: &str| Change::Gone {
-        namespace: "default".to_owned(),
-        name: format!("instance-{name}"),
-        last: Some(Arc::new(serde_json::from_value::<Object>(claim(name)).unwrap())),
-    };
     let wakes_record = |change: &Change| {
-        let context = &bench.fixture.context;
         let enqueued = bench
-            .projects
-            .keys_for_event(context, &project("p"), RESOURCE_CLAIM, change);
+            .fixture
+            .keys_for_event("claim-projects", &project("p"), RESOURCE_CLAIM, change);
         !enqueued.is_empty()
     };
     for name in ["web-0", "web-1"] {
         bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim(name));
     }
     bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-0"));
-    assert!(!wakes_record(&gone("web-0")));
+    assert!(!wakes_record(&gone(claim("web-0"))));
     bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
-    assert!(wakes_record(&gone("web-1")));
+    assert!(wakes_record(&gone(claim("web-1"))));
 }
 
 #[tokio::test]
 async fn lists_and_namespaces_enqueue_the_record_of_projects_and_no_single_instance_or_claim_does() {
     let bench = Bench::new().await;
     bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim("web-9"));
-    let context = &bench.fixture.context;
     let is_enqueued = |plane: &Plane, kind, change: &Change| {
-        let enqueued = bench.projects.keys_for_event(context, plane, kind, change);
+        let enqueued = bench.fixture.keys_for_event("claim-projects", plane, kind, change);
         assert!(
             enqueued.iter().all(|key| key.name == "popcell-claim-projects"),
             "{enqueued:?}"
@@ -272,11 +247,12 @@ async fn lists_and_namespaces_enqueue_the_record_of_projects_and_no_single_insta
         (project("p"), RESOURCE_CLAIM, claim("web-0"), false),
         (Plane::Cell, NAMESPACE, hub_namespace("ns-2", "q"), true),
     ] {
-        let came = Change::Applied {
-            before: None,
-            now: Arc::new(serde_json::from_value(object).unwrap()),
-        };
-        assert_eq!(is_enqueued(&plane, kind, &came), expected, "{} in {plane}", kind.kind);
+        assert_eq!(
+            is_enqueued(&plane, kind, &came(object)),
+            expected,
+            "{} in {plane}",
+            kind.kind
+        );
         assert!(is_enqueued(&plane, kind, &Change::Listed), "{} in {plane}", kind.kind);
         assert!(!is_enqueued(&plane, kind, &Change::Lost), "{} in {plane}", kind.kind);
     }
@@ -372,7 +348,7 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
         let asks = |replicas: i64| -> Arc<Object> {
             let mut one = deployment("ns-1", "web", "wd");
             one["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
-            Arc::new(serde_json::from_value(one).unwrap())
+            read(one)
         };
         let fewer = Change::Applied {
             before: Some(asks(1)),
