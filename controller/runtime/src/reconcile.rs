@@ -33,6 +33,9 @@ pub const IMMEDIATE_RETRIES: usize = 3;
 /// When a plan whose deletes are held is decided again, for the case that the planes recover without an event.
 const GUARD_RETRY: Duration = Duration::from_mins(1);
 
+/// Live reads of a reconcile, before it decides.
+pub type Preparing<'a> = BoxFuture<'a, Result<(), ApplyError>>;
+
 /// What a reconciler is to the reconcile and to the queue.
 pub trait Reconciler: Send + Sync + 'static {
     /// Its name in metrics and logs.
@@ -45,12 +48,7 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Reads live what no store has, into `live`. Most need nothing. What the reconcile can do without is missed
     /// ([`LiveReads::miss`]); an error ends it.
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a Context,
-        _live: &'a mut LiveReads,
-        _key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, _context: &'a Context, _live: &'a mut LiveReads, _key: &'a Key) -> Preparing<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::CLAIM_PROJECTS;
@@ -13,12 +12,12 @@ use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::projects::{self, Answer, Observation};
 
 use super::events;
-use crate::apply::{ApplyError, Done};
+use crate::apply::Done;
 use crate::cell::Cell;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::{Key, RateLimit};
-use crate::reconcile::{LiveReads, Reconciler, Snapshot};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot};
 use crate::sync::lock;
 
 /// How soon a project is asked again whose server refused.
@@ -73,12 +72,7 @@ impl Reconciler for ClaimProjects {
     }
 
     /// Reads the record, and reads in projects that the cell no longer needs whether they still hold claims.
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             let cell = &self.cell;
             cell.identity_cache.identify(cell, &context.applier).await?;

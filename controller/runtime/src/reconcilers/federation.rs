@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::finalizers;
 use popcell_api::kind::{self, Kind};
@@ -21,7 +20,7 @@ use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 const FEDERATION_RECONCILER: &str = "federation";
@@ -107,12 +106,7 @@ impl Reconciler for Federation {
         FEDERATION_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             let store = context.store(&key.plane, kind::WORKLOAD_DEPLOYMENT);
             let found = store.and_then(|store| store.get(&key.namespace, &key.name).known().flatten());

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::conditions::QUOTA_GRANTED;
 use popcell_api::kind::{self, Kind};
@@ -19,12 +18,11 @@ use popcell_core::remote::claim;
 use super::deployment::{of_uid, owner_of, shown_by};
 use super::events;
 use super::instance_claim::{Claimed, instances_of};
-use crate::apply::ApplyError;
 use crate::cell::{Cell, INSTANCE_RECONCILER};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::{Key, RateLimit};
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Key: an Instance in the cell.
 #[derive(Clone, Debug)]
@@ -43,12 +41,7 @@ impl Reconciler for Instance {
         Some(RateLimit::OF_TWO_WRITERS)
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         // Only asked for: a reconcile waits for its own plane.
         self.reread(&Snapshot::new(context, live), key);
         Box::pin(std::future::ready(Ok(())))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations;
 use popcell_api::conditions::reasons;
@@ -22,7 +21,7 @@ use crate::context::Context;
 use crate::error::chain;
 use crate::planes::{Change, Store};
 use crate::queue::{Key, RateLimit};
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Key: the Instance whose claim it is, by its namespace and name in the cell, on the plane of the project that has the
 /// claim or should. Not the claim itself: which namespace of the project that belongs in may change, and a claim in
@@ -43,12 +42,7 @@ impl Reconciler for InstanceClaim {
         Some(RateLimit::OF_TWO_WRITERS)
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             self.cell.identity_cache.identify(&self.cell, &context.applier).await?;
             self.read_record(context, live, key).await

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::conditions::READY;
 use popcell_api::kind::{self, Kind};
@@ -23,7 +22,7 @@ use crate::cell::Cell;
 use crate::context::Context;
 use crate::planes::{Change, Store};
 use crate::queue::{Key, RateLimit};
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub(super) const INSTANCE_COPY_RECONCILER: &str = "instance-copy";
@@ -52,12 +51,7 @@ impl Reconciler for InstanceCopy {
         Some(RateLimit::OF_TWO_WRITERS)
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             self.cell.identity_cache.identify(&self.cell, &context.applier).await?;
             self.read_hub(context, live, key).await

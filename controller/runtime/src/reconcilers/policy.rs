@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::{Fields, Object};
@@ -13,11 +12,10 @@ use popcell_core::{identity, names, policy};
 use tracing::debug;
 
 use super::{events, federation};
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub(super) const POLICY_RECONCILER: &str = "policy";
@@ -31,12 +29,7 @@ impl Reconciler for Policy {
         POLICY_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             if let Some((plane, namespace)) = federation::owner(context, &key.namespace) {
                 // The hub is this reconciler's plane: it does not wait for a project that is unreachable.
