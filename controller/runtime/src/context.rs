@@ -51,7 +51,7 @@ pub struct Context {
     pub applier: Applier,
     /// Keys whose writes wait for those of another.
     pub wait_list: WaitList,
-    /// Who counts passes.
+    /// Who counts reconciles.
     pub reporter: Arc<dyn Reporter>,
     /// Settings.
     pub rules: Rules,
@@ -329,7 +329,7 @@ impl Outcome {
     }
 }
 
-/// Who counts passes.
+/// Who counts reconciles.
 pub trait Reporter: Send + Sync {
     /// A reconcile ended.
     fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration);

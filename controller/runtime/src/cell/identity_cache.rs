@@ -37,7 +37,7 @@ struct Known {
     namespaces: BTreeMap<String, Option<Arc<Object>>>,
     /// Whether the one of a uid was there.
     deployments: BTreeMap<String, bool>,
-    /// What the log was last told.
+    /// What was logged last.
     reported: Option<Identity>,
     /// See [`IdentityCache::set_rival`].
     rival: Option<String>,

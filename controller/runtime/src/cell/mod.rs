@@ -1,5 +1,5 @@
-//! What the reconcilers of a cell share beside the context: who the cell is, and what it was told by planes that it does
-//! not watch.
+//! What the reconcilers of a cell share beside the context: who the cell is, what planes that it does not watch have
+//! answered, and which of its claims are refused.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
 //! the cell that it says it is (docs/decisions/05-cell-identity.md); what is remembered of the hub falls when it is listed
@@ -47,7 +47,7 @@ pub const INSTANCE_CLAIM_RECONCILER: &str = "instance-claim";
 /// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the record of projects is believed that nobody but this process writes: only a person takes it away.
+/// How long a read of the record of projects counts. Only this process writes it, unless a person deletes it.
 const RECORD: Duration = Duration::from_secs(10);
 
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.
@@ -78,7 +78,9 @@ pub struct Cell {
     /// Something changed that decides which projects are engaged.
     changed: Notify,
     id: OnceLock<String>,
+    /// Why claims of Instances were refused last, by namespace and name of the Instance.
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
+    /// Projects that are written down as holding claims.
     recorded: Mutex<BTreeSet<String>>,
     /// The record of projects that hold claims as it was read last, and when.
     record: Mutex<Option<(Arc<Object>, Instant)>>,
@@ -123,7 +125,7 @@ impl Cell {
         self.changed.notify_one();
     }
 
-    /// Projects that are written down as holding claims.
+    /// The projects that are written down as holding claims, as they were read.
     pub fn set_recorded(&self, projects: BTreeSet<String>) {
         let mut recorded = lock(&self.recorded);
         if *recorded != projects {

@@ -69,7 +69,7 @@ impl NamesInUse {
         }
     }
 
-    /// What the Instance of a key is told of the claim in its way; `seen`: who made it, as far as a reconcile has seen.
+    /// What the Instance of a key says of the claim in its way; `seen`: who made it, as far as a reconcile has seen.
     pub fn reported(&self, key: &Key, target: &Target, seen: Option<&str>) -> Refusal {
         let names = lock(&self.names);
         let maker = names.get(key).and_then(|name| name.maker.as_deref()).or(seen);
@@ -118,7 +118,7 @@ impl NamesInUse {
     }
 }
 
-/// Wakes whoever waits for a name that is free. Runs forever: drop the future to end it.
+/// Enqueues the keys that wait for a name once it is free. Runs forever: drop the future to end it.
 pub(crate) async fn run(cell: &Cell, context: &Context) {
     let mut watches = FuturesUnordered::new();
     loop {

@@ -232,7 +232,7 @@ impl Fixture {
             .collect()
     }
 
-    /// What waits for passes of a reconciler.
+    /// How many keys wait for a reconciler.
     pub(crate) fn depth(&self, reconciler: &str) -> usize {
         self.queued(reconciler).queue.stats().depth
     }

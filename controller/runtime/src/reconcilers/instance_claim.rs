@@ -441,7 +441,7 @@ fn claims_of(snapshot: &Snapshot<'_>, project: &str, home: Option<&str>, instanc
     }
 }
 
-/// What an Instance is told of a claim that was not taken, or that was not tried because others were not.
+/// What an Instance says of a claim that was refused, or that was not tried because others were.
 fn refusal(error: &ApplyError) -> Option<(&'static str, String)> {
     let failed = match error {
         ApplyError::Failed(failed) | ApplyError::CircuitOpen(failed, _) => failed,
