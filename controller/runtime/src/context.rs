@@ -2,7 +2,6 @@
 //! is its own ([`crate::memory`]).
 
 mod hub_index;
-mod report;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -16,13 +15,13 @@ use std::time::Duration;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names::SINGLE;
 use popcell_core::identity::SYSTEM_NAMESPACE;
+use popcell_core::metrics::outcome;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{NAMESPACE, Plane, Target};
+use popcell_core::plan::{NAMESPACE, Note, Plane, Target};
 use popcell_core::rejection::Rejection;
 
 pub use hub_index::HubIndex;
-pub use report::{Outcome, Reporter};
 pub use view::{LiveReads, Snapshot, refs};
 pub use wait_list::WaitList;
 
@@ -52,7 +51,7 @@ pub struct Context {
     pub applier: Applier,
     /// Keys whose writes wait for those of another.
     pub wait_list: WaitList,
-    /// Who counts passes.
+    /// Who counts reconciles.
     pub reporter: Arc<dyn Reporter>,
     /// Settings.
     pub rules: Rules,
@@ -98,10 +97,11 @@ impl Context {
             .unwrap_or_default()
     }
 
-    /// The first that was rejected of keys in a namespace, on this plane or on any, whose names begin so and are meant.
+    /// The first that was rejected of keys of some reconcilers in a namespace, on this plane or on any, whose names begin so
+    /// and are meant.
     pub fn first_rejection(
         &self,
-        reconciler: &'static str,
+        reconcilers: &[&'static str],
         plane: Option<&Plane>,
         namespace: &str,
         prefix: &str,
@@ -111,9 +111,12 @@ impl Context {
             || self.planes.engaged(),
             |plane| self.planes.get(plane).into_iter().collect(),
         );
-        let of_planes = planes.iter().filter_map(|plane| {
+        let of_planes = planes.iter().flat_map(|plane| {
             let rejections = &plane.memory().rejections;
-            rejections.first_of(reconciler, namespace, prefix, &is_meant)
+            let firsts = reconcilers
+                .iter()
+                .map(|of| rejections.first_of(of, namespace, prefix, &is_meant));
+            firsts.flatten()
         });
         let first = of_planes.min_by(|(one, _), (other, _)| one.cmp(other));
         first.map(|(_, rejection)| rejection)
@@ -272,4 +275,66 @@ impl Guard for Context {
     fn is_rewound(&self) -> bool {
         self.applier.deletion_guards().has_gone_back(&Plane::Discovery)
     }
+}
+
+/// How a reconcile ended, as in the label `outcome` (core's metrics table).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing was to be done.
+    Unchanged,
+    /// Something was written.
+    Written,
+    /// What was decided on kept changing.
+    Conflict,
+    /// Nothing can be done until the object changes.
+    Terminal,
+    /// A server refused or did not answer.
+    Error,
+    /// A delete was skipped.
+    Withheld,
+    /// There was nothing to decide about.
+    Abandoned,
+    /// The object is paused.
+    Paused,
+    /// Something was to be done, but for the dry run.
+    DryRun,
+}
+
+impl Outcome {
+    pub(crate) fn of(error: &ApplyError) -> Self {
+        match error {
+            ApplyError::Failed(_) if error.stale().is_some() => Self::Conflict,
+            ApplyError::Unproven(_) => Self::Withheld,
+            ApplyError::Unreachable(..)
+            | ApplyError::CircuitOpen(..)
+            | ApplyError::Disengaged(_)
+            | ApplyError::NotAllowed => Self::Abandoned,
+            ApplyError::Failed(_) => Self::Error,
+        }
+    }
+
+    /// The value of the label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unchanged => outcome::UNCHANGED,
+            Self::Written => outcome::WRITTEN,
+            Self::Conflict => outcome::CONFLICT,
+            Self::Terminal => outcome::TERMINAL,
+            Self::Error => outcome::ERROR,
+            Self::Withheld => outcome::WITHHELD,
+            Self::Abandoned => outcome::ABANDONED,
+            Self::Paused => outcome::PAUSED,
+            Self::DryRun => outcome::DRY_RUN,
+        }
+    }
+}
+
+/// Who counts reconciles.
+pub trait Reporter: Send + Sync {
+    /// A reconcile ended.
+    fn passed(&self, reconciler: &'static str, outcome: Outcome, took: Duration);
+    /// A plan that says this was carried out.
+    fn noted(&self, _note: &Note) {}
+    /// What an event asked for is written, so long after it.
+    fn answered(&self, reconciler: &'static str, after: Duration);
 }

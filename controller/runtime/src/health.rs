@@ -31,12 +31,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub struct Patience(Option<Instant>);
 
 impl Patience {
-    /// Forever: a replica that cannot see its planes must not replace one that can.
-    pub const ENDLESS: Self = Self(None);
-
-    /// Of a process that starts now. One that reviews at admission needs no plane for that, and reviews are of projects
-    /// that have no part in what is wrong with a plane: a list that is not answered, or cannot be read. It waits only so
-    /// long that a rollout need not outrun the first lists.
+    /// Of a process that starts now. It waits forever: a replica that cannot see its planes must not replace one that can.
+    /// But one that reviews at admission needs no plane for that, and reviews are of projects that have no part in what is
+    /// wrong with a plane: a list that is not answered, or cannot be read. It waits only so long that a rollout need not
+    /// outrun the first lists.
     pub fn of(reviews: bool) -> Self {
         Self::until(reviews.then(|| Instant::now() + PATIENCE))
     }

@@ -26,12 +26,15 @@ use crate::apply::{ApplyError, Difference, Done, WriteResponses, WriteScope};
 use crate::context::Context;
 pub use crate::context::{LiveReads, Outcome, Reporter, Snapshot, refs};
 use crate::planes::Change;
-use crate::queue::{Key, RateLimit, Requeue, Urgency};
+use crate::queue::{Key, RateLimit, Requeue, Urgency, WorkQueue};
 
 /// How often a conflict is followed by another look at once.
 pub const IMMEDIATE_RETRIES: usize = 3;
 /// When a plan whose deletes are held is decided again, for the case that the planes recover without an event.
 const GUARD_RETRY: Duration = Duration::from_mins(1);
+
+/// Live reads of a reconcile, before it decides.
+pub type Preparing<'a> = BoxFuture<'a, Result<(), ApplyError>>;
 
 /// What a reconciler is to the reconcile and to the queue.
 pub trait Reconciler: Send + Sync + 'static {
@@ -45,12 +48,7 @@ pub trait Reconciler: Send + Sync + 'static {
 
     /// Reads live what no store has, into `live`. Most need nothing. What the reconcile can do without is missed
     /// ([`LiveReads::miss`]); an error ends it.
-    fn prepare<'a>(
-        &'a self,
-        _context: &'a Context,
-        _live: &'a mut LiveReads,
-        _key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, _context: &'a Context, _live: &'a mut LiveReads, _key: &'a Key) -> Preparing<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -122,6 +120,15 @@ impl Runner {
     /// The name of the reconciler.
     pub fn name(&self) -> &'static str {
         self.reconciler.name()
+    }
+
+    /// Reconciles the keys of a queue until `stop`, then waits for those that run.
+    pub async fn run(self: Arc<Self>, queue: WorkQueue, stop: CancellationToken) {
+        let reconcile = move |key: Arc<Key>| {
+            let runner = Arc::clone(&self);
+            async move { runner.reconcile(&key).await }
+        };
+        queue.run(reconcile, stop).await;
     }
 
     /// One reconcile of a key.

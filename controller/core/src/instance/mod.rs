@@ -7,7 +7,7 @@
 //! - An Instance that was let go is never stopped for quota: without gates nothing of it is overlaid, and what was granted
 //!   stays so until its own claim is denied.
 //!
-//! Claims are neither made nor deleted here: `remote` does, by level.
+//! Claims are neither made nor deleted here: `instance-claim` does, by level.
 //!
 //! Why: `docs/decisions/09-quota-gates-a-start.md`.
 

@@ -1,9 +1,9 @@
-//! `remote`: what a cell keeps in other planes. It is kept by level, from what exists now, and by no finalizer: one
-//! could hold an Instance while a remote plane is unreachable.
+//! What a cell keeps in other planes. It is kept by level, from what exists now, and by no finalizer: one could hold an
+//! Instance while a remote plane is unreachable.
 //!
-//! Two kinds of keys: the copy of an Instance on the hub ([`copy`]), and its claim in the project ([`claim`]). Desired is
-//! one for every Instance that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps
-//! what it has. All else of this cell is deleted, and nothing of another.
+//! The copy of an Instance on the hub ([`copy`]) and its claim in the project ([`claim`]): desired is one for every Instance
+//! that exists. A slot of a live WorkloadDeployment without Instance makes nothing new and keeps what it has. All else of
+//! this cell is deleted, and nothing of another. Which projects may hold claims is written down in the cell ([`projects`]).
 //!
 //! Why: `docs/decisions/06-copies-and-claims-by-level.md` and `docs/decisions/07-takeover.md`.
 

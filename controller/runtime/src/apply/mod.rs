@@ -8,10 +8,8 @@ mod answer;
 mod event;
 mod guard;
 mod perform;
-mod proof;
 mod read;
 mod request;
-mod responses;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -33,9 +31,9 @@ pub use crate::refusal::{ApplyError, Failed, Refusal, ServerMessage};
 use answer::Text;
 pub(crate) use event::record_event;
 pub(crate) use guard::release_of;
+pub use perform::{WriteResponses, WriteScope};
 pub use popcell_client::{ProjectAnswer, Unproven};
 use request::{LIST, OBJECT};
-pub use responses::{WriteResponses, WriteScope};
 use server::Server;
 
 use crate::memory::{Access, Attempt, BreakerKey};
@@ -156,14 +154,6 @@ impl Applier {
     /// A projection as it was last written, where that is its resourceVersion.
     pub fn remembered(&self, target: &Target, version: &str) -> Option<Arc<Object>> {
         self.planes.get(&target.plane)?.memory().projection(target, version)
-    }
-
-    /// Servers whose circuit is open, for metrics.
-    pub fn open_circuits(&self) -> usize {
-        let engaged = self.planes.engaged();
-        let memories = engaged.iter().map(|plane| plane.memory());
-        let all = memories.chain(self.discovery.iter().map(|server| &server.memory));
-        all.filter(|memory| lock(&memory.circuit).is_open()).count()
     }
 
     /// Where requests are accepted again that were refused, since the last call: whoever waits there may go on.

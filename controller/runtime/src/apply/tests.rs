@@ -107,6 +107,14 @@ struct Tried {
 }
 
 impl Tried {
+    /// Servers whose circuit is open.
+    fn open_circuits(&self) -> usize {
+        let engaged = self.applier.planes.engaged();
+        let memories = engaged.iter().map(|plane| plane.memory());
+        let all = memories.chain(self.applier.discovery.iter().map(|server| &server.memory));
+        all.filter(|memory| lock(&memory.circuit).is_open()).count()
+    }
+
     async fn new(answers: &[(u16, Value)]) -> Self {
         Self::with(answers, false).await
     }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_api::labels;
 use popcell_core::object::Listed;
 use popcell_core::plan::Plane;
 use tokio::sync::Notify;
@@ -128,8 +127,7 @@ async fn reread(cell: &Cell, context: &Context, project: &str) {
 }
 
 async fn list(cell: &Cell, context: &Context, plane: &Plane) -> Option<Listed> {
-    let selector = format!("{}={}", labels::SOURCE_CLUSTER, cell.cluster);
-    let listed = context.applier.list(plane, RESOURCE_CLAIM, None, &selector).await;
+    let listed = cell.list_claims(context, plane).await;
     listed
         .inspect_err(|error| debug!(%error, "claims that are waited for cannot be read again"))
         .ok()

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// Learns who this cell is, then keeps other planes engaged. Runs forever: drop the future to end it.
 pub async fn engage(cell: Arc<Cell>, context: Arc<Context>) {
-    if !cell.is_remote() {
+    if !cell.hub && !cell.quota {
         return pending().await;
     }
     learn(&cell, &context).await;

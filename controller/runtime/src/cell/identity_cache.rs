@@ -10,7 +10,7 @@ use popcell_api::names::REMOVED_CELLS;
 use popcell_core::identity;
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
-use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plane, Target};
+use popcell_core::plan::{CONFIG_MAP, NAMESPACE, Plan, Plane, Target};
 use popcell_core::remote::cell::{Identity, identify};
 use tokio::time::Instant;
 use tracing::{debug, error, info};
@@ -20,7 +20,7 @@ use crate::apply::{Applier, ApplyError};
 use crate::sync::lock;
 
 /// How long a hub that knows another cell by this name is believed before it is asked again.
-pub const MISMATCH_AGAIN: Duration = Duration::from_secs(15);
+const MISMATCH_AGAIN: Duration = Duration::from_secs(15);
 
 /// What was said, and when.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct Known {
     namespaces: BTreeMap<String, Option<Arc<Object>>>,
     /// Whether the one of a uid was there.
     deployments: BTreeMap<String, bool>,
-    /// What the log was last told.
+    /// What was logged last.
     reported: Option<Identity>,
     /// See [`IdentityCache::set_rival`].
     rival: Option<String>,
@@ -58,6 +58,14 @@ impl IdentityCache {
     pub fn identity(&self) -> Identity {
         let rival = self.known().rival.clone();
         rival.map_or_else(|| self.answered(), Identity::Mismatch)
+    }
+
+    /// A plan whose key is looked at again while this is not the cell that it says it is.
+    pub fn until_matched(&self, mut plan: Plan) -> Plan {
+        if matches!(self.identity(), Identity::Mismatch(_)) {
+            plan.requeue_within(MISMATCH_AGAIN);
+        }
+        plan
     }
 
     /// What the hub has answered.

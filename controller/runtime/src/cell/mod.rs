@@ -1,5 +1,5 @@
-//! What the reconcilers of a cell share beside the context: who the cell is, and what it was told by planes that it does
-//! not watch.
+//! What the reconcilers of a cell share beside the context: who the cell is, what planes that it does not watch have
+//! answered, and which of its claims are refused.
 //!
 //! Invariants: nothing is written to another plane before the hub has agreed since it was last reached that this process is
 //! the cell that it says it is (docs/decisions/05-cell-identity.md); what is remembered of the hub falls when it is listed
@@ -10,45 +10,48 @@ mod engage;
 mod holder;
 mod identity_cache;
 mod names_in_use;
-#[cfg(test)]
-pub(crate) mod testing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use popcell_api::kind::INSTANCE;
-use popcell_core::object::{Fields, Object};
+use popcell_api::kind::{INSTANCE, RESOURCE_CLAIM};
+use popcell_api::labels;
+use popcell_core::object::{Fields, Listed, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 use popcell_core::remote::claim::{ProjectNamespace, project_namespace};
-use popcell_core::remote::projects::{self, Answer};
+use popcell_core::remote::projects;
 use popcell_core::removed_cells::Source;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub use claim_relist::ClaimRelists;
 pub use engage::engage;
-pub use identity_cache::{IdentityCache, MISMATCH_AGAIN};
+pub use identity_cache::IdentityCache;
 pub use names_in_use::NamesInUse;
 #[cfg(test)]
 pub(crate) use names_in_use::run as watch_names;
 
+use crate::apply::ApplyError;
 use crate::config::Settings;
 use crate::context::Context;
-use crate::queue::{Key, WorkQueue};
+use crate::queue::Key;
 use crate::sync::lock;
+
+/// Name of the reconciler of Instances.
+pub const INSTANCE_RECONCILER: &str = "instance";
+
+/// Name of the reconciler of their claims.
+pub const INSTANCE_CLAIM_RECONCILER: &str = "instance-claim";
 
 /// How long a claim may stay pending before that is reported as "no budget": one that was just made is pending too.
 const NO_BUDGET_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the record of projects is believed that nobody but this process writes: only a person takes it away.
+/// How long a read of the record of projects counts. Only this process writes it, unless a person deletes it.
 const RECORD: Duration = Duration::from_secs(10);
 
 /// Why the last write of a claim was refused: a reason of the condition, and what the server said.
 pub type Refusal = (&'static str, String);
-
-/// What a project answered that was asked for its claims, or how soon it is to be asked again.
-pub type Asked = Result<Answer, Duration>;
 
 /// The cell that this process runs.
 #[allow(clippy::struct_excessive_bools, reason = "each is a setting")]
@@ -75,16 +78,16 @@ pub struct Cell {
     /// Something changed that decides which projects are engaged.
     changed: Notify,
     id: OnceLock<String>,
+    /// Why claims of Instances were refused last, by namespace and name of the Instance.
     refusals: Mutex<BTreeMap<(String, String), Refusal>>,
+    /// Projects that are written down as holding claims.
     recorded: Mutex<BTreeSet<String>>,
     /// The record of projects that hold claims as it was read last, and when.
     record: Mutex<Option<(Arc<Object>, Instant)>>,
-    answers: Mutex<BTreeMap<String, Asked>>,
     /// Projects whose claims are to be read again.
     pub claim_relists: ClaimRelists,
     /// Names of claims that others hold.
     pub names_in_use: NamesInUse,
-    instances: OnceLock<WorkQueue>,
 }
 
 impl Cell {
@@ -103,11 +106,6 @@ impl Cell {
         }
     }
 
-    /// Whether it writes to any other plane.
-    pub fn is_remote(&self) -> bool {
-        self.hub || self.quota
-    }
-
     /// Who it is; `None` until its kube-system namespace was read.
     pub fn source(&self) -> Option<Source<'_>> {
         let id = self.id.get()?;
@@ -122,18 +120,12 @@ impl Cell {
         project_namespace(name, namespace, self.single.as_deref())
     }
 
-    /// Instances are enqueued by this queue, theirs, when something about their claims becomes known that is no event.
-    pub fn listen(&self, queue: &WorkQueue) {
-        // There is one queue of Instances.
-        let _ = self.instances.set(queue.clone());
-    }
-
     /// The projects to engage may be others now.
     pub fn look_again(&self) {
         self.changed.notify_one();
     }
 
-    /// Projects that are written down as holding claims.
+    /// The projects that are written down as holding claims, as they were read.
     pub fn set_recorded(&self, projects: BTreeSet<String>) {
         let mut recorded = lock(&self.recorded);
         if *recorded != projects {
@@ -163,16 +155,6 @@ impl Cell {
     /// Projects may be taken out of the record: it is read again before a claim is made.
     pub fn forget_record(&self) {
         *lock(&self.record) = None;
-    }
-
-    /// Answers of recorded projects that the cell no longer needs.
-    pub fn answers(&self) -> BTreeMap<String, Asked> {
-        lock(&self.answers).clone()
-    }
-
-    /// They were asked.
-    pub fn set_answers(&self, answers: BTreeMap<String, Asked>) {
-        *lock(&self.answers) = answers;
     }
 
     /// The project that a cell namespace is of, as far as it is known.
@@ -210,21 +192,53 @@ impl Cell {
             .collect()
     }
 
+    /// The claims of this cell in a project, read live.
+    ///
+    /// # Errors
+    /// The project's server is unreachable, or refuses.
+    pub async fn list_claims(&self, context: &Context, project: &Plane) -> Result<Listed, ApplyError> {
+        let selector = format!("{}={}", labels::SOURCE_CLUSTER, self.cluster);
+        context.applier.list(project, RESOURCE_CLAIM, None, &selector).await
+    }
+
     /// Why the claim of an Instance was refused.
     pub fn refusal(&self, namespace: &str, instance: &str) -> Option<Refusal> {
         let key = (namespace.to_owned(), instance.to_owned());
         lock(&self.refusals).get(&key).cloned()
     }
 
-    /// The claim of an Instance was refused, or was not (`None`).
-    pub fn refused(&self, namespace: &str, instance: &str, refusal: Option<Refusal>) {
+    /// The claim of an Instance was refused, or was not (`None`): that is no event, and enqueues the Instance where it is new.
+    pub fn refused(&self, context: &Context, namespace: &str, instance: &str, refusal: Option<Refusal>) {
         let key = (namespace.to_owned(), instance.to_owned());
         let is_new = match refusal {
             Some(refusal) => lock(&self.refusals).insert(key, refusal.clone()).as_ref() != Some(&refusal),
             None => lock(&self.refusals).remove(&key).is_some(),
         };
-        if is_new && let Some(queue) = self.instances.get() {
-            queue.add(Key::new(&Plane::Cell, namespace, instance));
+        if is_new {
+            let instance = Key::new(&Plane::Cell, namespace, instance);
+            context.wait_list.enqueue(INSTANCE_RECONCILER, instance);
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::planes::testing::CLUSTER;
+
+    /// A cell with quota and a hub; `single`: the one project of its only server, and no hub.
+    pub(crate) fn cell(single: Option<&str>) -> Cell {
+        let cell = Cell {
+            cluster: CLUSTER.to_owned(),
+            hub: single.is_none(),
+            quota: true,
+            single: single.map(str::to_owned),
+            networking: false,
+            namespace: "compute-system".to_owned(),
+            no_budget_grace: NO_BUDGET_GRACE,
+            ..Cell::default()
+        };
+        cell.id.set("cell-uid".to_owned()).unwrap();
+        cell
     }
 }

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use super::{Cell, Refusal, lock};
+use super::{Cell, INSTANCE_CLAIM_RECONCILER, Refusal, lock};
 use crate::context::Context;
 use crate::queue::Key;
 
@@ -32,10 +32,8 @@ const AT_ONCE: usize = 64;
 const SHARE: usize = 8;
 /// Who waits may have gone: that is looked at this often.
 const CHECK: Duration = Duration::from_secs(30);
-/// The reconciler whose keys wait for the names.
-const REMOTE: &str = "remote";
 
-/// Keys of `remote` and the claims of others that are in their way.
+/// Keys of [`INSTANCE_CLAIM_RECONCILER`] and the claims of others that are in their way.
 #[derive(Debug, Default)]
 pub struct NamesInUse {
     names: Mutex<BTreeMap<Key, Name>>,
@@ -71,7 +69,7 @@ impl NamesInUse {
         }
     }
 
-    /// What the Instance of a key is told of the claim in its way; `seen`: who made it, as far as a reconcile has seen.
+    /// What the Instance of a key says of the claim in its way; `seen`: who made it, as far as a reconcile has seen.
     pub fn reported(&self, key: &Key, target: &Target, seen: Option<&str>) -> Refusal {
         let names = lock(&self.names);
         let maker = names.get(key).and_then(|name| name.maker.as_deref()).or(seen);
@@ -120,7 +118,7 @@ impl NamesInUse {
     }
 }
 
-/// Wakes whoever waits for a name that is free. Runs forever: drop the future to end it.
+/// Enqueues the keys that wait for a name once it is free. Runs forever: drop the future to end it.
 pub(crate) async fn run(cell: &Cell, context: &Context) {
     let mut watches = FuturesUnordered::new();
     loop {
@@ -136,7 +134,7 @@ pub(crate) async fn run(cell: &Cell, context: &Context) {
                 if cell.names_in_use.is_held(&key, &target) {
                     info!(%target, "the name of a claim is free again");
                     cell.names_in_use.set(&key, None);
-                    context.wait_list.enqueue(REMOTE, key);
+                    context.wait_list.enqueue(INSTANCE_CLAIM_RECONCILER, key);
                 }
             }
         }
@@ -165,7 +163,7 @@ async fn until_free(cell: &Cell, context: &Context, key: &Key, target: &Target) 
                 found = true;
                 if cell.names_in_use.made(key, claim::maker(&claim.metadata)) {
                     let reported = cell.names_in_use.reported(key, target, None);
-                    cell.refused(&key.namespace, &key.name, Some(reported));
+                    cell.refused(context, &key.namespace, &key.name, Some(reported));
                 }
             }
             Ok(Event::InitDone) if found => {}

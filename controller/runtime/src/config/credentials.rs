@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 
-use super::environment::ProcessEnvironment;
+use super::ProcessEnvironment;
 use super::{ConfigError, TlsFiles};
 use crate::planes::tuned;
 

@@ -9,9 +9,9 @@ use popcell_api::names::{LEASE, SINGLE};
 use popcell_core::limits::Limits;
 
 use super::credentials::{Certificate, Credentials, METRICS, WEBHOOK};
-use super::environment::{ProcessEnvironment, System};
 use super::validation::check;
 use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
+use super::{ProcessEnvironment, System};
 use crate::flags::Flags;
 use crate::planes::{Addressing, Tokens};
 use crate::queue::Workers;
@@ -86,7 +86,7 @@ pub struct Connections {
 pub struct Controllers {
     /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `orphans`, `removed-cells`.
     pub management: bool,
-    /// `deployment`, `instance`, `remote`.
+    /// `deployment`, `instance`, `instance-copy`, `instance-claim`, `claim-projects`.
     pub cell: bool,
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use popcell_core::names::{check_project, is_dns_label};
 
+use super::ProcessEnvironment;
 use super::credentials::{Certificate, METRICS, WEBHOOK};
-use super::environment::ProcessEnvironment;
 use super::{ConfigError, DiscoveryConfig, Mode, ServerConfig};
 use crate::flags::Flags;
 

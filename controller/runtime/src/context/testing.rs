@@ -185,12 +185,27 @@ impl Fixture {
         Self { context, event_router }
     }
 
+    /// A reconciler by its name, with its queue.
+    pub(crate) fn queued(&self, reconciler: &str) -> &QueuedReconciler {
+        let mut all = self.event_router.queued_reconcilers().iter();
+        all.find(|queued| queued.reconciler.name() == reconciler).unwrap()
+    }
+
+    /// What runs the reconciles of a reconciler.
+    pub(crate) fn runner(&self, reconciler: &str) -> Arc<Runner> {
+        let reconciler = Arc::clone(&self.queued(reconciler).reconciler);
+        Arc::new(Runner::new(reconciler, Arc::clone(&self.context)))
+    }
+
     /// One reconcile of a reconciler.
     pub(crate) async fn reconcile(&self, reconciler: &str, key: &Key) -> Requeue {
-        let queued_reconcilers = self.event_router.queued_reconcilers().iter();
-        let mut found = queued_reconcilers.filter(|queued| queued.reconciler.name() == reconciler);
-        let reconciler = Arc::clone(&found.next().unwrap().reconciler);
-        Runner::new(reconciler, Arc::clone(&self.context)).reconcile(key).await
+        self.runner(reconciler).reconcile(key).await
+    }
+
+    /// Keys of a reconciler that an event enqueues.
+    pub(crate) fn keys_for_event(&self, reconciler: &str, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        let reconciler = &self.queued(reconciler).reconciler;
+        reconciler.keys_for_event(&self.context, plane, kind, change)
     }
 
     /// A full list.
@@ -217,11 +232,9 @@ impl Fixture {
             .collect()
     }
 
-    /// What waits for passes of a reconciler.
+    /// How many keys wait for a reconciler.
     pub(crate) fn depth(&self, reconciler: &str) -> usize {
-        let queued_reconcilers = self.event_router.queued_reconcilers().iter();
-        let mut found = queued_reconcilers.filter(|queued| queued.reconciler.name() == reconciler);
-        found.next().unwrap().queue.stats().depth
+        self.queued(reconciler).queue.stats().depth
     }
 
     fn notify(&self, plane: &Plane, kind: Kind, changes: Vec<Change>) {

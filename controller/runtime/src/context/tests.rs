@@ -125,7 +125,7 @@ async fn of_what_is_rejected_on_several_planes_the_first_name_is_shown() {
             .rejections
             .put("r", &Key::new(&target.plane, "n", name), &rejected(&target));
     }
-    let first = |prefix| fixture.context.first_rejection("r", None, "n", prefix, |_| true);
+    let first = |prefix| fixture.context.first_rejection(&["r"], None, "n", prefix, |_| true);
     let expected = Target::namespaced(&project("q"), INSTANCE, "n", "web-0");
     assert_eq!(first("web-").as_ref(), rejected(&expected).first());
     assert_eq!(first("api-"), None);

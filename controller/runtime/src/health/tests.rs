@@ -44,8 +44,8 @@ async fn probes_and_metrics_are_served_at_the_paths_of_upstream() {
 async fn readiness_names_the_wait_for_projects_and_each_check_passes_for_good() {
     let (projects, progress) = (Arc::<Store>::default(), Arc::<Progress>::default());
     let checks = vec![
-        discovery_synced(Arc::clone(&projects), Patience::ENDLESS),
-        projects_engaged(Arc::clone(&progress), Patience::ENDLESS),
+        discovery_synced(Arc::clone(&projects), Patience::of(false)),
+        projects_engaged(Arc::clone(&progress), Patience::of(false)),
     ];
     let health = serve(checks, Metrics::new()).await;
     let waits = "projects-engaged: the projects of the first list are not engaged yet\n";
@@ -70,7 +70,7 @@ async fn readiness_names_the_wait_for_projects_and_each_check_passes_for_good() 
 #[tokio::test]
 async fn a_hub_that_is_not_listed_is_named_with_what_is_missing() {
     let planes = silent();
-    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::ENDLESS);
+    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::of(false));
     let health = serve(vec![check], Metrics::new()).await;
     let missing = |text: &str| assert_eq!(get(health.address(), "/readyz"), (503, format!("hub-synced: {text}\n")));
     missing("the hub is not engaged");
@@ -98,7 +98,7 @@ async fn a_hub_that_gives_no_right_to_quotas_is_ready() {
         list_nothing(&store(&planes, &Plane::Hub, watch_spec.kind));
     }
     store(&planes, &Plane::Hub, RESOURCE_QUOTA).lose("403 Forbidden".to_owned());
-    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::ENDLESS);
+    let check = plane_synced(HUB_SYNCED, planes.clone(), Plane::Hub, Patience::of(false));
     let health = serve(vec![check], Metrics::new()).await;
     assert_eq!(get(health.address(), "/readyz").0, 200);
     assert_eq!(planes.stats().not_synced_planes, [("hub", 0)].into());

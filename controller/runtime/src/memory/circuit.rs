@@ -90,6 +90,7 @@ impl Circuit {
     }
 
     /// Whether requests wait for a probe that succeeds.
+    #[cfg(test)]
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }

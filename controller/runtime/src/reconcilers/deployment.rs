@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
+use popcell_api::labels;
 use popcell_core::deployment::{self, Networks};
 use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
@@ -17,10 +18,10 @@ use popcell_core::slots;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::instance::INSTANCE_RECONCILER;
-use super::remote::REMOTE_RECONCILER;
-use super::{events, federation, owner};
+use super::instance_copy::INSTANCE_COPY_RECONCILER;
+use super::{events, federation};
 use crate::apply::Done;
+use crate::cell::{INSTANCE_CLAIM_RECONCILER, INSTANCE_RECONCILER};
 use crate::context::Context;
 use crate::planes::{Change, SINGLE};
 use crate::queue::{Key, RateLimit, Urgency};
@@ -129,11 +130,12 @@ impl Reconciler for Deployment {
         };
         let prefix = slots::prefix(&key.name);
         let of_it = |name: &str| slots::deployment_of(name) == Some(key.name.as_str());
-        let mut elsewhere = [(INSTANCE_RECONCILER, Some(plane)), (REMOTE_RECONCILER, None)].into_iter();
-        let elsewhere = elsewhere.find_map(|(reconciler, plane)| {
+        let first_rejection = |reconcilers: &[&'static str], plane| {
             let context = snapshot.context;
-            context.first_rejection(reconciler, plane, &key.namespace, &prefix, of_it)
-        });
+            context.first_rejection(reconcilers, plane, &key.namespace, &prefix, of_it)
+        };
+        let elsewhere = first_rejection(&[INSTANCE_RECONCILER], Some(plane))
+            .or_else(|| first_rejection(&[INSTANCE_COPY_RECONCILER, INSTANCE_CLAIM_RECONCILER], None));
         let rejected = snapshot.context.rejections_of(self.name(), key);
         let plan = deployment::decide(&deployment::Observation {
             deployment: &deployment,
@@ -238,7 +240,7 @@ impl Reconciler for Deployment {
             }
             kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
             kind::INSTANCE | kind::NETWORK_BINDING => {
-                let mut enqueued: Vec<Key> = events::both(change).filter_map(|one| owner::of(one)).collect();
+                let mut enqueued: Vec<Key> = events::both(change).filter_map(|one| owner_of(one)).collect();
                 // One without an owner, or of another, may have held the name of a slot.
                 let (namespace, name) = events::address(change).unwrap_or_default();
                 let slot = slots::deployment_of(name).filter(|_| kind == kind::INSTANCE);
@@ -280,9 +282,7 @@ impl Deployment {
                 return self.keys(context, &Plane::Cell);
             }
             kind::LOCATION_BINDING => federation::keys_in_cities(context, plane, change),
-            kind::WORKLOAD if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| federation::claiming(context, plane, namespace, name))
-                .unwrap_or_default(),
+            kind::WORKLOAD if events::comes_or_goes(change) => federation::of_workload(context, plane, change),
             _ => Vec::new(),
         };
         let in_cell = |key: Key| Key {
@@ -296,6 +296,29 @@ impl Deployment {
 /// The project that a single cluster is.
 fn single() -> Plane {
     Plane::Project(SINGLE.to_owned())
+}
+
+/// The WorkloadDeployment that an Instance or NetworkBinding is of: its controller, else the one that it is labelled with.
+pub(super) fn owner_of(object: &Object) -> Option<Key> {
+    let owners = object.metadata.owner_references.iter().flatten();
+    let controller = owners
+        .into_iter()
+        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind && one.controller == Some(true))
+        .map(|one| one.name.as_str());
+    let name = controller.or_else(|| object.label(labels::WORKLOAD_DEPLOYMENT_NAME))?;
+    Some(Key::new(&Plane::Cell, object.namespace(), name))
+}
+
+/// The one that has a uid, in a namespace.
+pub(super) fn of_uid(snapshot: &Snapshot<'_>, namespace: &str, uid: &str) -> Observed<Option<Arc<Object>>> {
+    let found = snapshot.saying(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, uid);
+    found.map(|found| found.into_iter().find(|one| one.namespace() == namespace))
+}
+
+/// The one in which a name stands for a slot.
+pub(super) fn of_slot(snapshot: &Snapshot<'_>, namespace: &str, name: &str) -> Observed<Option<Arc<Object>>> {
+    let deployment = slots::deployment_of(name).unwrap_or_default();
+    snapshot.get(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, namespace, deployment)
 }
 
 /// Who shows what is rejected of an Instance, its copy or its claim: its WorkloadDeployment.

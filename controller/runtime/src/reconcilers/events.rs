@@ -96,13 +96,24 @@ pub(super) fn is_listed(change: &Change) -> bool {
 
 /// All objects of a plane as keys.
 pub(super) fn keys_of(context: &Context, plane: &Plane, kind: Kind) -> Vec<Key> {
-    keys_where(context, plane, kind, |_| true)
+    keys_where(context, plane, kind, None, |_| true)
 }
 
-/// Objects of a plane as keys, where they are known.
-pub(super) fn keys_where(context: &Context, plane: &Plane, kind: Kind, is_meant: impl Fn(&Object) -> bool) -> Vec<Key> {
+/// All objects of a namespace as keys.
+pub(super) fn keys_within(context: &Context, plane: &Plane, kind: Kind, namespace: &str) -> Vec<Key> {
+    keys_where(context, plane, kind, Some(namespace), |_| true)
+}
+
+/// Objects of a namespace, or of all, as keys, where they are known.
+pub(super) fn keys_where(
+    context: &Context,
+    plane: &Plane,
+    kind: Kind,
+    namespace: Option<&str>,
+    is_meant: impl Fn(&Object) -> bool,
+) -> Vec<Key> {
     // One after the other: what is decoded to look at one goes with it.
-    let meant = stored(context, plane, kind, None)
+    let meant = stored(context, plane, kind, namespace)
         .into_iter()
         .filter(|one| is_meant(one));
     meant.map(|one| Key::new(plane, one.namespace(), one.name())).collect()

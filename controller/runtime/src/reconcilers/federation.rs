@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::finalizers;
 use popcell_api::kind::{self, Kind};
@@ -21,7 +20,7 @@ use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 const FEDERATION_RECONCILER: &str = "federation";
@@ -39,11 +38,8 @@ struct Holding {
 }
 
 impl Holding {
-    fn look(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Observed<Self> {
-        Self::found(snapshot, project, deployment, current).map_or(Observed::Unknown, Observed::Known)
-    }
-
-    fn found(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
+    /// `None` while any of it is unknown.
+    fn look(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
         let mut namespaces = snapshot.hub_namespaces(project, deployment.namespace()).known()?;
         let current = current.map(|one| names::hub_namespace(one.uid()));
         if let Some(name) = current
@@ -110,12 +106,7 @@ impl Reconciler for Federation {
         FEDERATION_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             let store = context.store(&key.plane, kind::WORKLOAD_DEPLOYMENT);
             let found = store.and_then(|store| store.get(&key.namespace, &key.name).known().flatten());
@@ -155,16 +146,14 @@ impl Reconciler for Federation {
         let current = namespace.as_ref().known().and_then(Option::as_deref);
         let elsewhere = current.and_then(|one| rejected_elsewhere(snapshot.context, deployment, one));
         snapshot.project(plane, |project| {
-            let holding = if snapshot.has_missed(&Plane::Hub) {
-                Observed::Unknown
-            } else {
-                Holding::look(snapshot, project.id, deployment, current)
+            let is_answered = !snapshot.has_missed(&Plane::Hub);
+            let holding = is_answered.then(|| Holding::look(snapshot, project.id, deployment, current));
+            let holding = holding.flatten();
+            let (namespaces, deployments) = match &holding {
+                Some(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),
+                None => Default::default(),
             };
-            let holding = holding.as_ref();
-            let (namespaces, deployments) = match holding {
-                Observed::Known(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),
-                Observed::Unknown => Default::default(),
-            };
+            let holding = holding.as_ref().map_or(Observed::Unknown, Observed::Known);
             federation::decide(&federation::Observation {
                 project,
                 deployment,
@@ -188,41 +177,26 @@ impl Reconciler for Federation {
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(context, plane, change),
-            (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, name)| deployments(context, id, name))
-                .unwrap_or_default(),
-            (Plane::Project(_), kind::LOCATION_BINDING | kind::WORKLOAD) if events::is_listed(change) => {
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT | kind::LOCATION_BINDING | kind::WORKLOAD)
+            | (Plane::Hub, _)
+                if events::is_listed(change) =>
+            {
                 self.keys(context, plane)
             }
-            (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
-            (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| claiming(context, plane, namespace, name))
-                .unwrap_or_default(),
-            (Plane::Hub, _) if events::is_listed(change) => {
-                let all = events::projects(context).into_iter();
-                all.flat_map(|project| self.keys(context, &project)).collect()
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => of_deployment(context, plane, change),
+            (Plane::Project(id), NAMESPACE) => {
+                let (_, namespace) = events::address(change).unwrap_or_default();
+                within(context, id, namespace)
             }
-            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => events::both(change)
-                .flat_map(|one| {
-                    let mut enqueued = origin(context, one.namespace(), one.name());
-                    if events::comes_or_goes(change) {
-                        enqueued.extend(users_of(context, one.namespace(), one));
-                    }
-                    enqueued
-                })
-                .collect(),
-            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::both(change)
-                .filter_map(|one| identity::of_namespace(one))
-                .flat_map(|(project, namespace)| deployments(context, project, namespace))
-                .collect(),
+            (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
+            (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => of_workload(context, plane, change),
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => of_hub_deployment(context, change),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => of_hub_namespace(context, change),
             (Plane::Hub, kind::RESOURCE_BINDING) => events::both(change)
                 .filter_map(|one| bound(one))
-                .flat_map(|(namespace, name)| origin(context, namespace, name))
+                .filter_map(|(namespace, name)| origin(context, namespace, name))
                 .collect(),
-            (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| owners(context, namespace))
-                .unwrap_or_default(),
+            (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => of_policy(context, change),
             _ => Vec::new(),
         }
     }
@@ -276,9 +250,8 @@ pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &s
 
 /// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.
 pub(super) fn user_of_instance(context: &Context, hub_namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
-    let found = slots::deployment_of(instance).map(|name| origin(context, hub_namespace, name));
-    let found = found.into_iter().flatten();
-    found.map(|key| (FEDERATION_RECONCILER, key)).collect()
+    let found = slots::deployment_of(instance).and_then(|name| origin(context, hub_namespace, name));
+    found.map(|key| (FEDERATION_RECONCILER, key)).into_iter().collect()
 }
 
 /// The Workload that a WorkloadDeployment says it is made from.
@@ -324,26 +297,22 @@ pub(super) fn keys_in_cities(context: &Context, plane: &Plane, change: &Change) 
         .collect()
 }
 
-/// WorkloadDeployments that say they are made from a Workload.
-pub(super) fn claiming(context: &Context, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
-    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
-    all.iter()
-        .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))
-        .map(|one| Key::new(plane, namespace, one.name()))
-        .collect()
-}
-
-fn in_project(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
-    if events::is_listed(change) {
-        return events::keys_of(context, plane, kind::WORKLOAD_DEPLOYMENT);
-    }
-    let Some((namespace, name)) = events::address(change) else {
+/// WorkloadDeployments that say they are made from a Workload that came or went.
+pub(super) fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let Some((namespace, workload)) = events::address(change) else {
         return Vec::new();
     };
-    let mut enqueued = vec![Key::new(plane, namespace, name)];
+    events::keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace), |one| {
+        derived::claimed(one).is_some_and(|(name, _)| name == workload)
+    })
+}
+
+/// A WorkloadDeployment of a project, and where it came or went those that spell its city otherwise.
+fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let mut enqueued = events::key(plane, change);
     if events::comes_or_goes(change) {
-        for gone in events::both(change) {
-            enqueued.extend(other_spellings(context, plane, namespace, gone));
+        for one in events::both(change) {
+            enqueued.extend(other_spellings(context, plane, one.namespace(), one));
         }
     }
     enqueued
@@ -351,11 +320,9 @@ fn in_project(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
 
 /// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
 fn other_spellings(context: &Context, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
-    events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
-        .iter()
-        .filter(|one| spells_otherwise(one, deployment))
-        .map(|one| Key::new(plane, namespace, one.name()))
-        .collect()
+    events::keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace), |one| {
+        spells_otherwise(one, deployment)
+    })
 }
 
 /// Whether two name the same city, for which there is one policy, in other letters.
@@ -365,20 +332,35 @@ fn spells_otherwise(one: &Object, other: &Object) -> bool {
         .is_some_and(|(one, other)| one != other && names::city_policy(one) == names::city_policy(other))
 }
 
-/// Those of the project that a hub namespace is for, which spell the city of one in it otherwise.
-fn users_of(context: &Context, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
-    owner(context, hub_namespace)
-        .map(|(plane, namespace)| other_spellings(context, &plane, &namespace, deployment))
-        .unwrap_or_default()
+/// The WorkloadDeployment in the project that one of the hub stands for, and where that came or went those of its namespace
+/// that spell its city otherwise.
+fn of_hub_deployment(context: &Context, change: &Change) -> Vec<Key> {
+    let mut enqueued = Vec::new();
+    for one in events::both(change) {
+        let Some((plane, namespace)) = owner(context, one.namespace()) else {
+            continue;
+        };
+        enqueued.push(Key::new(&plane, &namespace, one.name()));
+        if events::comes_or_goes(change) {
+            enqueued.extend(other_spellings(context, &plane, &namespace, one));
+        }
+    }
+    enqueued
 }
 
-/// All WorkloadDeployments of the project's namespace that a hub namespace is for.
-fn owners(context: &Context, hub_namespace: &str) -> Vec<Key> {
+/// All WorkloadDeployments of the project's namespaces that a hub namespace names, or named before.
+fn of_hub_namespace(context: &Context, change: &Change) -> Vec<Key> {
+    events::both(change)
+        .filter_map(|one| identity::of_namespace(one))
+        .flat_map(|(project, namespace)| within(context, project, namespace))
+        .collect()
+}
+
+/// All WorkloadDeployments of the project's namespace that the hub namespace of a policy is for.
+fn of_policy(context: &Context, change: &Change) -> Vec<Key> {
+    let (hub_namespace, _) = events::address(change).unwrap_or_default();
     owner(context, hub_namespace)
-        .map(|(plane, namespace)| {
-            let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
-            all.iter().map(|one| Key::new(&plane, &namespace, one.name())).collect()
-        })
+        .map(|(plane, namespace)| events::keys_within(context, &plane, kind::WORKLOAD_DEPLOYMENT, &namespace))
         .unwrap_or_default()
 }
 
@@ -393,18 +375,15 @@ pub(super) fn owner(context: &Context, hub_namespace: &str) -> Option<(Plane, St
 }
 
 /// The WorkloadDeployment in the project that one of the hub stands for.
-fn origin(context: &Context, hub_namespace: &str, name: &str) -> Vec<Key> {
-    let found = owner(context, hub_namespace);
-    found
-        .map(|(plane, namespace)| Key::new(&plane, &namespace, name))
-        .into_iter()
-        .collect()
+fn origin(context: &Context, hub_namespace: &str, name: &str) -> Option<Key> {
+    let (plane, namespace) = owner(context, hub_namespace)?;
+    Some(Key::new(&plane, &namespace, name))
 }
 
-fn deployments(context: &Context, project: &str, namespace: &str) -> Vec<Key> {
+/// All WorkloadDeployments of a project's namespace.
+fn within(context: &Context, project: &str, namespace: &str) -> Vec<Key> {
     let plane = Plane::Project(project.to_owned());
-    let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
-    all.iter().map(|one| Key::new(&plane, namespace, one.name())).collect()
+    events::keys_within(context, &plane, kind::WORKLOAD_DEPLOYMENT, namespace)
 }
 
 /// Namespace and name of the WorkloadDeployment that a ResourceBinding is about.

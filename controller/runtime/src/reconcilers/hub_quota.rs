@@ -1,6 +1,5 @@
 //! `hub-quota`: see [`popcell_core::hub_quota`].
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names;
@@ -9,11 +8,10 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane, RESOURCE_QUOTA};
 use popcell_core::{hub_quota, identity};
 
 use super::events;
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot};
 
 /// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
 ///
@@ -27,12 +25,7 @@ impl Reconciler for HubQuota {
         "hub-quota"
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             match project_of(&Snapshot::new(context, live), key) {
                 Some(plane) if context.planes.get(&plane).is_some() => context.read_server(live, &plane).await,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::conditions::QUOTA_GRANTED;
 use popcell_api::kind::{self, Kind};
@@ -16,18 +15,14 @@ use popcell_core::observed::Observed;
 use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::remote::claim;
 
-use super::deployment::shown_by;
-use super::remote::{Claimed, instances_of};
-use super::{events, owner};
-use crate::apply::ApplyError;
-use crate::cell::Cell;
+use super::deployment::{of_uid, owner_of, shown_by};
+use super::events;
+use super::instance_claim::{Claimed, instances_of};
+use crate::cell::{Cell, INSTANCE_RECONCILER};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::{Key, RateLimit, Urgency};
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
-
-/// Name of the reconciler.
-pub const INSTANCE_RECONCILER: &str = "instance";
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Key: an Instance in the cell.
 #[derive(Clone, Debug)]
@@ -46,12 +41,7 @@ impl Reconciler for Instance {
         Some(RateLimit::OF_TWO_WRITERS)
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         // Only asked for: a reconcile waits for its own plane.
         self.reread(&Snapshot::new(context, live), key);
         Box::pin(std::future::ready(Ok(())))
@@ -63,7 +53,7 @@ impl Reconciler for Instance {
             .get(plane, kind::INSTANCE, &key.namespace, &key.name)
             .known()??;
         let uid = found.label(labels::WORKLOAD_DEPLOYMENT_UID).unwrap_or_default();
-        let deployment = owner::of_uid(snapshot, &key.namespace, uid).known()?;
+        let deployment = of_uid(snapshot, &key.namespace, uid).known()?;
         let bindings = match &deployment {
             _ if !self.cell.networking => Observed::Unknown,
             Some(deployment) => {
@@ -91,7 +81,7 @@ impl Reconciler for Instance {
         if !self.cell.quota {
             return Some(decide(Quota::Disabled));
         }
-        let claimed = Claimed::look(&self.cell, snapshot, &key.namespace, &key.name)?;
+        let claimed = Claimed::look(&self.cell, snapshot, &key.namespace, &key.name, None)?;
         let refusal = self.cell.refusal(&key.namespace, &key.name);
         let refusal = refusal.as_ref().map(|(reason, message)| (*reason, message.as_str()));
         let away = claimed.trouble(snapshot);
@@ -117,25 +107,17 @@ impl Reconciler for Instance {
             // No other client here writes one.
             (Plane::Cell, kind::INSTANCE) if context.applier.is_own_report(plane, kind, change) => Vec::new(),
             (Plane::Cell, kind::INSTANCE) => events::key(plane, change),
-            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
-                .flat_map(|deployment| events::instances_saying(context, deployment.uid()))
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => {
+                of_deployments(context, change)
+            }
+            (Plane::Cell, kind::NETWORK_BINDING) => of_failed_bindings(context, change),
+            (Plane::Cell, NAMESPACE) => within(context, change),
+            (Plane::Project(id), kind::RESOURCE_CLAIM) if events::address(change).is_none() => {
+                self.of_project(context, id)
+            }
+            (Plane::Project(id), kind::RESOURCE_CLAIM) => events::both(change)
+                .flat_map(|claim| instances_of(&self.cell, context, id, claim))
                 .collect(),
-            // Of a network only its failure is shown.
-            (Plane::Cell, kind::NETWORK_BINDING) => events::both(change)
-                .filter(|_| events::both(change).any(|one| instance::has_failed(one)))
-                .filter_map(|binding| owner::of(binding))
-                .flat_map(|owner| of_deployment(context, &owner))
-                .collect(),
-            (Plane::Cell, NAMESPACE) => events::address(change)
-                .map(|(_, name)| within(context, name))
-                .unwrap_or_default(),
-            (Plane::Project(id), kind::RESOURCE_CLAIM) => match change {
-                Change::Listed | Change::Lost | Change::Cleared => self.of_project(context, id),
-                _ => events::both(change)
-                    .flat_map(|claim| instances_of(&self.cell, context, id, claim))
-                    .map(|(namespace, name)| Key::new(&Plane::Cell, &namespace, &name))
-                    .collect(),
-            },
             _ => Vec::new(),
         }
     }
@@ -208,23 +190,40 @@ impl Instance {
     }
 
     fn of_project(&self, context: &Context, id: &str) -> Vec<Key> {
-        let all = self.cell.instances(context, id);
-        all.iter()
+        let instances = self.cell.instances(context, id);
+        instances
+            .iter()
             .map(|one| Key::new(&Plane::Cell, one.namespace(), one.name()))
             .collect()
     }
 }
 
-fn within(context: &Context, namespace: &str) -> Vec<Key> {
-    let all = events::stored(context, &Plane::Cell, kind::INSTANCE, Some(namespace));
-    all.iter()
-        .map(|one| Key::new(&Plane::Cell, namespace, one.name()))
+/// Those of a namespace that came, changed or went.
+fn within(context: &Context, change: &Change) -> Vec<Key> {
+    let Some((_, namespace)) = events::address(change) else {
+        return Vec::new();
+    };
+    events::keys_within(context, &Plane::Cell, kind::INSTANCE, namespace)
+}
+
+/// Those of a WorkloadDeployment that came or went.
+fn of_deployments(context: &Context, change: &Change) -> Vec<Key> {
+    events::both(change)
+        .flat_map(|deployment| events::instances_saying(context, deployment.uid()))
         .collect()
 }
 
-/// Whoever waits for a NetworkBinding has its WorkloadDeployment.
-fn of_deployment(context: &Context, owner: &Key) -> Vec<Key> {
-    let store = context.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT);
-    let found = store.and_then(|store| store.get(&owner.namespace, &owner.name).known().flatten());
-    found.map_or_else(Vec::new, |found| events::instances_saying(context, found.uid()))
+/// Those that wait for a NetworkBinding, of which only a failure is shown: they are of its WorkloadDeployment.
+fn of_failed_bindings(context: &Context, change: &Change) -> Vec<Key> {
+    if !events::both(change).any(|binding| instance::has_failed(binding)) {
+        return Vec::new();
+    }
+    let owners = events::both(change).filter_map(|binding| owner_of(binding));
+    let deployments = owners.filter_map(|owner| {
+        let store = context.store(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT)?;
+        store.get(&owner.namespace, &owner.name).known()?
+    });
+    deployments
+        .flat_map(|deployment| events::instances_saying(context, deployment.uid()))
+        .collect()
 }

@@ -2,38 +2,40 @@
 //!
 //! Nothing here decides and nothing here writes: decisions are popcell-core's, writing is [`crate::apply`]'s.
 
+mod claim_projects;
 mod deployment;
 mod event_router;
 mod events;
 mod federation;
 mod hub_quota;
 mod instance;
+mod instance_claim;
+mod instance_copy;
 mod orphans;
-mod owner;
 mod policy;
 mod projection;
-mod remote;
 mod removed_cells;
 #[cfg(test)]
 mod tests;
 mod workload;
 
+pub use claim_projects::ClaimProjects;
 pub use deployment::Deployment;
 pub use event_router::{EventRouter, QueuedReconciler};
 pub use federation::Federation;
 pub use hub_quota::HubQuota;
-pub use instance::{INSTANCE_RECONCILER, Instance};
+pub use instance::Instance;
+pub use instance_claim::InstanceClaim;
+pub use instance_copy::InstanceCopy;
 pub use orphans::Orphans;
 pub use policy::Policy;
 pub use projection::Projection;
-pub use remote::Remote;
 pub use removed_cells::RemovedCells;
 pub use workload::Workload;
 
 use std::sync::Arc;
 
 use crate::cell::Cell;
-use crate::queue::Workers;
 use crate::reconcile::Reconciler;
 
 /// Reconcilers of the management plane. Without a hub there is nothing but Workloads to reconcile.
@@ -57,23 +59,12 @@ pub fn cell(cell: &Arc<Cell>) -> Vec<Arc<dyn Reconciler>> {
         Arc::new(Deployment::new(networking, single)),
         Arc::new(Instance { cell: Arc::clone(cell) }),
     ];
-    if cell.is_remote() {
-        all.push(Arc::new(Remote { cell: Arc::clone(cell) }));
+    if cell.hub {
+        all.push(Arc::new(InstanceCopy { cell: Arc::clone(cell) }));
+    }
+    if cell.quota {
+        all.push(Arc::new(InstanceClaim { cell: Arc::clone(cell) }));
+        all.push(Arc::new(ClaimProjects::new(Arc::clone(cell))));
     }
     all
-}
-
-/// The queued reconcilers of a cell's reconcilers. The cell enqueues its Instances by theirs.
-pub fn queued_cell_reconcilers(of: &Arc<Cell>, workers: Workers) -> Vec<QueuedReconciler> {
-    let queued_reconcilers: Vec<QueuedReconciler> = cell(of)
-        .into_iter()
-        .map(|reconciler| QueuedReconciler::new(reconciler, workers))
-        .collect();
-    if let Some(queued) = queued_reconcilers
-        .iter()
-        .find(|queued| queued.reconciler.name() == INSTANCE_RECONCILER)
-    {
-        of.listen(&queued.queue);
-    }
-    queued_reconcilers
 }

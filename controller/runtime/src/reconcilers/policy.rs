@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::object::{Fields, Object};
@@ -13,11 +12,10 @@ use popcell_core::{identity, names, policy};
 use tracing::debug;
 
 use super::{events, federation};
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// Name of the reconciler.
 pub(super) const POLICY_RECONCILER: &str = "policy";
@@ -31,12 +29,7 @@ impl Reconciler for Policy {
         POLICY_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             if let Some((plane, namespace)) = federation::owner(context, &key.namespace) {
                 // The hub is this reconciler's plane: it does not wait for a project that is unreachable.
@@ -87,37 +80,23 @@ impl Reconciler for Policy {
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::both(change)
                 .filter_map(|one| Some(Key::new(plane, one.namespace(), &city_policy(one)?)))
                 .collect(),
-            (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => events::address(change)
-                .map(|(_, name)| of_namespace(context, name))
-                .unwrap_or_default(),
+            (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => {
+                let (_, name) = events::address(change).unwrap_or_default();
+                of_namespace(context, name)
+            }
             (Plane::Project(id), NAMESPACE) => {
-                let all = events::address(change).map(|(_, namespace)| context.hub_index.of(id, namespace));
-                let all = all.into_iter().flatten();
-                all.flat_map(|name| of_namespace(context, &name)).collect()
+                let (_, name) = events::address(change).unwrap_or_default();
+                of_namespaces(context, context.hub_index.of(id, name))
             }
-            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                let all = context.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(context, &name)).collect()
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::LOCATION_BINDING) if events::is_listed(change) => {
+                of_namespaces(context, context.hub_index.of_project(id))
             }
-            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::both(change)
-                .filter_map(|one| Some((context.hub_index.of(id, one.namespace()), city_policy(one)?)))
-                .flat_map(|(all, name)| {
-                    let keys = all.into_iter();
-                    keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
-                })
-                .collect(),
-            (Plane::Project(id), kind::LOCATION_BINDING) if events::is_listed(change) => {
-                let all = context.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(context, &name)).collect()
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => {
+                of_deployments(context, id, events::both(change))
             }
-            (Plane::Project(id), kind::LOCATION_BINDING) => federation::in_cities(context, plane, change)
-                .iter()
-                .filter_map(|one| Some((context.hub_index.of(id, one.namespace()), city_policy(one)?)))
-                .flat_map(|(all, name)| {
-                    let keys = all.into_iter();
-                    keys.map(move |namespace| Key::new(&Plane::Hub, &namespace, &name))
-                })
-                .collect(),
+            (Plane::Project(id), kind::LOCATION_BINDING) => {
+                of_deployments(context, id, &federation::in_cities(context, plane, change))
+            }
             _ => Vec::new(),
         }
     }
@@ -127,10 +106,7 @@ impl Reconciler for Policy {
             return Vec::new();
         }
         let namespaces = events::stored(context, plane, NAMESPACE, None);
-        namespaces
-            .iter()
-            .flat_map(|one| of_namespace(context, one.name()))
-            .collect()
+        of_namespaces(context, namespaces.iter().map(|one| one.name().to_owned()))
     }
 
     fn initial_keys(&self, context: &Context) -> Vec<Key> {
@@ -184,6 +160,22 @@ fn in_project(snapshot: &Snapshot<'_>, hub_namespace: Option<&Object>, policy: &
 
 fn city_policy(deployment: &Object) -> Option<String> {
     deployment.text("/spec/cityCode").map(names::city_policy)
+}
+
+/// Policies of the cities of a project's WorkloadDeployments, in the hub namespaces of theirs.
+fn of_deployments<'a>(context: &Context, id: &str, all: impl IntoIterator<Item = &'a Arc<Object>>) -> Vec<Key> {
+    let mut keys = Vec::new();
+    for one in all {
+        let Some(policy) = city_policy(one) else { continue };
+        let namespaces = context.hub_index.of(id, one.namespace()).into_iter();
+        keys.extend(namespaces.map(|namespace| Key::new(&Plane::Hub, &namespace, &policy)));
+    }
+    keys
+}
+
+fn of_namespaces(context: &Context, hub_namespaces: impl IntoIterator<Item = String>) -> Vec<Key> {
+    let all = hub_namespaces.into_iter();
+    all.flat_map(|name| of_namespace(context, &name)).collect()
 }
 
 /// Every policy name of a hub namespace that is or was in use.

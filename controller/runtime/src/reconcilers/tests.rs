@@ -32,6 +32,7 @@ use popcell_api::kind::{
     CLUSTER, INSTANCE, LOCATION_BINDING, PROPAGATION_POLICY, RESOURCE_BINDING, RESOURCE_CLAIM, WORKLOAD,
     WORKLOAD_DEPLOYMENT,
 };
+use popcell_core::object::{Fields, Object};
 use popcell_core::plan::{NAMESPACE, Plane};
 use serde_json::{Value, json};
 
@@ -90,6 +91,29 @@ impl Script {
             None if asked.line.starts_with("GET ") => absent(&asked.line),
             None => (200, json!({ "kind": "Status" })),
         }
+    }
+}
+
+/// An object as a store keeps it.
+fn read(object: Value) -> Arc<Object> {
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+/// An object came.
+fn came(object: Value) -> Change {
+    Change::Applied {
+        before: None,
+        now: read(object),
+    }
+}
+
+/// An object went.
+fn gone(object: Value) -> Change {
+    let last = read(object);
+    Change::Gone {
+        namespace: last.namespace().to_owned(),
+        name: last.name().to_owned(),
+        last: Some(last),
     }
 }
 

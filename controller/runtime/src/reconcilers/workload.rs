@@ -67,20 +67,21 @@ impl Reconciler for Workload {
         match kind {
             kind::WORKLOAD => vec![Key::new(plane, namespace, name)],
             // By name rather than by reference: who waits for a name that is held has no reference to it.
-            kind::WORKLOAD_DEPLOYMENT => events::keys_where(context, plane, kind::WORKLOAD, |workload| {
-                let rest = name.strip_prefix(workload.name());
-                workload.namespace() == namespace
-                    && (rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name()))
-            }),
+            kind::WORKLOAD_DEPLOYMENT => {
+                events::keys_where(context, plane, kind::WORKLOAD, Some(namespace), |workload| {
+                    let rest = name.strip_prefix(workload.name());
+                    rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name())
+                })
+            }
             kind::NETWORK if events::comes_or_goes(change) => {
                 let network = (namespace.to_owned(), name.to_owned());
-                events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+                events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
                     workload::networks(workload).contains(&network)
                 })
             }
             kind::LOCATION_BINDING => {
                 let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
-                events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+                events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
                     let wanted = workload::cities(workload);
                     cities.iter().any(|city| wanted.contains(city))
                 })

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::error::RunError;
+use super::RunError;
 use super::guard_events::{EventRecorder, GuardEvents};
 use super::observe::{Meters, observe_all, observe_discovery};
 use super::release::ByConfigMap;
@@ -191,14 +191,7 @@ impl Controllers {
             let task = |what: &str| format!("the {what} of reconciler {name}");
             let review = async move { reviewed.review(&until).await };
             running.spawn(self.required.clone().until(stop.clone(), task("review"), review));
-            let until = stop.clone();
-            let reconciles = async move {
-                let reconcile = move |key: Arc<crate::queue::Key>| {
-                    let runner = Arc::clone(&runner);
-                    async move { runner.reconcile(&key).await }
-                };
-                queue.run(reconcile, until).await;
-            };
+            let reconciles = runner.run(queue, stop.clone());
             running.spawn(self.required.clone().until(stop, task("queue"), reconciles));
         }
         running
@@ -212,15 +205,17 @@ impl Controllers {
 }
 
 fn queued_reconcilers(settings: &Settings, cell: Option<&Arc<Cell>>) -> Vec<QueuedReconciler> {
-    let mut queued_reconcilers = Vec::new();
+    let mut all = Vec::new();
     if settings.controllers.management {
-        let all = reconcilers::management(settings.hub.is_some()).into_iter();
-        queued_reconcilers.extend(all.map(|reconciler| QueuedReconciler::new(reconciler, settings.workers)));
+        all.extend(reconcilers::management(settings.hub.is_some()));
     }
     if let Some(cell) = cell {
-        queued_reconcilers.extend(reconcilers::queued_cell_reconcilers(cell, settings.workers));
+        all.extend(reconcilers::cell(cell));
     }
-    queued_reconcilers
+    let queued = all
+        .into_iter()
+        .map(|reconciler| QueuedReconciler::new(reconciler, settings.workers));
+    queued.collect()
 }
 
 /// What each plane is watched for. A cell watches of other planes only what is its own.

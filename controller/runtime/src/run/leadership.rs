@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::info;
 
+use super::RunError;
 use super::controllers::Controllers;
-use super::error::RunError;
 use crate::lease::{LeaderElector, LeaseError, Permit, Releases};
 
 /// The Lease of this process.

@@ -4,7 +4,6 @@
 //! Lease is released, and the Lease before the planes are left.
 
 mod controllers;
-mod error;
 mod guard_events;
 mod leadership;
 mod observe;
@@ -18,21 +17,23 @@ use std::time::Duration;
 
 use popcell_core::metrics::LOG_LINES_LOST;
 use popcell_core::plan::Plane;
-use popcell_https::log;
+use popcell_https::{ListenError, log};
+use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinError;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use controllers::Controllers;
-use error::RunError;
 
+use crate::admission::ServeError;
 use crate::apply::MayWrite;
-use crate::config::{Connections, Discovery, Settings};
-use crate::critical_tasks::CriticalTasks;
+use crate::config::{ConfigError, Connections, Discovery, Settings};
+use crate::critical_tasks::{CriticalTasks, Ended, message};
 use crate::error::chain;
 use crate::flags::{Flags, LogFormat};
-use crate::lease::{LeaderElector, Permit, identity};
+use crate::lease::{LeaderElector, LeaseError, Permit, identity};
 use crate::metrics::Metrics;
 use crate::planes::{Addressing, Direct, Projects, client};
 use leadership::Leadership;
@@ -40,6 +41,57 @@ use ports::Ports;
 
 /// How long reconciles and the release of the Lease may take once the process has to end: a write and two requests for the Lease.
 const LAST: Duration = Duration::from_secs(10);
+
+/// What ends the program.
+#[derive(Debug, Error)]
+enum RunError {
+    /// The settings are refused, or what they name cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A plane cannot be addressed.
+    #[error(transparent)]
+    Plane(#[from] popcell_client::ConnectError),
+    /// The admission webhook cannot be served.
+    #[error(transparent)]
+    Admission(#[from] ServeError),
+    /// A port cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The Lease was lost: another process writes now.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// The system refuses a thread or a signal handler.
+    #[error("failed to start")]
+    System(#[source] std::io::Error),
+    /// A task of the program panicked, or ended by itself.
+    #[error("internal error: a required task exited: {0}")]
+    Task(Ended),
+}
+
+impl RunError {
+    /// A task ended that must not.
+    fn ended(task: impl Into<String>) -> Self {
+        let task = task.into();
+        Self::Task(Ended { task, panic: None })
+    }
+
+    /// A task panicked, or was aborted.
+    fn died(task: impl Into<String>, how: JoinError) -> Self {
+        let panic = how.try_into_panic().ok();
+        Self::Task(Ended {
+            task: task.into(),
+            panic: panic.map(|panic| message(panic.as_ref())),
+        })
+    }
+
+    /// 2 wrong settings, 4 the rest.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) => 2,
+            _ => 4,
+        }
+    }
+}
 
 /// Runs the program; the exit code is 0 after a signal, 2 where settings are wrong, 4 otherwise.
 pub fn run(flags: &Flags) -> ExitCode {

@@ -13,7 +13,7 @@ use popcell_https::{Certificates, FilePair, Limits, ListenError, Listener, Sourc
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::error::RunError;
+use super::RunError;
 use crate::admission::{Admission, Endpoint, Mode, ServeError, router};
 use crate::config::{Certificate, Discovery, Settings};
 use crate::health::{self, Check, Health, Readiness};

@@ -23,7 +23,7 @@ async fn a_server_that_is_unreachable_is_asked_once_in_a_while() {
     let away = tried.execute(&plan(vec![create("a")])).await.unwrap_err();
     assert_eq!(away.requeue(), Requeue::Postponed(PROBE));
     assert!(tried.server.asked().is_empty());
-    assert_eq!(tried.applier.open_circuits(), 1);
+    assert_eq!(tried.open_circuits(), 1);
     advance(PROBE).await;
     // A probe that fails sends no write after it.
     let still = tried.execute(&plan(vec![create("a")])).await.unwrap_err();
@@ -33,7 +33,7 @@ async fn a_server_that_is_unreachable_is_asked_once_in_a_while() {
     tried.server.answer(&[(200, json!({})), (201, stored("a", "u"))]);
     assert_eq!(tried.execute(&plan(vec![create("a")])).await, Ok(Done::Written));
     assert_eq!(tried.server.asked(), ["GET /version".to_owned(), format!("POST {ALL}")]);
-    assert_eq!(tried.applier.open_circuits(), 0);
+    assert_eq!(tried.open_circuits(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn discovery_that_is_unreachable_is_no_fault_of_the_projects() {
     let answer = (200, json!({ "metadata": { "name": "p", "uid": "u" } }));
     discovery.answer(&[(200, json!({ "items": [] })), answer]);
     assert_eq!(tried.applier.project("p").await, Ok(ProjectAnswer::Is("u".to_owned())));
-    assert_eq!(tried.applier.open_circuits(), 0);
+    assert_eq!(tried.open_circuits(), 0);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_plane_that_has_left_leaves_no_circuit() {
         let late = Refusal::Silent("not within 4 s".to_owned());
         server.answered(Some(&late)).await;
     }
-    assert_eq!(tried.applier.open_circuits(), 0);
+    assert_eq!(tried.open_circuits(), 0);
     tried.applier.planes.engage(&Plane::Hub, None).await.unwrap();
     assert!(tried.applier.server(&Plane::Hub).unwrap().admit().await.is_ok());
 }
@@ -130,7 +130,7 @@ async fn what_a_webhook_or_the_store_refuses_of_one_namespace_holds_up_no_other(
                 .await
                 .unwrap_err();
         }
-        assert_eq!(tried.applier.open_circuits(), 0);
+        assert_eq!(tried.open_circuits(), 0);
         assert!(
             tried.server.asked().iter().all(|line| line.starts_with("POST")),
             "no probe"
@@ -180,7 +180,7 @@ async fn a_slow_webhook_is_distinguished_from_a_slow_server_by_a_probe() {
             .await
             .unwrap_err();
     }
-    assert_eq!(tried.applier.open_circuits(), 0);
+    assert_eq!(tried.open_circuits(), 0);
     assert_eq!(tried.server.asked().last().unwrap(), "GET /version");
     // It is not probed again at once, and each object backs off by itself.
     tried.server.answer(&vec![late; FAILURES as usize + 1]);

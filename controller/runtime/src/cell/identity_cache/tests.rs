@@ -7,8 +7,7 @@ use super::*;
 use crate::context::testing::Fixture;
 use crate::planes::Change;
 use crate::planes::testing::Asked;
-use crate::reconcile::Reconciler;
-use crate::reconcilers::{Remote, management};
+use crate::reconcilers::{cell as reconcilers, management};
 
 fn cell() -> Arc<Cell> {
     Arc::new(Cell {
@@ -83,10 +82,9 @@ async fn a_deletion_on_another_plane_makes_a_cell_confirm_its_identity_before_it
         identity_cache.confirm(&cell, applier).await;
         assert_eq!((identity_cache.identity(), asked()), (Identity::Matches, 0));
 
-        let remote = Remote {
-            cell: Arc::clone(&cell),
-        };
-        remote.observe_event(&plane, kind, &gone(kind));
+        for reconciler in reconcilers(&cell) {
+            reconciler.observe_event(&plane, kind, &gone(kind));
+        }
         // What changes nothing elsewhere asks nobody.
         identity_cache.identify(&cell, applier).await.unwrap();
         assert_eq!(asked(), 0);
@@ -108,10 +106,9 @@ async fn a_deletion_on_another_plane_makes_a_cell_confirm_its_identity_before_it
 async fn an_instance_that_goes_in_the_cell_is_no_doubt() {
     let (hub, cell) = (Arc::new(Hub::default()), cell());
     let fixture = fixture(&hub).await;
-    let remote = Remote {
-        cell: Arc::clone(&cell),
-    };
-    remote.observe_event(&Plane::Cell, INSTANCE, &gone(INSTANCE));
+    for reconciler in reconcilers(&cell) {
+        reconciler.observe_event(&Plane::Cell, INSTANCE, &gone(INSTANCE));
+    }
     cell.identity_cache.confirm(&cell, &fixture.context.applier).await;
     assert_eq!(*hub.asked.lock().unwrap(), 0);
 }

@@ -10,11 +10,12 @@ use popcell_core::object::{Fields, Object};
 use popcell_core::observed::Observed;
 use popcell_core::plan::Plane;
 
+use super::owner_of;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::Snapshot;
-use crate::reconcilers::{events, owner};
+use crate::reconcilers::events;
 
 const CELL: &Plane = &Plane::Cell;
 
@@ -112,7 +113,7 @@ fn bound_to(context: &Context, contexts: &BTreeSet<(String, String)>) -> Vec<Key
     let owners: BTreeSet<Key> = bindings
         .iter()
         .filter(is_bound)
-        .filter_map(|one| owner::of(one))
+        .filter_map(|one| owner_of(one))
         .collect();
     owners.into_iter().collect()
 }

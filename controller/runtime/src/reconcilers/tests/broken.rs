@@ -8,7 +8,6 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::reconcile::Runner;
 
 /// Of a kind, as a server lists it.
 fn list(items: &[Value]) -> Value {
@@ -57,21 +56,8 @@ async fn a_broken_connection_is_retried_seldom_and_delays_no_other_project() {
     let fixture = Fixture::answering(management(false), &projects, answer).await;
     fixture.event_router.lead();
     let stop = CancellationToken::new();
-    let [queued] = fixture.event_router.queued_reconcilers() else {
-        panic!()
-    };
-    let runner = Arc::new(Runner::new(
-        Arc::clone(&queued.reconciler),
-        Arc::clone(&fixture.context),
-    ));
-    let (queue, until) = (queued.queue.clone(), stop.clone());
-    let reconciles = tokio::spawn(async move {
-        let reconcile = move |key: Arc<Key>| {
-            let runner = Arc::clone(&runner);
-            async move { runner.reconcile(&key).await }
-        };
-        queue.run(reconcile, until).await;
-    });
+    let queue = fixture.queued("workload").queue.clone();
+    let reconciles = tokio::spawn(fixture.runner("workload").run(queue, stop.clone()));
     let made = |id: &str| {
         let start = format!("project {id} POST {DEPLOYMENTS}/default/workloaddeployments");
         let asked = asked.lock().unwrap();

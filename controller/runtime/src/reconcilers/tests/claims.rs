@@ -1,5 +1,7 @@
 //! Whom a claim enqueues.
 
+use popcell_api::kind::NETWORK_BINDING;
+
 use super::*;
 use crate::cell::testing::cell;
 use crate::reconcilers::cell as reconcilers;
@@ -52,14 +54,11 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
             (claim("instance-", 1, None), Vec::new()),
             (claim("web-0", 1, None), Vec::new()),
         ] {
-            let change = Change::Applied {
-                before: None,
-                now: Arc::new(serde_json::from_value(claim.clone()).unwrap()),
-            };
+            let change = came(claim.clone());
             for reconciler in &all {
                 let keys = reconciler.keys_for_event(&fixture.context, &project("p"), RESOURCE_CLAIM, &change);
                 let plane = match reconciler.name() {
-                    "remote" => "project p",
+                    "instance-claim" => "project p",
                     "instance" => "cell",
                     _ => {
                         assert!(keys.is_empty());
@@ -72,9 +71,9 @@ async fn a_claim_enqueues_its_instance_also_without_the_label_that_names_it() {
         }
         // The deletion guard counts its plan too, and a first list that brings it enqueues it.
         fixture.put(&project("p"), RESOURCE_CLAIM, claim("instance-web-0", 2, None));
-        let remote = all.iter().find(|one| one.name() == "remote").unwrap();
+        let claims = all.iter().find(|one| one.name() == "instance-claim").unwrap();
         let expected = [format!("project p/{within}/web-0")];
-        assert_eq!(names(&remote.keys(&fixture.context, &project("p"))), expected);
+        assert_eq!(names(&claims.keys(&fixture.context, &project("p"))), expected);
     }
 }
 
@@ -86,18 +85,7 @@ async fn network_bindings_that_are_served_again_enqueue_what_waits_for_them() {
     let one = json!({ "metadata": { "namespace": "ns-1", "name": "web-0", "uid": "i", "resourceVersion": "1" } });
     fixture.list(&Plane::Cell, INSTANCE, vec![one]);
     for (reconciler, name) in [("deployment", "web"), ("instance", "web-0")] {
-        let queued_reconcilers = fixture.event_router.queued_reconcilers();
-        let queued = queued_reconcilers
-            .iter()
-            .find(|queued| queued.reconciler.name() == reconciler)
-            .unwrap();
-        let listed = crate::planes::Change::Listed;
-        let enqueued = queued.reconciler.keys_for_event(
-            &fixture.context,
-            &Plane::Cell,
-            popcell_api::kind::NETWORK_BINDING,
-            &listed,
-        );
+        let enqueued = fixture.keys_for_event(reconciler, &Plane::Cell, NETWORK_BINDING, &Change::Listed);
         assert_eq!(enqueued, [Key::new(&Plane::Cell, "ns-1", name)], "{reconciler}");
     }
 }

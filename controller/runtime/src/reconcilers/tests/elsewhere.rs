@@ -44,19 +44,19 @@ async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_b
     for (denied, reconciler, key, start) in [
         (
             COPIES,
-            "remote",
+            "instance-copy",
             of(&Plane::Hub),
             "The hub rejects the creation of Instance web-0",
         ),
         (
             COPY_STATUSES,
-            "remote",
+            "instance-copy",
             of(&Plane::Hub),
             "The hub rejects the change of the status of Instance web-0",
         ),
         (
             CLAIMS,
-            "remote",
+            "instance-claim",
             of(&project("p")),
             "The project p rejects the creation of ResourceClaim instance-web-0",
         ),
@@ -71,7 +71,7 @@ async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_b
         let fixture = running(&servers).await;
         let above = Key::new(&Plane::Cell, "ns-1", "web");
         if denied == GATES {
-            fixture.reconcile("remote", &of(&project("p"))).await;
+            fixture.reconcile("instance-claim", &of(&project("p"))).await;
             let mut claim = servers.all(&project("p"), "resourceclaims").remove(0);
             claim["metadata"]["resourceVersion"] = json!("200");
             claim["status"] = json!({ "conditions": [{ "type": "Granted", "status": "True", "reason": "QuotaAvailable",
@@ -79,7 +79,7 @@ async fn what_is_refused_of_copies_claims_and_gates_is_reported_once_and_taken_b
             fixture.put(&project("p"), RESOURCE_CLAIM, claim);
         }
         if denied == COPY_STATUSES {
-            fixture.reconcile("remote", &of(&Plane::Hub)).await;
+            fixture.reconcile("instance-copy", &of(&Plane::Hub)).await;
             let [copy, mut one] = [Plane::Hub, Plane::Cell].map(|plane| servers.all(&plane, "instances").remove(0));
             one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending", "message": "m",
                 "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });

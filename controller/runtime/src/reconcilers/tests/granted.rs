@@ -25,7 +25,7 @@ use crate::planes::testing::CLUSTER;
 use crate::planes::{CELL, Planes, Transport, of_source};
 use crate::queue::Workers;
 use crate::reconcile::Runner;
-use crate::reconcilers::{EventRouter, QueuedReconciler, queued_cell_reconcilers};
+use crate::reconcilers::{EventRouter, QueuedReconciler, cell as reconcilers};
 
 /// Long before the Instances are looked at again by themselves: they are old, and their tier is five minutes.
 const SOON: Duration = Duration::from_secs(1);
@@ -140,8 +140,10 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
     let mut cell = cell(None);
     cell.hub = false;
     let cell = Arc::new(cell);
-    let queued_reconcilers = queued_cell_reconcilers(&cell, Workers { total: 2, share: 2 });
-    let event_router = Arc::new(EventRouter::new(queued_reconcilers));
+    let workers = Workers { total: 2, share: 2 };
+    let queued_reconcilers = reconcilers(&cell).into_iter();
+    let queued_reconcilers = queued_reconcilers.map(|reconciler| QueuedReconciler::new(reconciler, workers));
+    let event_router = Arc::new(EventRouter::new(queued_reconcilers.collect()));
     let watch_specs = Box::new(|plane: &Plane| match plane {
         Plane::Cell => Arc::from(CELL),
         Plane::Project(_) => Arc::from([of_source(RESOURCE_CLAIM, CLUSTER)]),
@@ -174,14 +176,7 @@ async fn at_work(servers: &Servers, stop: &CancellationToken) -> Arc<Context> {
     event_router.lead();
     for QueuedReconciler { reconciler, queue } in event_router.queued_reconcilers().iter().cloned() {
         let runner = Arc::new(Runner::new(reconciler, Arc::clone(&context)));
-        let stop = stop.clone();
-        tokio::spawn(async move {
-            let reconcile = move |key: Arc<Key>| {
-                let runner = Arc::clone(&runner);
-                async move { runner.reconcile(&key).await }
-            };
-            queue.run(reconcile, stop).await;
-        });
+        tokio::spawn(runner.run(queue, stop.clone()));
     }
     context
 }

@@ -76,45 +76,26 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
     let fixture = bench(&script).await;
     fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
     fixture.list(&Plane::Hub, RESOURCE_QUOTA, vec![quota("20k", "2", "0")]);
-    let queued_reconcilers = fixture.event_router.queued_reconcilers();
-    let queued = queued_reconcilers
-        .iter()
-        .find(|queued| queued.reconciler.name() == "hub-quota")
-        .unwrap();
-    let read = |value: Value| Arc::new(serde_json::from_value(value).unwrap());
     let became = |now: Value| Change::Applied {
         before: Some(read(quota("20k", "2", "0"))),
         now: read(now),
     };
-    let gone = Change::Gone {
-        namespace: "ns-n1".to_owned(),
-        name: "popcell-hub".to_owned(),
-        last: Some(read(quota("20k", "2", "0"))),
-    };
+    let gone = gone(quota("20k", "2", "0"));
     let mut of_others = quota("1", "1", "0");
     of_others["metadata"]["name"] = json!("other");
-    let other = Change::Applied {
-        before: None,
-        now: read(of_others),
-    };
     for (change, is_woken) in [
         (became(quota("20k", "3", "7")), false),
         (became(quota("1k", "3", "7")), true),
         (gone, true),
-        (other, false),
+        (came(of_others), false),
         (Change::Listed, true),
     ] {
-        let enqueued = queued
-            .reconciler
-            .keys_for_event(&fixture.context, &Plane::Hub, RESOURCE_QUOTA, &change);
+        let enqueued = fixture.keys_for_event("hub-quota", &Plane::Hub, RESOURCE_QUOTA, &change);
         assert_eq!(enqueued == [of_namespace()], is_woken, "{change:?}");
         assert_eq!(enqueued.is_empty(), !is_woken, "{change:?}");
     }
     // A project that is engaged after the hub was listed.
-    let enqueued =
-        queued
-            .reconciler
-            .keys_for_event(&fixture.context, &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
+    let enqueued = fixture.keys_for_event("hub-quota", &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
     assert_eq!(enqueued, [of_namespace()]);
 
     fixture.put(&Plane::Hub, RESOURCE_QUOTA, quota("1k", "3", "7"));

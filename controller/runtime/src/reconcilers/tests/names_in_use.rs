@@ -7,7 +7,7 @@ use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
 use crate::cell::watch_names;
-use crate::reconcilers::Remote;
+use crate::reconcilers::InstanceClaim;
 
 const CLAIMS: &str = "/apis/quota.miloapis.com/v1alpha1/namespaces/default/resourceclaims";
 
@@ -21,7 +21,7 @@ fn held() -> Value {
 /// A cell whose project lists this of the name, and brings one event of it.
 async fn waiting(listed: Vec<Value>, event: Option<&'static str>) -> (Arc<Cell>, Fixture, Arc<Mutex<Vec<String>>>) {
     let cell = Arc::new(cell(None));
-    let remote = Arc::new(Remote {
+    let claims = Arc::new(InstanceClaim {
         cell: Arc::clone(&cell),
     });
     let asked = Arc::<Mutex<Vec<String>>>::default();
@@ -38,7 +38,7 @@ async fn waiting(listed: Vec<Value>, event: Option<&'static str>) -> (Arc<Cell>,
             "metadata": { "resourceVersion": "9" }, "items": listed.clone() });
         Some((200, list))
     });
-    let fixture = Fixture::in_cell(vec![remote], &["p"], answer).await;
+    let fixture = Fixture::in_cell(vec![claims], &["p"], answer).await;
     (cell, fixture, asked)
 }
 
@@ -59,7 +59,11 @@ async fn a_name_that_is_free_again_is_noticed_by_watch() {
             cell.names_in_use.set(&key, Some(&target));
         };
         let (_, ()) = tokio::join!(watched, set);
-        assert_eq!(fixture.depth("remote"), usize::from(enqueued), "{listed:?}, {event:?}");
+        assert_eq!(
+            fixture.depth("instance-claim"),
+            usize::from(enqueued),
+            "{listed:?}, {event:?}"
+        );
         // Who wrote it is known by the watch only.
         let fixture = cell.refusal("ns-1", "web-0").map(|(_, message)| message);
         let named =
@@ -78,5 +82,5 @@ async fn a_key_that_no_longer_waits_is_not_enqueued() {
     cell.names_in_use.set(&key, Some(&target));
     cell.names_in_use.set(&key, None);
     let _ = timeout(Duration::from_secs(20), watch_names(&cell, &fixture.context)).await;
-    assert_eq!(fixture.depth("remote"), 0);
+    assert_eq!(fixture.depth("instance-claim"), 0);
 }

@@ -104,10 +104,10 @@ async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
 async fn a_cell_forgets_what_it_read_of_a_namespace_that_is_deleted() {
     let script = Arc::<Script>::default();
     let cell = Arc::new(crate::cell::testing::cell(None));
-    let remote = crate::reconcilers::Remote {
+    let copies = crate::reconcilers::InstanceCopy {
         cell: Arc::clone(&cell),
     };
-    let fixture = Fixture::answering(vec![Arc::new(remote)], &[], script.answer()).await;
+    let fixture = Fixture::answering(vec![Arc::new(copies)], &[], script.answer()).await;
     script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
     let read = async || {
         cell.identity_cache

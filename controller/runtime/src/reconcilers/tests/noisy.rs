@@ -7,7 +7,6 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::reconcile::Runner;
 
 const MANY: usize = 50;
 /// What a write may take that nothing holds up. Watches of this server bring nothing: each is restarted after a minute,
@@ -163,21 +162,8 @@ async fn carried(fault: Fault) -> (Vec<Duration>, usize) {
     .await;
     fixture.event_router.lead();
     let stop = CancellationToken::new();
-    let [queued] = fixture.event_router.queued_reconcilers() else {
-        panic!()
-    };
-    let runner = Arc::new(Runner::new(
-        Arc::clone(&queued.reconciler),
-        Arc::clone(&fixture.context),
-    ));
-    let (queue, until) = (queued.queue.clone(), stop.clone());
-    let reconciles = tokio::spawn(async move {
-        let reconcile = move |key: Arc<Key>| {
-            let runner = Arc::clone(&runner);
-            async move { runner.reconcile(&key).await }
-        };
-        queue.run(reconcile, until).await;
-    });
+    let queue = fixture.queued("workload").queue.clone();
+    let reconciles = tokio::spawn(fixture.runner("workload").run(queue, stop.clone()));
     let mut times = Vec::new();
     for number in 0..12 {
         sleep(Duration::from_secs(10)).await;

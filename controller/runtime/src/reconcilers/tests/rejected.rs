@@ -14,8 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cell::testing::cell;
-use crate::reconcile::Runner;
-use crate::reconcilers::{QueuedReconciler, cell as of_cell};
+use crate::reconcilers::cell as of_cell;
 
 pub(super) const WORDS: &str = "instances.compute.datumapis.com \"web-0\" is forbidden: ValidatingAdmissionPolicy 'none' with binding \
     'none' denied request: not here";
@@ -335,27 +334,14 @@ async fn cell_with(servers: &Arc<Servers>, many: usize) -> Fixture {
     fixture
 }
 
-fn queued(fixture: &Fixture) -> &QueuedReconciler {
-    let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    queued_reconcilers
-        .find(|queued| queued.reconciler.name() == "deployment")
-        .unwrap()
-}
-
 /// Their passes, as the queue has them, while the script goes on.
 async fn in_turns(fixture: &Fixture, many: usize, reconciles: &Arc<AtomicUsize>, script: impl Future<Output = ()>) {
-    let queued = queued(fixture);
+    let (queue, runner) = (&fixture.queued("deployment").queue, fixture.runner("deployment"));
     for number in 0..many {
-        queued
-            .queue
-            .add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
+        queue.add(Key::new(&Plane::Cell, "ns-1", &format!("web{number}")));
     }
-    let runner = Arc::new(Runner::new(
-        Arc::clone(&queued.reconciler),
-        Arc::clone(&fixture.context),
-    ));
     let (count, stop) = (Arc::clone(reconciles), CancellationToken::new());
-    let run = queued.queue.run(
+    let run = queue.run(
         move |key: Arc<Key>| {
             let (runner, count) = (Arc::clone(&runner), Arc::clone(&count));
             async move {
@@ -503,7 +489,10 @@ async fn what_its_user_has_mended_is_accepted_at_once_among_many_that_stay_refus
                 mended["spec"]["template"]["spec"] = json!({ "mended": true });
                 servers.keep(&Plane::Cell, &within(&name), &mended);
                 fixture.put(&Plane::Cell, WORKLOAD_DEPLOYMENT, mended);
-                queued(&fixture).queue.add(Key::new(&Plane::Cell, "ns-1", &name));
+                fixture
+                    .queued("deployment")
+                    .queue
+                    .add(Key::new(&Plane::Cell, "ns-1", &name));
                 let deadline = Instant::now() + Duration::from_millis(300);
                 while servers.all(&Plane::Cell, "instances").len() < made {
                     assert!(Instant::now() < deadline, "{words:?}: it waits for others");

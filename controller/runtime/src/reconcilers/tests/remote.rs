@@ -1,13 +1,14 @@
 //! Copies and claims of a cell whose servers answer as they are fixture.
 
+use popcell_api::kind::Kind;
 use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::Cell;
 use crate::cell::testing::cell;
-use crate::reconcile::{LiveReads, Reconciler, Runner, Snapshot};
-use crate::reconcilers::Remote;
-use crate::reconcilers::remote::Claimed;
+use crate::reconcile::{LiveReads, Snapshot};
+use crate::reconcilers::cell as reconcilers;
+use crate::reconcilers::instance_claim::Claimed;
 
 const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/instances";
 
@@ -15,7 +16,6 @@ const HUB_COPIES: &str = "/apis/compute.datumapis.com/v1alpha/namespaces/ns-1/in
 struct Bench {
     script: Arc<Script>,
     cell: Arc<Cell>,
-    remote: Arc<Remote>,
     fixture: Fixture,
 }
 
@@ -26,10 +26,7 @@ impl Bench {
         script.say("hub GET /apis/cluster.karmada.io/v1alpha1/clusters/dfw-01", 200, known);
         script.say("hub GET /api/v1/namespaces/ns-1", 200, hub_namespace("ns-1", "p"));
         let cell = Arc::new(cell(None));
-        let remote = Arc::new(Remote {
-            cell: Arc::clone(&cell),
-        });
-        let fixture = Fixture::in_cell(vec![remote.clone()], &["p"], script.answer()).await;
+        let fixture = Fixture::in_cell(reconcilers(&cell), &["p"], script.answer()).await;
         fixture.list(&Plane::Cell, NAMESPACE, vec![hub_namespace("ns-1", "p")]);
         for (plane, kind) in [
             (Plane::Cell, WORKLOAD_DEPLOYMENT),
@@ -39,12 +36,7 @@ impl Bench {
         ] {
             fixture.list(&plane, kind, Vec::new());
         }
-        Self {
-            script,
-            cell,
-            remote,
-            fixture,
-        }
+        Self { script, cell, fixture }
     }
 
     /// WorkloadDeployment `web` in the cell, and the hub's.
@@ -65,8 +57,19 @@ impl Bench {
         self.fixture.remove(&Plane::Cell, INSTANCE, instance(name));
     }
 
-    async fn reconcile(&self, plane: &Plane, name: &str) -> Requeue {
-        self.fixture.reconcile("remote", &Key::new(plane, "ns-1", name)).await
+    async fn reconcile_copy(&self, name: &str) -> Requeue {
+        let key = Key::new(&Plane::Hub, "ns-1", name);
+        self.fixture.reconcile("instance-copy", &key).await
+    }
+
+    async fn reconcile_claim(&self, name: &str) -> Requeue {
+        let key = Key::new(&project("p"), "ns-1", name);
+        self.fixture.reconcile("instance-claim", &key).await
+    }
+
+    /// Claims that an event enqueues.
+    fn claims_for_event(&self, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        self.fixture.keys_for_event("instance-claim", plane, kind, change)
     }
 }
 
@@ -101,7 +104,7 @@ async fn the_copy_of_a_slot_without_instance_is_not_ready() {
     bench.deployment(2);
     bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-1"));
     bench.script.asked();
-    bench.reconcile(&Plane::Hub, "web-1").await;
+    bench.reconcile_copy("web-1").await;
     let sent = bench.script.sent().into_iter();
     let at = format!("hub PATCH {HUB_COPIES}/web-1/status");
     let patches: Vec<Value> = sent
@@ -120,7 +123,7 @@ async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     let bench = Bench::new().await;
     bench.deployment(1);
     bench.instance("web-0");
-    bench.reconcile(&Plane::Hub, "web-0").await;
+    bench.reconcile_copy("web-0").await;
     let made = format!("hub POST {HUB_COPIES}");
     assert!(bench.script.writes().contains(&made));
     // The Workload is deleted while Karmada does not work: the hub's WorkloadDeployment goes, and with it what it owns.
@@ -129,7 +132,7 @@ async fn a_copy_that_the_garbage_collector_deleted_is_not_recreated() {
     bench.fixture.put(&Plane::Hub, INSTANCE, copy("web-0"));
     bench.fixture.remove(&Plane::Hub, INSTANCE, copy("web-0"));
     for _ in 0..3 {
-        bench.reconcile(&Plane::Hub, "web-0").await;
+        bench.reconcile_copy("web-0").await;
     }
     assert_eq!(bench.script.writes(), Vec::<String>::new());
 }
@@ -145,7 +148,7 @@ async fn the_deletion_guard_on_claims_counts_all_claims_of_the_cell() {
         }
     }
     bench.script.asked();
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     let deleted = format!(
         "project p DELETE /apis/{}/namespaces/default/",
         RESOURCE_CLAIM.api_version()
@@ -173,7 +176,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
     for name in &names {
         bench.instance(name);
         bench.fixture.put(&Plane::Hub, INSTANCE, copy(name));
-        bench.reconcile(&Plane::Hub, name).await;
+        bench.reconcile_copy(name).await;
     }
     // A list that is wrong: the WorkloadDeployment and all of its Instances are gone.
     let wrong = deployment("ns-1", "web", "wd");
@@ -189,7 +192,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
             .deletion_guards()
             .is_held(&Plane::Hub, INSTANCE)
     };
-    let runner = Runner::new(bench.remote.clone(), Arc::clone(&bench.fixture.context));
+    let runner = bench.fixture.runner("instance-copy");
     let requeue = runner.reconcile(&Key::new(&Plane::Hub, "ns-1", "web-0")).await;
     assert!(is_held(), "{requeue:?}");
 
@@ -198,7 +201,7 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
         bench.instance(name);
     }
     for name in &names[1..] {
-        bench.reconcile(&Plane::Hub, name).await;
+        bench.reconcile_copy(name).await;
     }
     let stop = tokio_util::sync::CancellationToken::new();
     let minute = std::time::Duration::from_secs(61);
@@ -209,24 +212,50 @@ async fn the_deletion_guard_on_copies_opens_once_the_cell_lists_its_instances_ag
 #[tokio::test]
 async fn deleting_the_last_claim_of_a_project_enqueues_the_record_of_projects() {
     let bench = Bench::new().await;
-    let gone = |name: &str| Change::Gone {
-        namespace: "default".to_owned(),
-        name: format!("instance-{name}"),
-        last: Some(Arc::new(serde_json::from_value::<Object>(claim(name)).unwrap())),
-    };
     let wakes_record = |change: &Change| {
         let enqueued = bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &project("p"), RESOURCE_CLAIM, change);
-        enqueued.iter().any(|key| key.plane == Plane::Cell)
+            .fixture
+            .keys_for_event("claim-projects", &project("p"), RESOURCE_CLAIM, change);
+        !enqueued.is_empty()
     };
     for name in ["web-0", "web-1"] {
         bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim(name));
     }
     bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-0"));
-    assert!(!wakes_record(&gone("web-0")));
+    assert!(!wakes_record(&gone(claim("web-0"))));
     bench.fixture.remove(&project("p"), RESOURCE_CLAIM, claim("web-1"));
-    assert!(wakes_record(&gone("web-1")));
+    assert!(wakes_record(&gone(claim("web-1"))));
+}
+
+#[tokio::test]
+async fn lists_and_namespaces_enqueue_the_record_of_projects_and_no_single_instance_or_claim_does() {
+    let bench = Bench::new().await;
+    bench.fixture.put(&project("p"), RESOURCE_CLAIM, claim("web-9"));
+    let is_enqueued = |plane: &Plane, kind, change: &Change| {
+        let enqueued = bench.fixture.keys_for_event("claim-projects", plane, kind, change);
+        assert!(
+            enqueued.iter().all(|key| key.name == "popcell-claim-projects"),
+            "{enqueued:?}"
+        );
+        !enqueued.is_empty()
+    };
+    let deployment = deployment("ns-1", "web", "wd");
+    for (plane, kind, object, expected) in [
+        (Plane::Hub, INSTANCE, copy("web-0"), false),
+        (Plane::Cell, INSTANCE, instance("web-0"), false),
+        (Plane::Cell, WORKLOAD_DEPLOYMENT, deployment, false),
+        (project("p"), RESOURCE_CLAIM, claim("web-0"), false),
+        (Plane::Cell, NAMESPACE, hub_namespace("ns-2", "q"), true),
+    ] {
+        assert_eq!(
+            is_enqueued(&plane, kind, &came(object)),
+            expected,
+            "{} in {plane}",
+            kind.kind
+        );
+        assert!(is_enqueued(&plane, kind, &Change::Listed), "{} in {plane}", kind.kind);
+        assert!(!is_enqueued(&plane, kind, &Change::Lost), "{} in {plane}", kind.kind);
+    }
 }
 
 /// What a server may say of a claim that nobody can read.
@@ -245,9 +274,9 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
         .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("default", "instance-web-0"));
     bench.script.asked();
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     assert_eq!(bench.script.writes(), Vec::<String>::new());
-    bench.reconcile(&project("p"), "web-1").await;
+    bench.reconcile_claim("web-1").await;
     let made = format!(
         "project p POST /apis/{}/namespaces/default/resourceclaims",
         RESOURCE_CLAIM.api_version()
@@ -256,7 +285,7 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
     // Its Instance is fixture why it waits.
     let live = LiveReads::default();
     let snapshot = Snapshot::new(&bench.fixture.context, &live);
-    let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0");
+    let claimed = Claimed::look(&bench.cell, &snapshot, "ns-1", "web-0", None);
     let fixture = claimed.unwrap().trouble(&snapshot).unwrap();
     assert!(
         fixture.contains("default/instance-web-0 is there and cannot be read"),
@@ -268,7 +297,7 @@ async fn a_claim_that_cannot_be_read_is_not_made_over_and_holds_up_no_other() {
     bench
         .fixture
         .put(&project("p"), RESOURCE_CLAIM, broken("other", "instance-web-0"));
-    bench.reconcile(&project("p"), "web-0").await;
+    bench.reconcile_claim("web-0").await;
     assert!(bench.script.writes().contains(&made));
 }
 
@@ -287,7 +316,7 @@ async fn a_project_whose_claim_cannot_be_read_stays_in_the_record() {
     for (items, stays) in [(json!([broken("default", "instance-web-0")]), true), (json!([]), false)] {
         bench.script.say(&list, 200, json!({ "items": items }));
         bench.script.asked();
-        let requeue = bench.fixture.reconcile("remote", &key).await;
+        let requeue = bench.fixture.reconcile("claim-projects", &key).await;
         assert!(!matches!(requeue, Requeue::WithBackoff(_)), "{requeue:?}");
         assert_eq!(bench.script.writes().is_empty(), stays, "{items}");
     }
@@ -309,9 +338,7 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
                 name: name.to_owned(),
                 last: None,
             };
-            let enqueued = bench
-                .remote
-                .keys_for_event(&bench.fixture.context, &Plane::Cell, kind, &gone);
+            let enqueued = bench.claims_for_event(&Plane::Cell, kind, &gone);
             assert!(
                 enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
                 "{enqueued:?}"
@@ -321,33 +348,24 @@ async fn the_claim_of_a_deleted_instance_is_enqueued_also_where_its_namespace_no
         let asks = |replicas: i64| -> Arc<Object> {
             let mut one = deployment("ns-1", "web", "wd");
             one["spec"]["scaleSettings"]["minReplicas"] = json!(replicas);
-            Arc::new(serde_json::from_value(one).unwrap())
+            read(one)
         };
         let fewer = Change::Applied {
             before: Some(asks(1)),
             now: asks(0),
         };
-        let enqueued = bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
+        let enqueued = bench.claims_for_event(&Plane::Cell, WORKLOAD_DEPLOYMENT, &fewer);
         assert!(
             enqueued.contains(&Key::new(&project("p"), "ns-1", "web-0")),
             "{enqueued:?}"
         );
     }
-    assert!(
-        bench
-            .remote
-            .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &Change::Lost)
-            .is_empty()
-    );
+    assert!(bench.claims_for_event(&Plane::Cell, INSTANCE, &Change::Lost).is_empty());
     let other = Change::Gone {
         namespace: "ns-2".to_owned(),
         name: "web-0".to_owned(),
         last: None,
     };
-    let enqueued = bench
-        .remote
-        .keys_for_event(&bench.fixture.context, &Plane::Cell, INSTANCE, &other);
-    assert!(enqueued.iter().all(|key| key.plane == Plane::Hub), "{enqueued:?}");
+    let enqueued = bench.claims_for_event(&Plane::Cell, INSTANCE, &other);
+    assert!(enqueued.is_empty(), "{enqueued:?}");
 }

@@ -20,7 +20,7 @@ use super::*;
 use crate::cell::testing::cell;
 use crate::planes::testing::CLUSTER;
 use crate::reconcile::Runner;
-use crate::reconcilers::{INSTANCE_RECONCILER, QueuedReconciler, cell as reconcilers};
+use crate::reconcilers::{QueuedReconciler, cell as reconcilers};
 
 /// From a write to its event.
 const WATCH: Duration = Duration::from_millis(2);
@@ -412,9 +412,6 @@ impl AtWork {
         );
         fixture.event_router.lead();
         for QueuedReconciler { reconciler, queue } in fixture.event_router.queued_reconcilers().iter().cloned() {
-            if reconciler.name() == INSTANCE_RECONCILER {
-                cell.listen(&queue);
-            }
             let runner = Arc::new(Runner::new(reconciler, Arc::clone(&fixture.context)));
             let (reconciles, stop, began) = (Arc::clone(&reconciles), stop.clone(), servers.began);
             let reconcile = move |key: Arc<Key>| {

@@ -38,12 +38,7 @@ async fn a_city_without_a_binding_gets_nothing_and_a_binding_that_comes_is_seen(
     fixture.reconcile("deployment", &key).await;
     assert_eq!(servers.writes(), Vec::<String>::new());
     fixture.list(&project(SINGLE), LOCATION_BINDING, Vec::new());
-    let enqueued = |kind, change: &Change| {
-        let queued = &fixture.event_router.queued_reconcilers()[0];
-        queued
-            .reconciler
-            .keys_for_event(&fixture.context, &project(SINGLE), kind, change)
-    };
+    let enqueued = |kind, change: &Change| fixture.keys_for_event("deployment", &project(SINGLE), kind, change);
     for kind in [LOCATION_BINDING, WORKLOAD] {
         assert_eq!(enqueued(kind, &Change::Listed), std::slice::from_ref(&key));
     }
@@ -55,11 +50,10 @@ async fn a_city_without_a_binding_gets_nothing_and_a_binding_that_comes_is_seen(
     assert!(servers.all(&Plane::Cell, "instances").is_empty());
     assert_eq!(servers.writes(), [format!("cell PATCH {}/status", within("web"))]);
 
-    let applied = Change::Applied {
-        before: None,
-        now: Arc::new(serde_json::from_value(location_binding()).unwrap()),
-    };
-    assert_eq!(enqueued(LOCATION_BINDING, &applied), std::slice::from_ref(&key));
+    assert_eq!(
+        enqueued(LOCATION_BINDING, &came(location_binding())),
+        std::slice::from_ref(&key)
+    );
     fixture.put(&project(SINGLE), LOCATION_BINDING, location_binding());
     for _ in 0..3 {
         fixture.reconcile("deployment", &key).await;

@@ -1,7 +1,6 @@
 //! Whom events of a cell enqueue: those whom they concern, however many others there are.
 
 use popcell_api::kind::{LOCATION, NETWORK_BINDING, NETWORK_CONTEXT, SUBNET, SUBNET_CLAIM};
-use popcell_core::object::Object;
 
 use super::*;
 use crate::cell::testing::cell;
@@ -11,13 +10,6 @@ use crate::reconcilers::cell as reconcilers;
 fn instance(name: &str, of: Option<&str>) -> Value {
     let labels = of.map(|uid| json!({ "compute.datumapis.com/workload-deployment-uid": uid }));
     json!({ "metadata": { "namespace": "ns-1", "name": name, "uid": name, "resourceVersion": "1", "labels": labels } })
-}
-
-fn applied(object: Value) -> Change {
-    Change::Applied {
-        before: None,
-        now: Arc::new(serde_json::from_value(object).unwrap()),
-    }
 }
 
 async fn bench() -> Fixture {
@@ -38,14 +30,7 @@ async fn bench() -> Fixture {
 }
 
 fn enqueued(fixture: &Fixture, reconciler: &str, kind: popcell_api::kind::Kind, change: &Change) -> Vec<String> {
-    let queued_reconcilers = fixture.event_router.queued_reconcilers();
-    let queued = queued_reconcilers
-        .iter()
-        .find(|queued| queued.reconciler.name() == reconciler)
-        .unwrap();
-    let enqueued = queued
-        .reconciler
-        .keys_for_event(&fixture.context, &Plane::Cell, kind, change);
+    let enqueued = fixture.keys_for_event(reconciler, &Plane::Cell, kind, change);
     let mut names: Vec<String> = enqueued
         .iter()
         .map(|key| format!("{} {}", key.plane, key.name))
@@ -57,14 +42,14 @@ fn enqueued(fixture: &Fixture, reconciler: &str, kind: popcell_api::kind::Kind, 
 #[tokio::test]
 async fn a_deployment_that_comes_enqueues_its_own_instances_and_copies_only() {
     let fixture = bench().await;
-    let web = applied(deployment("ns-1", "web", "uid-web"));
+    let web = came(deployment("ns-1", "web", "uid-web"));
     assert_eq!(
         enqueued(&fixture, "instance", WORKLOAD_DEPLOYMENT, &web),
         ["cell web-0"]
     );
     // A copy without an Instance may be that of a slot.
     assert_eq!(
-        enqueued(&fixture, "remote", WORKLOAD_DEPLOYMENT, &web),
+        enqueued(&fixture, "instance-copy", WORKLOAD_DEPLOYMENT, &web),
         ["hub web-0", "hub web-7"]
     );
 }
@@ -72,12 +57,10 @@ async fn a_deployment_that_comes_enqueues_its_own_instances_and_copies_only() {
 #[tokio::test]
 async fn a_name_that_another_owner_released_enqueues_its_slot() {
     let fixture = bench().await;
-    let gone = Change::Gone {
-        namespace: "ns-1".to_owned(),
-        name: "web-1".to_owned(),
-        last: Some(Arc::new(serde_json::from_value(instance("web-1", None)).unwrap())),
-    };
-    assert_eq!(enqueued(&fixture, "deployment", INSTANCE, &gone), ["cell web"]);
+    assert_eq!(
+        enqueued(&fixture, "deployment", INSTANCE, &gone(instance("web-1", None))),
+        ["cell web"]
+    );
 }
 
 #[tokio::test]
@@ -126,7 +109,7 @@ async fn a_part_of_a_network_enqueues_those_whose_bindings_lead_to_it() {
         ),
     ] {
         assert_eq!(
-            enqueued(&fixture, "deployment", kind, &applied(object)),
+            enqueued(&fixture, "deployment", kind, &came(object)),
             expected,
             "{}",
             kind.kind
@@ -145,7 +128,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
         one["spec"] = json!({ "controller": { "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] } });
         one["status"] = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "Pending" }] });
         change(&mut one);
-        Arc::new(serde_json::from_value::<Object>(one).unwrap())
+        read(one)
     };
     let says = |status: &'static str, reason: &'static str| {
         move |one: &mut Value| {
@@ -154,7 +137,7 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
     };
     let waiting = || Some(with(&|_| {}));
     let ready = || with(&says("True", "Available"));
-    // What became of an Instance, and how long deployment, instance and remote (its copy) wait with it.
+    // What became of an Instance, and how long deployment, instance and instance-copy wait with it.
     for (what, before, now, waits) in [
         ("born", None, with(&|_| {}), [later, none, later]),
         (
@@ -203,17 +186,10 @@ async fn only_what_lets_nothing_go_on_waits_for_more() {
         ),
     ] {
         let change = Change::Applied { before, now };
-        let waited = ["deployment", "instance", "remote"].map(|name| {
-            let queued_reconcilers = fixture.event_router.queued_reconcilers();
-            let queued = queued_reconcilers
-                .iter()
-                .find(|queued| queued.reconciler.name() == name)
-                .unwrap();
-            let plane = if name == "remote" { Plane::Hub } else { Plane::Cell };
-            let key = Key::new(&plane, "ns-1", "web-0");
-            queued
-                .reconciler
-                .urgency(&fixture.context, &Plane::Cell, INSTANCE, &change, &key)
+        let waited = ["deployment", "instance", "instance-copy"].map(|name| {
+            let key = Key::new(&Plane::Cell, "ns-1", "web-0");
+            let reconciler = &fixture.queued(name).reconciler;
+            reconciler.urgency(&fixture.context, &Plane::Cell, INSTANCE, &change, &key)
         });
         assert_eq!(waited, waits, "{what}");
     }
