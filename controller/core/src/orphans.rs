@@ -17,7 +17,7 @@ use popcell_api::kind::Kind;
 use popcell_api::names::HUB_NAMESPACE_PREFIX;
 use popcell_api::{annotations, kind};
 
-use crate::conditions::seconds;
+use crate::conditions::{age, seconds};
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
@@ -178,8 +178,7 @@ impl Reconcile<'_> {
             self.plan.requeue_within(self.seen.grace);
             return self.plan;
         };
-        let age = Duration::try_from(self.seen.now.duration_since(since)).unwrap_or_default();
-        let left = self.seen.grace.saturating_sub(age);
+        let left = self.seen.grace.saturating_sub(age(since, self.seen.now));
         if !left.is_zero() {
             self.plan.requeue_within(left);
             return self.plan;

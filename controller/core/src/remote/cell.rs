@@ -63,10 +63,7 @@ impl Identity {
         match self {
             Self::Matches => None,
             Self::Mismatch(_) => Some(Plan::dropped("the hub knows another cell by this name")),
-            Self::Unknown => Some(Plan {
-                notes: vec![Note::Unknown(Plane::Hub)],
-                ..Plan::default()
-            }),
+            Self::Unknown => Some(Plan::noted(Note::Unknown(Plane::Hub))),
         }
     }
 }
