@@ -187,10 +187,20 @@ impl Fixture {
 
     /// One reconcile of a reconciler.
     pub(crate) async fn reconcile(&self, reconciler: &str, key: &Key) -> Requeue {
-        let queued_reconcilers = self.event_router.queued_reconcilers().iter();
-        let mut found = queued_reconcilers.filter(|queued| queued.reconciler.name() == reconciler);
-        let reconciler = Arc::clone(&found.next().unwrap().reconciler);
+        let reconciler = Arc::clone(&self.queued(reconciler).reconciler);
         Runner::new(reconciler, Arc::clone(&self.context)).reconcile(key).await
+    }
+
+    /// A reconciler and its queue, by its name.
+    pub(crate) fn queued(&self, reconciler: &str) -> &QueuedReconciler {
+        let mut all = self.event_router.queued_reconcilers().iter();
+        all.find(|queued| queued.reconciler.name() == reconciler).unwrap()
+    }
+
+    /// What an event enqueues of a reconciler.
+    pub(crate) fn enqueued(&self, reconciler: &str, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        let reconciler = &self.queued(reconciler).reconciler;
+        reconciler.keys_for_event(&self.context, plane, kind, change)
     }
 
     /// A full list.
@@ -219,9 +229,7 @@ impl Fixture {
 
     /// What waits for passes of a reconciler.
     pub(crate) fn depth(&self, reconciler: &str) -> usize {
-        let queued_reconcilers = self.event_router.queued_reconcilers().iter();
-        let mut found = queued_reconcilers.filter(|queued| queued.reconciler.name() == reconciler);
-        found.next().unwrap().queue.stats().depth
+        self.queued(reconciler).queue.stats().depth
     }
 
     fn notify(&self, plane: &Plane, kind: Kind, changes: Vec<Change>) {

@@ -14,9 +14,9 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::rejection::Rejection;
 use popcell_core::{bindings, derived, identity, names, slots};
 
-use super::events;
 use super::policy::POLICY_RECONCILER;
 use super::projection::PROJECTION_RECONCILER;
+use super::{events, hub_namespaces};
 use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
@@ -188,41 +188,20 @@ impl Reconciler for Federation {
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
-            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => in_project(context, plane, change),
-            (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, name)| deployments(context, id, name))
-                .unwrap_or_default(),
-            (Plane::Project(_), kind::LOCATION_BINDING | kind::WORKLOAD) if events::is_listed(change) => {
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT | kind::LOCATION_BINDING | kind::WORKLOAD)
+                if events::is_listed(change) =>
+            {
                 self.keys(context, plane)
             }
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => of_deployment(context, plane, change),
+            (Plane::Project(_), NAMESPACE) => of_namespace(context, plane, change),
             (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
-            (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, name)| claiming(context, plane, namespace, name))
-                .unwrap_or_default(),
-            (Plane::Hub, _) if events::is_listed(change) => {
-                let all = events::projects(context).into_iter();
-                all.flat_map(|project| self.keys(context, &project)).collect()
-            }
-            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => events::both(change)
-                .flat_map(|one| {
-                    let mut enqueued = origin(context, one.namespace(), one.name());
-                    if events::comes_or_goes(change) {
-                        enqueued.extend(users_of(context, one.namespace(), one));
-                    }
-                    enqueued
-                })
-                .collect(),
-            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::both(change)
-                .filter_map(|one| identity::of_namespace(one))
-                .flat_map(|(project, namespace)| deployments(context, project, namespace))
-                .collect(),
-            (Plane::Hub, kind::RESOURCE_BINDING) => events::both(change)
-                .filter_map(|one| bound(one))
-                .flat_map(|(namespace, name)| origin(context, namespace, name))
-                .collect(),
-            (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| owners(context, namespace))
-                .unwrap_or_default(),
+            (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => of_workload(context, plane, change),
+            (Plane::Hub, _) if events::is_listed(change) => self.keys(context, plane),
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => of_hub_deployment(context, change),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => of_hub_namespace(context, change),
+            (Plane::Hub, kind::RESOURCE_BINDING) => of_resource_binding(context, change),
+            (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => of_policy(context, change),
             _ => Vec::new(),
         }
     }
@@ -263,7 +242,7 @@ fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object
 
 /// Who shows what is rejected of a policy: the WorkloadDeployments whose city has that policy name.
 pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &str) -> Vec<(&'static str, Key)> {
-    let Some((plane, namespace)) = owner(context, hub_namespace) else {
+    let Some((plane, namespace)) = hub_namespaces::owner(context, hub_namespace) else {
         return Vec::new();
     };
     let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
@@ -276,9 +255,8 @@ pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &s
 
 /// Who shows what is rejected of an Instance that is shown in a project: its WorkloadDeployment there.
 pub(super) fn user_of_instance(context: &Context, hub_namespace: &str, instance: &str) -> Vec<(&'static str, Key)> {
-    let found = slots::deployment_of(instance).map(|name| origin(context, hub_namespace, name));
-    let found = found.into_iter().flatten();
-    found.map(|key| (FEDERATION_RECONCILER, key)).collect()
+    let found = slots::deployment_of(instance).and_then(|name| origin(context, hub_namespace, name));
+    found.map(|key| (FEDERATION_RECONCILER, key)).into_iter().collect()
 }
 
 /// The Workload that a WorkloadDeployment says it is made from.
@@ -333,20 +311,67 @@ pub(super) fn claiming(context: &Context, plane: &Plane, namespace: &str, worklo
         .collect()
 }
 
-fn in_project(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
-    if events::is_listed(change) {
-        return events::keys_of(context, plane, kind::WORKLOAD_DEPLOYMENT);
-    }
-    let Some((namespace, name)) = events::address(change) else {
-        return Vec::new();
-    };
-    let mut enqueued = vec![Key::new(plane, namespace, name)];
+/// The WorkloadDeployment of a project that an event is about, and those that may wait for it.
+fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let mut enqueued = events::key(plane, change);
     if events::comes_or_goes(change) {
-        for gone in events::both(change) {
-            enqueued.extend(other_spellings(context, plane, namespace, gone));
+        for one in events::both(change) {
+            enqueued.extend(other_spellings(context, plane, one.namespace(), one));
         }
     }
     enqueued
+}
+
+/// WorkloadDeployments of the Namespace of a project that an event is about.
+fn of_namespace(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let found = events::address(change).map(|(_, namespace)| within(context, plane, namespace));
+    found.unwrap_or_default()
+}
+
+/// WorkloadDeployments of the Workload of a project that an event is about.
+fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let found = events::address(change).map(|(namespace, name)| claiming(context, plane, namespace, name));
+    found.unwrap_or_default()
+}
+
+/// The origin of a WorkloadDeployment of the hub that an event is about, and those that may wait for that one.
+fn of_hub_deployment(context: &Context, change: &Change) -> Vec<Key> {
+    let mut enqueued = Vec::new();
+    for one in events::both(change) {
+        let Some((plane, namespace)) = hub_namespaces::owner(context, one.namespace()) else {
+            continue;
+        };
+        enqueued.push(Key::new(&plane, &namespace, one.name()));
+        if events::comes_or_goes(change) {
+            enqueued.extend(other_spellings(context, &plane, &namespace, one));
+        }
+    }
+    enqueued
+}
+
+/// WorkloadDeployments of the namespaces that a hub namespace stands for, before and after an event.
+fn of_hub_namespace(context: &Context, change: &Change) -> Vec<Key> {
+    let owners = events::both(change).filter_map(|one| identity::of_namespace(one));
+    owners
+        .flat_map(|(project, namespace)| within(context, &Plane::Project(project.to_owned()), namespace))
+        .collect()
+}
+
+/// The origin of the WorkloadDeployment that a ResourceBinding of an event is about.
+fn of_resource_binding(context: &Context, change: &Change) -> Vec<Key> {
+    let bound = events::both(change).filter_map(|one| bound(one));
+    bound
+        .filter_map(|(hub_namespace, name)| origin(context, hub_namespace, name))
+        .collect()
+}
+
+/// WorkloadDeployments of the namespace that the hub namespace of a policy stands for.
+fn of_policy(context: &Context, change: &Change) -> Vec<Key> {
+    let hub_namespace = events::address(change).map(|(hub_namespace, _)| hub_namespace);
+    let owner = hub_namespace.and_then(|hub_namespace| hub_namespaces::owner(context, hub_namespace));
+    owner
+        .map(|(plane, namespace)| within(context, &plane, &namespace))
+        .unwrap_or_default()
 }
 
 /// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
@@ -365,46 +390,16 @@ fn spells_otherwise(one: &Object, other: &Object) -> bool {
         .is_some_and(|(one, other)| one != other && names::city_policy(one) == names::city_policy(other))
 }
 
-/// Those of the project that a hub namespace is for, which spell the city of one in it otherwise.
-fn users_of(context: &Context, hub_namespace: &str, deployment: &Object) -> Vec<Key> {
-    owner(context, hub_namespace)
-        .map(|(plane, namespace)| other_spellings(context, &plane, &namespace, deployment))
-        .unwrap_or_default()
-}
-
-/// All WorkloadDeployments of the project's namespace that a hub namespace is for.
-fn owners(context: &Context, hub_namespace: &str) -> Vec<Key> {
-    owner(context, hub_namespace)
-        .map(|(plane, namespace)| {
-            let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
-            all.iter().map(|one| Key::new(&plane, &namespace, one.name())).collect()
-        })
-        .unwrap_or_default()
-}
-
-/// The project and namespace that the labels of a hub namespace name; none while that project is not engaged.
-pub(super) fn owner(context: &Context, hub_namespace: &str) -> Option<(Plane, String)> {
-    let hub = context.planes.get(&Plane::Hub)?;
-    let found = hub.store(NAMESPACE)?.get("", hub_namespace).known()??;
-    let (project, namespace) = identity::of_namespace(&found)?;
-    let plane = Plane::Project(project.to_owned());
-    context.planes.get(&plane)?;
-    Some((plane, namespace.to_owned()))
-}
-
 /// The WorkloadDeployment in the project that one of the hub stands for.
-fn origin(context: &Context, hub_namespace: &str, name: &str) -> Vec<Key> {
-    let found = owner(context, hub_namespace);
-    found
-        .map(|(plane, namespace)| Key::new(&plane, &namespace, name))
-        .into_iter()
-        .collect()
+fn origin(context: &Context, hub_namespace: &str, name: &str) -> Option<Key> {
+    let (plane, namespace) = hub_namespaces::owner(context, hub_namespace)?;
+    Some(Key::new(&plane, &namespace, name))
 }
 
-fn deployments(context: &Context, project: &str, namespace: &str) -> Vec<Key> {
-    let plane = Plane::Project(project.to_owned());
-    let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
-    all.iter().map(|one| Key::new(&plane, namespace, one.name())).collect()
+/// All WorkloadDeployments of a project's namespace.
+fn within(context: &Context, plane: &Plane, namespace: &str) -> Vec<Key> {
+    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    all.iter().map(|one| Key::new(plane, namespace, one.name())).collect()
 }
 
 /// Namespace and name of the WorkloadDeployment that a ResourceBinding is about.

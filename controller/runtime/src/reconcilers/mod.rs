@@ -6,6 +6,7 @@ mod deployment;
 mod event_router;
 mod events;
 mod federation;
+mod hub_namespaces;
 mod hub_quota;
 mod instance;
 mod orphans;

@@ -14,7 +14,7 @@ use popcell_core::plan::{Action, NAMESPACE, Plan, Plane, Target};
 use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
 use popcell_core::slots;
 
-use super::{events, federation};
+use super::{events, federation, hub_namespaces};
 use crate::apply::{ApplyError, Done};
 use crate::context::Context;
 use crate::planes::Change;
@@ -136,7 +136,7 @@ impl Reconciler for Projection {
         key: &'a Key,
     ) -> BoxFuture<'a, Result<(), ApplyError>> {
         Box::pin(async move {
-            let Some((plane, namespace)) = federation::owner(context, &key.namespace) else {
+            let Some((plane, namespace)) = hub_namespaces::owner(context, &key.namespace) else {
                 return Ok(());
             };
             context.read_namespace(live, &plane, &namespace).await?;

@@ -152,13 +152,7 @@ async fn one_that_goes_enqueues_those_that_spell_its_city_otherwise_and_no_other
         name: "a".to_owned(),
         last: Some(Arc::new(serde_json::from_value(direct("a", "DFW")).unwrap())),
     };
-    let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let queued = queued_reconcilers
-        .find(|queued| queued.reconciler.name() == "federation")
-        .unwrap();
-    let enqueued = queued
-        .reconciler
-        .keys_for_event(&fixture.context, &project("single"), WORKLOAD_DEPLOYMENT, &gone);
+    let enqueued = fixture.enqueued("federation", &project("single"), WORKLOAD_DEPLOYMENT, &gone);
     let names: Vec<&str> = enqueued.iter().map(|key| key.name.as_str()).collect();
     assert_eq!(names, ["a", "c"]);
 }

@@ -42,10 +42,7 @@ async fn the_end_of_a_right_that_is_missing_is_seen_within_ten_seconds_and_costs
         let fixture = going(&script, many).await;
         let at = format!("hub GET {DEPLOYMENTS}/ns-n1/workloaddeployments/");
         script.say(&at, 403, refusal(403));
-        let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-        let queued = queued_reconcilers
-            .find(|queued| queued.reconciler.name() == "federation")
-            .unwrap();
+        let queued = fixture.queued("federation");
         for number in 0..many {
             queued
                 .queue

@@ -76,11 +76,6 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
     let fixture = bench(&script).await;
     fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
     fixture.list(&Plane::Hub, RESOURCE_QUOTA, vec![quota("20k", "2", "0")]);
-    let queued_reconcilers = fixture.event_router.queued_reconcilers();
-    let queued = queued_reconcilers
-        .iter()
-        .find(|queued| queued.reconciler.name() == "hub-quota")
-        .unwrap();
     let read = |value: Value| Arc::new(serde_json::from_value(value).unwrap());
     let became = |now: Value| Change::Applied {
         before: Some(read(quota("20k", "2", "0"))),
@@ -104,17 +99,12 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
         (other, false),
         (Change::Listed, true),
     ] {
-        let enqueued = queued
-            .reconciler
-            .keys_for_event(&fixture.context, &Plane::Hub, RESOURCE_QUOTA, &change);
+        let enqueued = fixture.enqueued("hub-quota", &Plane::Hub, RESOURCE_QUOTA, &change);
         assert_eq!(enqueued == [of_namespace()], is_woken, "{change:?}");
         assert_eq!(enqueued.is_empty(), !is_woken, "{change:?}");
     }
     // A project that is engaged after the hub was listed.
-    let enqueued =
-        queued
-            .reconciler
-            .keys_for_event(&fixture.context, &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
+    let enqueued = fixture.enqueued("hub-quota", &project(SINGLE), WORKLOAD_DEPLOYMENT, &Change::Listed);
     assert_eq!(enqueued, [of_namespace()]);
 
     fixture.put(&Plane::Hub, RESOURCE_QUOTA, quota("1k", "3", "7"));
