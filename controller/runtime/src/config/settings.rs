@@ -84,7 +84,7 @@ pub struct Connections {
 /// Groups of controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Controllers {
-    /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `orphans`, `removed-cells`.
+    /// `workload`, `federation`, `policy`, `hub-quota`, `projection`, `projection-sweep`, `orphans`, `removed-cells`.
     pub management: bool,
     /// `deployment`, `instance`, `remote`.
     pub cell: bool,

@@ -13,6 +13,7 @@ mod orphans;
 mod owner;
 mod policy;
 mod projection;
+mod projection_sweep;
 mod remote;
 mod removed_cells;
 #[cfg(test)]
@@ -27,11 +28,14 @@ pub use instance::{INSTANCE_RECONCILER, Instance};
 pub use orphans::Orphans;
 pub use policy::Policy;
 pub use projection::Projection;
+pub use projection_sweep::ProjectionSweep;
 pub use remote::Remote;
 pub use removed_cells::RemovedCells;
 pub use workload::Workload;
 
 use std::sync::Arc;
+
+use projection::RemovedProjections;
 
 use crate::cell::Cell;
 use crate::queue::Workers;
@@ -44,7 +48,11 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
         all.push(Arc::new(HubQuota));
-        all.push(Arc::new(Projection::default()));
+        let removed = Arc::<RemovedProjections>::default();
+        all.push(Arc::new(Projection {
+            removed: Arc::clone(&removed),
+        }));
+        all.push(Arc::new(ProjectionSweep { removed }));
         all.push(Arc::new(Orphans::default()));
         all.push(Arc::new(RemovedCells::default()));
     }
