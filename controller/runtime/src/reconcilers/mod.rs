@@ -6,16 +6,19 @@ mod deployment;
 mod event_router;
 mod events;
 mod federation;
+mod gone_sources;
 mod hub_namespaces;
 mod hub_quota;
 mod instance;
 mod orphans;
 mod owner;
 mod policy;
+mod project_claims;
 mod projection;
 mod projection_sweep;
 mod remote;
 mod removed_cells;
+mod removed_cells_record;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -27,14 +30,17 @@ pub use hub_quota::HubQuota;
 pub use instance::{INSTANCE_RECONCILER, Instance};
 pub use orphans::Orphans;
 pub use policy::Policy;
+pub use project_claims::ProjectClaims;
 pub use projection::Projection;
 pub use projection_sweep::ProjectionSweep;
 pub use remote::Remote;
 pub use removed_cells::RemovedCells;
+pub use removed_cells_record::RemovedCellsRecord;
 pub use workload::Workload;
 
 use std::sync::Arc;
 
+use gone_sources::GoneSources;
 use projection::RemovedProjections;
 
 use crate::cell::Cell;
@@ -54,7 +60,14 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         }));
         all.push(Arc::new(ProjectionSweep { removed }));
         all.push(Arc::new(Orphans::default()));
-        all.push(Arc::new(RemovedCells::default()));
+        let sources = Arc::<GoneSources>::default();
+        all.push(Arc::new(RemovedCells {
+            sources: Arc::clone(&sources),
+        }));
+        all.push(Arc::new(RemovedCellsRecord {
+            sources: Arc::clone(&sources),
+        }));
+        all.push(Arc::new(ProjectClaims::new(sources)));
     }
     all
 }
