@@ -3,7 +3,7 @@
 //!
 //! Every difference counts, not only the first after a list: before a delete that the guard counts, the runtime tallies the
 //! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
-//! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::DeletionGuard::Unless`]) and
+//! opens nothing for a large one after it. What a user did is shown by proofs ([`crate::plan::DeletionGuard::Unless`]) and
 //! never asked about, and neither is [`crate::plan::DeletionGuard::Exempt`].
 //!
 //! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn a_small_difference_frees_its_own_deletes_and_no_others() {
         let mut deletion_guards = DeletionGuards::default();
-        assert!(!deletion_guards.passes(&Plane::Hub, INSTANCE), "nobody has asked yet");
+        assert!(!deletion_guards.passes(&Plane::Hub, INSTANCE), "nothing was asked yet");
         assert_eq!(deletion_guards.judge(&Plane::Hub, INSTANCE, 100, 3), GuardDecision::Go);
         let passed = (0..5).filter(|_| deletion_guards.passes(&Plane::Hub, INSTANCE)).count();
         assert_eq!(passed, 2, "the third is the one that was asked about");

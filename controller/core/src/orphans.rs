@@ -1,7 +1,8 @@
 //! `orphans`: what is left in hub namespaces and has no owner in a project any more.
 //!
 //! A project is *gone* only by a live answer of the discovery server, never because it is unreachable, and never in mode
-//! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only when told to.
+//! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only on a command
+//! (`--reclaim-orphans`, `popcell orphans --delete`).
 //!
 //! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
 //! everything. So a hub namespace says it itself ([`annotations::UPSTREAM_SERVER_UID`]), and what it holds is deleted only

@@ -51,7 +51,7 @@ const SHOWN: [&str; 11] = [
 const HOW_TO_RESTART: &str = "An Instance in the project only shows what runs in its city: deleting it restarts nothing. \
      To restart, set annotation compute.datumapis.com/restartedAt in the template of the Workload";
 
-/// What passes of one project namespace look at.
+/// What reconciles of one project namespace look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The project.
@@ -105,7 +105,7 @@ pub fn show(
         }
         Some(existing) => update(seen, &plane, copy, existing, owner),
     };
-    // What was made again before the deletion was known is told of too.
+    // What was recreated before the deletion was known is reported too.
     if removed.is_some_and(|uid| projection.is_none_or(|existing| existing.uid() != uid)) {
         plan.events.push(restored(&plane, owner));
     }

@@ -186,7 +186,7 @@ pub struct Claims<'a> {
 /// project was not engaged.
 ///
 /// A hub that was set up again knows no Cluster, and so does the hub of other cells. So a claim of a Cluster that is only
-/// absent is deleted where this hub carried its namespace before it was made; any other is told.
+/// absent is deleted where this hub carried its namespace before it was made; any other is reported.
 pub fn clean_claims(seen: &Claims<'_>, graces: &Graces<'_>) -> Plan {
     let mut plan = Plan::independent();
     let project = Plane::Project(seen.project.to_owned());

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::plan::cut;
 
-/// Faults that are listed; of more their number is told.
+/// Faults that are listed; of more, only their number.
 const LISTED: usize = 100;
 /// Values that there are, of which so many are listed.
 const SUPPORTED: usize = 100;

@@ -2,7 +2,7 @@
 //!
 //! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a reconcile.
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
-//! - Nothing here needs another plane: a cell runs what it was told while everything above it is unreachable.
+//! - Nothing here needs another plane: a cell runs what it received while everything above it is unreachable.
 
 mod networks;
 mod progress;
@@ -47,7 +47,7 @@ pub struct Observation<'a> {
     /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster it was not checked
     /// before.
     pub served: Observed<bool>,
-    /// Whether a living Workload asks for it, which tells of the city itself.
+    /// Whether a living Workload asks for it, which reports the city itself.
     pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,

@@ -1,4 +1,4 @@
-//! What a WorkloadDeployment tells while its Instances are on their way, which is written once for several steps.
+//! What a WorkloadDeployment reports while its Instances are on their way, which is written once for several steps.
 //!
 //! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", and the
 //! memory of slots that were granted. Whatever turns True or False, blocks, or answers a change of the spec is none.

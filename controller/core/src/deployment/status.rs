@@ -17,7 +17,7 @@ use crate::observed::Observed;
 use crate::plan::Target;
 use crate::{paused, sizing, slots};
 
-/// A teardown that takes longer is told.
+/// A teardown that takes longer is reported.
 pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
 
 /// Numbers of instances.
@@ -40,7 +40,7 @@ pub(super) struct Hindrance<'a> {
     pub(super) rejected: Option<&'a str>,
     /// Whether its city may be used.
     pub(super) served: Observed<bool>,
-    /// Whether a Workload tells of that.
+    /// Whether a Workload reports that.
     pub(super) derived: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn render(
     Value::Object(status)
 }
 
-/// How many slots were asked for when that was last told: more is not asked of a city that may not be used.
+/// How many slots were asked for when that was last reported: more is not asked of a city that may not be used.
 pub(super) fn desired_before(deployment: &Object) -> i64 {
     deployment.int("/status/desiredReplicas").unwrap_or_default()
 }

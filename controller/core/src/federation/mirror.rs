@@ -14,7 +14,7 @@ use super::{DELETING, unavailable};
 use crate::conditions::{self, COUNTS, Condition};
 use crate::object::{Fields, Object};
 
-/// A city may be without a cluster for so long before the project is told.
+/// How long a city may be without a cluster before that is reported in the project.
 pub(super) const UNPLACED_GRACE: Duration = Duration::from_mins(1);
 
 /// The status that the project should show, and when to look again; `None` leaves it as it is.

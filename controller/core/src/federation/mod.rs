@@ -8,7 +8,7 @@
 //!   one, what runs goes on, and may become less.
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
-//! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
+//! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
 //! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
 //! the city.
 //!
@@ -168,7 +168,7 @@ impl<'a> Reconcile<'a> {
                 self.lower_what_is_there();
                 let made = self.mine(&hub, &hub_namespace);
                 let workload = self.seen.workload.known().flatten();
-                // Its Workload tells of the city; what it asks for is all there.
+                // Its Workload reports the city; what it asks for is all there.
                 if workload.is_some_and(|workload| derived::is_of(deployment, workload))
                     && made.is_some_and(|made| self.is_carried_whole(made))
                 {

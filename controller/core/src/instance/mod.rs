@@ -70,7 +70,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut draft = Draft::of(instance, seen.now);
     let mut edit = Edit::by_value(&Plane::Cell, kind::INSTANCE, instance).without_finalizers(&UPSTREAMS);
     let mut held_by = gates_of(instance);
-    // One that is going needs no quota any more, and is not let go; what it is meanwhile is told to the end.
+    // One that is going needs no quota any more, and is not let go; what it is meanwhile is reported to the end.
     if !instance.deleting() {
         let verdict = quota::judge(seen);
         if let Some(condition) = &verdict.condition {

@@ -169,7 +169,7 @@ pub(crate) fn named_networks(workload: &Object) -> impl Iterator<Item = (usize, 
     })
 }
 
-/// Cities of the Workload: what wakes it when a LocationBinding comes or goes.
+/// Cities of the Workload: a LocationBinding of one of them enqueues it.
 pub fn cities(workload: &Object) -> BTreeSet<&str> {
     workload
         .items("/spec/placements")

@@ -137,7 +137,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
         return Condition::new(types::AVAILABLE, false, reason, message.clone());
     }
     if available {
-        // What runs is not all that was asked for: whoever looks at the Workload only is told, too.
+        // What runs is not all that was asked for: that is reported on the Workload, too.
         let refused = report.troubles.iter().filter(|one| one.reason == reasons::REJECTED);
         let mut reported: Vec<String> = refused
             .chain(rejected)

@@ -128,7 +128,7 @@ impl Reconciler for Federation {
                 && deployment.has_finalizer(finalizers::FEDERATOR)
                 && let Err(error) = read_what_is_left(context, live, key).await
             {
-                // The project is told that the deletion waits.
+                // The status in the project shows that the deletion waits.
                 live.miss(&Plane::Hub, error);
             }
             Ok(())
