@@ -1,13 +1,33 @@
-//! Conditions inside a raw status: read by type, compared by type, set without touching those of others.
+//! Raw statuses: counts of Instances, and conditions, which are read by type, compared by type, and set without touching those
+//! of others; which reason is the worst, and which transitions are reported as events.
+//!
+//! Why: `docs/decisions/12-reasons-where-users-look.md`.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
+use popcell_api::conditions::{self as types, reasons};
+use popcell_api::kind::Kind;
 use serde_json::{Map, Value, json};
 
+use crate::names::INVALID_NAME;
 use crate::object::{Fields, Object};
-use crate::plan::cut;
+use crate::plan::{Event, Plane, cut};
 
 /// Longest message of a condition: what its schema takes in characters, in bytes.
 pub const MESSAGE_BYTES: usize = 32_768;
+
+/// Fields of the counts of Instances, in the order in which they are written. The schema requires each of them.
+pub(crate) const COUNTS: [&str; 5] = [
+    "replicas",
+    "currentReplicas",
+    "updatedReplicas",
+    "desiredReplicas",
+    "readyReplicas",
+];
+
+/// Reasons that only a change by the user ends, or a fault of a site: always shown before "on its way".
+pub const BLOCKING: u8 = 3;
 
 /// One condition as it is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +81,11 @@ pub(crate) fn seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
+/// How long ago a time is; no time at all where that is in the future, which a clock that is behind sees.
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+}
+
 /// A text inside a condition; empty where there is none.
 pub fn text<'a>(condition: &'a Value, field: &str) -> &'a str {
     condition.get(field).and_then(Value::as_str).unwrap_or_default()
@@ -80,12 +105,14 @@ pub fn find<'a>(status: &'a Value, type_: &str) -> Option<&'a Value> {
     all(status).iter().find(|condition| text(condition, "type") == type_)
 }
 
+/// The condition of one type in the status of an object.
+pub fn of<'a>(object: &'a Object, type_: &str) -> Option<&'a Value> {
+    find(object.at("/status")?, type_)
+}
+
 /// Whether an object has the condition with this status; without the condition it has not.
 pub fn says(object: &Object, type_: &str, status: &str) -> bool {
-    object
-        .at("/status")
-        .and_then(|all| find(all, type_))
-        .is_some_and(|condition| text(condition, "status") == status)
+    of(object, type_).is_some_and(|condition| text(condition, "status") == status)
 }
 
 /// Puts a rendered condition in the place of the one of its type, or behind the others.
@@ -94,6 +121,17 @@ pub fn put(conditions: &mut Vec<Value>, condition: Value) {
     match conditions.iter_mut().find(|one| text(one, "type") == type_) {
         Some(old) => *old = condition,
         None => conditions.push(condition),
+    }
+}
+
+/// Puts a rendered condition into a status.
+pub(crate) fn put_in(status: &mut Map<String, Value>, condition: Value) {
+    let list = status.entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    if let Some(list) = list.as_array_mut() {
+        put(list, condition);
     }
 }
 
@@ -148,6 +186,65 @@ fn same_set(left: &[Value], right: &[Value]) -> bool {
                 .iter()
                 .any(|other| text(other, "type") == text(one, "type") && other == one)
         })
+}
+
+/// Priority of a reason: the higher, the more it hides others. Unknown reasons are 0.
+pub fn priority(reason: &str) -> u8 {
+    match reason {
+        reasons::PROVISIONING_INSTANCES | reasons::PROVISIONING => 1,
+        reasons::PROVISIONING_NETWORK => 2,
+        reasons::PENDING_QUOTA | reasons::QUOTA_EXCEEDED => BLOCKING,
+        reasons::REJECTED => 4,
+        reasons::IMAGE_UNAVAILABLE | reasons::INSTANCE_CRASHING | reasons::CONFIGURATION_ERROR => 5,
+        reasons::NETWORK_NOT_FOUND | reasons::NO_MATCHING_LOCATION => 6,
+        reasons::NETWORK_FAILED_TO_CREATE => 7,
+        _ if needs_an_edit(reason) => 8,
+        _ => 0,
+    }
+}
+
+/// Whether only a change of the object, or of the one that it conflicts with, ends it.
+pub fn needs_an_edit(reason: &str) -> bool {
+    matches!(
+        reason,
+        reasons::INVALID_CITY_CODE
+            | reasons::CITY_CODE_CONFLICT
+            | reasons::NAME_CONFLICT
+            | reasons::LIMIT_EXCEEDED
+            | INVALID_NAME
+    )
+}
+
+/// A Warning when the object gets to a reason of Available that needs action; an unchanged one is not reported again.
+pub(crate) fn blocked_event(plane: &Plane, kind: Kind, object: &Object, status: &Value) -> Option<Event> {
+    let new = find(status, types::AVAILABLE)?;
+    let reason = text(new, "reason");
+    let same = said(object, types::AVAILABLE) == Some(reason);
+    if !same && priority(reason) > BLOCKING {
+        let message = text(new, "message");
+        return Some(Event::warning(plane, kind, object, reason, message));
+    }
+    rejected_event(plane, kind, object, status)
+}
+
+/// A Warning when a server begins to reject what has to be written for the object, whatever runs meanwhile.
+pub(crate) fn rejected_event(plane: &Plane, kind: Kind, object: &Object, status: &Value) -> Option<Event> {
+    let reported = [types::AVAILABLE, types::REPLICAS_READY];
+    if reported
+        .iter()
+        .any(|type_| said(object, type_) == Some(reasons::REJECTED))
+    {
+        return None;
+    }
+    let mut new = reported.iter().filter_map(|type_| find(status, type_));
+    let new = new.find(|one| text(one, "reason") == reasons::REJECTED)?;
+    let message = text(new, "message");
+    Some(Event::warning(plane, kind, object, reasons::REJECTED, message))
+}
+
+/// The reason of a condition before this reconcile.
+fn said<'a>(object: &'a Object, type_: &str) -> Option<&'a str> {
+    of(object, type_).map(|old| text(old, "reason"))
 }
 
 #[cfg(test)]

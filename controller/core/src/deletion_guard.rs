@@ -3,7 +3,7 @@
 //!
 //! Every difference counts, not only the first after a list: before a delete that the guard counts, the runtime tallies the
 //! plans of all keys and asks. A small difference lets go as many deletes as it has, and then is asked for again, so that it
-//! opens nothing for a large one after it. What a user did is told by proofs ([`crate::plan::DeletionGuard::Unless`]) and
+//! opens nothing for a large one after it. What a user did is shown by proofs ([`crate::plan::DeletionGuard::Unless`]) and
 //! never asked about, and neither is [`crate::plan::DeletionGuard::Exempt`].
 //!
 //! Why: `docs/decisions/22-proofs-and-deletion-guard.md`.
@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use popcell_api::annotations::MASS_DELETE_ALLOW;
 use popcell_api::kind::{Kind, PROJECT};
 
-use crate::plan::{Action, Delete, DeletionGuard, Plan, Plane, Proof};
+use crate::plan::{Action, Delete, DeletionGuard, Note, Plan, Plane, Proof};
 
 /// More than so many deletes, and more than half of ours, are held.
 pub const FREE_DELETES: usize = 20;
@@ -41,6 +41,25 @@ pub struct Difference {
     pub to_delete: usize,
     /// Some keys could not be decided yet: there may be more.
     pub partial: bool,
+}
+
+impl Difference {
+    /// Counts the deletes of one key's plan on a plane and kind. There may be more where it was not decided, or while
+    /// something is unknown.
+    pub fn add(&mut self, plan: Option<&Plan>, plane: &Plane, kind: Kind) {
+        let Some(plan) = plan else {
+            self.partial = true;
+            return;
+        };
+        self.partial |= plan.notes.iter().any(|note| matches!(note, Note::Unknown(_)));
+        let is_counted = |delete: &Delete| {
+            let guard = &delete.deletion_guard;
+            let counts = matches!(guard, DeletionGuard::Applies | DeletionGuard::Unless(_));
+            counts && (&delete.target.plane, delete.target.kind) == (plane, kind)
+        };
+        let counted = |action: &&Action| matches!(action, Action::Delete(delete) if is_counted(delete));
+        self.to_delete += plan.actions.iter().filter(counted).count();
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,18 +213,6 @@ fn free(kind: Kind) -> usize {
     if kind.kind == PROJECT.kind { 0 } else { FREE_DELETES }
 }
 
-/// Deletes in a plan that the guard counts, by plane and kind.
-pub fn counted(plan: &Plan) -> impl Iterator<Item = (&Plane, &'static str)> {
-    plan.actions.iter().filter_map(|action| match action {
-        Action::Delete(delete)
-            if matches!(delete.deletion_guard, DeletionGuard::Applies | DeletionGuard::Unless(_)) =>
-        {
-            Some((&delete.target.plane, delete.target.kind.kind))
-        }
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +290,7 @@ mod tests {
     #[test]
     fn a_small_difference_frees_its_own_deletes_and_no_others() {
         let mut deletion_guards = DeletionGuards::default();
-        assert!(!deletion_guards.passes(&Plane::Hub, INSTANCE), "nobody has asked yet");
+        assert!(!deletion_guards.passes(&Plane::Hub, INSTANCE), "nothing was asked yet");
         assert_eq!(deletion_guards.judge(&Plane::Hub, INSTANCE, 100, 3), GuardDecision::Go);
         let passed = (0..5).filter(|_| deletion_guards.passes(&Plane::Hub, INSTANCE)).count();
         assert_eq!(passed, 2, "the third is the one that was asked about");

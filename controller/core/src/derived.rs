@@ -11,10 +11,8 @@ use crate::object::{Fields, Object};
 /// Name and uid of the Workload that a WorkloadDeployment says it is made from: its controller, and the same one in
 /// `spec.workloadRef`.
 pub fn claimed(deployment: &Object) -> Option<(&str, &str)> {
-    let owners = deployment.metadata.owner_references.as_deref().unwrap_or_default();
-    let owner = owners
-        .iter()
-        .find(|one| one.controller == Some(true) && one.kind == kind::WORKLOAD.kind)?;
+    let mut owners = deployment.owners().iter();
+    let owner = owners.find(|one| one.controller == Some(true) && one.kind == kind::WORKLOAD.kind)?;
     let agrees = deployment.text("/spec/workloadRef/uid") == Some(owner.uid.as_str())
         && deployment.text("/spec/workloadRef/name") == Some(owner.name.as_str());
     (agrees && !owner.uid.is_empty()).then_some((owner.name.as_str(), owner.uid.as_str()))

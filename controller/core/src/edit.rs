@@ -6,10 +6,11 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch as JsonPatch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use popcell_api::kind::{self, Kind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::object::{Fields, Object};
-use crate::plan::{Action, Patch, Plane, Precondition, Target};
+use crate::plan::{Action, CONFIG_MAP, Note, Patch, Plane, Precondition, Target};
+use crate::spec_echoes::ExplainSpec;
 
 /// A JSON patch that grows.
 #[derive(Debug)]
@@ -109,6 +110,16 @@ impl<'a> Edit<'a> {
             _ => self.put(&["spec"], object.data.get("spec").is_some(), spec.clone()),
         }
         self
+    }
+
+    /// Sets the whole spec, unless what is stored is what the server made of it before: that is noted instead.
+    #[must_use]
+    pub fn spec_unless_echoed(self, spec: &Value, echoes: &dyn ExplainSpec, notes: &mut Vec<Note>) -> Self {
+        if echoes.explains(&self.target, spec, self.object.at("/spec")) {
+            notes.push(Note::Skew(self.target.clone()));
+            return self;
+        }
+        self.spec(spec)
     }
 
     fn fields(&mut self, path: &[&str], stored: &Value, wanted: &Value) {
@@ -255,6 +266,34 @@ pub fn without_gate(plane: &Plane, instance: &Object, gate: &str) -> Option<Patc
     Edit::by_value(plane, kind::INSTANCE, instance)
         .without_gate(gate)
         .patch()
+}
+
+/// The data of a ConfigMap.
+pub(crate) fn data(config_map: Option<&Object>) -> Option<&Map<String, Value>> {
+    config_map?.at("/data")?.as_object()
+}
+
+/// Makes a ConfigMap hold these data and no others; `None` where it does. One without data is not created.
+pub(crate) fn config_map(
+    plane: &Plane,
+    existing: Option<&Object>,
+    namespace: &str,
+    name: &str,
+    wanted: Map<String, Value>,
+) -> Option<Action> {
+    let is_wanted = data(existing).map_or(wanted.is_empty(), |data| *data == wanted);
+    match existing {
+        _ if is_wanted => None,
+        Some(existing) => Edit::of(plane, CONFIG_MAP, existing)
+            .set(&["data"], Value::Object(wanted))
+            .action(),
+        None => {
+            let object = Object::new(name, &CONFIG_MAP.resource())
+                .within(namespace)
+                .data(json!({ "data": wanted }));
+            Some(Action::create(plane, CONFIG_MAP, object))
+        }
+    }
 }
 
 fn is_gate(entry: &Value, gate: &str) -> bool {

@@ -19,7 +19,6 @@
 pub mod admission;
 pub mod bindings;
 pub mod conditions;
-mod counts;
 pub mod deletion_guard;
 pub mod deployment;
 pub mod derived;
@@ -38,7 +37,6 @@ pub mod orphans;
 pub mod paused;
 pub mod plan;
 pub mod policy;
-pub mod priority;
 pub mod projection;
 pub mod recent_removals;
 pub mod rejection;
@@ -49,7 +47,6 @@ pub mod rewind;
 pub mod sizing;
 pub mod slots;
 pub mod spec_echoes;
-mod transitions;
 pub mod workload;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! Why: `docs/decisions/02-names-and-conflicts.md`.
 
+use popcell_api::conditions::reasons::INVALID_CITY_CODE;
 use popcell_api::names::{CITY_POLICY_PREFIX, HUB_NAMESPACE_PREFIX, PROJECT_LABEL_PREFIX};
 use thiserror::Error;
 
@@ -77,6 +78,15 @@ pub fn check_city(code: &str) -> Result<(), NameError> {
     } else {
         Err(NameError::CityCode(code.to_owned()))
     }
+}
+
+/// Reason and message where a city code, or the name of the WorkloadDeployment for it, can never be used.
+pub(crate) fn fault(city: &str, deployment: &str) -> Option<(&'static str, String)> {
+    if let Err(error) = check_city(city) {
+        return Some((INVALID_CITY_CODE, error.to_string()));
+    }
+    let named = check_deployment(deployment);
+    named.err().map(|error| (INVALID_NAME, error.to_string()))
 }
 
 /// A project id as a label value.

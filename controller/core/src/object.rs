@@ -8,7 +8,7 @@ mod metadata;
 mod raw;
 mod read;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::jiff::Timestamp;
 use kube::core::{ApiResource, TypeMeta};
 use popcell_api::kind::Kind;
@@ -123,6 +123,21 @@ impl Object {
     /// Decodes these fields now, by JSON pointers: looking at them later decodes nothing.
     pub fn pick(&mut self, pointers: &'static [&'static str]) {
         self.data.pick(pointers);
+    }
+
+    /// Its owner references.
+    pub fn owners(&self) -> &[OwnerReference] {
+        self.metadata.owner_references.as_deref().unwrap_or_default()
+    }
+
+    /// The owner that is its controller.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owners().iter().find(|one| one.controller == Some(true))
+    }
+
+    /// The first of its owners of a kind.
+    pub fn owner_of(&self, kind: Kind) -> Option<&OwnerReference> {
+        self.owners().iter().find(|one| one.kind == kind.kind)
     }
 
     /// What it has too much of: such an object is not carried further, and nothing is deleted or replaced for what it does not

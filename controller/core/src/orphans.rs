@@ -1,7 +1,8 @@
 //! `orphans`: what is left in hub namespaces and has no owner in a project any more.
 //!
 //! A project is *gone* only by a live answer of the discovery server, never because it is unreachable, and never in mode
-//! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only when told to.
+//! `single`. What is gone without a deletion that we saw is counted and listed; it is deleted only on a command
+//! (`--reclaim-orphans`, `popcell orphans --delete`).
 //!
 //! In mode `single` nothing says which server the project is but a kubeconfig, and a wrong one makes an orphan of
 //! everything. So a hub namespace says it itself ([`annotations::UPSTREAM_SERVER_UID`]), and what it holds is deleted only
@@ -17,7 +18,7 @@ use popcell_api::kind::Kind;
 use popcell_api::names::HUB_NAMESPACE_PREFIX;
 use popcell_api::{annotations, kind};
 
-use crate::conditions::seconds;
+use crate::conditions::{age, seconds};
 use crate::edit::Edit;
 use crate::identity::{self, Project};
 use crate::object::{Fields, Object};
@@ -178,8 +179,7 @@ impl Reconcile<'_> {
             self.plan.requeue_within(self.seen.grace);
             return self.plan;
         };
-        let age = Duration::try_from(self.seen.now.duration_since(since)).unwrap_or_default();
-        let left = self.seen.grace.saturating_sub(age);
+        let left = self.seen.grace.saturating_sub(age(since, self.seen.now));
         if !left.is_zero() {
             self.plan.requeue_within(left);
             return self.plan;

@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use popcell_api::annotations;
 use popcell_api::kind::Kind;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
@@ -24,17 +24,16 @@ pub fn is_paused(object: &Object) -> bool {
 
 /// Shows it once; nothing else. An object without a status has counts to give first, so there it is only noted.
 pub(crate) fn plan(plane: &Plane, kind: Kind, object: &Object, now: Timestamp) -> Plan {
-    let old = object
-        .at("/status")
-        .filter(|status| status.as_object().is_some_and(|map| !map.is_empty()));
+    let old = object.at("/status");
+    let status = old.and_then(Value::as_object).filter(|status| !status.is_empty());
     Plan {
-        status: old.and_then(|old| {
-            let condition = Condition::new(PAUSED, true, PAUSED, MESSAGE).render(Some(old), None, now);
-            let mut list = conditions::all(old).to_vec();
-            conditions::put(&mut list, condition);
-            let mut status = old.clone();
-            set(&mut status, "conditions", json!(list));
-            Edit::status(plane, kind, object, status)
+        status: status.and_then(|status| {
+            let mut status = status.clone();
+            conditions::put_in(
+                &mut status,
+                Condition::new(PAUSED, true, PAUSED, MESSAGE).render(old, None, now),
+            );
+            Edit::status(plane, kind, object, Value::Object(status))
         }),
         notes: vec![Note::Paused],
         ..Plan::default()
@@ -51,20 +50,14 @@ pub(crate) fn reported_instead(
 ) -> Map<String, Value> {
     let old = object.at("/status");
     let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
-    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
-    lift(&mut list);
-    conditions::put(&mut list, condition.render(old, observed, now));
-    status.insert("conditions".to_owned(), json!(list));
+    lift(&mut status);
+    conditions::put_in(&mut status, condition.render(old, observed, now));
     status
 }
 
-/// Takes the condition away again.
-pub(crate) fn lift(conditions: &mut Vec<Value>) {
-    conditions.retain(|condition| conditions::text(condition, "type") != PAUSED);
-}
-
-fn set(status: &mut Value, key: &str, value: Value) {
-    if let Some(fields) = status.as_object_mut() {
-        fields.insert(key.to_owned(), value);
+/// Takes the condition out of a status again.
+pub(crate) fn lift(status: &mut Map<String, Value>) {
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|condition| conditions::text(condition, "type") != PAUSED);
     }
 }

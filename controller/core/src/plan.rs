@@ -5,7 +5,6 @@
 //!
 //! Why: `docs/decisions/21-reconcile-and-writes.md`.
 
-mod event;
 mod proof;
 
 use std::fmt;
@@ -16,8 +15,6 @@ use popcell_api::kind::{Kind, Scope};
 use serde_json::Value;
 
 use crate::object::{Excess, Fields, Object};
-pub(crate) use event::cut;
-pub use event::{EVENT_NOTE_BYTES, EVENT_REASON_BYTES, Event, Severity};
 pub use proof::Proof;
 
 /// The kind Namespace.
@@ -307,6 +304,61 @@ fn change(operation: &PatchOperation) -> Option<(&'static str, &str)> {
     }
 }
 
+/// Longest note of an Event that every API server takes, in bytes.
+pub const EVENT_NOTE_BYTES: usize = 1024;
+
+/// Longest reason of an Event that every API server takes, in bytes. That of a condition may be longer.
+pub const EVENT_REASON_BYTES: usize = 128;
+
+/// Normal or Warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// For the record.
+    Normal,
+    /// An operator should check.
+    Warning,
+}
+
+/// A Kubernetes Event. Core gives one on transitions only: an unchanged state has no events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The object that it is about.
+    pub about: Target,
+    /// The uid of that object.
+    pub uid: String,
+    /// Normal or Warning.
+    pub severity: Severity,
+    /// A reason: one word for programs; at most [`EVENT_REASON_BYTES`].
+    pub reason: String,
+    /// For people; at most [`EVENT_NOTE_BYTES`].
+    pub note: String,
+}
+
+impl Event {
+    /// A Warning about an observed object; a reason or note that is too long is cut at a character: an Event that a server
+    /// refuses would be lost.
+    pub fn warning(plane: &Plane, kind: Kind, object: &Object, reason: &str, note: &str) -> Self {
+        let about = Target::of(plane, kind, object);
+        Self::of(&about, object.uid(), Severity::Warning, reason, note)
+    }
+
+    /// About an object of this uid, cut likewise.
+    pub fn of(about: &Target, uid: &str, severity: Severity, reason: &str, note: &str) -> Self {
+        Self {
+            about: about.clone(),
+            uid: uid.to_owned(),
+            severity,
+            reason: cut(reason, EVENT_REASON_BYTES).to_owned(),
+            note: cut(note, EVENT_NOTE_BYTES).to_owned(),
+        }
+    }
+}
+
+/// The longest start of a text that is at most `bytes` long and ends at a character.
+pub(crate) fn cut(text: &str, bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
+}
+
 /// What only a change of the object can end: reported on it once, not retried until it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
@@ -314,6 +366,16 @@ pub struct Terminal {
     pub reason: String,
     /// Its message.
     pub message: String,
+}
+
+impl Terminal {
+    /// What is reported.
+    pub(crate) fn new(reason: &str, message: &str) -> Self {
+        Self {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }
+    }
 }
 
 /// What is counted and logged, but is no error.
@@ -422,20 +484,22 @@ impl Plan {
         self.notes.iter().any(|note| matches!(note, Note::Dropped(_)))
     }
 
-    /// A plan that only says why there is nothing to do.
-    pub fn dropped(why: &'static str) -> Self {
+    /// A plan that only notes something.
+    pub fn noted(note: Note) -> Self {
         Self {
-            notes: vec![Note::Dropped(why)],
+            notes: vec![note],
             ..Self::default()
         }
     }
 
+    /// A plan that only says why there is nothing to do.
+    pub fn dropped(why: &'static str) -> Self {
+        Self::noted(Note::Dropped(why))
+    }
+
     /// A plan that leaves everything as it is, because an object has too much of something.
     pub(crate) fn exceeded(target: Target, excess: Excess) -> Self {
-        Self {
-            notes: vec![Note::Excess(target, excess)],
-            ..Self::default()
-        }
+        Self::noted(Note::Excess(target, excess))
     }
 
     /// A plan whose actions will not rest on each other.
@@ -444,6 +508,21 @@ impl Plan {
             order: Order::Independent,
             ..Self::default()
         }
+    }
+
+    /// Takes in the actions and notes of a plan that has nothing else.
+    pub fn append(&mut self, other: Self) {
+        self.actions.extend(other.actions);
+        self.notes.extend(other.notes);
+        if let Some(delay) = other.requeue {
+            self.requeue_within(delay);
+        }
+    }
+
+    /// A field that is needed cannot be read: that ends only with a change of the object.
+    pub(crate) fn note_undecodable(&mut self, target: Target, path: String) {
+        self.terminal = Some(Terminal::new("Unreadable", &format!("{path} cannot be read")));
+        self.notes.push(Note::Undecodable { target, path });
     }
 
     /// Asks for a look after `delay`, unless an earlier one is asked for.
@@ -475,5 +554,24 @@ mod tests {
             plan.requeue_within(Duration::from_secs(seconds));
         }
         assert_eq!(plan.requeue, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn an_event_is_made_of_a_reason_and_a_note_of_any_length() {
+        let object: Object = serde_json::from_value(serde_json::json!({ "metadata": { "name": "a" } })).unwrap();
+        let event = |reason: &str, note: &str| {
+            let event = Event::warning(&Plane::Cell, popcell_api::kind::INSTANCE, &object, reason, note);
+            (event.reason.len(), event.note.len())
+        };
+        assert_eq!(event("Rejected", "no"), (8, 2));
+        let long = "é".repeat(2000);
+        assert_eq!(event(&long, &long), (EVENT_REASON_BYTES, EVENT_NOTE_BYTES));
+    }
+
+    #[test]
+    fn a_note_is_cut_at_a_character() {
+        assert_eq!(cut("aé", 2), "a");
+        assert_eq!(cut("aé", 3), "aé");
+        assert_eq!(cut("", 3), "");
     }
 }

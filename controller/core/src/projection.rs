@@ -51,7 +51,7 @@ const SHOWN: [&str; 11] = [
 const HOW_TO_RESTART: &str = "An Instance in the project only shows what runs in its city: deleting it restarts nothing. \
      To restart, set annotation compute.datumapis.com/restartedAt in the template of the Workload";
 
-/// What passes of one project namespace look at.
+/// What reconciles of one project namespace look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The project.
@@ -92,23 +92,20 @@ pub fn show(
     let (owner, namespace) = match judge(seen, copy) {
         ProjectionDecision::Shown { owner, namespace } => (owner, namespace),
         ProjectionDecision::Dropped(why) => return Plan::dropped(why),
-        ProjectionDecision::Unknown => {
-            return Plan {
-                notes: vec![Note::Unknown(plane)],
-                ..Plan::default()
-            };
-        }
+        ProjectionDecision::Unknown => return Plan::noted(Note::Unknown(plane)),
     };
     let target = Target::namespaced(&plane, kind::INSTANCE, namespace.name(), copy.name());
     let mut plan = match projection {
-        None if carried == Observed::Unknown => return noted(Note::Unknown(Plane::Hub)),
+        None if carried == Observed::Unknown => return Plan::noted(Note::Unknown(Plane::Hub)),
         None if exceeds(copy, carried) => return Plan::dropped("no WorkloadDeployment asks for its slot"),
         None => create(&plane, namespace.name(), copy, owner),
-        Some(existing) if existing.deleting() => return noted(Note::WaitsFor(target)),
-        Some(existing) if !existing.marked() && !owned_by(existing, owner) => return noted(Note::Foreign(target)),
+        Some(existing) if existing.deleting() => return Plan::noted(Note::WaitsFor(target)),
+        Some(existing) if !existing.marked() && !owned_by(existing, owner) => {
+            return Plan::noted(Note::Foreign(target));
+        }
         Some(existing) => update(seen, &plane, copy, existing, owner),
     };
-    // What was made again before the deletion was known is told of too.
+    // What was recreated before the deletion was known is reported too.
     if removed.is_some_and(|uid| projection.is_none_or(|existing| existing.uid() != uid)) {
         plan.events.push(restored(&plane, owner));
     }
@@ -120,7 +117,7 @@ pub fn show(
 pub fn sweep(seen: &Observation<'_>, copies: Observed<&[&Object]>, projections: &[&Object]) -> Plan {
     let plane = Plane::Project(seen.project.id.to_owned());
     let (Observed::Known(copies), Observed::Known(Some(namespace))) = (copies, seen.namespace) else {
-        return noted(Note::Unknown(Plane::Hub));
+        return Plan::noted(Note::Unknown(Plane::Hub));
     };
     if !ours_and_current(seen, namespace) {
         return Plan::dropped("the hub namespace is not the current one");
@@ -164,10 +161,7 @@ fn guarded(seen: &Observation<'_>, plane: &Plane, projection: &Object) -> Deleti
     let Observed::Known(deployments) = seen.deployments else {
         return DeletionGuard::Applies;
     };
-    let owners = projection.metadata.owner_references.iter().flatten();
-    let owner = owners
-        .into_iter()
-        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind);
+    let owner = projection.owner_of(kind::WORKLOAD_DEPLOYMENT);
     let name = owner
         .map(|one| one.name.as_str())
         .or_else(|| projection.label(labels::WORKLOAD_DEPLOYMENT_NAME));
@@ -276,10 +270,8 @@ fn is_joined(seen: &Observation<'_>, copy: &Object) -> bool {
 }
 
 fn owned_by(projection: &Object, owner: &Object) -> bool {
-    let owners = projection.metadata.owner_references.iter().flatten();
-    owners
-        .into_iter()
-        .any(|one| one.uid == owner.uid() && one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
+    let mut owners = projection.owners().iter();
+    owners.any(|one| one.uid == owner.uid() && one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
 }
 
 /// Labels that cells set, as far as a copy has them, and our marker. Whoever writes copies chooses no others, nor their number:
@@ -319,12 +311,7 @@ fn update(seen: &Observation<'_>, plane: &Plane, copy: &Object, existing: &Objec
     }
     edit = edit.owner(&owner(kind::WORKLOAD_DEPLOYMENT, deployment, false));
     if let Some(spec) = copy.at("/spec") {
-        let target = Target::of(plane, kind::INSTANCE, existing);
-        if seen.spec_echoes.explains(&target, spec, existing.at("/spec")) {
-            plan.notes.push(Note::Skew(target));
-        } else {
-            edit = edit.spec(spec);
-        }
+        edit = edit.spec_unless_echoed(spec, seen.spec_echoes, &mut plan.notes);
     }
     if let Some(action) = edit.action() {
         // Its status speaks of a generation: that is known once the spec is stored, so the next reconcile writes it.
@@ -365,13 +352,6 @@ fn warnings(plane: &Plane, existing: &Object, status: &Value) -> Vec<Event> {
             })
         })
         .collect()
-}
-
-fn noted(note: Note) -> Plan {
-    Plan {
-        notes: vec![note],
-        ..Plan::default()
-    }
 }
 
 /// The hub namespace that projections of a project Namespace come from.

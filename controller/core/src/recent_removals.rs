@@ -48,7 +48,7 @@ impl RecentRemovals {
     /// How many projects there were lately, and how many of them will have left without a user's word. `engaged` counts those
     /// of `leaving` too.
     ///
-    /// A few whose end was told count as none: in a small installation that is everyday. One that is missing for no reason is
+    /// A few whose end was reported count as none: in a small installation that is everyday. One that is missing for no reason is
     /// not.
     pub fn difference(&mut self, engaged: usize, leaving: &[RemovalCause], now: Duration) -> (usize, usize) {
         self.left.retain(|_, (since, _)| now.saturating_sub(*since) < LATELY);
@@ -147,7 +147,7 @@ mod tests {
         let mut recent_removals = RecentRemovals::default();
         recent_removals.left("p", Deleted, now);
         assert_eq!(recent_removals.difference(2, &[Missing], now), (2, 1));
-        // One whose end was told makes the next that is missing one of two.
+        // One whose end was reported makes the next that is missing one of two.
         recent_removals.left("q", Reported, now);
         assert!(is_held(&mut recent_removals, 2, &[Missing], now));
     }

@@ -15,6 +15,7 @@ use popcell_api::kind::{self, Kind};
 use popcell_api::{annotations, labels};
 
 use crate::conditions;
+use crate::edit;
 use crate::identity;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
@@ -23,7 +24,7 @@ use crate::remote::claim;
 
 mod absence;
 
-pub use absence::{Absences, CELL_GRACE};
+pub use absence::{Absences, CELL_GRACE, Graces};
 
 /// How soon claims that were just deleted are looked for again: they are not watched here.
 const DELETED: Duration = Duration::from_secs(1);
@@ -82,15 +83,12 @@ pub fn is_gone(source: Source<'_>, clusters: Observed<&[&Object]>, removed: bool
 /// Whether the record of removed cells has a source: `data` of the ConfigMap `popcell-removed-cells` on the hub has the key
 /// [`record_key`], with the time of the removal.
 pub fn is_removed(record: &Object, source: Source<'_>) -> bool {
-    record
-        .at("/data")
-        .and_then(|data| data.get(record_key(source)))
-        .is_some()
+    edit::data(Some(record)).is_some_and(|data| data.contains_key(&record_key(source)))
 }
 
 /// Sources in the record of removed cells.
 pub fn removed(record: &Object) -> impl Iterator<Item = Source<'_>> {
-    let data = record.at("/data").and_then(serde_json::Value::as_object);
+    let data = edit::data(Some(record));
     data.into_iter().flatten().filter_map(|(key, _)| of_record_key(key))
 }
 
@@ -180,10 +178,6 @@ pub struct Claims<'a> {
     pub clusters: Observed<&'a [&'a Object]>,
     /// Sources in the record of removed cells.
     pub removed: &'a BTreeSet<Source<'a>>,
-    /// What is left of the grace of those that are only absent, as far as that is noted.
-    pub left: &'a BTreeMap<Source<'a>, Duration>,
-    /// Those that are not going to be noted: see [`Absences::misplaced`].
-    pub misplaced: &'a BTreeSet<Source<'a>>,
     /// Hub Namespaces that the claims name.
     pub namespaces: &'a [&'a Object],
 }
@@ -192,8 +186,8 @@ pub struct Claims<'a> {
 /// project was not engaged.
 ///
 /// A hub that was set up again knows no Cluster, and so does the hub of other cells. So a claim of a Cluster that is only
-/// absent is deleted where this hub carried its namespace before it was made; any other is told.
-pub fn clean_claims(seen: &Claims<'_>) -> Plan {
+/// absent is deleted where this hub carried its namespace before it was made; any other is reported.
+pub fn clean_claims(seen: &Claims<'_>, graces: &Graces<'_>) -> Plan {
     let mut plan = Plan::independent();
     let project = Plane::Project(seen.project.to_owned());
     for claim in seen.claims.iter().filter(|claim| !claim.deleting()) {
@@ -202,7 +196,7 @@ pub fn clean_claims(seen: &Claims<'_>) -> Plan {
         match is_gone(source, seen.clusters, removed) {
             None => plan.notes.push(Note::Unknown(Plane::Hub)),
             Some(false) => {}
-            Some(true) if (removed || seen.carried(claim)) && !seen.misplaced.contains(&source) => {
+            Some(true) if (removed || seen.carried(claim)) && !graces.is_misplaced(source) => {
                 let proof = Proof::SourceGone {
                     cluster: source.name.to_owned(),
                     id: source.id.to_owned(),
@@ -212,8 +206,8 @@ pub fn clean_claims(seen: &Claims<'_>) -> Plan {
                 } else {
                     DeletionGuard::Applies
                 };
-                match seen.left.get(&source).filter(|_| !removed) {
-                    Some(left) if !left.is_zero() => plan.requeue_within(*left),
+                match graces.left(source).filter(|_| !removed) {
+                    Some(left) if !left.is_zero() => plan.requeue_within(left),
                     None if !removed => {}
                     _ => plan
                         .actions
@@ -292,7 +286,7 @@ pub fn crowded_cities<'a>(clusters: &[&'a Object]) -> BTreeSet<&'a str> {
 
 /// Since when a Cluster does not answer: what its cell last said is at least that old. `None` while it answers.
 pub fn silent_since(cluster: &Object) -> Option<Timestamp> {
-    let ready = conditions::find(cluster.at("/status")?, "Ready")?;
+    let ready = conditions::of(cluster, "Ready")?;
     if conditions::text(ready, "status") == "True" {
         return None;
     }

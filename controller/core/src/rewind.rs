@@ -47,7 +47,7 @@ pub fn is_older(before: &Object, now: &Object) -> bool {
         && (lower(version(before), version(now)) || lower(generation(before), generation(now)))
 }
 
-/// Whether what a cell is told is what it was told earlier already: the same object of the hub, which has gone back itself and
+/// Whether what a cell receives is what it received earlier already: the same object of the hub, which has gone back itself and
 /// to an earlier generation of the project's object. Then the hub was restored, and Karmada carries what it has before the
 /// management plane has corrected it.
 ///
@@ -65,7 +65,7 @@ pub fn is_repeated(before: &Object, now: &Object) -> bool {
         && lower(UPSTREAM_GENERATION)
 }
 
-/// Whether a cell is told again what it was reported before [`is_repeated`], or something newer, or of another object.
+/// Whether a cell receives again what it had received before [`is_repeated`], or something newer, or of another object.
 pub fn has_caught_up(before: &Object, now: &Object) -> bool {
     before.annotation(UPSTREAM_UID) != now.annotation(UPSTREAM_UID)
         || number(now, UPSTREAM_GENERATION) >= number(before, UPSTREAM_GENERATION)
@@ -121,7 +121,7 @@ mod tests {
                 false,
                 false,
             ),
-            ("an object made anew", reported("s", "1", "u", "2"), false, false),
+            ("a recreated object", reported("s", "1", "u", "2"), false, false),
             (
                 "another object of the project",
                 reported("t", "5", "w", "1"),

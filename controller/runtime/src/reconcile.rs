@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{Kind, RESOURCE_CLAIM, WORKLOAD_DEPLOYMENT};
-use popcell_core::deletion_guard;
 use popcell_core::object::Fields;
 use popcell_core::plan::{Action, Note, Plan, Plane};
 use tokio::time::sleep;
@@ -358,23 +357,15 @@ impl Runner {
         // the marker.
         let whole = matches!(plane, Plane::Project(_)) && [WORKLOAD_DEPLOYMENT, RESOURCE_CLAIM].contains(&kind);
         let ours = snapshot.all(plane, kind).known().unwrap_or_default();
-        let ours = ours.iter().filter(|one| whole || one.marked()).count();
-        let (mut to_delete, mut partial) = (0, false);
+        let mut difference = Difference {
+            ours: ours.iter().filter(|one| whole || one.marked()).count(),
+            ..Difference::default()
+        };
         for key in self.reconciler.keys(&self.context, plane) {
-            let Some(plan) = self.reconciler.decide(&snapshot, &key, now) else {
-                partial = true;
-                continue;
-            };
-            partial |= plan.notes.iter().any(|note| matches!(note, Note::Unknown(_)));
-            to_delete += deletion_guard::counted(&plan)
-                .filter(|counted| *counted == (plane, kind.kind))
-                .count();
+            let plan = self.reconciler.decide(&snapshot, &key, now);
+            difference.add(plan.as_ref(), plane, kind);
         }
-        Difference {
-            ours,
-            to_delete,
-            partial,
-        }
+        difference
     }
 }
 

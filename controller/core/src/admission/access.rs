@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::field::{Fault, FieldError};
 use crate::derived;
 use crate::names::{self, NameError};
-use crate::object::{Fields, Object};
+use crate::object::Object;
 use crate::workload;
 
 /// A network that an interface names.
@@ -37,18 +37,7 @@ pub fn networks_to_review(old: Option<&Object>, new: &Object, workload: Option<&
             .unwrap_or_default(),
     );
     let mut uses = Vec::new();
-    for (index, interface) in new.items("/spec/template/spec/networkInterfaces").iter().enumerate() {
-        let text = |field: &str| {
-            interface
-                .get("network")
-                .and_then(|network| network.get(field)?.as_str())
-        };
-        let Some(name) = text("name") else {
-            continue;
-        };
-        let namespace = text("namespace")
-            .filter(|one| !one.is_empty())
-            .unwrap_or(new.namespace());
+    for (index, namespace, name) in workload::named_networks(new) {
         if asked.insert((namespace.to_owned(), name.to_owned())) {
             uses.push(NetworkUse {
                 path: format!("{}.networkInterfaces[{index}].network", super::INSTANCE),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::field::{Faults, FieldError};
 use super::keys::{Exempt, adds_reserved};
 use super::{check_template, is_spec_reviewed, keys, placements};
+use crate::deployment::is_nothing;
 use crate::derived;
 use crate::names;
 use crate::object::{Fields, Object};
@@ -122,7 +123,7 @@ fn walk(path: &str, given: &Value, known: Option<&Value>, faults: &mut Faults) {
             for (field, value) in fields {
                 let path = format!("{path}.{field}");
                 match known.and_then(|known| known.get(field)) {
-                    None if says_nothing(value) => {}
+                    None if is_nothing(value) => {}
                     None => faults.forbidden(path, "unknown field"),
                     read => walk(&path, value, read, faults),
                 }
@@ -134,14 +135,5 @@ fn walk(path: &str, given: &Value, known: Option<&Value>, faults: &mut Faults) {
             }
         }
         _ => {}
-    }
-}
-
-fn says_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.values().all(says_nothing),
-        Value::Array(items) => items.is_empty(),
-        _ => false,
     }
 }

@@ -4,7 +4,9 @@
 
 use std::fmt;
 
-/// Faults that are listed; of more their number is told.
+use crate::plan::cut;
+
+/// Faults that are listed; of more, only their number.
 const LISTED: usize = 100;
 /// Values that there are, of which so many are listed.
 const SUPPORTED: usize = 100;
@@ -226,12 +228,8 @@ impl Faults {
 
 /// The beginning of a text that may be long.
 fn shown(text: &str) -> String {
-    if text.len() <= SHOWN {
-        return text.to_owned();
+    match cut(text, SHOWN) {
+        whole if whole.len() == text.len() => text.to_owned(),
+        start => format!("{start}..."),
     }
-    let mut end = SHOWN;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", text.get(..end).unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 //!
 //! - Only Instances that are owned by this WorkloadDeployment are changed or deleted; one action of the rollout a reconcile.
 //! - The spec of an Instance that exists is never rewritten, but for its gate `Network` and an equal template's hash.
-//! - Nothing here needs another plane: a cell runs what it was told while everything above it is unreachable.
+//! - Nothing here needs another plane: a cell runs what it received while everything above it is unreachable.
 
 mod networks;
 mod progress;
@@ -17,7 +17,7 @@ use popcell_api::conditions::{self as types, messages, reasons};
 use popcell_api::{annotations, finalizers, gates, kind};
 use serde_json::{Value, json};
 
-use crate::conditions::Condition;
+use crate::conditions::{self, Condition};
 use crate::edit::{self, Edit};
 use crate::growth;
 use crate::names;
@@ -29,7 +29,6 @@ use crate::rejection::{self, Rejection};
 use crate::remote::NAME_CONFLICT_RETRY;
 use crate::sizing;
 use crate::slots;
-use crate::transitions;
 pub use networks::{Networks, binding_name, binding_prefix};
 pub use progress::{
     PROGRESS, PROGRESS_AT_MOST, PROGRESS_EVERY, differs_by_gates_at_most, is_on_its_way, progress_waits, tells_progress, without_progress,
@@ -37,6 +36,7 @@ pub use progress::{
 use rollout::{Instances, Step};
 use status::Hindrance;
 pub use template::hash;
+pub(crate) use template::is_nothing;
 use template::{Likeness, Template};
 
 /// What a reconcile looks at.
@@ -49,7 +49,7 @@ pub struct Observation<'a> {
     /// Whether its city may be used. Known and true in a cell, which is not asked; in a single cluster it was not checked
     /// before.
     pub served: Observed<bool>,
-    /// Whether a living Workload asks for it, which tells of the city itself.
+    /// Whether a living Workload asks for it, which reports the city itself.
     pub derived: bool,
     /// What the cell has of networks; `None` where networking is off.
     pub networks: Option<Networks<'a>>,
@@ -63,13 +63,7 @@ pub struct Observation<'a> {
 
 /// Whether an Instance is of a WorkloadDeployment: by its controller, or by its label where it has none.
 pub fn owns(deployment: &Object, instance: &Object) -> bool {
-    match instance
-        .metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|one| one.controller == Some(true))
-    {
+    match instance.controller() {
         Some(owner) => owner.uid == deployment.uid(),
         None => instance.label(popcell_api::labels::WORKLOAD_DEPLOYMENT_UID) == Some(deployment.uid()),
     }
@@ -111,12 +105,14 @@ impl<'a> Reconcile<'a> {
         }
         // What was taken in goes on: it came from where names were checked by other rules, and neither name nor city can change.
         let is_new = !deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) && self.ours.is_empty();
-        if is_new && let Some((reason, message)) = refusal(deployment) {
-            return self.refuse(reason, message);
+        let city = deployment.text("/spec/cityCode").unwrap_or_default();
+        // The hub is not asked what it lets through, and a single cluster was not checked before.
+        if is_new && let Some((reason, message)) = names::fault(city, deployment.name()) {
+            return self.refuse(reason, &message);
         }
         match self.seen.served {
             Observed::Known(false) if is_new => {
-                return self.refuse(reasons::NO_MATCHING_LOCATION, unserved(deployment));
+                return self.refuse(reasons::NO_MATCHING_LOCATION, &unserved(deployment));
             }
             Observed::Unknown if is_new => {
                 self.plan.notes.push(Note::Unknown(Plane::Cell));
@@ -197,15 +193,10 @@ impl<'a> Reconcile<'a> {
         if !self.deployment.has_finalizer(finalizers::WORKLOAD_CONTROLLER) {
             return self.plan;
         }
-        for instance in self.ours.iter().filter(|one| !one.deleting()) {
-            let delete = Action::delete(
-                &Plane::Cell,
-                kind::INSTANCE,
-                instance,
-                Vec::new(),
-                DeletionGuard::Exempt,
-            );
-            self.plan.actions.push(delete);
+        for instance in self.ours.clone() {
+            if !instance.deleting() {
+                self.delete(instance);
+            }
         }
         if self.ours.is_empty() {
             let edit = self.edit().without_finalizer(finalizers::WORKLOAD_CONTROLLER);
@@ -216,13 +207,21 @@ impl<'a> Reconcile<'a> {
         self.report(template.as_ref(), None, None)
     }
 
-    fn refuse(mut self, reason: &'static str, message: String) -> Plan {
-        let status = status::refused(self.deployment, reason, &message, self.seen.now);
+    fn delete(&mut self, instance: &Object) {
+        let delete = Action::delete(
+            &Plane::Cell,
+            kind::INSTANCE,
+            instance,
+            Vec::new(),
+            DeletionGuard::Exempt,
+        );
+        self.plan.actions.push(delete);
+    }
+
+    fn refuse(mut self, reason: &'static str, message: &str) -> Plan {
+        let status = status::refused(self.deployment, reason, message, self.seen.now);
         self.plan.status = Edit::status(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, status);
-        self.plan.terminal = Some(Terminal {
-            reason: reason.to_owned(),
-            message,
-        });
+        self.plan.terminal = Some(Terminal::new(reason, message));
         self.plan
     }
 
@@ -237,7 +236,7 @@ impl<'a> Reconcile<'a> {
         let target = Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, deployment);
         self.plan.notes.push(Note::Excess(target, excess));
         if self.ours.is_empty() {
-            return self.refuse(reasons::LIMIT_EXCEEDED, message);
+            return self.refuse(reasons::LIMIT_EXCEEDED, &message);
         }
         // Where the number is not kept, none would be taken for 0.
         if deployment.int("/spec/scaleSettings/minReplicas").is_some() {
@@ -257,21 +256,14 @@ impl<'a> Reconcile<'a> {
         let surplus = self.ours.iter().copied().filter(|one| !one.deleting());
         let surplus = surplus.filter(|one| ordinal(one).is_some_and(|ordinal| ordinal >= desired));
         if let Some(surplus) = surplus.max_by_key(|one| ordinal(one)) {
-            let delete = Action::delete(&Plane::Cell, kind::INSTANCE, surplus, Vec::new(), DeletionGuard::Exempt);
-            self.plan.actions.push(delete);
+            self.delete(surplus);
         }
     }
 
     fn unreadable(mut self, path: &str) -> Plan {
         self.delete_surplus();
-        self.plan.terminal = Some(Terminal {
-            reason: "Unreadable".to_owned(),
-            message: format!("{path} cannot be read"),
-        });
-        self.plan.notes.push(Note::Undecodable {
-            target: Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment),
-            path: path.to_owned(),
-        });
+        let target = Target::of(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment);
+        self.plan.note_undecodable(target, path.to_owned());
         self.plan
     }
 
@@ -327,14 +319,7 @@ impl<'a> Reconcile<'a> {
         match step {
             Step::Settled | Step::Wait => {}
             Step::Delete(instance) => {
-                let delete = Action::delete(
-                    &Plane::Cell,
-                    kind::INSTANCE,
-                    instance,
-                    Vec::new(),
-                    DeletionGuard::Exempt,
-                );
-                self.plan.actions.push(delete);
+                self.delete(instance);
             }
             Step::Create(ordinal) => {
                 let location = networks.and_then(|networks| networks.location.as_ref());
@@ -374,9 +359,9 @@ impl<'a> Reconcile<'a> {
             self.seen.now,
         );
         let reported = if hindrance.is_unserved() {
-            transitions::blocked
+            conditions::blocked_event
         } else {
-            transitions::rejected
+            conditions::rejected_event
         };
         let event = reported(&Plane::Cell, kind::WORKLOAD_DEPLOYMENT, self.deployment, &status);
         self.plan.events.extend(event);
@@ -386,17 +371,6 @@ impl<'a> Reconcile<'a> {
         }
         self.plan
     }
-}
-
-/// Why Instances of a WorkloadDeployment would never start: the hub is not asked what it lets through, and a single cluster
-/// was not checked before.
-fn refusal(deployment: &Object) -> Option<(&'static str, String)> {
-    let city = deployment.text("/spec/cityCode").unwrap_or_default();
-    if let Err(error) = names::check_city(city) {
-        return Some((reasons::INVALID_CITY_CODE, error.to_string()));
-    }
-    let named = names::check_deployment(deployment.name());
-    named.err().map(|error| (names::INVALID_NAME, error.to_string()))
 }
 
 fn unserved(deployment: &Object) -> String {

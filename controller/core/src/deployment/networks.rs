@@ -149,8 +149,7 @@ impl<'a> Reconcile<'a> {
     /// The context of one that is ready, and asks for what the interface asks for.
     fn binding(&self, binding: &Object, spec: &Value, plan: &mut Plan) -> Option<&'a Object> {
         let target = || Target::of(&Plane::Cell, NETWORK_BINDING, binding);
-        let owners = binding.metadata.owner_references.iter().flatten();
-        if !owners.into_iter().any(|one| one.uid == self.deployment.uid()) {
+        if !binding.owners().iter().any(|one| one.uid == self.deployment.uid()) {
             plan.notes.push(Note::Foreign(target()));
             return None;
         }

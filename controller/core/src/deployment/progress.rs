@@ -1,4 +1,4 @@
-//! What a WorkloadDeployment tells while its Instances are on their way, which is written once for several steps.
+//! What a WorkloadDeployment reports while its Instances are on their way, which is written once for several steps.
 //!
 //! Progress is what changes nothing for whoever acts on the status: a count that rises, another word for "on its way", the one
 //! Instance that a roll lacks, and the memory of slots that were granted. Whatever else turns True or False, blocks, or answers a change of the spec is none.
@@ -9,10 +9,9 @@ use popcell_api::conditions::{self as types, reasons};
 use popcell_api::{annotations, kind};
 use serde_json::Value;
 
-use crate::conditions::{self, text};
+use crate::conditions::{self, BLOCKING, priority, text};
 use crate::object::{Fields, Object};
 use crate::plan::{Action, Patch, Plan};
-use crate::priority;
 
 /// How long progress waits for more of it: an Instance among many that start at once takes as long to become Ready.
 pub const PROGRESS: Duration = Duration::from_secs(1);
@@ -96,12 +95,9 @@ pub fn differs_by_gates_at_most(before: &Object, now: &Object) -> bool {
 
 /// Whether an Instance is Ready, whether its quota was denied, and what blocks it.
 fn telling(instance: &Object) -> (bool, bool, Option<(&str, &str)>) {
-    let ready = instance
-        .at("/status")
-        .and_then(|status| conditions::find(status, types::READY));
-    let blocked = ready
+    let blocked = conditions::of(instance, types::READY)
         .map(|ready| (text(ready, "reason"), text(ready, "message")))
-        .filter(|(reason, _)| priority::of(reason) >= priority::BLOCKING);
+        .filter(|(reason, _)| priority(reason) >= BLOCKING);
     let denied = conditions::says(instance, types::QUOTA_GRANTED, "False");
     (conditions::says(instance, types::READY, "True"), denied, blocked)
 }

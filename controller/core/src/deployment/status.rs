@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use super::networks::State;
 use super::rollout::{self, Instances};
 use super::template::Template;
-use crate::conditions::{self, Condition};
-use crate::counts::COUNTS;
+use crate::conditions::{self, BLOCKING, COUNTS, Condition, priority};
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::Target;
-use crate::{paused, priority, sizing, slots};
+use crate::{paused, sizing, slots};
 
-/// A teardown that takes longer is told.
+/// A teardown that takes longer is reported.
 pub(super) const TEARDOWN: Duration = Duration::from_mins(1);
 
 /// Numbers of instances.
@@ -41,7 +40,7 @@ pub(super) struct Hindrance<'a> {
     pub(super) rejected: Option<&'a str>,
     /// Whether its city may be used.
     pub(super) served: Observed<bool>,
-    /// Whether a Workload tells of that.
+    /// Whether a Workload reports that.
     pub(super) derived: bool,
 }
 
@@ -53,7 +52,7 @@ impl Hindrance<'_> {
 
     /// Whether what an Instance says is reported before what is refused.
     fn is_outweighed_by(self, worst: &Worst<'_>) -> bool {
-        self.rejected.is_none() || priority::of(worst.reason) > priority::of(reasons::REJECTED)
+        self.rejected.is_none() || priority(worst.reason) > priority(reasons::REJECTED)
     }
 }
 
@@ -85,21 +84,19 @@ pub(super) fn render(
     if let Some(location) = networks.and_then(|networks| networks.location.clone()) {
         status.insert("location".to_owned(), location);
     }
-    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
-    paused::lift(&mut list);
+    paused::lift(&mut status);
     let (stuck, worst) = (stuck(instances, now), worst(instances));
     let reported = [
         Some(replicas_ready(counts, stuck, hindrance, worst.as_ref())),
         available(deployment, counts, worst.as_ref(), networks, hindrance),
     ];
     for condition in reported.into_iter().flatten() {
-        conditions::put(&mut list, condition.render(old, deployment.generation(), now));
+        conditions::put_in(&mut status, condition.render(old, deployment.generation(), now));
     }
-    status.insert("conditions".to_owned(), json!(list));
     Value::Object(status)
 }
 
-/// How many slots were asked for when that was last told: more is not asked of a city that may not be used.
+/// How many slots were asked for when that was last reported: more is not asked of a city that may not be used.
 pub(super) fn desired_before(deployment: &Object) -> i64 {
     deployment.int("/status/desiredReplicas").unwrap_or_default()
 }
@@ -145,11 +142,10 @@ fn stuck<'a>(instances: &[&'a Object], now: Timestamp) -> Option<(&'a Object, Ti
 /// When the first teardown that is under way is to be reported.
 pub(super) fn next_look(instances: &[&Object], now: Timestamp) -> Option<Duration> {
     let since = |one: &&Object| Some(one.metadata.deletion_timestamp.as_ref()?.0);
-    let passed = |since: Timestamp| Duration::try_from(now.duration_since(since)).unwrap_or_default();
     instances
         .iter()
         .filter_map(since)
-        .map(passed)
+        .map(|since| conditions::age(since, now))
         .filter(|passed| *passed < TEARDOWN)
         .map(|passed| TEARDOWN.saturating_sub(passed))
         .min()
@@ -262,16 +258,15 @@ struct Worst<'a> {
 /// The reason of Ready with the highest priority, where that is one to act on; of the lowest slot among equals.
 fn worst<'a>(instances: &[&'a Object]) -> Option<Worst<'a>> {
     let blocking = |one: &&'a Object| {
-        let status = one.at("/status").filter(|_| !one.deleting())?;
-        let ready = conditions::find(status, types::READY)?;
+        let ready = conditions::of(one, types::READY).filter(|_| !one.deleting())?;
         let reason = conditions::text(ready, "reason");
-        let priority = priority::of(reason);
+        let priority = priority(reason);
         let worst = Worst {
             name: one.name(),
             reason,
             message: conditions::text(ready, "message"),
         };
-        (priority >= priority::BLOCKING).then_some((priority, worst))
+        (priority >= BLOCKING).then_some((priority, worst))
     };
     let mut worst: Option<(u8, Worst<'_>)> = None;
     for found in instances.iter().filter_map(blocking) {
@@ -297,9 +292,7 @@ pub(super) fn granted(deployment: &Object, instances: &Instances<'_>) -> std::co
             if instance.is_some_and(|one| one.at("/spec").map(sizing::requests) != size) {
                 return false;
             }
-            let condition = instance
-                .and_then(|one| one.at("/status"))
-                .and_then(|status| conditions::find(status, types::QUOTA_GRANTED));
+            let condition = instance.and_then(|one| conditions::of(one, types::QUOTA_GRANTED));
             let (status, reason) = condition.map_or(("", ""), |one| {
                 (conditions::text(one, "status"), conditions::text(one, "reason"))
             });

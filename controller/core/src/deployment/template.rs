@@ -31,7 +31,7 @@ pub fn hash(template: &Value) -> String {
 fn feed(digest: &mut Sha256, value: &Value) {
     match value {
         Value::Object(fields) => {
-            let sorted: BTreeMap<&String, &Value> = fields.iter().filter(|(_, value)| !is_empty(value)).collect();
+            let sorted: BTreeMap<&String, &Value> = fields.iter().filter(|(_, value)| !is_nothing(value)).collect();
             digest.update(b"{");
             for (key, value) in sorted {
                 feed_text(digest, key);
@@ -61,10 +61,11 @@ fn feed_text(digest: &mut Sha256, text: &str) {
     digest.update(text);
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Whether a value is null or empty, or holds nothing but such values.
+pub(crate) fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Object(fields) => fields.values().all(is_empty),
+        Value::Object(fields) => fields.values().all(is_nothing),
         Value::Array(items) => items.is_empty(),
         _ => false,
     }
@@ -78,7 +79,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
                 one.iter().all(|(key, value)| {
                     other
                         .get(key)
-                        .map_or_else(|| is_empty(value), |other| same(value, other))
+                        .map_or_else(|| is_nothing(value), |other| same(value, other))
                 })
             };
             within(left, right) && within(right, left)
@@ -86,7 +87,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
-        _ => left == right || (is_empty(left) && is_empty(right)),
+        _ => left == right || (is_nothing(left) && is_nothing(right)),
     }
 }
 

@@ -163,20 +163,14 @@ impl<'a> Reconcile<'a> {
     }
 
     fn update_deployment(&mut self, existing: &Object) {
-        let target = Target::of(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, existing);
-        let mut edit = self.stamped(existing);
-        let spec = self.spec();
+        let edit = self.stamped(existing);
         // Of one whose status is too large the spec is not kept; it is of the generation that was written with it.
         let [_, (key, generation)] = self.stamps();
         if existing.excess().is_some() && existing.annotation(key) == Some(&generation) {
             self.plan.actions.extend(edit.action());
             return;
         }
-        if self.seen.spec_echoes.explains(&target, &spec, existing.at("/spec")) {
-            self.plan.notes.push(Note::Skew(target));
-        } else {
-            edit = edit.spec(&spec);
-        }
+        let edit = edit.spec_unless_echoed(&self.spec(), self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
     }
 

@@ -11,12 +11,10 @@ use popcell_api::{annotations, karmada};
 use serde_json::{Map, Value, json};
 
 use super::{DELETING, unavailable};
-use crate::conditions::{self, Condition};
-use crate::counts::COUNTS;
+use crate::conditions::{self, COUNTS, Condition};
 use crate::object::{Fields, Object};
-use crate::priority;
 
-/// A city may be without a cluster for so long before the project is told.
+/// How long a city may be without a cluster before that is reported in the project.
 pub(super) const UNPLACED_GRACE: Duration = Duration::from_mins(1);
 
 /// The status that the project should show, and when to look again; `None` leaves it as it is.
@@ -33,16 +31,14 @@ pub(super) fn status(
         hub.is_some_and(|hub| about.is_none_or(|uid| uid == hub.uid()))
     };
     if let Some(since) = binding.filter(about_it).and_then(unplaced_since) {
-        // A clock that is behind sees the future: that is no age at all.
-        let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-        let left = UNPLACED_GRACE.saturating_sub(age);
+        let left = UNPLACED_GRACE.saturating_sub(conditions::age(since, now));
         if left.is_zero() {
             let reported = unavailable(reasons::NO_MATCHING_LOCATION, messages::no_matching_location(city));
             return (Some(zeros(project, &reported, now)), None);
         }
         look_again = Some(left);
     }
-    let mirrored = hub.and_then(|hub| translated(project, hub));
+    let mirrored = hub.and_then(|hub| translated(project, hub)).map(Value::Object);
     let status = mirrored.or_else(|| says_nothing_of_the_city(project).then(|| waiting(project, now)));
     (status, look_again)
 }
@@ -68,7 +64,7 @@ fn waiting(project: &Object, now: Timestamp) -> Value {
 
 /// The hub's status with this plane's generations; `None` while the hub has none, so that an empty status blanks
 /// nothing.
-fn translated(project: &Object, hub: &Object) -> Option<Value> {
+fn translated(project: &Object, hub: &Object) -> Option<Map<String, Value>> {
     let mut status = hub.at("/status")?.as_object()?.clone();
     if status.is_empty() {
         return None;
@@ -87,11 +83,15 @@ fn translated(project: &Object, hub: &Object) -> Option<Value> {
             put_generation(condition, observed);
         }
     }
-    // The schema requires every count.
+    complete(&mut status);
+    Some(status)
+}
+
+/// Every count that is missing is 0: the schema requires each.
+fn complete(status: &mut Map<String, Value>) {
     for count in COUNTS {
         status.entry(count).or_insert_with(|| json!(0));
     }
-    Some(Value::Object(status))
 }
 
 fn put_generation(fields: &mut Map<String, Value>, generation: Option<i64>) {
@@ -105,9 +105,7 @@ fn put_generation(fields: &mut Map<String, Value>, generation: Option<i64>) {
 pub(super) fn overlay(project: &Object, condition: &Condition, now: Timestamp) -> Value {
     let observed = project.int("/status/observedGeneration");
     let mut status = crate::paused::reported_instead(project, condition, observed, now);
-    for count in COUNTS {
-        status.entry(count).or_insert_with(|| json!(0));
-    }
+    complete(&mut status);
     Value::Object(status)
 }
 
@@ -117,13 +115,9 @@ pub(super) fn beside(project: &Object, hub: Option<&Object>, condition: &Conditi
     let Some(mut status) = hub.and_then(|hub| translated(project, hub)) else {
         return overlay(project, condition, now);
     };
-    let mut list = conditions::all(&status).to_vec();
     let observed = status.get("observedGeneration").and_then(Value::as_i64);
-    conditions::put(&mut list, condition.render(project.at("/status"), observed, now));
-    if let Some(fields) = status.as_object_mut() {
-        fields.insert("conditions".to_owned(), json!(list));
-    }
-    status
+    conditions::put_in(&mut status, condition.render(project.at("/status"), observed, now));
+    Value::Object(status)
 }
 
 /// A status, or the project's own where there is none to show, with what stops its way: in ReplicasReady, whatever runs, and
@@ -134,13 +128,11 @@ pub(super) fn stopped(project: &Object, shown: Option<Value>, reason: &str, mess
     let observed = project.int("/status/observedGeneration");
     let available = conditions::find(&status, types::AVAILABLE);
     let serves = available.is_some_and(|one| conditions::text(one, "status") == "True");
-    let mut list = conditions::all(&status).to_vec();
     let types = [types::REPLICAS_READY, types::AVAILABLE];
-    for type_ in types.into_iter().take(if serves { 1 } else { 2 }) {
-        conditions::put(&mut list, reported(type_).render(project.at("/status"), observed, now));
-    }
     if let Some(fields) = status.as_object_mut() {
-        fields.insert("conditions".to_owned(), json!(list));
+        for type_ in types.into_iter().take(if serves { 1 } else { 2 }) {
+            conditions::put_in(fields, reported(type_).render(project.at("/status"), observed, now));
+        }
     }
     status
 }
@@ -148,13 +140,10 @@ pub(super) fn stopped(project: &Object, shown: Option<Value>, reason: &str, mess
 /// Nothing runs: zero counts, and no condition but this one.
 fn zeros(project: &Object, condition: &Condition, now: Timestamp) -> Value {
     let mut status = Map::new();
-    for count in COUNTS {
-        status.insert(count.to_owned(), json!(0));
-    }
+    complete(&mut status);
     let observed = project.int("/status/observedGeneration");
     put_generation(&mut status, observed);
-    let rendered = condition.render(project.at("/status"), observed, now);
-    status.insert("conditions".to_owned(), json!([rendered]));
+    conditions::put_in(&mut status, condition.render(project.at("/status"), observed, now));
     Value::Object(status)
 }
 
@@ -170,7 +159,7 @@ fn says_nothing_of_the_city(project: &Object) -> bool {
                 .all(|count| project.int(&format!("/status/{count}")).unwrap_or(0) == 0);
     };
     let reason = conditions::text(available, "reason");
-    priority::needs_an_edit(reason)
+    conditions::needs_an_edit(reason)
         || reason == reasons::REJECTED
         || reason == DELETING
         || reason == reasons::NO_MATCHING_LOCATION
@@ -182,7 +171,7 @@ fn says_nothing_of_the_city(project: &Object) -> bool {
 ///
 /// Karmada notes the generation that it dealt with only where it found a cluster; that it found none is in the condition.
 fn unplaced_since(binding: &Object) -> Option<Timestamp> {
-    let scheduled = conditions::find(binding.at("/status")?, karmada::SCHEDULED);
+    let scheduled = conditions::of(binding, karmada::SCHEDULED);
     let says = |field: &str, value: &str| scheduled.is_some_and(|one| conditions::text(one, field) == value);
     let none_fits = says("status", "False") && says("reason", karmada::NO_CLUSTER_FIT);
     let noted = binding.int("/status/schedulerObservedGeneration");

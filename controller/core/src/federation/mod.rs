@@ -8,7 +8,7 @@
 //!   one, what runs goes on, and may become less.
 //! - Reserved keys of a template ([`crate::reserved`]) stay in the project.
 //!
-//! The runtime wakes it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
+//! The runtime enqueues it on its own events, those of the hub WorkloadDeployment ([`crate::identity::of_deployment`]), of
 //! the hub Namespace, of the ResourceBinding, of LocationBindings and Workloads, and of siblings with another spelling of
 //! the city.
 //!
@@ -28,7 +28,7 @@ use popcell_api::{finalizers, kind, labels};
 use serde_json::Value;
 
 use crate::bindings::usable_cities;
-use crate::conditions::Condition;
+use crate::conditions::{self, Condition};
 use crate::derived;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
@@ -38,7 +38,7 @@ use crate::observed::Observed;
 use crate::plan::{Note, Plan, Plane, Target, Terminal};
 use crate::rejection::{self, Rejection};
 use crate::spec_echoes::ExplainSpec;
-use crate::{paused, policy, transitions};
+use crate::{paused, policy};
 
 /// Reason of Available=False while a deletion waits for a plane that is unreachable.
 pub const DELETING: &str = "Deleting";
@@ -138,11 +138,8 @@ impl<'a> Reconcile<'a> {
             return self.reported_rejection(None);
         }
         let city = deployment.text("/spec/cityCode").unwrap_or_default();
-        if let Err(error) = names::check_city(city) {
-            return self.terminal(reasons::INVALID_CITY_CODE, error.to_string());
-        }
-        if let Err(error) = names::check_deployment(deployment.name()) {
-            return self.terminal(names::INVALID_NAME, error.to_string());
+        if let Some((reason, message)) = names::fault(city, deployment.name()) {
+            return self.terminal(reason, message);
         }
         let namespace = match self.seen.namespace {
             Observed::Known(Some(namespace)) if !namespace.deleting() => namespace,
@@ -171,7 +168,7 @@ impl<'a> Reconcile<'a> {
                 self.lower_what_is_there();
                 let made = self.mine(&hub, &hub_namespace);
                 let workload = self.seen.workload.known().flatten();
-                // Its Workload tells of the city; what it asks for is all there.
+                // Its Workload reports the city; what it asks for is all there.
                 if workload.is_some_and(|workload| derived::is_of(deployment, workload))
                     && made.is_some_and(|made| self.is_carried_whole(made))
                 {
@@ -253,10 +250,7 @@ impl<'a> Reconcile<'a> {
     /// The city has no usable binding: shown beside what the city reports of `made`.
     fn unserved(mut self, city: &str, made: Option<&Object>) -> Plan {
         let message = messages::no_matching_location(city);
-        self.plan.terminal = Some(Terminal {
-            reason: reasons::NO_MATCHING_LOCATION.to_owned(),
-            message: message.clone(),
-        });
+        self.plan.terminal = Some(Terminal::new(reasons::NO_MATCHING_LOCATION, &message));
         let reported = unavailable(reasons::NO_MATCHING_LOCATION, message);
         let status = mirror::beside(self.seen.deployment, made, &reported, self.seen.now);
         self.with_status(status)
@@ -326,10 +320,7 @@ impl<'a> Reconcile<'a> {
             _ => None,
         };
         self.plan.notes.push(Note::Excess(self.target(), excess));
-        self.plan.terminal = Some(Terminal {
-            reason: reasons::LIMIT_EXCEEDED.to_owned(),
-            message: message.clone(),
-        });
+        self.plan.terminal = Some(Terminal::new(reasons::LIMIT_EXCEEDED, &message));
         let status = mirror::stopped(deployment, shown, reasons::LIMIT_EXCEEDED, &message, self.seen.now);
         self.with_status(status)
     }
@@ -344,17 +335,14 @@ impl<'a> Reconcile<'a> {
 
     fn terminal(mut self, reason: &'static str, message: String) -> Plan {
         self.lower_what_is_there();
-        self.plan.terminal = Some(Terminal {
-            reason: reason.to_owned(),
-            message: message.clone(),
-        });
+        self.plan.terminal = Some(Terminal::new(reason, &message));
         let status = mirror::overlay(self.seen.deployment, &unavailable(reason, message), self.seen.now);
         self.with_status(status)
     }
 
     fn with_status(mut self, status: Value) -> Plan {
         let deployment = self.seen.deployment;
-        let event = transitions::blocked(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, &status);
+        let event = conditions::blocked_event(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, &status);
         self.plan.events.extend(event);
         self.plan.status = Edit::status(&self.plane, kind::WORKLOAD_DEPLOYMENT, deployment, status);
         self.plan

@@ -7,7 +7,6 @@ use popcell_api::labels::UPSTREAM_CLUSTER_NAME;
 use popcell_api::quota as api;
 use serde_json::Value;
 
-use super::requeue_tiers::since;
 use super::{Observation, Quota};
 use crate::conditions::{self, MESSAGE_BYTES};
 use crate::object::{Fields, Object};
@@ -85,9 +84,7 @@ fn of_claim<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
     if !sizing::is_claimed(claim, spec(seen.instance)) {
         return pending("its ResourceClaim asks for another size");
     }
-    let granted = claim
-        .at("/status")
-        .and_then(|status| conditions::find(status, api::GRANTED));
+    let granted = conditions::of(claim, api::GRANTED);
     let text = |field| granted.map_or("", |granted| conditions::text(granted, field));
     match (text("status"), text("reason")) {
         ("True", _) => Answer::Granted {
@@ -110,7 +107,7 @@ fn of_claim<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
 fn unanswered<'a>(seen: &Observation<'_>, claim: &Object) -> Answer<'a> {
     let age = claim
         .created()
-        .map_or(Duration::ZERO, |created| since(created, seen.now));
+        .map_or(Duration::ZERO, |created| conditions::age(created, seen.now));
     match seen.no_budget_grace.checked_sub(age) {
         None | Some(Duration::ZERO) => Answer::Pending {
             reason: reasons::QUOTA_NO_BUDGET,

@@ -1,11 +1,15 @@
-//! The conditions of an Instance as they are to be: ours change, all others stay as they were found.
+//! The conditions of an Instance as they are to be: ours change, all others stay as they were found. What they get to is reported
+//! at the transition, and counted.
 
 use jiff::Timestamp;
-use popcell_api::conditions as types;
+use popcell_api::conditions::{self as types, reasons};
+use popcell_api::{events, kind};
 use serde_json::{Map, Value, json};
 
 use crate::conditions::{self, Condition};
+use crate::metrics::quota_failures;
 use crate::object::{Fields, Object};
+use crate::plan::{Event, Note, Plan, Plane};
 
 /// Longest reason that the schema takes.
 const REASON_BYTES: usize = 1024;
@@ -53,6 +57,30 @@ impl<'a> Draft<'a> {
         conditions::put(&mut self.conditions, rendered);
     }
 
+    /// Adds Warnings and counts for reasons that the Instance gets to by this draft: an unchanged one is not reported again.
+    pub(super) fn report_transitions(&self, plan: &mut Plan) {
+        let watched: [(&str, &[&str]); 2] = [
+            (types::QUOTA_GRANTED, &events::QUOTA_FAILURES),
+            (types::READY, &events::STUCK),
+        ];
+        for (type_, named) in watched {
+            let reason = self.reason_of(type_);
+            let before = conditions::of(self.instance, type_).map(|old| conditions::text(old, "reason"));
+            if before == Some(reason) || !named.contains(&reason) {
+                continue;
+            }
+            let message = self.message_of(type_);
+            plan.events.push(Event::warning(
+                &Plane::Cell,
+                kind::INSTANCE,
+                self.instance,
+                reason,
+                message,
+            ));
+            plan.notes.extend(counted(reason).map(Note::QuotaFailed));
+        }
+    }
+
     /// The whole status.
     pub(super) fn status(self) -> Value {
         let old = self.instance.at("/status").and_then(Value::as_object);
@@ -64,7 +92,7 @@ impl<'a> Draft<'a> {
 
 /// What an Instance's own status says of quota, before this reconcile.
 pub(super) fn quota_granted(instance: &Object) -> Option<&Value> {
-    conditions::find(instance.at("/status")?, types::QUOTA_GRANTED)
+    conditions::of(instance, types::QUOTA_GRANTED)
 }
 
 /// Whether the schema takes a text as the reason of a condition. What a server stored passes; an object that was read
@@ -76,4 +104,17 @@ pub(super) fn is_reason(text: &str) -> bool {
         && bytes.first().is_some_and(u8::is_ascii_alphabetic)
         && bytes.last().is_some_and(word)
         && bytes.iter().all(|byte| word(byte) || b",:".contains(byte))
+}
+
+/// The value of the label `reason` of `compute_quota_eval_failures_total`.
+fn counted(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        reasons::QUOTA_BACKEND_UNAVAILABLE => quota_failures::BACKEND_UNAVAILABLE,
+        reasons::QUOTA_PROJECT_NOT_FOUND => quota_failures::PROJECT_NOT_FOUND,
+        reasons::QUOTA_NAMESPACE_NOT_FOUND => quota_failures::NAMESPACE_NOT_FOUND,
+        reasons::QUOTA_MISCONFIGURED => quota_failures::MISCONFIGURED,
+        reasons::QUOTA_PROJECT_ID_UNRESOLVABLE => quota_failures::PROJECT_ID_UNRESOLVABLE,
+        reasons::QUOTA_NO_BUDGET => quota_failures::NO_BUDGET,
+        _ => return None,
+    })
 }

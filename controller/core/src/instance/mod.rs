@@ -17,24 +17,23 @@ use jiff::Timestamp;
 use popcell_api::conditions as types;
 use popcell_api::{finalizers, gates, kind};
 
+use crate::conditions;
 use crate::edit::Edit;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Plane, Target};
+pub use crate::remote::claim::Quota;
 use draft::Draft;
 
 mod claim_answer;
 mod draft;
 mod quota;
 mod ready;
-mod reported;
-mod requeue_tiers;
 
 #[cfg(test)]
 mod tests;
 
 pub use ready::has_failed;
-pub use requeue_tiers::tier;
 
 /// Finalizers of upstream's operator, which no controller removes once popcell has taken over.
 const UPSTREAMS: [&str; 2] = [
@@ -61,32 +60,6 @@ pub struct Observation<'a> {
     pub now: Timestamp,
 }
 
-/// What is known of the quota of an Instance; [`crate::remote::claim::quota`] says it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Quota<'a> {
-    /// No credential is configured: quota is not enforced.
-    Disabled,
-    /// The cell namespace does not say which project it belongs to.
-    NoProject,
-    /// The cell namespace says it with this text, which names no project.
-    BadProject(&'a str),
-    /// The project's plane cannot be asked: away, and why; or `None` for the moment until it is first listed.
-    Unknown(Option<&'a str>),
-    /// The last write of the claim was refused.
-    Refused {
-        /// One of the reasons `Quota*` of the condition.
-        reason: &'static str,
-        /// What the server said.
-        message: &'a str,
-    },
-    /// The project is known and has no claim of the name.
-    Absent,
-    /// Another source's or an unmarked claim holds the name.
-    Foreign(&'a Object),
-    /// Our claim. One that is terminating counts as absent.
-    Claim(&'a Object),
-}
-
 /// What is to be done for the Instance.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let instance = seen.instance;
@@ -97,7 +70,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut draft = Draft::of(instance, seen.now);
     let mut edit = Edit::by_value(&Plane::Cell, kind::INSTANCE, instance).without_finalizers(&UPSTREAMS);
     let mut held_by = gates_of(instance);
-    // One that is going needs no quota any more, and is not let go; what it is meanwhile is told to the end.
+    // One that is going needs no quota any more, and is not let go; what it is meanwhile is reported to the end.
     if !instance.deleting() {
         let verdict = quota::judge(seen);
         if let Some(condition) = &verdict.condition {
@@ -120,7 +93,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
     if draft.status_of(types::READY) == "True" {
         ready::settle(seen, &gates_of(instance), &mut draft);
     }
-    reported::transitions(instance, &draft, &mut plan);
+    draft.report_transitions(&mut plan);
     let status = Edit::status(&Plane::Cell, kind::INSTANCE, instance, draft.status());
     match edit.action() {
         // Status and gate in one reconcile, since another may never come: the gate goes after the status that says why.
@@ -141,4 +114,18 @@ fn gates_of(instance: &Object) -> Vec<&str> {
 
 fn has_gate(instance: &Object, gate: &str) -> bool {
     gates_of(instance).contains(&gate)
+}
+
+/// How soon an Instance without quota is looked at again, by its age: each second in its first minute, then 15 s, a minute from 5 min on and 5 min from 10 min on.
+///
+/// The age counts from `metadata.creationTimestamp`, never from a condition, whose time may be the CRD's default of
+/// 1970. Created in the future, or at no known time, is new.
+pub fn tier(created: Option<Timestamp>, now: Timestamp) -> Duration {
+    let age = created.map_or(Duration::ZERO, |created| conditions::age(created, now));
+    match age.as_secs() {
+        0..60 => Duration::from_secs(1),
+        60..300 => Duration::from_secs(15),
+        300..600 => Duration::from_mins(1),
+        _ => Duration::from_mins(5),
+    }
 }

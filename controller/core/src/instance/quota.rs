@@ -82,7 +82,7 @@ fn held_while_away(seen: &Observation<'_>, why: Option<&str>) -> QuotaDecision {
         None => undecided_unless(seen.instance, |old| old != "True"),
         Some(_) if is_remembered(seen) => QuotaDecision::granted(true, reasons::QUOTA_AVAILABLE, GRANTED_BEFORE),
         Some(why) => {
-            // Servers word one outage in many ways; told once.
+            // Servers word one outage in many ways; it is reported once.
             let reported = quota_granted(seen.instance)
                 .filter(|old| text(old, "reason") == reasons::QUOTA_BACKEND_UNAVAILABLE)
                 .map(|old| text(old, "message"));

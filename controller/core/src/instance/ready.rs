@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use super::Observation;
 use super::draft::{Draft, is_reason};
-use crate::conditions::{self, Condition, text};
+use crate::conditions::{self, Condition, priority, text};
 use crate::deployment::binding_name;
 use crate::object::{Fields, Object};
-use crate::priority;
 
 /// What Available was called before; old Instances carry it, and it means nothing.
 const RUNNING: &str = "Running";
@@ -80,7 +79,7 @@ pub fn has_failed(binding: &Object) -> bool {
 
 /// The message of a network that the site could not make.
 fn failure(binding: &Object) -> Option<&str> {
-    let ready = conditions::find(binding.at("/status")?, types::READY)?;
+    let ready = conditions::of(binding, types::READY)?;
     let failed = text(ready, "status") == "False" && text(ready, "reason") == reasons::NETWORK_FAILED_TO_CREATE;
     failed.then(|| text(ready, "message"))
 }
@@ -108,7 +107,7 @@ fn not_programmed(draft: &Draft<'_>) -> Condition {
     let cause = programmed
         .into_iter()
         .chain(others)
-        .filter(|one| priority::of(text(one, "reason")) > 0)
+        .filter(|one| priority(text(one, "reason")) > 0)
         .min_by_key(|one| rank(one));
     let own = programmed.filter(|one| tells(one) && text(one, "reason") != reasons::PENDING_PROGRAMMING);
     cause.or(own).map_or_else(
@@ -128,7 +127,7 @@ fn not_programmed(draft: &Draft<'_>) -> Condition {
 fn rank(condition: &Value) -> (Reverse<u8>, bool, bool, &str) {
     let type_ = text(condition, "type");
     (
-        Reverse(priority::of(text(condition, "reason"))),
+        Reverse(priority(text(condition, "reason"))),
         type_ != types::PROGRAMMED,
         type_ != types::AVAILABLE,
         type_,

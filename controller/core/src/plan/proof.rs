@@ -135,7 +135,7 @@ mod tests {
         assert!(!lives(Some(&going), Some("a")));
         assert!(!lives(Some(&same), Some("b")));
         assert!(!lives(None, Some("a")) && !lives(None, None));
-        // Where nobody knows the uid, only NotFound counts.
+        // Where the uid is unknown, only NotFound counts.
         assert!(lives(Some(&same), None) && lives(Some(&going), None));
     }
 }

@@ -63,10 +63,7 @@ impl Identity {
         match self {
             Self::Matches => None,
             Self::Mismatch(_) => Some(Plan::dropped("the hub knows another cell by this name")),
-            Self::Unknown => Some(Plan {
-                notes: vec![Note::Unknown(Plane::Hub)],
-                ..Plan::default()
-            }),
+            Self::Unknown => Some(Plan::noted(Note::Unknown(Plane::Hub))),
         }
     }
 }
@@ -109,11 +106,11 @@ mod tests {
             panic!("no Cluster is no match");
         };
         assert!(message.contains("discovery.clusterName"), "{message}");
-        // A cell that does not know its own uid is nobody.
-        let nobody = Source { name: "dfw-01", id: "" };
+        // A cell that does not know its own uid matches no Cluster.
+        let unknown = Source { name: "dfw-01", id: "" };
         let empty = cluster(json!({ "id": "" }));
         assert!(matches!(
-            identify(nobody, Observed::Known(Some(&empty)), none),
+            identify(unknown, Observed::Known(Some(&empty)), none),
             Identity::Mismatch(_)
         ));
     }

@@ -5,18 +5,21 @@
 //! - What is asked for cannot be changed: a claim of another size is replaced while the Instance is held for quota or
 //!   missing, and stays while it runs.
 //! - A claim of another source, or of no agreeing identity, is never adopted; one that is being deleted is waited for.
-//!   Without any stamp, a grant of exactly what this Instance asks for agrees ([`whose`]).
+//!   Without any stamp, a grant of exactly what this Instance asks for agrees (`is_granted_for`).
 //!
 //! Why: `docs/decisions/06-copies-and-claims-by-level.md`.
 
 use std::time::Duration;
 
-use popcell_api::quota::{ObjectReference, ResourceClaimSpec, ResourceRequest};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use popcell_api::conditions::reasons;
+use popcell_api::quota::{self as api, ObjectReference, ResourceClaimSpec, ResourceRequest};
 use popcell_api::{annotations, events, gates, kind, labels, names::RESOURCE_CLAIM_PREFIX, resource_manager};
 use serde_json::json;
 
 use super::cell::Identity;
-use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded, noted, projects};
+use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded, projects};
+use crate::conditions;
 use crate::edit::Edit;
 use crate::identity;
 use crate::names;
@@ -26,15 +29,11 @@ use crate::plan::{Action, Event, NAMESPACE, Note, Plan, Plane, Proof, Target};
 use crate::removed_cells::Source;
 use crate::sizing;
 
-mod quota;
-mod whose;
-
 #[cfg(test)]
 mod tests;
 
-pub use crate::instance::Quota;
-pub use quota::{is_answered, quota, refusal};
-pub use whose::maker;
+/// The label by which tools say what they manage.
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// How soon a claim that is being deleted is looked at again.
 pub const GOING: Duration = Duration::from_secs(1);
@@ -151,7 +150,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
         return plan;
     }
     let Observed::Known(claims) = seen.claims else {
-        return noted(Note::Unknown(seen.plane()));
+        return Plan::noted(Note::Unknown(seen.plane()));
     };
     let backing = BackingObject::of(seen.name, seen.instance, seen.deployments);
     let at_home = seen.at_home(claims);
@@ -198,7 +197,7 @@ impl<'a> Observation<'a> {
             (SourceMatch::Ours, Some(_)) => Ownership::Ours,
             (SourceMatch::Ours | SourceMatch::Partly { id: true, .. }, _)
             | (SourceMatch::Partly { name: true, .. }, Some(_)) => Ownership::Agrees,
-            (SourceMatch::Partly { .. }, _) if whose::is_granted_for(self, claim) => Ownership::Agrees,
+            (SourceMatch::Partly { .. }, _) if is_granted_for(self, claim) => Ownership::Agrees,
             (SourceMatch::Another | SourceMatch::Partly { .. }, _) => Ownership::Foreign,
         }
     }
@@ -297,7 +296,7 @@ fn keep(seen: &Observation<'_>, claim: &Object, backing: BackingObject<'_>) -> P
         _ if claim.deleting() && lives => {
             return Plan {
                 requeue: Some(GOING),
-                ..noted(Note::WaitsFor(seen.target(claim)))
+                ..Plan::noted(Note::WaitsFor(seen.target(claim)))
             };
         }
         _ if claim.deleting() => return Plan::default(),
@@ -373,4 +372,132 @@ fn stamped(seen: &Observation<'_>, claim: &Object) -> Option<Action> {
         .label(labels::INSTANCE_NAMESPACE, seen.namespace)
         .annotation(annotations::SOURCE_UID, Some(seen.source.id))
         .action()
+}
+
+/// What is known of the quota of an Instance; [`quota`] says it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Quota<'a> {
+    /// No credential is configured: quota is not enforced.
+    Disabled,
+    /// The cell namespace does not say which project it belongs to.
+    NoProject,
+    /// The cell namespace says it with this text, which names no project.
+    BadProject(&'a str),
+    /// The project's plane cannot be asked: away, and why; or `None` for the moment until it is first listed.
+    Unknown(Option<&'a str>),
+    /// The last write of the claim was refused.
+    Refused {
+        /// One of the reasons `Quota*` of the condition.
+        reason: &'static str,
+        /// What the server said.
+        message: &'a str,
+    },
+    /// The project is known and has no claim of the name.
+    Absent,
+    /// Another source's or an unmarked claim holds the name.
+    Foreign(&'a Object),
+    /// Our claim. One that is terminating counts as absent.
+    Claim(&'a Object),
+}
+
+/// What is known of the quota of the Instance that `seen` is about. `away` says why the project's plane is unreachable,
+/// for people; `refused` is reason and message of the last write of the claim, where it was refused. A claim of another size that is about
+/// to be replaced is absent for one that its gate holds.
+pub fn quota<'a>(seen: &Observation<'a>, away: Option<&'a str>, refused: Option<(&'static str, &'a str)>) -> Quota<'a> {
+    match project_namespace(seen.namespace, seen.cell_namespace, seen.single) {
+        ProjectNamespace::None => return Quota::NoProject,
+        ProjectNamespace::Bad(label) => return Quota::BadProject(label),
+        ProjectNamespace::In { .. } => {}
+    }
+    let Observed::Known(claims) = seen.claims else {
+        return Quota::Unknown(away);
+    };
+    if let Some(claim) = seen.at_home(claims) {
+        let waits_for_another = || {
+            let held = seen.instance.filter(|instance| is_held(instance));
+            held.and_then(|instance| instance.at("/spec"))
+                .is_some_and(|spec| !fits(seen, claim, spec))
+        };
+        return match seen.ownership(claim) {
+            Ownership::Foreign => Quota::Foreign(claim),
+            Ownership::Ours | Ownership::Agrees if waits_for_another() => Quota::Absent,
+            Ownership::Ours | Ownership::Agrees => Quota::Claim(claim),
+        };
+    }
+    match (seen.identity, refused) {
+        (Identity::Mismatch(message), _) => Quota::Refused {
+            reason: reasons::QUOTA_MISCONFIGURED,
+            message,
+        },
+        (_, Some((reason, message))) => Quota::Refused { reason, message },
+        _ => Quota::Absent,
+    }
+}
+
+/// Whether a claim says yes or no, or goes: one that is pending says nothing that an Instance is not born with.
+pub fn is_answered(claim: &Object) -> bool {
+    let word = conditions::of(claim, api::GRANTED)
+        .map(|granted| (conditions::text(granted, "status"), conditions::text(granted, "reason")));
+    claim.deleting()
+        || match word {
+            Some(("True", _)) => true,
+            Some(("False", reason)) => reason != reasons::PENDING_EVALUATION,
+            _ => false,
+        }
+}
+
+/// The reason for an answer to the creation of a claim: its HTTP status (0 = no answer), and whether it says that the
+/// namespace is not there.
+pub fn refusal(code: u16, namespace_is_missing: bool) -> &'static str {
+    match code {
+        404 if namespace_is_missing => reasons::QUOTA_NAMESPACE_NOT_FOUND,
+        404 => reasons::QUOTA_PROJECT_NOT_FOUND,
+        403 | 422 => reasons::QUOTA_MISCONFIGURED,
+        _ => reasons::QUOTA_BACKEND_UNAVAILABLE,
+    }
+}
+
+/// Whether a claim is a grant to the Instance, or the slot, of the reconcile: by its name and namespace, by who consumes,
+/// and by all amounts. Claims that are watched carry our label; so one without it was read live in this reconcile.
+fn is_granted_for(seen: &Observation<'_>, claim: &Object) -> bool {
+    let spec = match BackingObject::of(seen.name, seen.instance, seen.deployments) {
+        BackingObject::Instance(instance) => instance.at("/spec"),
+        BackingObject::Slot(deployment) => deployment.at("/spec/template/spec"),
+        BackingObject::Nothing => None,
+    };
+    let at_home = seen.home_namespace() == Some(claim.namespace()) && claim.name() == name(seen.name);
+    let granted = conditions::says(claim, api::GRANTED, "True");
+    at_home && granted && spec.is_some_and(|spec| fits(seen, claim, spec))
+}
+
+/// Who made a claim, for people, as far as its metadata says: no object says which user made it. `None` where nothing does.
+/// Only what was read with its `managedFields` tells which program wrote it.
+pub fn maker(metadata: &ObjectMeta) -> Option<String> {
+    let mut known: Vec<String> = Vec::new();
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).filter(|value| !value.is_empty());
+    let uid = metadata
+        .annotations
+        .as_ref()
+        .and_then(|all| all.get(annotations::SOURCE_UID));
+    let uid = uid.map(|uid| format!(" of uid {uid}"));
+    known.extend(label(labels::SOURCE_CLUSTER).map(|source| format!("cell {source}{}", uid.unwrap_or_default())));
+    known.extend(label(MANAGED_BY).map(|manager| format!("managed by {manager}")));
+    let owner = metadata.owner_references.iter().flatten().next();
+    known.extend(owner.map(|owner| format!("owned by {} {}", owner.kind, owner.name)));
+    let writer = metadata.managed_fields.iter().flatten();
+    let writer = writer
+        .filter(|entry| entry.subresource.as_deref().unwrap_or_default().is_empty())
+        .filter(|entry| entry.manager.is_some())
+        .min_by_key(|entry| entry.time.as_ref().map(|time| time.0));
+    known.extend(writer.and_then(written));
+    (!known.is_empty()).then(|| known.join(", "))
+}
+
+fn written(entry: &ManagedFieldsEntry) -> Option<String> {
+    let manager = entry.manager.as_deref()?;
+    let at = entry
+        .time
+        .as_ref()
+        .map(|time| format!(" at {}", conditions::seconds(time.0)));
+    Some(format!("written by {manager}{}", at.unwrap_or_default()))
 }

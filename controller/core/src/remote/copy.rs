@@ -16,7 +16,7 @@ use popcell_api::{API_VERSION, annotations, kind, labels};
 use serde_json::{Value, json};
 
 use super::cell::Identity;
-use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded, noted};
+use super::{BackingObject, Ownership, SourceMatch, done, foreign, guarded};
 use crate::conditions::{self, Condition};
 use crate::edit::Edit;
 use crate::identity;
@@ -113,7 +113,7 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
             })
         }
         (None, _, BackingObject::Instance(instance)) => create(seen, instance),
-        (Some(copy), _, BackingObject::Instance(_)) if copy.deleting() => noted(Note::WaitsFor(target(copy))),
+        (Some(copy), _, BackingObject::Instance(_)) if copy.deleting() => Plan::noted(Note::WaitsFor(target(copy))),
         (Some(copy), Some(Ownership::Foreign), BackingObject::Instance(_)) => foreign(target(copy)),
         (Some(copy), _, BackingObject::Instance(instance)) => update(seen, instance, copy),
         (None, ..) | (Some(_), Some(Ownership::Foreign), _) => Plan::default(),
@@ -205,11 +205,7 @@ fn update(seen: &Observation<'_>, instance: &Object, copy: &Object) -> Plan {
         edit = edit.owner(&owner);
     }
     if let Some(spec) = spec(instance) {
-        if seen.spec_echoes.explains(&target(copy), &spec, copy.at("/spec")) {
-            plan.notes.push(Note::Skew(target(copy)));
-        } else {
-            edit = edit.spec(&spec);
-        }
+        edit = edit.spec_unless_echoed(&spec, seen.spec_echoes, &mut plan.notes);
     }
     if let Some(action) = edit.action() {
         // Its status speaks of a generation: that is known once the spec is stored, so the next reconcile writes it.
@@ -236,16 +232,12 @@ fn hold(seen: &Observation<'_>, copy: &Object) -> Plan {
     if let Some(action) = stamped(seen, copy) {
         return done(Some(action));
     }
-    let old = copy.at("/status").filter(|status| status.is_object());
+    let old = copy.at("/status");
     let ready = Condition::new(types::READY, false, reasons::PENDING, messages::INSTANCE_MADE_ANEW);
-    let mut list = old.map(conditions::all).unwrap_or_default().to_vec();
-    conditions::put(&mut list, ready.render(old, copy.generation(), seen.now));
-    let mut status = old.cloned().unwrap_or_else(|| json!({}));
-    if let Some(fields) = status.as_object_mut() {
-        fields.insert("conditions".to_owned(), Value::Array(list));
-    }
+    let mut status = old.and_then(Value::as_object).cloned().unwrap_or_default();
+    conditions::put_in(&mut status, ready.render(old, copy.generation(), seen.now));
     Plan {
-        status: Edit::status(&Plane::Hub, kind::INSTANCE, copy, status),
+        status: Edit::status(&Plane::Hub, kind::INSTANCE, copy, Value::Object(status)),
         ..Plan::default()
     }
 }
@@ -255,11 +247,7 @@ fn delete(seen: &Observation<'_>, copy: &Object) -> Plan {
         source: Target::namespaced(&Plane::Cell, kind::INSTANCE, seen.namespace, seen.name),
         uid: None,
     };
-    let owners = copy.metadata.owner_references.iter().flatten();
-    let owner = owners
-        .into_iter()
-        .find(|one| one.kind == kind::WORKLOAD_DEPLOYMENT.kind)
-        .map(|one| one.uid.as_str());
+    let owner = copy.owner_of(kind::WORKLOAD_DEPLOYMENT).map(|one| one.uid.as_str());
     let guard = guarded(
         (seen.namespace, seen.name),
         seen.deployments,
@@ -334,5 +322,5 @@ fn target(copy: &Object) -> Target {
 }
 
 fn unknown() -> Plan {
-    noted(Note::Unknown(Plane::Hub))
+    Plan::noted(Note::Unknown(Plane::Hub))
 }

@@ -131,14 +131,7 @@ fn guarded(
 fn foreign(target: Target) -> Plan {
     Plan {
         requeue: Some(NAME_CONFLICT_RETRY),
-        ..noted(Note::Foreign(target))
-    }
-}
-
-fn noted(note: Note) -> Plan {
-    Plan {
-        notes: vec![note],
-        ..Plan::default()
+        ..Plan::noted(Note::Foreign(target))
     }
 }
 

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use popcell_api::names::CLAIM_PROJECTS;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::conditions::seconds;
-use crate::edit::Edit;
+use crate::conditions::{age, seconds};
+use crate::edit;
 use crate::names;
-use crate::object::{Fields, Object};
-use crate::plan::{Action, CONFIG_MAP, Plan, Plane};
+use crate::object::Object;
+use crate::plan::{Action, Plan, Plane};
 
 #[cfg(test)]
 mod tests;
@@ -56,7 +56,7 @@ pub struct Observation<'a> {
 
 /// The projects that are written down.
 pub fn recorded(record: Option<&Object>) -> impl Iterator<Item = (&str, &Value)> {
-    let data = record.and_then(|record| record.at("/data")).and_then(Value::as_object);
+    let data = edit::data(record);
     data.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
 }
 
@@ -68,18 +68,18 @@ pub fn doubtful<'a>(record: Option<&'a Object>, needed: &BTreeSet<&str>) -> Vec<
 
 /// Writes a project down; `None` when it is.
 pub(super) fn record(record: Option<&Object>, namespace: &str, project: &str) -> Option<Action> {
-    let mut data = read(record);
+    let mut data = edit::data(record).cloned().unwrap_or_default();
     if data.contains_key(project) {
         return None;
     }
     data.insert(project.to_owned(), json!(""));
-    write(record, namespace, data)
+    edit::config_map(&Plane::Cell, record, namespace, CLAIM_PROJECTS, data)
 }
 
 /// Decides one reconcile: writes down what is needed and is not there, and forgets what is proven to hold no claim.
 pub fn decide(seen: &Observation<'_>) -> Plan {
     let mut plan = Plan::default();
-    let mut data = read(seen.record);
+    let mut data = edit::data(seen.record).cloned().unwrap_or_default();
     for project in seen.needed {
         // One that is needed is not counted as unknown, whatever was noted.
         data.insert((*project).to_owned(), json!(""));
@@ -106,36 +106,13 @@ pub fn decide(seen: &Observation<'_>) -> Plan {
             None => {}
         }
     }
-    plan.actions.extend(write(seen.record, seen.namespace, data));
+    let write = edit::config_map(&Plane::Cell, seen.record, seen.namespace, CLAIM_PROJECTS, data);
+    plan.actions.extend(write);
     plan
-}
-
-type Data = Map<String, Value>;
-
-fn read(record: Option<&Object>) -> Data {
-    let data = record.and_then(|record| record.at("/data")?.as_object());
-    data.cloned().unwrap_or_default()
-}
-
-fn write(record: Option<&Object>, namespace: &str, data: Data) -> Option<Action> {
-    match record {
-        Some(record) if data == read(Some(record)) => None,
-        Some(record) => Edit::of(&Plane::Cell, CONFIG_MAP, record)
-            .set(&["data"], Value::Object(data))
-            .action(),
-        None if data.is_empty() => None,
-        None => {
-            let object = Object::new(CLAIM_PROJECTS, &CONFIG_MAP.resource())
-                .within(namespace)
-                .data(json!({ "data": data }));
-            Some(Action::create(&Plane::Cell, CONFIG_MAP, object))
-        }
-    }
 }
 
 /// How long it must go on to be unknown; `None` where nothing readable is noted.
 fn left(value: &Value, now: Timestamp) -> Option<Duration> {
     let since: Timestamp = value.as_str()?.parse().ok()?;
-    let age = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    Some(FORGOTTEN_AFTER.saturating_sub(age))
+    Some(FORGOTTEN_AFTER.saturating_sub(age(since, now)))
 }

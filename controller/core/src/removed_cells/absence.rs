@@ -16,12 +16,12 @@ use popcell_api::names::ABSENT_CELLS;
 use serde_json::{Map, Value, json};
 
 use super::{Source, is_gone, record_key};
-use crate::conditions::seconds;
-use crate::edit::Edit;
+use crate::conditions::{age, seconds};
+use crate::edit;
 use crate::names::is_dns_label;
-use crate::object::{Fields, Object};
+use crate::object::Object;
 use crate::observed::Observed;
-use crate::plan::{Action, CONFIG_MAP, Plane};
+use crate::plan::{Action, Plan, Plane};
 
 /// How long the Cluster of a cell must have been absent before what the cell has is released (default of `--cell-grace`).
 pub const CELL_GRACE: Duration = Duration::from_hours(1);
@@ -40,6 +40,27 @@ enum Rank {
     Over,
 }
 
+/// How sources stand that are only absent. Where the notes were not read, none is noted.
+#[derive(Clone, Debug, Default)]
+pub struct Graces<'a> {
+    /// What is left of the grace of those that are noted.
+    pub(super) left: BTreeMap<Source<'a>, Duration>,
+    /// Those that are not noted, nor going to be: no cell can have such a name or id, or there are too many.
+    pub(super) misplaced: BTreeSet<Source<'a>>,
+}
+
+impl Graces<'_> {
+    /// What is left of the grace of a source; `None` where its absence is not noted yet.
+    pub fn left(&self, source: Source<'_>) -> Option<Duration> {
+        self.left.get(&source).copied()
+    }
+
+    /// Whether the absence of a source is never noted.
+    pub fn is_misplaced(&self, source: Source<'_>) -> bool {
+        self.misplaced.contains(&source)
+    }
+}
+
 /// The notes, read live.
 #[derive(Clone, Copy, Debug)]
 pub struct Absences<'a> {
@@ -54,24 +75,36 @@ pub struct Absences<'a> {
 }
 
 impl Absences<'_> {
-    /// What is left of the grace of a source; `None` where its absence is not noted yet.
-    pub fn left(&self, source: Source<'_>) -> Option<Duration> {
+    /// Notes these sources in a plan, which comes again when their graces are over.
+    pub fn review<'s>(&self, absent: &BTreeSet<Source<'s>>, clusters: &[&Object], plan: &mut Plan) -> Graces<'s> {
+        plan.actions.extend(self.note(absent, clusters));
+        let left: BTreeMap<Source<'s>, Duration> = absent
+            .iter()
+            .filter_map(|source| Some((*source, self.left(*source)?)))
+            .collect();
+        if left.len() < absent.len() {
+            plan.requeue_within(self.grace);
+        }
+        Graces {
+            left,
+            misplaced: self.misplaced(absent, clusters),
+        }
+    }
+
+    fn left(&self, source: Source<'_>) -> Option<Duration> {
         let key = record_key(source);
-        let since: Timestamp = self.record?.at("/data")?.get(key)?.as_str()?.parse().ok()?;
-        let age = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();
-        Some(self.grace.saturating_sub(age))
+        let since: Timestamp = edit::data(self.record)?.get(&key)?.as_str()?.parse().ok()?;
+        Some(self.grace.saturating_sub(age(since, self.now)))
     }
 
     /// Whether the grace of any source runs: a record of its removal would end it early.
     pub fn runs(&self) -> bool {
-        let data = self.record.and_then(|record| record.at("/data")?.as_object());
-        let keys = data.into_iter().flat_map(Map::keys);
+        let keys = edit::data(self.record).into_iter().flat_map(Map::keys);
         let mut sources = keys.filter_map(|key| super::of_record_key(key));
         sources.any(|source| self.left(source).is_some_and(|left| !left.is_zero()))
     }
 
-    /// Those of these sources that are not noted, nor going to be: no cell can have such a name or id, or there are too many.
-    pub fn misplaced<'s>(&self, absent: &BTreeSet<Source<'s>>, clusters: &[&Object]) -> BTreeSet<Source<'s>> {
+    fn misplaced<'s>(&self, absent: &BTreeSet<Source<'s>>, clusters: &[&Object]) -> BTreeSet<Source<'s>> {
         let notes = self.notes(absent, clusters);
         let is_noted = |source: &&Source<'_>| notes.contains_key(&record_key(**source));
         absent.iter().filter(|source| !is_noted(source)).copied().collect()
@@ -80,7 +113,7 @@ impl Absences<'_> {
     /// The notes as they are to be: these sources, and what is noted of others that are still absent. Where there are too many
     /// the oldest stay.
     fn notes(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Map<String, Value> {
-        let old = self.record.and_then(|record| record.at("/data")?.as_object());
+        let old = edit::data(self.record);
         let noted = old
             .into_iter()
             .flat_map(Map::keys)
@@ -114,29 +147,17 @@ impl Absences<'_> {
     }
 
     /// Notes these sources, and takes away the notes of those whose Cluster is there; `None` where all is noted.
-    pub fn note(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Option<Action> {
-        let old = self.record.and_then(|record| record.at("/data")?.as_object());
+    fn note(&self, absent: &BTreeSet<Source<'_>>, clusters: &[&Object]) -> Option<Action> {
         let data = self.notes(absent, clusters);
-        match self.record {
-            Some(_) if Some(&data) == old || old.is_none() && data.is_empty() => None,
-            Some(record) => Edit::of(&Plane::Hub, CONFIG_MAP, record)
-                .set(&["data"], Value::Object(data))
-                .action(),
-            None if data.is_empty() => None,
-            None => {
-                let object = Object::new(ABSENT_CELLS, &CONFIG_MAP.resource())
-                    .within(self.namespace)
-                    .data(json!({ "data": data }));
-                Some(Action::create(&Plane::Hub, CONFIG_MAP, object))
-            }
-        }
+        edit::config_map(&Plane::Hub, self.record, self.namespace, ABSENT_CELLS, data)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Plan;
+    use crate::object::Fields;
+    use crate::plan::CONFIG_MAP;
     use crate::testing::{FakeServers, object};
 
     const DFW: Source<'static> = Source {

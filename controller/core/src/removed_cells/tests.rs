@@ -208,23 +208,24 @@ fn claims_of_an_absent_cell_wait_for_its_grace_and_those_of_a_removed_one_do_not
             claims: &[&claim],
             clusters: Observed::Known(&[]),
             removed,
-            left: &left.map(|left| (DFW, left)).into_iter().collect(),
-            misplaced: &BTreeSet::new(),
             namespaces: &[&namespace],
         };
-        let plan = clean_claims(&seen);
+        let graces = Graces {
+            left: left.map(|left| (DFW, left)).into_iter().collect(),
+            ..Graces::default()
+        };
+        let plan = clean_claims(&seen, &graces);
         assert_eq!(
             (plan.actions.len(), plan.requeue),
             (deletes, requeue),
             "{removed:?} {left:?}"
         );
         assert_eq!(seen.absent().is_empty(), !removed.is_empty());
-        let misplaced = clean_claims(&Claims {
-            removed: &none,
-            left: &BTreeMap::new(),
-            misplaced: &recorded,
-            ..seen
-        });
+        let misplaced = Graces {
+            misplaced: recorded.clone(),
+            ..Graces::default()
+        };
+        let misplaced = clean_claims(&Claims { removed: &none, ..seen }, &misplaced);
         assert!(misplaced.is_unchanged() && matches!(misplaced.notes[..], [Note::Orphan(_)]));
     }
 }
@@ -273,15 +274,18 @@ fn claims_are_evidence_enough_where_this_hub_carried_their_namespace() {
     };
     let (none, recorded) = (BTreeSet::new(), BTreeSet::from([DFW]));
     let decide = |claim: &Object, clusters: Observed<&[&Object]>, removed, namespaces: &[&Object]| {
-        let plan = clean_claims(&Claims {
+        let seen = Claims {
             project: "p",
             claims: &[claim],
             clusters,
             removed,
-            left: &BTreeMap::from([(DFW, Duration::ZERO)]),
-            misplaced: &BTreeSet::new(),
             namespaces,
-        });
+        };
+        let over = Graces {
+            left: BTreeMap::from([(DFW, Duration::ZERO)]),
+            ..Graces::default()
+        };
+        let plan = clean_claims(&seen, &over);
         assert!(
             plan.actions.iter().all(|action| matches!(action, Action::Delete(delete)
             if matches!(&delete.proofs[..], [Proof::SourceGone { cluster, id }] if cluster == "dfw-01" && id == "k1")))

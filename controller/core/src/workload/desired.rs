@@ -100,11 +100,8 @@ fn why_never(placement: &str, city: &str, derived: &str, holder: Option<(&str, &
             message,
         })
     };
-    if let Err(error) = names::check_city(city) {
-        return trouble(reasons::INVALID_CITY_CODE, error.to_string());
-    }
-    if let Err(error) = names::check_deployment(derived) {
-        return trouble(names::INVALID_NAME, error.to_string());
+    if let Some((reason, message)) = names::fault(city, derived) {
+        return trouble(reason, message);
     }
     let (other_placement, other_city) = holder?;
     trouble(
@@ -154,21 +151,25 @@ pub(crate) fn lowered(stored: &Value, desired: &Value) -> Value {
 
 /// Networks that the template names, as (namespace, name); the namespace is the Workload's own where none is given.
 pub fn networks(workload: &Object) -> BTreeSet<(String, String)> {
-    workload
-        .items("/spec/template/spec/networkInterfaces")
-        .iter()
-        .filter_map(|interface| interface.get("network"))
-        .filter_map(|network| {
-            let namespace = text(network, "namespace").filter(|namespace| !namespace.is_empty());
-            Some((
-                namespace.unwrap_or(workload.namespace()).to_owned(),
-                text(network, "name")?.to_owned(),
-            ))
-        })
+    named_networks(workload)
+        .map(|(_, namespace, name)| (namespace.to_owned(), name.to_owned()))
         .collect()
 }
 
-/// Cities of the Workload: what wakes it when a LocationBinding comes or goes.
+/// The same, with the index of the interface before each.
+pub(crate) fn named_networks(workload: &Object) -> impl Iterator<Item = (usize, &str, &str)> {
+    let interfaces = workload
+        .items("/spec/template/spec/networkInterfaces")
+        .iter()
+        .enumerate();
+    interfaces.filter_map(|(index, interface)| {
+        let network = interface.get("network")?;
+        let namespace = text(network, "namespace").filter(|namespace| !namespace.is_empty());
+        Some((index, namespace.unwrap_or(workload.namespace()), text(network, "name")?))
+    })
+}
+
+/// Cities of the Workload: a LocationBinding of one of them enqueues it.
 pub fn cities(workload: &Object) -> BTreeSet<&str> {
     workload
         .items("/spec/placements")

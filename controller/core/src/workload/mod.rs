@@ -6,7 +6,7 @@
 //! - A Network that is missing, a binding that is lost and a name that cannot be hold what grows, and nothing else
 //!   ([`crate::growth`]): what takes away or mends goes on.
 //!
-//! The runtime wakes a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
+//! The runtime enqueues a Workload on its own events, those of WorkloadDeployments that name it (and, while it has a
 //! `NameConflict`, those of the holder of the name), of Networks ([`networks`]) and of LocationBindings ([`cities`]).
 //!
 //! Why: `docs/decisions/01-city-is-fixed.md`, `docs/decisions/02-names-and-conflicts.md` and
@@ -24,19 +24,18 @@ use popcell_api::conditions::{messages, reasons};
 use popcell_api::{finalizers, kind, labels};
 
 use crate::bindings::usable_cities;
+use crate::conditions;
 use crate::edit::Edit;
 use crate::growth;
 use crate::object::{Excess, Fields, Object};
 use crate::observed::Observed;
 use crate::paused;
 use crate::plan::{Action, DeletionGuard, Note, Plan, Plane, Proof, Target, Terminal};
-use crate::priority;
 use crate::rejection::{self, Rejection};
 use crate::spec_echoes::ExplainSpec;
-use crate::transitions;
 use desired::{Slot, Trouble, Unreadable};
 pub use desired::{cities, networks};
-pub(crate) use desired::{lowered, owner};
+pub(crate) use desired::{lowered, named_networks, owner};
 
 /// How many WorkloadDeployments one reconcile creates. Each holds the whole template while it is sent; the next ones are
 /// created once these are seen.
@@ -237,10 +236,7 @@ impl<'a> Reconcile<'a> {
         );
         self.shrink(excess);
         self.plan.notes.push(Note::Excess(target, excess));
-        self.plan.terminal = Some(Terminal {
-            reason: reasons::LIMIT_EXCEEDED.to_owned(),
-            message: message.clone(),
-        });
+        self.plan.terminal = Some(Terminal::new(reasons::LIMIT_EXCEEDED, &message));
         self.report(&[], &status::Report::blocked(reasons::LIMIT_EXCEEDED, message))
     }
 
@@ -272,14 +268,7 @@ impl<'a> Reconcile<'a> {
 
     fn unreadable(mut self, unreadable: Unreadable) -> Plan {
         let target = Target::of(&self.plane, kind::WORKLOAD, self.seen.workload);
-        self.plan.terminal = Some(Terminal {
-            reason: "Unreadable".to_owned(),
-            message: format!("{} cannot be read", unreadable.0),
-        });
-        self.plan.notes.push(Note::Undecodable {
-            target,
-            path: unreadable.0,
-        });
+        self.plan.note_undecodable(target, unreadable.0);
         self.plan
     }
 
@@ -432,15 +421,10 @@ impl<'a> Reconcile<'a> {
             _ => None,
         };
         let desired = held.as_ref().unwrap_or(&wanted);
-        let target = Target::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder);
-        let mut edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder)
+        let edit = Edit::of(&self.plane, kind::WORKLOAD_DEPLOYMENT, &holder)
             .label(labels::WORKLOAD_UID, self.seen.workload.uid())
-            .owner(&owner(kind::WORKLOAD, self.seen.workload, true));
-        if self.seen.spec_echoes.explains(&target, desired, stored) {
-            self.plan.notes.push(Note::Skew(target));
-        } else {
-            edit = edit.spec(desired);
-        }
+            .owner(&owner(kind::WORKLOAD, self.seen.workload, true))
+            .spec_unless_echoed(desired, self.seen.spec_echoes, &mut self.plan.notes);
         self.plan.actions.extend(edit.action());
         *desired == wanted
     }
@@ -484,18 +468,18 @@ impl<'a> Reconcile<'a> {
         let shown: Vec<Object> = self.ours.iter().map(|one| one.only(&status::LOOKS_AT)).collect();
         let shown: Vec<&Object> = shown.iter().collect();
         let rendered = status::render(workload, slots, &shown, report, self.seen.now);
-        self.plan
-            .events
-            .extend(transitions::blocked(&self.plane, kind::WORKLOAD, workload, &rendered));
+        self.plan.events.extend(conditions::blocked_event(
+            &self.plane,
+            kind::WORKLOAD,
+            workload,
+            &rendered,
+        ));
         self.plan.status = Edit::status(&self.plane, kind::WORKLOAD, workload, rendered);
         self.plan.terminal = report
             .troubles
             .iter()
-            .find(|trouble| priority::needs_an_edit(trouble.reason))
-            .map(|trouble| Terminal {
-                reason: trouble.reason.to_owned(),
-                message: trouble.message.clone(),
-            });
+            .find(|trouble| conditions::needs_an_edit(trouble.reason))
+            .map(|trouble| Terminal::new(trouble.reason, &trouble.message));
         self.plan
     }
 }

@@ -7,11 +7,9 @@ use popcell_api::conditions::{self as types, messages, reasons};
 use serde_json::{Map, Value, json};
 
 use super::desired::{Slot, Trouble};
-use crate::conditions::{self, Condition};
-use crate::counts::COUNTS;
+use crate::conditions::{self, COUNTS, Condition, priority};
 use crate::object::{Fields, Object};
 use crate::paused;
-use crate::priority;
 
 /// What is looked at of a WorkloadDeployment.
 pub(super) const LOOKS_AT: [&str; 3] = ["/spec/cityCode", "/spec/placementName", "/status"];
@@ -123,7 +121,7 @@ fn placement_condition(serves: bool, troubles: &[&Trouble]) -> Condition {
             reported.join(". "),
         );
     }
-    match troubles.iter().max_by_key(|one| priority::of(one.reason)) {
+    match troubles.iter().max_by_key(|one| priority(one.reason)) {
         Some(worst) => Condition::new(types::AVAILABLE, false, worst.reason, reported.join(". ")),
         None => Condition::new(
             types::AVAILABLE,
@@ -139,7 +137,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
         return Condition::new(types::AVAILABLE, false, reason, message.clone());
     }
     if available {
-        // What runs is not all that was asked for: whoever looks at the Workload only is told, too.
+        // What runs is not all that was asked for: that is reported on the Workload, too.
         let refused = report.troubles.iter().filter(|one| one.reason == reasons::REJECTED);
         let mut reported: Vec<String> = refused
             .chain(rejected)
@@ -155,7 +153,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
         .iter()
         .map(|one| {
             (
-                priority::of(one.reason),
+                priority(one.reason),
                 one.city.as_str(),
                 one.reason,
                 one.message.as_str(),
@@ -166,7 +164,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
     // The highest priority; among equals the first city by name, so that the message stands still.
     worst.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.cmp(right)));
     match worst.first() {
-        Some((_, city, reason, message)) if priority::needs_an_edit(reason) || *reason == reasons::REJECTED => {
+        Some((_, city, reason, message)) if conditions::needs_an_edit(reason) || *reason == reasons::REJECTED => {
             Condition::new(types::AVAILABLE, false, reason, format!("City {city}: {message}"))
         }
         Some((_, city, _, message)) => Condition::new(
@@ -186,7 +184,7 @@ fn workload_condition(available: bool, deployments: &[&Object], report: &Report,
 
 /// What a server refuses of a WorkloadDeployment, below the project, whatever runs of it.
 fn said_rejected(deployment: &Object) -> Option<Trouble> {
-    let condition = conditions::find(deployment.at("/status")?, types::REPLICAS_READY)?;
+    let condition = conditions::of(deployment, types::REPLICAS_READY)?;
     let text = |pointer| deployment.text(pointer).unwrap_or_default().to_owned();
     (conditions::text(condition, "reason") == reasons::REJECTED).then(|| Trouble {
         placement: text("/spec/placementName"),
@@ -197,15 +195,10 @@ fn said_rejected(deployment: &Object) -> Option<Trouble> {
 }
 
 fn why_not(deployment: &Object) -> Option<(u8, &str, &str, &str)> {
-    let condition = conditions::find(deployment.at("/status")?, types::AVAILABLE)?;
+    let condition = conditions::of(deployment, types::AVAILABLE)?;
     let reason = conditions::text(condition, "reason");
     let city = deployment.text("/spec/cityCode")?;
-    Some((
-        priority::of(reason),
-        city,
-        reason,
-        conditions::text(condition, "message"),
-    ))
+    Some((priority(reason), city, reason, conditions::text(condition, "message")))
 }
 
 fn is_available(deployment: &Object) -> bool {
@@ -225,14 +218,8 @@ fn put_counts(fields: &mut Map<String, Value>, deployments: &[&Object]) {
 }
 
 fn put_condition(fields: &mut Map<String, Value>, condition: Value) {
-    let mut list = fields
-        .get("conditions")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    paused::lift(&mut list);
-    conditions::put(&mut list, condition);
-    fields.insert("conditions".to_owned(), json!(list));
+    paused::lift(fields);
+    conditions::put_in(fields, condition);
 }
 
 fn old_placement<'a>(workload: &'a Object, name: &str) -> Option<&'a Value> {

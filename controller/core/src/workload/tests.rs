@@ -1,10 +1,8 @@
 mod conflicts;
 mod gates;
-mod quiet;
 mod rejections;
 
 use super::*;
-use crate::conditions;
 use crate::spec_echoes::SpecEchoes;
 use crate::testing::{self, FakeServers, object};
 use popcell_api::conditions as types;
@@ -519,4 +517,36 @@ fn of_a_workload_whose_spec_is_not_kept_nothing_goes() {
     let left = servers.list(&plane, kind::WORKLOAD_DEPLOYMENT);
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].int("/spec/scaleSettings/minReplicas"), Some(2));
+}
+
+#[test]
+fn a_status_that_has_not_changed_is_not_written() {
+    let mut servers = servers(json!([placement("us", &["DFW"])]), &["DFW"]);
+    servers.settle(decide_in);
+    let plane = Plane::Project("p".to_owned());
+    // Neither by itself, nor when something moves that the status does not show, nor at another time.
+    let version = servers
+        .get(&plane, kind::WORKLOAD, "default", "web")
+        .unwrap()
+        .resource_version()
+        .to_owned();
+    servers.change(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw", |one| {
+        one.metadata.annotations = Some([("note".to_owned(), "x".to_owned())].into());
+    });
+    let writes = servers.writes;
+    for _ in 0..3 {
+        let plan = decide_in(&servers);
+        assert_eq!(plan.status, None);
+        servers.apply(&plan);
+    }
+    assert_eq!(servers.writes, writes);
+    let stored = servers.get(&plane, kind::WORKLOAD, "default", "web").unwrap();
+    assert_eq!(stored.resource_version(), version);
+    // What it does show is written once.
+    servers.change(&plane, kind::WORKLOAD_DEPLOYMENT, "default", "web-us-dfw", |one| {
+        one.data["status"] = json!({ "replicas": 1 });
+    });
+    assert!(decide_in(&servers).status.is_some());
+    servers.settle(decide_in);
+    assert_eq!(servers.writes, writes + 1);
 }

@@ -13,9 +13,9 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane, Target};
 use popcell_core::rejection::Rejection;
 use popcell_core::{bindings, derived, identity, names, slots};
 
-use super::events;
 use super::policy::POLICY_RECONCILER;
 use super::projection::PROJECTION_RECONCILER;
+use super::{events, hub_namespaces};
 use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
@@ -38,8 +38,11 @@ struct Holding {
 }
 
 impl Holding {
-    /// `None` while any of it is unknown.
-    fn look(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
+    fn look(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Observed<Self> {
+        Self::found(snapshot, project, deployment, current).map_or(Observed::Unknown, Observed::Known)
+    }
+
+    fn found(snapshot: &Snapshot<'_>, project: &str, deployment: &Object, current: Option<&Object>) -> Option<Self> {
         let mut namespaces = snapshot.hub_namespaces(project, deployment.namespace()).known()?;
         let current = current.map(|one| names::hub_namespace(one.uid()));
         if let Some(name) = current
@@ -119,7 +122,7 @@ impl Reconciler for Federation {
                 && deployment.has_finalizer(finalizers::FEDERATOR)
                 && let Err(error) = read_what_is_left(context, live, key).await
             {
-                // The project is told that the deletion waits.
+                // The status in the project shows that the deletion waits.
                 live.miss(&Plane::Hub, error);
             }
             Ok(())
@@ -146,14 +149,16 @@ impl Reconciler for Federation {
         let current = namespace.as_ref().known().and_then(Option::as_deref);
         let elsewhere = current.and_then(|one| rejected_elsewhere(snapshot.context, deployment, one));
         snapshot.project(plane, |project| {
-            let is_answered = !snapshot.has_missed(&Plane::Hub);
-            let holding = is_answered.then(|| Holding::look(snapshot, project.id, deployment, current));
-            let holding = holding.flatten();
-            let (namespaces, deployments) = match &holding {
-                Some(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),
-                None => Default::default(),
+            let holding = if snapshot.has_missed(&Plane::Hub) {
+                Observed::Unknown
+            } else {
+                Holding::look(snapshot, project.id, deployment, current)
             };
-            let holding = holding.as_ref().map_or(Observed::Unknown, Observed::Known);
+            let holding = holding.as_ref();
+            let (namespaces, deployments) = match holding {
+                Observed::Known(holding) => (refs(&holding.namespaces), refs(&holding.deployments)),
+                Observed::Unknown => Default::default(),
+            };
             federation::decide(&federation::Observation {
                 project,
                 deployment,
@@ -178,24 +183,18 @@ impl Reconciler for Federation {
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
         match (plane, kind) {
             (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT | kind::LOCATION_BINDING | kind::WORKLOAD)
-            | (Plane::Hub, _)
                 if events::is_listed(change) =>
             {
                 self.keys(context, plane)
             }
             (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => of_deployment(context, plane, change),
-            (Plane::Project(id), NAMESPACE) => {
-                let (_, namespace) = events::address(change).unwrap_or_default();
-                within(context, id, namespace)
-            }
+            (Plane::Project(_), NAMESPACE) => of_namespace(context, plane, change),
             (Plane::Project(_), kind::LOCATION_BINDING) => keys_in_cities(context, plane, change),
             (Plane::Project(_), kind::WORKLOAD) if events::comes_or_goes(change) => of_workload(context, plane, change),
+            (Plane::Hub, _) if events::is_listed(change) => self.keys(context, plane),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) => of_hub_deployment(context, change),
             (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => of_hub_namespace(context, change),
-            (Plane::Hub, kind::RESOURCE_BINDING) => events::both(change)
-                .filter_map(|one| bound(one))
-                .filter_map(|(namespace, name)| origin(context, namespace, name))
-                .collect(),
+            (Plane::Hub, kind::RESOURCE_BINDING) => of_resource_binding(context, change),
             (Plane::Hub, kind::PROPAGATION_POLICY) if events::comes_or_goes(change) => of_policy(context, change),
             _ => Vec::new(),
         }
@@ -237,7 +236,7 @@ fn rejected_elsewhere(context: &Context, deployment: &Object, namespace: &Object
 
 /// Who shows what is rejected of a policy: the WorkloadDeployments whose city has that policy name.
 pub(super) fn users_of_policy(context: &Context, hub_namespace: &str, policy: &str) -> Vec<(&'static str, Key)> {
-    let Some((plane, namespace)) = owner(context, hub_namespace) else {
+    let Some((plane, namespace)) = hub_namespaces::owner(context, hub_namespace) else {
         return Vec::new();
     };
     let all = events::stored(context, &plane, kind::WORKLOAD_DEPLOYMENT, Some(&namespace));
@@ -297,17 +296,16 @@ pub(super) fn keys_in_cities(context: &Context, plane: &Plane, change: &Change) 
         .collect()
 }
 
-/// WorkloadDeployments that say they are made from a Workload that came or went.
-pub(super) fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
-    let Some((namespace, workload)) = events::address(change) else {
-        return Vec::new();
-    };
-    events::keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace), |one| {
-        derived::claimed(one).is_some_and(|(name, _)| name == workload)
-    })
+/// WorkloadDeployments that say they are made from a Workload.
+pub(super) fn claiming(context: &Context, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
+    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    all.iter()
+        .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))
+        .map(|one| Key::new(plane, namespace, one.name()))
+        .collect()
 }
 
-/// A WorkloadDeployment of a project, and where it came or went those that spell its city otherwise.
+/// The WorkloadDeployment of a project that an event is about, and those that may wait for it.
 fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
     let mut enqueued = events::key(plane, change);
     if events::comes_or_goes(change) {
@@ -318,26 +316,23 @@ fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> 
     enqueued
 }
 
-/// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
-fn other_spellings(context: &Context, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
-    events::keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace), |one| {
-        spells_otherwise(one, deployment)
-    })
+/// WorkloadDeployments of the Namespace of a project that an event is about.
+fn of_namespace(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let found = events::address(change).map(|(_, namespace)| within(context, plane, namespace));
+    found.unwrap_or_default()
 }
 
-/// Whether two name the same city, for which there is one policy, in other letters.
-fn spells_otherwise(one: &Object, other: &Object) -> bool {
-    let [one, other] = [one, other].map(|each| each.text("/spec/cityCode"));
-    one.zip(other)
-        .is_some_and(|(one, other)| one != other && names::city_policy(one) == names::city_policy(other))
+/// WorkloadDeployments of the Workload of a project that an event is about.
+fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let found = events::address(change).map(|(namespace, name)| claiming(context, plane, namespace, name));
+    found.unwrap_or_default()
 }
 
-/// The WorkloadDeployment in the project that one of the hub stands for, and where that came or went those of its namespace
-/// that spell its city otherwise.
+/// The origin of a WorkloadDeployment of the hub that an event is about, and those that may wait for that one.
 fn of_hub_deployment(context: &Context, change: &Change) -> Vec<Key> {
     let mut enqueued = Vec::new();
     for one in events::both(change) {
-        let Some((plane, namespace)) = owner(context, one.namespace()) else {
+        let Some((plane, namespace)) = hub_namespaces::owner(context, one.namespace()) else {
             continue;
         };
         enqueued.push(Key::new(&plane, &namespace, one.name()));
@@ -348,42 +343,57 @@ fn of_hub_deployment(context: &Context, change: &Change) -> Vec<Key> {
     enqueued
 }
 
-/// All WorkloadDeployments of the project's namespaces that a hub namespace names, or named before.
+/// WorkloadDeployments of the namespaces that a hub namespace stands for, before and after an event.
 fn of_hub_namespace(context: &Context, change: &Change) -> Vec<Key> {
-    events::both(change)
-        .filter_map(|one| identity::of_namespace(one))
-        .flat_map(|(project, namespace)| within(context, project, namespace))
+    let owners = events::both(change).filter_map(|one| identity::of_namespace(one));
+    owners
+        .flat_map(|(project, namespace)| within(context, &Plane::Project(project.to_owned()), namespace))
         .collect()
 }
 
-/// All WorkloadDeployments of the project's namespace that the hub namespace of a policy is for.
+/// The origin of the WorkloadDeployment that a ResourceBinding of an event is about.
+fn of_resource_binding(context: &Context, change: &Change) -> Vec<Key> {
+    let bound = events::both(change).filter_map(|one| bound(one));
+    bound
+        .filter_map(|(hub_namespace, name)| origin(context, hub_namespace, name))
+        .collect()
+}
+
+/// WorkloadDeployments of the namespace that the hub namespace of a policy stands for.
 fn of_policy(context: &Context, change: &Change) -> Vec<Key> {
-    let (hub_namespace, _) = events::address(change).unwrap_or_default();
-    owner(context, hub_namespace)
-        .map(|(plane, namespace)| events::keys_within(context, &plane, kind::WORKLOAD_DEPLOYMENT, &namespace))
+    let hub_namespace = events::address(change).map(|(hub_namespace, _)| hub_namespace);
+    let owner = hub_namespace.and_then(|hub_namespace| hub_namespaces::owner(context, hub_namespace));
+    owner
+        .map(|(plane, namespace)| within(context, &plane, &namespace))
         .unwrap_or_default()
 }
 
-/// The project and namespace that the labels of a hub namespace name; none while that project is not engaged.
-pub(super) fn owner(context: &Context, hub_namespace: &str) -> Option<(Plane, String)> {
-    let hub = context.planes.get(&Plane::Hub)?;
-    let found = hub.store(NAMESPACE)?.get("", hub_namespace).known()??;
-    let (project, namespace) = identity::of_namespace(&found)?;
-    let plane = Plane::Project(project.to_owned());
-    context.planes.get(&plane)?;
-    Some((plane, namespace.to_owned()))
+/// WorkloadDeployments of a project's namespace that spell the city of one otherwise: they may wait for it.
+fn other_spellings(context: &Context, plane: &Plane, namespace: &str, deployment: &Object) -> Vec<Key> {
+    events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace))
+        .iter()
+        .filter(|one| spells_otherwise(one, deployment))
+        .map(|one| Key::new(plane, namespace, one.name()))
+        .collect()
+}
+
+/// Whether two name the same city, for which there is one policy, in other letters.
+fn spells_otherwise(one: &Object, other: &Object) -> bool {
+    let [one, other] = [one, other].map(|each| each.text("/spec/cityCode"));
+    one.zip(other)
+        .is_some_and(|(one, other)| one != other && names::city_policy(one) == names::city_policy(other))
 }
 
 /// The WorkloadDeployment in the project that one of the hub stands for.
 fn origin(context: &Context, hub_namespace: &str, name: &str) -> Option<Key> {
-    let (plane, namespace) = owner(context, hub_namespace)?;
+    let (plane, namespace) = hub_namespaces::owner(context, hub_namespace)?;
     Some(Key::new(&plane, &namespace, name))
 }
 
 /// All WorkloadDeployments of a project's namespace.
-fn within(context: &Context, project: &str, namespace: &str) -> Vec<Key> {
-    let plane = Plane::Project(project.to_owned());
-    events::keys_within(context, &plane, kind::WORKLOAD_DEPLOYMENT, namespace)
+fn within(context: &Context, plane: &Plane, namespace: &str) -> Vec<Key> {
+    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
+    all.iter().map(|one| Key::new(plane, namespace, one.name())).collect()
 }
 
 /// Namespace and name of the WorkloadDeployment that a ResourceBinding is about.

@@ -3,17 +3,17 @@
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::names;
-use popcell_core::object::Fields;
 use popcell_core::plan::{NAMESPACE, Plan, Plane, RESOURCE_QUOTA};
 use popcell_core::{hub_quota, identity};
 
-use super::events;
+use super::{events, hub_namespaces};
+use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
 use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot};
 
-/// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
+/// Key: a hub namespace ([`hub_namespaces::key`]).
 ///
 /// It is a reconciler of its own, not a part of the one that makes the namespace: all WorkloadDeployments of a namespace
 /// share one quota, and a hub that refuses it stops none of them.
@@ -50,36 +50,29 @@ impl Reconciler for HubQuota {
     }
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        match (plane, kind) {
-            (Plane::Hub, NAMESPACE | RESOURCE_QUOTA) if events::is_listed(change) => self.keys(context, plane),
-            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
-                events::address(change).map(|(_, name)| key(name)).into_iter().collect()
-            }
+        let concerned = match (plane, kind) {
+            (Plane::Hub, NAMESPACE | RESOURCE_QUOTA) if events::is_listed(change) => hub_namespaces::all(context),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => hub_namespaces::named(change),
             // With each Instance that comes or goes its status changes.
-            (Plane::Hub, RESOURCE_QUOTA) if events::is_more_than_status(change) => events::address(change)
-                .filter(|(_, name)| *name == names::HUB_QUOTA)
-                .map(|(within, _)| key(within))
-                .into_iter()
-                .collect(),
+            (Plane::Hub, RESOURCE_QUOTA) if events::is_more_than_status(change) && is_ours(change) => {
+                hub_namespaces::around(change)
+            }
             // The project is engaged now.
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                context.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+                context.hub_index.of_project(id)
             }
             _ => Vec::new(),
-        }
+        };
+        hub_namespaces::keys(&concerned)
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
-        if *plane != Plane::Hub {
-            return Vec::new();
-        }
-        let namespaces = events::stored(context, plane, NAMESPACE, None);
-        namespaces.iter().map(|one| key(one.name())).collect()
+        hub_namespaces::keys_on(context, plane)
     }
 }
 
-fn key(hub_namespace: &str) -> Key {
-    Key::new(&Plane::Hub, hub_namespace, hub_namespace)
+fn is_ours(change: &Change) -> bool {
+    events::address(change).is_some_and(|(_, name)| name == names::HUB_QUOTA)
 }
 
 /// The project that a hub namespace names, engaged or not.

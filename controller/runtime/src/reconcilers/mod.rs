@@ -7,14 +7,19 @@ mod deployment;
 mod event_router;
 mod events;
 mod federation;
+mod gone_sources;
+mod hub_namespaces;
 mod hub_quota;
 mod instance;
 mod instance_claim;
 mod instance_copy;
 mod orphans;
 mod policy;
+mod project_claims;
 mod projection;
+mod projection_sweep;
 mod removed_cells;
+mod removed_cells_record;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -29,11 +34,17 @@ pub use instance_claim::InstanceClaim;
 pub use instance_copy::InstanceCopy;
 pub use orphans::Orphans;
 pub use policy::Policy;
+pub use project_claims::ProjectClaims;
 pub use projection::Projection;
+pub use projection_sweep::ProjectionSweep;
 pub use removed_cells::RemovedCells;
+pub use removed_cells_record::RemovedCellsRecord;
 pub use workload::Workload;
 
 use std::sync::Arc;
+
+use gone_sources::GoneSources;
+use projection::RemovedProjections;
 
 use crate::cell::Cell;
 use crate::reconcile::Reconciler;
@@ -45,9 +56,20 @@ pub fn management(hub: bool) -> Vec<Arc<dyn Reconciler>> {
         all.push(Arc::new(Federation));
         all.push(Arc::new(Policy));
         all.push(Arc::new(HubQuota));
-        all.push(Arc::new(Projection::default()));
+        let removed = Arc::<RemovedProjections>::default();
+        all.push(Arc::new(Projection {
+            removed: Arc::clone(&removed),
+        }));
+        all.push(Arc::new(ProjectionSweep { removed }));
         all.push(Arc::new(Orphans::default()));
-        all.push(Arc::new(RemovedCells::default()));
+        let sources = Arc::<GoneSources>::default();
+        all.push(Arc::new(RemovedCells {
+            sources: Arc::clone(&sources),
+        }));
+        all.push(Arc::new(RemovedCellsRecord {
+            sources: Arc::clone(&sources),
+        }));
+        all.push(Arc::new(ProjectClaims::new(sources)));
     }
     all
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::annotations;
 use popcell_api::kind::{self, Kind, PROJECT};
@@ -14,19 +13,19 @@ use popcell_core::observed::Observed;
 use popcell_core::orphans::{self, ProjectState};
 use popcell_core::plan::{NAMESPACE, Note, Plan, Plane, Target};
 
-use super::events;
+use super::{events, hub_namespaces};
 use crate::apply::{ApplyError, Difference, Done, ProjectAnswer};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs, writes};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs, writes};
 use crate::sync::lock;
 
 /// When a state is looked at again whose end brings no event: a Namespace that is being deleted, a project that is not
 /// engaged.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Key: a hub namespace, which is its own namespace, so that the queue is fair between them.
+/// Key: a hub namespace ([`hub_namespaces::key`]).
 #[derive(Debug, Default)]
 pub struct Orphans {
     /// Hub namespaces that were seen with the note that their project is gone.
@@ -87,12 +86,7 @@ impl Reconciler for Orphans {
         "orphans"
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(self.read(context, live, key))
     }
 
@@ -115,10 +109,7 @@ impl Reconciler for Orphans {
         let project = snapshot.read_live(&plane, PROJECT, "", id);
         let gone = matches!(project, Some(None));
         if engaged.is_none() && gone && self.is_contested(&namespace) {
-            return Some(Plan {
-                notes: vec![Note::Orphan(Target::of(hub, NAMESPACE, &namespace))],
-                ..Plan::default()
-            });
+            return Some(Plan::noted(Note::Orphan(Target::of(hub, NAMESPACE, &namespace))));
         }
         let state = match &engaged {
             Some(engaged) => ProjectState::Engaged {
@@ -165,41 +156,33 @@ impl Reconciler for Orphans {
     }
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        let key = |name: &str| Key::new(&Plane::Hub, name, name);
-        match (plane, kind) {
+        let concerned = match (plane, kind) {
             (Plane::Hub, NAMESPACE | kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::PROPAGATION_POLICY)
                 if events::is_listed(change) =>
             {
-                self.keys(context, plane)
+                hub_namespaces::all(context)
             }
-            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
-                events::address(change).map(|(_, name)| key(name)).into_iter().collect()
-            }
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => hub_namespaces::named(change),
             (Plane::Hub, kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::PROPAGATION_POLICY)
                 if events::comes_or_goes(change) =>
             {
-                events::address(change)
-                    .map(|(within, _)| key(within))
-                    .into_iter()
-                    .collect()
+                hub_namespaces::around(change)
             }
-            (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, within)| context.hub_index.of(id, within).iter().map(|name| key(name)).collect())
-                .unwrap_or_default(),
+            (Plane::Project(id), NAMESPACE) => hub_namespaces::of_namespace(context, id, change),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::is_listed(change) => {
-                context.hub_index.of_project(id).iter().map(|name| key(name)).collect()
+                context.hub_index.of_project(id)
             }
-            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
-                .map(|(within, _)| context.hub_index.of(id, within).iter().map(|name| key(name)).collect())
-                .unwrap_or_default(),
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => {
+                hub_namespaces::of_object(context, id, change)
+            }
             _ => Vec::new(),
-        }
+        };
+        hub_namespaces::keys(&concerned)
     }
 
     fn keys_on_disengage(&self, context: &Context, plane: &Plane) -> Vec<Key> {
         let Plane::Project(id) = plane else { return Vec::new() };
-        let all = context.hub_index.of_project(id).into_iter();
-        all.map(|name| Key::new(&Plane::Hub, &name, &name)).collect()
+        hub_namespaces::keys(&context.hub_index.of_project(id))
     }
 
     fn count(&self, snapshot: &Snapshot<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
@@ -222,11 +205,7 @@ impl Reconciler for Orphans {
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
-        let namespaces = events::stored(context, plane, NAMESPACE, None);
-        namespaces
-            .iter()
-            .map(|one| Key::new(&Plane::Hub, one.name(), one.name()))
-            .collect()
+        hub_namespaces::keys_on(context, plane)
     }
 }
 

@@ -11,7 +11,8 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane};
 use popcell_core::{identity, names, policy};
 use tracing::debug;
 
-use super::{events, federation};
+use super::{events, federation, hub_namespaces};
+use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
@@ -31,7 +32,7 @@ impl Reconciler for Policy {
 
     fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
-            if let Some((plane, namespace)) = federation::owner(context, &key.namespace) {
+            if let Some((plane, namespace)) = hub_namespaces::owner(context, &key.namespace) {
                 // The hub is this reconciler's plane: it does not wait for a project that is unreachable.
                 let read = context.read_namespace(live, &plane, &namespace).await;
                 read.unwrap_or_else(|error| debug!(%error, "the project's namespace stays unknown"));
@@ -77,45 +78,38 @@ impl Reconciler for Policy {
                 self.keys(context, plane)
             }
             (Plane::Hub, kind::PROPAGATION_POLICY) => events::key(plane, change),
-            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => events::both(change)
-                .filter_map(|one| Some(Key::new(plane, one.namespace(), &city_policy(one)?)))
-                .collect(),
-            (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => {
-                let (_, name) = events::address(change).unwrap_or_default();
-                of_namespace(context, name)
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if events::is_more_than_status(change) => {
+                events::both(change).filter_map(|one| named_by(one)).collect()
             }
-            (Plane::Project(id), NAMESPACE) => {
-                let (_, name) = events::address(change).unwrap_or_default();
-                of_namespaces(context, context.hub_index.of(id, name))
+            (Plane::Hub, NAMESPACE) if events::comes_or_goes(change) => {
+                policies_in(context, &hub_namespaces::named(change))
             }
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::LOCATION_BINDING) if events::is_listed(change) => {
-                of_namespaces(context, context.hub_index.of_project(id))
+                policies_in(context, &context.hub_index.of_project(id))
             }
+            (Plane::Project(id), NAMESPACE) => policies_in(context, &hub_namespaces::of_namespace(context, id, change)),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => {
-                of_deployments(context, id, events::both(change))
+                policies_for(context, id, events::both(change))
             }
             (Plane::Project(id), kind::LOCATION_BINDING) => {
-                of_deployments(context, id, &federation::in_cities(context, plane, change))
+                policies_for(context, id, &federation::in_cities(context, plane, change))
             }
             _ => Vec::new(),
         }
     }
 
     fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
-        if *plane != Plane::Hub {
-            return Vec::new();
+        match plane {
+            Plane::Hub => policies_in(context, &hub_namespaces::all(context)),
+            Plane::Project(_) | Plane::Cell | Plane::Discovery => Vec::new(),
         }
-        let namespaces = events::stored(context, plane, NAMESPACE, None);
-        of_namespaces(context, namespaces.iter().map(|one| one.name().to_owned()))
     }
 
     fn initial_keys(&self, context: &Context) -> Vec<Key> {
         // A namespace that has lost its labels is not among those that are watched: what is in it is healed none the less.
         let policies = events::keys_of(context, &Plane::Hub, kind::PROPAGATION_POLICY);
         let deployments = events::stored(context, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None);
-        let named = deployments
-            .iter()
-            .filter_map(|one| Some(Key::new(&Plane::Hub, one.namespace(), &city_policy(one)?)));
+        let named = deployments.iter().filter_map(|one| named_by(one));
         let keys = self.keys(context, &Plane::Hub).into_iter();
         let all: BTreeSet<Key> = keys.chain(policies).chain(named).collect();
         all.into_iter().collect()
@@ -162,37 +156,46 @@ fn city_policy(deployment: &Object) -> Option<String> {
     deployment.text("/spec/cityCode").map(names::city_policy)
 }
 
-/// Policies of the cities of a project's WorkloadDeployments, in the hub namespaces of theirs.
-fn of_deployments<'a>(context: &Context, id: &str, all: impl IntoIterator<Item = &'a Arc<Object>>) -> Vec<Key> {
-    let mut keys = Vec::new();
-    for one in all {
-        let Some(policy) = city_policy(one) else { continue };
-        let namespaces = context.hub_index.of(id, one.namespace()).into_iter();
-        keys.extend(namespaces.map(|namespace| Key::new(&Plane::Hub, &namespace, &policy)));
+/// The policy of a WorkloadDeployment of the hub.
+fn named_by(deployment: &Object) -> Option<Key> {
+    Some(Key::new(&Plane::Hub, deployment.namespace(), &city_policy(deployment)?))
+}
+
+/// The policies of WorkloadDeployments of a project.
+fn policies_for<'a>(
+    context: &Context,
+    project: &str,
+    deployments: impl IntoIterator<Item = &'a Arc<Object>>,
+) -> Vec<Key> {
+    let mut enqueued = Vec::new();
+    for deployment in deployments {
+        let Some(policy) = city_policy(deployment) else {
+            continue;
+        };
+        let within = context.hub_index.of(project, deployment.namespace());
+        enqueued.extend(within.iter().map(|within| Key::new(&Plane::Hub, within, &policy)));
     }
-    keys
+    enqueued
 }
 
-fn of_namespaces(context: &Context, hub_namespaces: impl IntoIterator<Item = String>) -> Vec<Key> {
-    let all = hub_namespaces.into_iter();
-    all.flat_map(|name| of_namespace(context, &name)).collect()
+/// Every policy of hub namespaces that is or was in use.
+fn policies_in(context: &Context, hub_namespaces: &[String]) -> Vec<Key> {
+    let mut enqueued = Vec::new();
+    for within in hub_namespaces {
+        let names = names_in(context, within);
+        enqueued.extend(names.iter().map(|name| Key::new(&Plane::Hub, within, name)));
+    }
+    enqueued
 }
 
-/// Every policy name of a hub namespace that is or was in use.
-fn of_namespace(context: &Context, hub_namespace: &str) -> Vec<Key> {
+fn names_in(context: &Context, hub_namespace: &str) -> BTreeSet<String> {
     let within = |plane: &Plane, kind, namespace: &str| events::stored(context, plane, kind, Some(namespace));
-    let mut found: BTreeSet<String> = within(&Plane::Hub, kind::PROPAGATION_POLICY, hub_namespace)
-        .iter()
-        .map(|one| one.name().to_owned())
-        .collect();
-    let deployments = within(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, hub_namespace);
-    found.extend(deployments.iter().filter_map(|one| city_policy(one)));
-    if let Some((project, namespace)) = federation::owner(context, hub_namespace) {
-        let deployments = within(&project, kind::WORKLOAD_DEPLOYMENT, &namespace);
-        found.extend(deployments.iter().filter_map(|one| city_policy(one)));
+    let policies = within(&Plane::Hub, kind::PROPAGATION_POLICY, hub_namespace);
+    let mut deployments = within(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, hub_namespace);
+    if let Some((project, namespace)) = hub_namespaces::owner(context, hub_namespace) {
+        deployments.extend(within(&project, kind::WORKLOAD_DEPLOYMENT, &namespace));
     }
-    found
-        .iter()
-        .map(|name| Key::new(&Plane::Hub, hub_namespace, name))
-        .collect()
+    let wanted = deployments.iter().filter_map(|one| city_policy(one));
+    let present = policies.iter().map(|one| one.name().to_owned());
+    present.chain(wanted).collect()
 }

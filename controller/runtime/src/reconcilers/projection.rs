@@ -1,9 +1,8 @@
-//! `projection`: see [`popcell_core::projection`].
+//! `projection`: a hub copy of an Instance is shown in the project; see [`popcell_core::projection`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_api::labels;
@@ -14,31 +13,28 @@ use popcell_core::plan::{Action, NAMESPACE, Plan, Plane, Target};
 use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
 use popcell_core::slots;
 
-use super::{events, federation};
-use crate::apply::{ApplyError, Done};
+use super::{events, federation, hub_namespaces, projection_sweep};
+use crate::apply::{ApplyError, Difference, Done};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 use crate::sync::lock;
 
 /// Name of the reconciler.
 pub(super) const PROJECTION_RECONCILER: &str = "projection";
 
-/// Name in the key of the reconcile that deletes all projections without a copy: what a list brought is not told of one
-/// by one.
-const SWEEP: &str = "";
-
-/// Key: an Instance of a hub namespace, or of the project's, by the name of both; without a name, all projections that come
-/// from that namespace.
-#[derive(Debug, Default)]
+/// Key: a hub copy, by hub namespace and name. Its projection has the same name, and is deleted where there is no copy.
+#[derive(Debug)]
 pub struct Projection {
-    /// The last projections that are known to have been deleted, by hub namespace and name of a copy that lives.
-    removed: Mutex<BTreeMap<(String, String), Removed>>,
+    /// Shared with the sweep.
+    pub removed: Arc<RemovedProjections>,
 }
 
-/// The hub's WorkloadDeployment of a copy.
-type Carried = Observed<Option<Arc<Object>>>;
+/// Projections that were deleted, by hub namespace and name of a copy that lives: whether users know how to restart
+/// an Instance.
+#[derive(Debug, Default)]
+pub struct RemovedProjections(Mutex<BTreeMap<(String, String), Removed>>);
 
 /// A projection that is not there any more.
 #[derive(Debug, Default)]
@@ -55,9 +51,9 @@ impl Removed {
     }
 }
 
-impl Projection {
+impl RemovedProjections {
     fn removed(&self) -> MutexGuard<'_, BTreeMap<(String, String), Removed>> {
-        lock(&self.removed)
+        lock(&self.0)
     }
 
     /// A read says that a projection is gone, or we deleted it: the watch is going to say so too.
@@ -65,6 +61,15 @@ impl Projection {
         let mut removed = self.removed();
         let known = removed.entry((hub_namespace.to_owned(), name.to_owned())).or_default();
         known.went(uid, reported);
+    }
+
+    /// What a plan that was executed has deleted.
+    pub(super) fn deleted(&self, hub_namespace: &str, plan: &Plan, done: Done) {
+        for action in plan.actions.iter().filter(|_| done == Done::Written) {
+            if let Action::Delete(delete) = action {
+                self.went(hub_namespace, &delete.target.name, &delete.on.uid, true);
+            }
+        }
     }
 
     /// The watch says that a projection is gone, which is the last that is heard of it.
@@ -79,48 +84,36 @@ impl Projection {
         }
     }
 
-    /// What was swept before: of what no copy is there any more nobody is told.
-    fn forget(&self, context: &Context, hub_namespace: &str) {
+    /// The uid of the last projection of a copy, where it was not deleted by us and users do not know yet how to restart.
+    fn unreported(&self, key: &Key) -> Option<String> {
+        let removed = self.removed();
+        let last = removed.get(&(key.namespace.clone(), key.name.clone()))?;
+        (!last.reported).then(|| last.uid.clone())
+    }
+
+    /// Users know how to restart.
+    fn report(&self, key: &Key) {
+        if let Some(removed) = self.removed().get_mut(&(key.namespace.clone(), key.name.clone())) {
+            removed.reported = true;
+        }
+    }
+
+    /// There is neither copy nor projection.
+    fn forget(&self, key: &Key) {
+        self.removed().remove(&(key.namespace.clone(), key.name.clone()));
+    }
+
+    /// A hub namespace is gone.
+    fn forget_namespace(&self, hub_namespace: &str) {
+        self.removed().retain(|(namespace, _), _| namespace != hub_namespace);
+    }
+
+    /// A hub namespace was swept: where there is no copy any more, nothing is reported.
+    pub(super) fn forget_all_but_copies(&self, context: &Context, hub_namespace: &str) {
         let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
         let shown: BTreeSet<&str> = copies.iter().map(|one| one.name()).collect();
         self.removed()
             .retain(|(namespace, name), _| namespace != hub_namespace || shown.contains(name.as_str()));
-    }
-
-    fn show(
-        &self,
-        seen: &Observation<'_>,
-        copy: &Object,
-        carried: &Carried,
-        shown: Option<&Object>,
-        key: &Key,
-    ) -> Plan {
-        let removed = self.removed();
-        let removed = removed.get(&(key.namespace.clone(), key.name.clone()));
-        let uid = removed.filter(|one| !one.reported).map(|one| one.uid.as_str());
-        let carried = carried.as_ref().map(Option::as_deref);
-        projection::show(seen, copy, carried, shown, uid)
-    }
-
-    fn in_project(&self, context: &Context, id: &str, change: &Change) -> Vec<Key> {
-        let Some((namespace, name)) = events::address(change) else {
-            return Vec::new();
-        };
-        let copies = context.store(&Plane::Hub, kind::INSTANCE);
-        let is_copy = |within: &str| {
-            let copy = copies.as_ref().map(|copies| copies.get(within, name));
-            matches!(copy, Some(Observed::Known(Some(_))))
-        };
-        let mut enqueued = Vec::new();
-        for hub_namespace in context.hub_index.of(id, namespace) {
-            if let Change::Gone { last: Some(last), .. } = change
-                && last.marked()
-            {
-                self.ended(&hub_namespace, name, last.uid(), is_copy(&hub_namespace));
-            }
-            enqueued.push(Key::new(&Plane::Hub, &hub_namespace, name));
-        }
-        enqueued
     }
 }
 
@@ -129,20 +122,12 @@ impl Reconciler for Projection {
         PROJECTION_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, key: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
-            let Some((plane, namespace)) = federation::owner(context, &key.namespace) else {
+            let Some((plane, namespace)) = hub_namespaces::owner(context, &key.namespace) else {
                 return Ok(());
             };
             context.read_namespace(live, &plane, &namespace).await?;
-            if key.name == SWEEP {
-                return Ok(());
-            }
             let snapshot = Snapshot::new(context, live);
             let copy = snapshot.get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name);
             let stored = snapshot.get(&plane, kind::INSTANCE, &namespace, &key.name);
@@ -164,7 +149,7 @@ impl Reconciler for Projection {
             };
             // A read may know of it before the watch does.
             if found.is_none() && stored.marked() {
-                self.went(&key.namespace, &key.name, stored.uid(), false);
+                self.removed.went(&key.namespace, &key.name, stored.uid(), false);
             }
             live.insert(&target, found);
             Ok(())
@@ -172,45 +157,20 @@ impl Reconciler for Projection {
     }
 
     fn decide(&self, snapshot: &Snapshot<'_>, key: &Key, _: Timestamp) -> Option<Plan> {
-        let hub_namespace = snapshot.get(&Plane::Hub, NAMESPACE, "", &key.namespace).known()??;
-        let (id, namespace_name) = identity::of_namespace(&hub_namespace)?;
-        let plane = Plane::Project(id.to_owned());
-        let deployments = snapshot.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
-        let deployments = deployments.as_ref().map(|all| refs(all));
-        let clusters = snapshot.all(&Plane::Hub, kind::CLUSTER);
-        let clusters = clusters.as_ref().map(|all| refs(all));
-        let namespace = snapshot.project_namespace(&plane, namespace_name);
-        snapshot.project(&plane, |project| {
-            let seen = Observation {
-                project,
-                namespace: namespace.as_ref().map(Option::as_deref),
-                hub_namespace: &hub_namespace,
-                deployments: deployments.as_ref().map(Vec::as_slice),
-                clusters: clusters.as_ref().map(Vec::as_slice),
-                spec_echoes: snapshot.context.applier.spec_echoes(),
-            };
-            if key.name == SWEEP {
-                let copies = snapshot.in_namespace(&Plane::Hub, kind::INSTANCE, &key.namespace);
-                let projections = snapshot.in_namespace(&plane, kind::INSTANCE, namespace_name).known()?;
-                let copies = copies.as_ref().map(|all| refs(all));
-                return Some(projection::sweep(
-                    &seen,
-                    copies.as_ref().map(Vec::as_slice),
-                    &refs(&projections),
-                ));
-            }
+        observe(snapshot, &key.namespace, |seen, plane, namespace| {
             let copy = snapshot
                 .get(&Plane::Hub, kind::INSTANCE, &key.namespace, &key.name)
                 .known()?;
-            let shown = snapshot
-                .get(&plane, kind::INSTANCE, namespace_name, &key.name)
-                .known()?;
-            let plan = copy
-                .as_deref()
-                .map(|copy| self.show(&seen, copy, &carried(snapshot, key, copy), shown.as_deref(), key));
+            let shown = snapshot.get(plane, kind::INSTANCE, namespace, &key.name).known()?;
+            let plan = copy.as_deref().map(|copy| {
+                let carried = carried(snapshot, key, copy);
+                let carried = carried.as_ref().map(Option::as_deref);
+                let removed = self.removed.unreported(key);
+                projection::show(seen, copy, carried, shown.as_deref(), removed.as_deref())
+            });
             let Some(shown) = shown.as_deref() else {
                 if copy.is_none() {
-                    self.removed().remove(&(key.namespace.clone(), key.name.clone()));
+                    self.removed.forget(key);
                 }
                 return plan;
             };
@@ -218,7 +178,7 @@ impl Reconciler for Projection {
                 return plan;
             }
             let copies: Vec<&Object> = copy.as_deref().into_iter().collect();
-            let swept = projection::sweep(&seen, Observed::Known(&copies), &[shown]);
+            let swept = projection::sweep(seen, Observed::Known(&copies), &[shown]);
             if swept.is_unchanged() { plan } else { Some(swept) }
         })?
     }
@@ -227,25 +187,16 @@ impl Reconciler for Projection {
         federation::user_of_instance(context, &key.namespace, &key.name)
     }
 
-    fn executed(&self, context: &Context, key: &Key, plan: &Plan, done: Done) {
-        if key.name == SWEEP {
-            self.forget(context, &key.namespace);
-        }
-        for action in plan.actions.iter().filter(|_| done == Done::Written) {
-            if let Action::Delete(delete) = action {
-                self.went(&key.namespace, &delete.target.name, &delete.on.uid, true);
-            }
-        }
-        if plan.events.iter().any(|event| event.reason == PROJECTION_RESTORED)
-            && let Some(removed) = self.removed().get_mut(&(key.namespace.clone(), key.name.clone()))
-        {
-            removed.reported = true;
+    fn executed(&self, _: &Context, key: &Key, plan: &Plan, done: Done) {
+        self.removed.deleted(&key.namespace, plan, done);
+        if plan.events.iter().any(|event| event.reason == PROJECTION_RESTORED) {
+            self.removed.report(key);
         }
     }
 
     fn observe_event(&self, plane: &Plane, kind: Kind, change: &Change) {
         if let (Plane::Hub, NAMESPACE, Change::Gone { name, .. }) = (plane, kind, change) {
-            self.removed().retain(|(namespace, _), _| namespace != name);
+            self.removed.forget_namespace(name);
         }
     }
 
@@ -254,82 +205,132 @@ impl Reconciler for Projection {
             (Plane::Hub, kind::INSTANCE | kind::CLUSTER | kind::WORKLOAD_DEPLOYMENT | NAMESPACE)
                 if events::is_listed(change) =>
             {
-                all(context)
+                self.initial_keys(context)
             }
-            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if is_scaled(change) => events::address(change)
-                .map(|(namespace, name)| of_deployment(context, namespace, name))
-                .unwrap_or_default(),
-            (Plane::Hub, kind::INSTANCE) => events::address(change)
-                .map(|(namespace, name)| Key::new(plane, namespace, name))
-                .into_iter()
-                .collect(),
-            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => events::address(change)
-                .map(|(_, name)| of_namespace(context, name))
-                .unwrap_or_default(),
-            (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => events::address(change)
-                .map(|(_, cluster)| from_source(context, cluster))
-                .unwrap_or_default(),
-            (Plane::Project(id), NAMESPACE) => events::address(change)
-                .map(|(_, namespace)| context.hub_index.of(id, namespace).into_iter())
-                .into_iter()
-                .flatten()
-                .flat_map(|name| of_namespace(context, &name))
-                .collect(),
+            (Plane::Hub, kind::INSTANCE) => events::key(plane, change),
+            (Plane::Hub, kind::WORKLOAD_DEPLOYMENT) if is_scaled(change) => copies_of_deployment(context, change),
+            (Plane::Hub, NAMESPACE) if events::is_more_than_status(change) => {
+                copies_in(context, &hub_namespaces::named(change))
+            }
+            (Plane::Hub, kind::CLUSTER) if events::is_more_than_status(change) => copies_from(context, change),
             (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE) if events::is_listed(change) => {
-                let all = context.hub_index.of_project(id).into_iter();
-                all.flat_map(|name| of_namespace(context, &name)).collect()
+                copies_in(context, &context.hub_index.of_project(id))
             }
-            (Plane::Project(id), kind::INSTANCE) => self.in_project(context, id, change),
-            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => events::address(change)
-                .map(|(namespace, _)| context.hub_index.of(id, namespace).into_iter())
-                .into_iter()
-                .flatten()
-                .flat_map(|name| of_namespace(context, &name))
-                .collect(),
+            (Plane::Project(id), kind::INSTANCE) => self.of_projection(context, id, change),
+            (Plane::Project(id), NAMESPACE) => copies_in(context, &hub_namespaces::of_namespace(context, id, change)),
+            (Plane::Project(id), kind::WORKLOAD_DEPLOYMENT) if events::comes_or_goes(change) => {
+                copies_in(context, &hub_namespaces::of_object(context, id, change))
+            }
             _ => Vec::new(),
         }
     }
 
-    fn keys(&self, context: &Context, plane: &Plane) -> Vec<Key> {
-        let Plane::Project(id) = plane else { return Vec::new() };
-        let all = context.hub_index.of_project(id).into_iter();
-        all.map(|name| Key::new(&Plane::Hub, &name, SWEEP)).collect()
+    /// As many as all copies of the project together: a hub that has lost its copies brings each one as an event.
+    fn count(&self, snapshot: &Snapshot<'_>, plane: &Plane, kind: Kind) -> Option<Difference> {
+        projection_sweep::count(snapshot, plane, kind)
+    }
+
+    /// None: what the deletion guard held, the sweep deletes once it is released.
+    fn keys(&self, _: &Context, _: &Plane) -> Vec<Key> {
+        Vec::new()
     }
 
     fn initial_keys(&self, context: &Context) -> Vec<Key> {
-        all(context)
+        copies_in(context, &hub_namespaces::all(context))
     }
 }
 
-fn carried(snapshot: &Snapshot<'_>, key: &Key, copy: &Object) -> Carried {
+impl Projection {
+    /// The copy of a projection. What goes is noted here, so that the reconcile of the copy finds it.
+    fn of_projection(&self, context: &Context, project: &str, change: &Change) -> Vec<Key> {
+        let Some((namespace, name)) = events::address(change) else {
+            return Vec::new();
+        };
+        let copies = context.store(&Plane::Hub, kind::INSTANCE);
+        let is_copy = |within: &str| {
+            let copy = copies.as_ref().map(|copies| copies.get(within, name));
+            matches!(copy, Some(Observed::Known(Some(_))))
+        };
+        let mut enqueued = Vec::new();
+        for hub_namespace in context.hub_index.of(project, namespace) {
+            if let Change::Gone { last: Some(last), .. } = change
+                && last.marked()
+            {
+                self.removed
+                    .ended(&hub_namespace, name, last.uid(), is_copy(&hub_namespace));
+            }
+            enqueued.push(Key::new(&Plane::Hub, &hub_namespace, name));
+        }
+        enqueued
+    }
+}
+
+/// What is seen of a hub namespace and of the project's that it stands for, with the plane and name of that one; `None`
+/// while the project is not engaged, or the hub namespace not known.
+pub(super) fn observe<R>(
+    snapshot: &Snapshot<'_>,
+    hub_namespace: &str,
+    view: impl FnOnce(&Observation<'_>, &Plane, &str) -> R,
+) -> Option<R> {
+    let hub_namespace = snapshot.get(&Plane::Hub, NAMESPACE, "", hub_namespace).known()??;
+    let (id, namespace_name) = identity::of_namespace(&hub_namespace)?;
+    let plane = Plane::Project(id.to_owned());
+    let deployments = snapshot.in_namespace(&plane, kind::WORKLOAD_DEPLOYMENT, namespace_name);
+    let deployments = deployments.as_ref().map(|all| refs(all));
+    let clusters = snapshot.all(&Plane::Hub, kind::CLUSTER);
+    let clusters = clusters.as_ref().map(|all| refs(all));
+    let namespace = snapshot.project_namespace(&plane, namespace_name);
+    snapshot.project(&plane, |project| {
+        let seen = Observation {
+            project,
+            namespace: namespace.as_ref().map(Option::as_deref),
+            hub_namespace: &hub_namespace,
+            deployments: deployments.as_ref().map(Vec::as_slice),
+            clusters: clusters.as_ref().map(Vec::as_slice),
+            spec_echoes: snapshot.context.applier.spec_echoes(),
+        };
+        view(&seen, &plane, namespace_name)
+    })
+}
+
+/// The hub's WorkloadDeployment of a copy.
+fn carried(snapshot: &Snapshot<'_>, key: &Key, copy: &Object) -> Observed<Option<Arc<Object>>> {
     let Some(name) = copy.label(labels::WORKLOAD_DEPLOYMENT_NAME) else {
         return Observed::Known(None);
     };
     snapshot.get(&Plane::Hub, kind::WORKLOAD_DEPLOYMENT, &key.namespace, name)
 }
 
-fn all(context: &Context) -> Vec<Key> {
-    let namespaces = events::stored(context, &Plane::Hub, NAMESPACE, None);
-    namespaces
+fn copies_in(context: &Context, hub_namespaces: &[String]) -> Vec<Key> {
+    let copies = hub_namespaces
         .iter()
-        .flat_map(|one| of_namespace(context, one.name()))
-        .collect()
+        .flat_map(|within| events::stored(context, &Plane::Hub, kind::INSTANCE, Some(within)));
+    copies.map(|copy| key(&copy)).collect()
 }
 
-fn of_namespace(context: &Context, hub_namespace: &str) -> Vec<Key> {
-    let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, Some(hub_namespace));
-    let key = |name: &str| Key::new(&Plane::Hub, hub_namespace, name);
-    copies.iter().map(|one| key(one.name())).chain([key(SWEEP)]).collect()
-}
-
-/// Copies of the slots of a WorkloadDeployment.
-fn of_deployment(context: &Context, hub_namespace: &str, name: &str) -> Vec<Key> {
+/// Copies of the slots of the WorkloadDeployment that an event of the hub is about.
+fn copies_of_deployment(context: &Context, change: &Change) -> Vec<Key> {
+    let Some((hub_namespace, name)) = events::address(change) else {
+        return Vec::new();
+    };
     let prefix = slots::prefix(name);
     let copies = events::picked(context, &Plane::Hub, kind::INSTANCE, |store| {
         store.starting(hub_namespace, &prefix)
     });
-    let key = |one: &Arc<Object>| Key::new(&Plane::Hub, hub_namespace, one.name());
-    copies.iter().map(key).collect()
+    copies.iter().map(|copy| key(copy)).collect()
+}
+
+/// Copies that come from the Cluster that an event is about.
+fn copies_from(context: &Context, change: &Change) -> Vec<Key> {
+    let Some((_, cluster)) = events::address(change) else {
+        return Vec::new();
+    };
+    let is_from = |copy: &Object| copy.label(labels::SOURCE_CLUSTER) == Some(cluster);
+    events::keys_where(context, &Plane::Hub, kind::INSTANCE, is_from)
+}
+
+fn key(copy: &Object) -> Key {
+    Key::new(&Plane::Hub, copy.namespace(), copy.name())
 }
 
 /// Whether a WorkloadDeployment asks for more or fewer slots than before. For none that has gone anything is shown again.
@@ -338,16 +339,4 @@ fn is_scaled(change: &Change) -> bool {
         Change::Applied { before, now } => before.as_deref().map_or(0, slots::desired) != slots::desired(now),
         _ => false,
     }
-}
-
-fn from_source(context: &Context, cluster: &str) -> Vec<Key> {
-    let copies = events::stored(context, &Plane::Hub, kind::INSTANCE, None);
-    let theirs = copies.iter().filter(|one| is_from(one, cluster));
-    theirs
-        .map(|one| Key::new(&Plane::Hub, one.namespace(), one.name()))
-        .collect()
-}
-
-fn is_from(copy: &Object, cluster: &str) -> bool {
-    copy.label(labels::SOURCE_CLUSTER) == Some(cluster)
 }

@@ -49,43 +49,15 @@ impl Reconciler for Workload {
     }
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        if !matches!(plane, Plane::Project(_)) {
-            return Vec::new();
-        }
-        let watched = [
-            kind::WORKLOAD,
-            kind::WORKLOAD_DEPLOYMENT,
-            kind::NETWORK,
-            kind::LOCATION_BINDING,
-        ];
-        if events::is_listed(change) && watched.contains(&kind) {
-            return events::keys_of(context, plane, kind::WORKLOAD);
-        }
-        let Some((namespace, name)) = events::address(change) else {
-            return Vec::new();
-        };
-        match kind {
-            kind::WORKLOAD => vec![Key::new(plane, namespace, name)],
-            // By name rather than by reference: who waits for a name that is held has no reference to it.
-            kind::WORKLOAD_DEPLOYMENT => {
-                events::keys_where(context, plane, kind::WORKLOAD, Some(namespace), |workload| {
-                    let rest = name.strip_prefix(workload.name());
-                    rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name())
-                })
-            }
-            kind::NETWORK if events::comes_or_goes(change) => {
-                let network = (namespace.to_owned(), name.to_owned());
-                events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
-                    workload::networks(workload).contains(&network)
-                })
-            }
-            kind::LOCATION_BINDING => {
-                let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
-                events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
-                    let wanted = workload::cities(workload);
-                    cities.iter().any(|city| wanted.contains(city))
-                })
-            }
+        match (plane, kind) {
+            (
+                Plane::Project(_),
+                kind::WORKLOAD | kind::WORKLOAD_DEPLOYMENT | kind::NETWORK | kind::LOCATION_BINDING,
+            ) if events::is_listed(change) => self.keys(context, plane),
+            (Plane::Project(_), kind::WORKLOAD) => events::key(plane, change),
+            (Plane::Project(_), kind::WORKLOAD_DEPLOYMENT) => of_deployment(context, plane, change),
+            (Plane::Project(_), kind::NETWORK) if events::comes_or_goes(change) => on_network(context, plane, change),
+            (Plane::Project(_), kind::LOCATION_BINDING) => in_cities(context, plane, change),
             _ => Vec::new(),
         }
     }
@@ -95,6 +67,39 @@ impl Reconciler for Workload {
     }
 }
 
+/// Workloads whose slots have such a name, or that a WorkloadDeployment refers to. By name rather than by reference: who waits
+/// for a name that is held has no reference to it.
+fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let Some((namespace, name)) = events::address(change) else {
+        return Vec::new();
+    };
+    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+        let rest = name.strip_prefix(workload.name());
+        workload.namespace() == namespace
+            && (rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name()))
+    })
+}
+
 fn refers_to(change: &Change, workload: &str) -> bool {
     events::both(change).any(|one| one.text("/spec/workloadRef/name") == Some(workload))
+}
+
+/// Workloads that name a network.
+fn on_network(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let Some((namespace, name)) = events::address(change) else {
+        return Vec::new();
+    };
+    let network = (namespace.to_owned(), name.to_owned());
+    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+        workload::networks(workload).contains(&network)
+    })
+}
+
+/// Workloads that name a city which a LocationBinding names, or named before.
+fn in_cities(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
+    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+        let wanted = workload::cities(workload);
+        cities.iter().any(|city| wanted.contains(city))
+    })
 }

@@ -51,7 +51,7 @@ fn a_hub_that_takes_no_workload_deployment_is_reported_once_in_the_project() {
     }
     let counts = in_project(&servers, "web").at("/status").cloned().unwrap();
     assert!(
-        crate::counts::COUNTS.iter().all(|count| counts[*count] == 0),
+        crate::conditions::COUNTS.iter().all(|count| counts[*count] == 0),
         "{counts}"
     );
     let again = refused(&servers, &rejected);

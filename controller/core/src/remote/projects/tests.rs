@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::CONFIG_MAP;
 use crate::testing::{FakeServers, now, object};
 
 const PROGRAM: &str = "popcell-system";

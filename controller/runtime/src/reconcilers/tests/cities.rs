@@ -66,15 +66,24 @@ async fn a_city_without_binding_gets_neither_object_nor_policy_until_it_has_one(
     // The binding comes: whom it concerns is enqueued, and no other client.
     fixture.event_router.lead();
     let enqueued = |change: &Change| {
-        let mut all: Vec<String> = ["federation", "policy"]
-            .iter()
-            .flat_map(|reconciler| fixture.keys_for_event(reconciler, &project("single"), LOCATION_BINDING, change))
+        let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
+        let mut all: Vec<String> = queued_reconcilers
+            .filter(|queued| ["federation", "policy"].contains(&queued.reconciler.name()))
+            .flat_map(|queued| {
+                queued
+                    .reconciler
+                    .keys_for_event(&fixture.context, &project("single"), LOCATION_BINDING, change)
+            })
             .map(|key| key.name)
             .collect();
         all.sort();
         all
     };
-    assert_eq!(enqueued(&came(binding("LHR"))), ["city-lhr", "mine"]);
+    let came = Change::Applied {
+        before: None,
+        now: Arc::new(serde_json::from_value(binding("LHR")).unwrap()),
+    };
+    assert_eq!(enqueued(&came), ["city-lhr", "mine"]);
     assert_eq!(enqueued(&Change::Listed), ["city-dfw", "city-lhr", "mine", "served"]);
     fixture.put(&project("single"), LOCATION_BINDING, binding("LHR"));
     fixture.reconcile("federation", &federation("mine")).await;
@@ -138,7 +147,11 @@ async fn one_that_goes_enqueues_those_that_spell_its_city_otherwise_and_no_other
     let all = [("a", "DFW"), ("b", "DFW"), ("c", "dfw"), ("d", "LHR")];
     let deployments = all.map(|(name, city)| direct(name, city));
     fixture.list(&project("single"), WORKLOAD_DEPLOYMENT, deployments.into());
-    let gone = gone(direct("a", "DFW"));
+    let gone = Change::Gone {
+        namespace: "default".to_owned(),
+        name: "a".to_owned(),
+        last: Some(Arc::new(serde_json::from_value(direct("a", "DFW")).unwrap())),
+    };
     let enqueued = fixture.keys_for_event("federation", &project("single"), WORKLOAD_DEPLOYMENT, &gone);
     let names: Vec<&str> = enqueued.iter().map(|key| key.name.as_str()).collect();
     assert_eq!(names, ["a", "c"]);

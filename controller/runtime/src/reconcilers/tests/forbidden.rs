@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::reconcile::Runner;
 
 /// WorkloadDeployments of project `p` that are being deleted, so many: before their finalizers go, the hub is asked what it has.
 async fn going(script: &Arc<Script>, many: usize) -> Fixture {
@@ -41,12 +42,24 @@ async fn the_end_of_a_right_that_is_missing_is_seen_within_ten_seconds_and_costs
         let fixture = going(&script, many).await;
         let at = format!("hub GET {DEPLOYMENTS}/ns-n1/workloaddeployments/");
         script.say(&at, 403, refusal(403));
-        let queue = &fixture.queued("federation").queue;
+        let queued = fixture.queued("federation");
         for number in 0..many {
-            queue.add(Key::new(&project("p"), "default", &format!("web{number}")));
+            queued
+                .queue
+                .add(Key::new(&project("p"), "default", &format!("web{number}")));
         }
+        let runner = Arc::new(Runner::new(
+            Arc::clone(&queued.reconciler),
+            Arc::clone(&fixture.context),
+        ));
         let stop = CancellationToken::new();
-        let run = fixture.runner("federation").run(queue.clone(), stop.clone());
+        let run = queued.queue.run(
+            move |key: Arc<Key>| {
+                let runner = Arc::clone(&runner);
+                async move { runner.reconcile(&key).await }
+            },
+            stop.clone(),
+        );
         let lifted = async {
             sleep(Duration::from_secs(1)).await;
             let (ended, reads) = counted(&script);

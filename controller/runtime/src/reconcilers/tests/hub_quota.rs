@@ -76,18 +76,27 @@ async fn an_edit_and_a_deletion_are_seen_and_counts_enqueue_nothing() {
     let fixture = bench(&script).await;
     fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", SINGLE));
     fixture.list(&Plane::Hub, RESOURCE_QUOTA, vec![quota("20k", "2", "0")]);
+    let read = |value: Value| Arc::new(serde_json::from_value(value).unwrap());
     let became = |now: Value| Change::Applied {
         before: Some(read(quota("20k", "2", "0"))),
         now: read(now),
     };
-    let gone = gone(quota("20k", "2", "0"));
+    let gone = Change::Gone {
+        namespace: "ns-n1".to_owned(),
+        name: "popcell-hub".to_owned(),
+        last: Some(read(quota("20k", "2", "0"))),
+    };
     let mut of_others = quota("1", "1", "0");
     of_others["metadata"]["name"] = json!("other");
+    let other = Change::Applied {
+        before: None,
+        now: read(of_others),
+    };
     for (change, is_woken) in [
         (became(quota("20k", "3", "7")), false),
         (became(quota("1k", "3", "7")), true),
         (gone, true),
-        (came(of_others), false),
+        (other, false),
         (Change::Listed, true),
     ] {
         let enqueued = fixture.keys_for_event("hub-quota", &Plane::Hub, RESOURCE_QUOTA, &change);

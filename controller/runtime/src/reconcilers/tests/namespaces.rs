@@ -60,9 +60,11 @@ async fn a_namespace_that_is_another_one_or_gone_enqueues_what_depends_on_it() {
     let fixture = fixture(&script, &["p"]).await;
     fixture.put(&Plane::Hub, NAMESPACE, hub_namespace("ns-n1", "p"));
     fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, deployment("default", "web", "wd"));
+    let copy = json!({ "metadata": { "namespace": "ns-n1", "name": "web-0", "uid": "copy", "resourceVersion": "1" } });
+    fixture.put(&Plane::Hub, INSTANCE, copy);
     fixture.event_router.lead();
     let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let of = ["federation", "policy", "projection", "orphans"];
+    let of = ["federation", "policy", "projection", "projection-sweep", "orphans"];
     let queues: Vec<_> = queued_reconcilers
         .filter(|queued| of.contains(&queued.reconciler.name()))
         .collect();

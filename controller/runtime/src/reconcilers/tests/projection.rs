@@ -111,13 +111,8 @@ async fn an_event_shows_how_to_restart_what_went_while_an_earlier_write_was_comi
         )],
         ..Plan::default()
     };
-    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let queued = queued_reconcilers
-        .map(|queued| &queued.reconciler)
-        .find(|one| one.name() == "projection");
-    queued
-        .unwrap()
-        .executed(&fixture.context, &key, &earlier, Done::Written);
+    let reconciler = &fixture.queued("projection").reconciler;
+    reconciler.executed(&fixture.context, &key, &earlier, Done::Written);
     script.asked();
     let created = instance("default", "second");
     script.say(&format!("project p POST {DEPLOYMENTS}/default/instances"), 201, created);
@@ -132,7 +127,7 @@ async fn a_swept_projection_enqueues_nothing() {
     fixture.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     script.asked();
     fixture
-        .reconcile("projection", &Key::new(&Plane::Hub, "ns-n1", ""))
+        .reconcile("projection-sweep", &Key::new(&Plane::Hub, "ns-n1", "ns-n1"))
         .await;
     fixture.put(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     fixture.remove(&project("p"), INSTANCE, shown("first", "2"));
@@ -156,14 +151,9 @@ async fn one_copy_that_comes_and_goes_among_many_is_looked_at_alone() {
         name: "web-0".to_owned(),
         last: None,
     };
-    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let queued = queued_reconcilers
-        .map(|queued| &queued.reconciler)
-        .find(|one| one.name() == "projection");
-    let enqueued = queued
-        .unwrap()
-        .keys_for_event(&fixture.context, &Plane::Hub, INSTANCE, &goes);
-    assert_eq!(enqueued, std::slice::from_ref(&key));
+    let enqueued = |reconciler| fixture.keys_for_event(reconciler, &Plane::Hub, INSTANCE, &goes);
+    assert_eq!(enqueued("projection"), std::slice::from_ref(&key));
+    assert_eq!(enqueued("projection-sweep"), []);
     fixture.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
     script.asked();
     fixture.reconcile("projection", &key).await;
@@ -188,17 +178,64 @@ async fn a_change_of_scale_on_the_hub_enqueues_the_copies_of_that_deployment_onl
         (one["spec"]["scaleSettings"]["minReplicas"], one["status"]) = (json!(replicas), status);
         Arc::new(Object::read(&one.to_string()).unwrap())
     };
-    let queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let queued = queued_reconcilers
-        .map(|queued| &queued.reconciler)
-        .find(|one| one.name() == "projection");
     let enqueued = |now: Arc<Object>| {
         let before = Some(state(1, json!({})));
         let change = Change::Applied { before, now };
-        queued
-            .unwrap()
-            .keys_for_event(&fixture.context, &Plane::Hub, WORKLOAD_DEPLOYMENT, &change)
+        fixture.keys_for_event("projection", &Plane::Hub, WORKLOAD_DEPLOYMENT, &change)
     };
     assert_eq!(enqueued(state(2, json!({}))), [Key::new(&Plane::Hub, "ns-n1", "web-0")]);
     assert_eq!(enqueued(state(1, json!({ "replicas": 1 }))), []);
+}
+
+/// The hub's store was restored, or is another one: each copy goes by an event of its own.
+#[tokio::test]
+async fn the_guard_counts_all_projections_of_a_project_where_single_copies_go() {
+    let script = Arc::<Script>::default();
+    let fixture = one_shown(&script).await;
+    let of_slot = |mut one: Value, number: usize| {
+        one["metadata"]["name"] = json!(format!("web-{number}"));
+        one
+    };
+    let mut scaled = deployment("default", "web", "wd");
+    scaled["metadata"]["resourceVersion"] = json!("2");
+    scaled["spec"]["scaleSettings"]["minReplicas"] = json!(30);
+    script.say(
+        &format!("project p GET {DEPLOYMENTS}/default/workloaddeployments/web"),
+        200,
+        scaled.clone(),
+    );
+    fixture.put(&project("p"), WORKLOAD_DEPLOYMENT, scaled);
+    for number in 1..25 {
+        fixture.put(
+            &project("p"),
+            INSTANCE,
+            of_slot(shown(&format!("uid-{number}"), "1"), number),
+        );
+    }
+    fixture.remove(&Plane::Hub, INSTANCE, instance("ns-n1", "copy"));
+    script.asked();
+    let is_held = || {
+        fixture
+            .context
+            .applier
+            .deletion_guards()
+            .is_held(&project("p"), INSTANCE)
+    };
+    let copy = Key::new(&Plane::Hub, "ns-n1", "web-0");
+    fixture.reconcile("projection", &copy).await;
+    assert_eq!((script.writes(), is_held()), (Vec::new(), true));
+    // A release enqueues the sweep, which deletes what was held.
+    let sweep = Key::new(&Plane::Hub, "ns-n1", "ns-n1");
+    let of_project = |reconciler| {
+        fixture
+            .queued(reconciler)
+            .reconciler
+            .keys(&fixture.context, &project("p"))
+    };
+    assert_eq!(of_project("projection-sweep"), std::slice::from_ref(&sweep));
+    fixture.reconcile("projection-sweep", &sweep).await;
+    assert_eq!((script.writes(), is_held()), (Vec::new(), true));
+    assert!(fixture.context.applier.release_deletion_guards("project p"));
+    fixture.reconcile("projection-sweep", &sweep).await;
+    assert_eq!(script.writes().len(), 25);
 }

@@ -53,6 +53,29 @@ async fn with_copies(script: &Arc<Script>, projects: &[&str]) -> Fixture {
     fixture
 }
 
+/// A reconciler and its key.
+type Subject = (&'static str, Key);
+
+/// What the Cluster of the cell was.
+fn cell() -> Subject {
+    ("removed-cells", Key::new(&Plane::Hub, "", "dfw-01"))
+}
+
+fn record() -> Subject {
+    (
+        "removed-cells-record",
+        Key::new(&Plane::Hub, "compute-system", "popcell-removed-cells"),
+    )
+}
+
+fn claims_in(id: &str) -> Subject {
+    ("project-claims", Key::new(&project(id), "", id))
+}
+
+async fn reconcile(fixture: &Fixture, (reconciler, key): &Subject) -> Requeue {
+    fixture.reconcile(reconciler, key).await
+}
+
 type Saying<'a> = Box<dyn Fn(&Script) + 'a>;
 
 fn copy(id: &str) -> String {
@@ -112,8 +135,7 @@ async fn a_project_that_does_not_answer_holds_up_the_cleanup_of_its_own_copies_o
         );
         script.say(&format!("project r {list}"), 200, claims(&[]));
         say(&script);
-        let key = Key::new(&Plane::Hub, "", "dfw-01");
-        assert_eq!(fixture.reconcile("removed-cells", &key).await, requeue, "{what}");
+        assert_eq!(reconcile(&fixture, &cell()).await, requeue, "{what}");
         let claim = format!("project q DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-q-0");
         let mut expected = vec![claim, copy("r")];
         if goes {
@@ -122,7 +144,7 @@ async fn a_project_that_does_not_answer_holds_up_the_cleanup_of_its_own_copies_o
         assert_eq!(deletes(&script), expected, "{what}");
         // What is left of those that answer goes, whether it is there or not.
         script.say(&format!("project q {list}"), 200, claims(&[]));
-        fixture.reconcile("removed-cells", &key).await;
+        reconcile(&fixture, &cell()).await;
         assert_eq!(deletes(&script), [copy("q")], "{what}");
     }
 }
@@ -137,8 +159,9 @@ async fn a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
     let list = "project p GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
     let readable = left("default", "instance-p-1");
     script.say(list, 200, claims(&[broken.clone(), readable.clone()]));
-    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
-        let requeue = fixture.reconcile("removed-cells", &key).await;
+    for subject in [cell(), claims_in("p")] {
+        let requeue = reconcile(&fixture, &subject).await;
+        let (reconciler, key) = subject;
         assert!(matches!(requeue, Requeue::After(_)), "{requeue:?}");
         let claim = format!("project p DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-p-1");
         assert_eq!(deletes(&script), [claim], "{key}");
@@ -148,12 +171,10 @@ async fn a_claim_that_cannot_be_read_keeps_its_own_copy_only() {
             .memory(&key.plane)
             .unwrap()
             .note_gauges
-            .put("removed-cells", &key, None);
+            .put(reconciler, &key, None);
     }
     script.say(list, 200, claims(&[broken]));
-    fixture
-        .reconcile("removed-cells", &Key::new(&Plane::Hub, "", "dfw-01"))
-        .await;
+    reconcile(&fixture, &cell()).await;
     let other = format!("hub DELETE {DEPLOYMENTS}/ns-p/instances/p-1");
     assert_eq!(deletes(&script), [other]);
 }
@@ -174,21 +195,12 @@ async fn claims_of_a_removed_cell_are_deleted_in_a_project_engaged_after_the_cop
     fixture.put(&Plane::Hub, CLUSTER, cluster.clone());
     let found = claims(&[left("default", "instance-a-0"), living("instance-b-0")]);
     script.say(&format!("project p GET {CLAIMS}/resourceclaims"), 200, found);
-    let queued_reconcilers = fixture.event_router.queued_reconcilers();
-    let sources = queued_reconcilers
-        .iter()
-        .find(|queued| queued.reconciler.name() == "removed-cells")
-        .unwrap();
-    let key = Key::new(&project("p"), "", "");
-    let enqueued = |plane: &Plane, kind, change: &Change| {
-        sources
-            .reconciler
-            .keys_for_event(&fixture.context, plane, kind, change)
-            .contains(&key)
-    };
+    let (reconciler, key) = claims_in("p");
+    let enqueued =
+        |plane: &Plane, kind, change: &Change| fixture.keys_for_event(reconciler, plane, kind, change).contains(&key);
     let listed = || enqueued(&project("p"), WORKLOAD, &Change::Listed);
     assert!(listed() && enqueued(&Plane::Hub, CLUSTER, &Change::Listed));
-    fixture.reconcile("removed-cells", &key).await;
+    fixture.reconcile(reconciler, &key).await;
     assert_eq!(
         deletes(&script),
         [format!(
@@ -214,7 +226,8 @@ async fn claims_of_a_removed_cell_are_deleted_in_a_project_engaged_after_the_cop
         last: Some(now),
     };
     assert!(enqueued(&Plane::Hub, CLUSTER, &gone));
-    sources.reconciler.keys_on_disengage(&fixture.context, &project("p"));
+    let reconciler = &fixture.queued(reconciler).reconciler;
+    reconciler.keys_on_disengage(&fixture.context, &project("p"));
     assert!(listed());
 }
 
@@ -227,9 +240,7 @@ async fn a_hub_that_was_recreated_deletes_no_claims() {
     fixture.put(&Plane::Hub, NAMESPACE, anew);
     let found = claims(&[left("default", "instance-a-0")]);
     script.say(&format!("project p GET {CLAIMS}/resourceclaims"), 200, found);
-    fixture
-        .reconcile("removed-cells", &Key::new(&project("p"), "", ""))
-        .await;
+    reconcile(&fixture, &claims_in("p")).await;
     assert!(deletes(&script).is_empty());
     let orphans = fixture.orphans();
     assert_eq!(orphans.iter().map(|one| one.kind).collect::<Vec<_>>(), [RESOURCE_CLAIM]);
@@ -245,31 +256,27 @@ async fn a_cell_whose_cluster_is_absent_keeps_everything_for_its_grace() {
     let hour = std::time::Duration::from_hours(1);
     // Whoever sees it first notes it: by its copies, or by its claims in a project.
     let made = ["hub POST /api/v1/namespaces/compute-system/configmaps"];
-    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
-        assert_eq!(
-            fixture.reconcile("removed-cells", &key).await,
-            Requeue::After(hour),
-            "{key}"
-        );
-        assert_eq!(script.writes(), made, "{key}");
+    for subject in [cell(), claims_in("p")] {
+        assert_eq!(reconcile(&fixture, &subject).await, Requeue::After(hour), "{subject:?}");
+        assert_eq!(script.writes(), made, "{subject:?}");
     }
     // Within the grace nothing is sent, and it is looked at again when that is over.
     let now = k8s_openapi::jiff::Timestamp::now();
     let notes = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-absent-cells", "namespace": "compute-system",
         "uid": "notes", "resourceVersion": "1" }, "data": { "dfw-01_k1": now.to_string() } });
     script.say(&format!("hub GET {NOTES}"), 200, notes);
-    for key in [Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("p"), "", "")] {
-        let Requeue::After(left) = fixture.reconcile("removed-cells", &key).await else {
-            panic!("{key}");
+    for subject in [cell(), claims_in("p")] {
+        let Requeue::After(left) = reconcile(&fixture, &subject).await else {
+            panic!("{subject:?}");
         };
         assert!(left <= hour && left > hour / 2, "{left:?}");
-        assert_eq!(script.writes(), Vec::<String>::new(), "{key}");
+        assert_eq!(script.writes(), Vec::<String>::new(), "{subject:?}");
     }
     // The Cluster is back: its note goes, and nothing else.
     let cluster =
         json!({ "metadata": { "name": "dfw-01", "uid": "c", "resourceVersion": "1" }, "spec": { "id": "k1" } });
     fixture.put(&Plane::Hub, CLUSTER, cluster);
-    fixture.reconcile("removed-cells", &Key::new(&Plane::Hub, "", "")).await;
+    reconcile(&fixture, &record()).await;
     assert_eq!(script.writes(), [format!("hub PATCH {NOTES}")]);
 }
 
@@ -289,9 +296,7 @@ async fn a_source_that_no_cell_can_be_keeps_no_other_from_being_noted() {
         claims(&[odd("default", "instance-odd-0"), left("default", "instance-p-0")]),
     );
     script.say(&format!("hub GET {NOTES}"), 404, absent(NOTES).1);
-    fixture
-        .reconcile("removed-cells", &Key::new(&project("p"), "", ""))
-        .await;
+    reconcile(&fixture, &claims_in("p")).await;
     let sent = script.sent();
     let notes = sent.iter().find_map(|(_, body)| body.get("data")?.as_object());
     assert_eq!(notes.unwrap().keys().collect::<Vec<_>>(), ["dfw-01_k1"]);
@@ -302,9 +307,7 @@ async fn a_source_that_no_cell_can_be_keeps_no_other_from_being_noted() {
     );
     // So are its copies.
     fixture.put(&Plane::Hub, INSTANCE, odd("ns-p", "odd-0"));
-    fixture
-        .reconcile("removed-cells", &Key::new(&Plane::Hub, "", "dfw-01"))
-        .await;
+    reconcile(&fixture, &cell()).await;
     let orphans = fixture.orphans();
     assert!(
         orphans.iter().any(|one| one.kind == INSTANCE && one.name == "odd-0"),
@@ -322,9 +325,8 @@ async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
         claims(&[]),
     );
     script.say(&format!("hub GET {NOTES}"), 403, refusal(403));
-    let key = Key::new(&Plane::Hub, "", "dfw-01");
     assert_eq!(
-        fixture.reconcile("removed-cells", &key).await,
+        reconcile(&fixture, &cell()).await,
         Requeue::WithBackoff(Backoff::ADMISSION)
     );
     assert!(script.writes().is_empty());
@@ -332,7 +334,7 @@ async fn a_hub_that_does_not_tell_the_notes_releases_removed_cells_only() {
         "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
     let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
     script.say(&format!("hub GET {records}"), 200, record);
-    fixture.reconcile("removed-cells", &key).await;
+    reconcile(&fixture, &cell()).await;
     assert_eq!(deletes(&script), [copy("p")]);
 }
 
@@ -348,8 +350,7 @@ async fn the_guard_holds_what_an_absent_cell_has_left_and_lets_a_removed_one_go(
         200,
         claims(&many),
     );
-    let key = Key::new(&Plane::Hub, "", "dfw-01");
-    fixture.reconcile("removed-cells", &key).await;
+    reconcile(&fixture, &cell()).await;
     assert!(deletes(&script).is_empty());
     assert!(
         fixture
@@ -362,7 +363,7 @@ async fn the_guard_holds_what_an_absent_cell_has_left_and_lets_a_removed_one_go(
         "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
     let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
     script.say(&format!("hub GET {records}"), 200, record);
-    fixture.reconcile("removed-cells", &key).await;
+    reconcile(&fixture, &cell()).await;
     assert_eq!(deletes(&script).len(), 25);
 }
 
@@ -378,11 +379,7 @@ async fn two_clusters_of_one_cell_are_reported_and_lose_nothing() {
     let log = crate::context::testing::Log::default();
     {
         use tracing::instrument::WithSubscriber;
-        let key = Key::new(&Plane::Hub, "", "");
-        fixture
-            .reconcile("removed-cells", &key)
-            .with_subscriber(log.subscriber())
-            .await;
+        reconcile(&fixture, &record()).with_subscriber(log.subscriber()).await;
     }
     assert!(log.text().contains("dfw-01, dfw-02"), "{}", log.text());
     assert!(script.writes().iter().all(|line| !line.contains(" DELETE ")));
@@ -410,28 +407,21 @@ async fn writes_of_a_living_cell_enqueue_no_check_of_all_copies() {
                 last: Some(now),
             },
         ];
-        let queued_reconcilers = fixture.event_router.queued_reconcilers();
-        let queued = queued_reconcilers
-            .iter()
-            .find(|queued| queued.reconciler.name() == "removed-cells")
-            .unwrap();
         changes.map(|change| {
-            queued
-                .reconciler
-                .keys_for_event(&fixture.context, &Plane::Hub, INSTANCE, &change)
-                .len()
+            let of = |reconciler| fixture.keys_for_event(reconciler, &Plane::Hub, INSTANCE, &change).len();
+            (of("removed-cells"), of("project-claims"))
         })
     };
     fixture.put(&Plane::Hub, CLUSTER, cluster("dfw-01", "k1"));
     fixture.put(&Plane::Hub, CLUSTER, cluster("ord-01", ""));
-    assert_eq!(enqueued(("dfw-01", "k1")), [0, 0]);
+    assert_eq!(enqueued(("dfw-01", "k1")), [(0, 0), (0, 0)]);
     // Whose id Karmada has not read yet is not gone.
-    assert_eq!(enqueued(("ord-01", "k2")), [0, 0]);
+    assert_eq!(enqueued(("ord-01", "k2")), [(0, 0), (0, 0)]);
     // When a copy goes, the claims of its project are looked for too.
-    assert_eq!(enqueued(("dfw-01", "another")), [1, 2]);
-    assert_eq!(enqueued(("lhr-01", "k3")), [1, 2]);
+    assert_eq!(enqueued(("dfw-01", "another")), [(1, 0), (1, 1)]);
+    assert_eq!(enqueued(("lhr-01", "k3")), [(1, 0), (1, 1)]);
     fixture.remove(&Plane::Hub, CLUSTER, cluster("dfw-01", "k1"));
-    assert_eq!(enqueued(("dfw-01", "k1")), [1, 2]);
+    assert_eq!(enqueued(("dfw-01", "k1")), [(1, 0), (1, 1)]);
 }
 
 /// By hand, or by another installation that shares the hub and read the record first.
@@ -446,28 +436,21 @@ async fn claims_of_a_gone_cell_are_looked_for_when_their_copies_are_deleted_by_o
             name: last.metadata.name.clone().unwrap(),
             last: Some(Arc::new(last)),
         };
-        let queued_reconcilers = fixture.event_router.queued_reconcilers();
-        let queued = queued_reconcilers
-            .iter()
-            .find(|queued| queued.reconciler.name() == "removed-cells")
-            .unwrap();
-        queued
-            .reconciler
-            .keys_for_event(&fixture.context, &Plane::Hub, INSTANCE, &change)
+        ["removed-cells", "project-claims"]
+            .map(|reconciler| fixture.keys_for_event(reconciler, &Plane::Hub, INSTANCE, &change))
     };
-    let (cell, claims_of_q) = (Key::new(&Plane::Hub, "", "dfw-01"), Key::new(&project("q"), "", ""));
-    assert_eq!(enqueued(left("ns-q", "q-0")), [cell, claims_of_q.clone()]);
+    assert_eq!(enqueued(left("ns-q", "q-0")), [[cell().1], [claims_in("q").1]]);
     fixture.remove(&Plane::Hub, INSTANCE, left("ns-q", "q-0"));
     let list = "project q GET /apis/quota.miloapis.com/v1alpha1/resourceclaims";
     script.say(list, 200, claims(&[claim_of("q", 0)]));
-    fixture.reconcile("removed-cells", &claims_of_q).await;
+    reconcile(&fixture, &claims_in("q")).await;
     let claim = format!("project q DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-q-0");
     assert_eq!(deletes(&script), [claim]);
     // A living cell makes its copy again.
     let cluster =
         json!({ "metadata": { "name": "dfw-01", "uid": "c", "resourceVersion": "1" }, "spec": { "id": "k1" } });
     fixture.put(&Plane::Hub, CLUSTER, cluster);
-    assert_eq!(enqueued(left("ns-q", "q-0")), []);
+    assert_eq!(enqueued(left("ns-q", "q-0")), [[], []]);
 }
 
 /// The record is written for a Cluster that went before it: no event tells of it.
@@ -475,7 +458,6 @@ async fn claims_of_a_gone_cell_are_looked_for_when_their_copies_are_deleted_by_o
 async fn a_cell_that_is_recorded_after_its_cluster_went_is_released_before_its_grace_ends() {
     let script = Arc::<Script>::default();
     let fixture = with_copies(&script, &["p", "q"]).await;
-    let (recorded, cell) = (Key::new(&Plane::Hub, "", ""), Key::new(&Plane::Hub, "", "dfw-01"));
     let list = |id: &str| format!("project {id} GET /apis/quota.miloapis.com/v1alpha1/resourceclaims");
     for id in ["p", "q"] {
         script.say(&list(id), 200, claims(&[claim_of(id, 0)]));
@@ -484,21 +466,17 @@ async fn a_cell_that_is_recorded_after_its_cluster_went_is_released_before_its_g
     fixture.remove(&Plane::Hub, INSTANCE, left("ns-q", "q-0"));
     script.say(&format!("hub GET {NOTES}"), 404, absent(NOTES).1);
     // There is nothing to look out for yet.
-    assert_eq!(fixture.reconcile("removed-cells", &recorded).await, Requeue::OnEvent);
-    let mut queued_reconcilers = fixture.event_router.queued_reconcilers().iter();
-    let queue = &queued_reconcilers
-        .find(|queued| queued.reconciler.name() == "removed-cells")
-        .unwrap()
-        .queue;
-    for key in [&cell, &Key::new(&project("q"), "", "")] {
-        fixture.reconcile("removed-cells", key).await;
+    assert_eq!(reconcile(&fixture, &record()).await, Requeue::OnEvent);
+    let queue = &fixture.queued("removed-cells-record").queue;
+    for subject in [cell(), claims_in("q")] {
+        reconcile(&fixture, &subject).await;
         assert_eq!(
             script.writes(),
             ["hub POST /api/v1/namespaces/compute-system/configmaps"],
-            "{key}"
+            "{subject:?}"
         );
         // Who notes an absence has the record looked at from now on.
-        assert_eq!(queue.stats().depth, 1, "{key}");
+        assert_eq!(queue.stats().depth, 1, "{subject:?}");
         queue.retire(&Plane::Hub);
     }
     let now = k8s_openapi::jiff::Timestamp::now();
@@ -506,23 +484,21 @@ async fn a_cell_that_is_recorded_after_its_cluster_went_is_released_before_its_g
         "uid": "notes", "resourceVersion": "1" }, "data": { "dfw-01_k1": now.to_string() } });
     script.say(&format!("hub GET {NOTES}"), 200, notes);
     let soon = Requeue::After(std::time::Duration::from_mins(1));
-    assert_eq!(fixture.reconcile("removed-cells", &recorded).await, soon);
+    assert_eq!(reconcile(&fixture, &record()).await, soon);
     assert!(script.writes().is_empty());
-    let record = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
+    let recorded = json!({ "kind": "ConfigMap", "metadata": { "name": "popcell-removed-cells", "uid": "r",
         "resourceVersion": "1" }, "data": { "dfw-01_k1": "2026-01-01T00:00:00Z" } });
     let records = "/api/v1/namespaces/compute-system/configmaps/popcell-removed-cells";
-    script.say(&format!("hub GET {records}"), 200, record);
-    assert_eq!(queue.stats().depth, 0);
-    fixture.reconcile("removed-cells", &recorded).await;
+    script.say(&format!("hub GET {records}"), 200, recorded);
+    assert_eq!(fixture.depth("project-claims"), 0);
+    reconcile(&fixture, &record()).await;
     let claim = |id: &str| format!("project {id} DELETE {CLAIMS}/namespaces/default/resourceclaims/instance-{id}-0");
     assert_eq!(deletes(&script), [claim("p")]);
     assert_eq!(
-        queue.stats().depth,
+        fixture.depth("project-claims"),
         2,
         "claims without copies are looked for in all projects"
     );
-    fixture
-        .reconcile("removed-cells", &Key::new(&project("q"), "", ""))
-        .await;
+    reconcile(&fixture, &claims_in("q")).await;
     assert_eq!(deletes(&script), [claim("q")]);
 }

@@ -210,3 +210,37 @@ fn claims_of_other_kinds_do_not_collide() {
     assert_eq!(serde_json::to_value(&unrelated.metadata).unwrap(), other["metadata"]);
     assert_eq!(instance_of(unrelated), None);
 }
+
+#[test]
+fn a_claim_names_who_made_it_as_far_as_its_metadata_says() {
+    let entry = |manager: &str, time: &str, subresource: &str| {
+        json!({ "manager": manager, "operation": "Update",
+        "apiVersion": "v1", "time": time, "subresource": subresource })
+    };
+    for (metadata, expected) in [
+        (json!({}), None),
+        (
+            json!({ "labels": { "compute.datumapis.com/source-cluster": "ord-01" } }),
+            Some("cell ord-01"),
+        ),
+        (
+            json!({ "labels": { "compute.datumapis.com/source-cluster": "dfw-01" },
+                "annotations": { "compute.datumapis.com/source-uid": "old" } }),
+            Some("cell dfw-01 of uid old"),
+        ),
+        (
+            json!({ "labels": { "app.kubernetes.io/managed-by": "Helm" }, "managedFields": [
+                entry("quota-system", "2026-01-01T00:00:00Z", "status"),
+                entry("kubectl-edit", "2026-01-03T00:00:00Z", ""),
+                entry("kubectl-create", "2026-01-02T00:00:00Z", "")] }),
+            Some("managed by Helm, written by kubectl-create at 2026-01-02T00:00:00Z"),
+        ),
+        (
+            json!({ "ownerReferences": [{ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u" }] }),
+            Some("owned by Pod p"),
+        ),
+    ] {
+        let made = maker(&serde_json::from_value(metadata.clone()).unwrap());
+        assert_eq!(made.as_deref(), expected, "{metadata}");
+    }
+}
