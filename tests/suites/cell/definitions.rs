@@ -94,8 +94,7 @@ pub(crate) async fn taken_away(environment: &Environment, namespace: &str) -> Re
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
     let pid = environment.cells[0].lock().await.pid();
-    tenant.deploy("web", CITY, 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", CITY, 2).await?;
     networks(environment, &tenant, &cell).await?;
     instances(environment, &tenant, &cell).await?;
     deployments(environment, &tenant, &cell).await?;

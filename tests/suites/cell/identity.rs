@@ -6,13 +6,12 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::DFW;
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::names_in;
+use popcell_suites::steps::{names_in, with_city};
 use popcell_test_support::always;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use serde_json::json;
 
 use crate::environment::{Environment, P1, WATCHED};
-use crate::karmada::with_city;
 use crate::spare_cell::{CITY, Spare, offered};
 use popcell_suites::tenant::Tenant;
 
@@ -49,8 +48,7 @@ pub(crate) async fn mistaken(environment: &Environment, namespace: &str) -> Resu
     let spares = environment.spares.lock().await;
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     offered(&tenant).await?;
-    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["DFW"], 2).await?;
     let [_, cluster] = *spares;
     with_city(&tenant.hub, cluster, Some(CITY)).await?;
     let outcome = other_cell(environment, &tenant, cluster).await;
@@ -68,9 +66,7 @@ async fn other_cell(environment: &Environment, tenant: &Tenant, cluster: &'stati
     let spare = Spare::start(environment, cluster, cluster).await?;
     let runs = async {
         tenant.ready("far", 1).await?;
-        tenant
-            .in_project(INSTANCE, "far-us-lhr-0", |one| says(one, "Ready", "True", "Available"))
-            .await?;
+        tenant.in_project(INSTANCE, "far-us-lhr-0", read::is_ready).await?;
         for name in ["far", "web"] {
             tenant.clean(name).await?;
         }

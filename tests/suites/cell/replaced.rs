@@ -10,13 +10,12 @@ use popcell_api::names::REMOVED_CELLS;
 use popcell_api::{annotations, labels};
 use popcell_suites::environment::SOON;
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::{gone, ran};
+use popcell_suites::steps::{gone, ran, with_city};
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, INSTANCE, Kind};
 use popcell_test_support::{Plane, always, artifacts, eventually, users};
 use serde_json::json;
 
 use crate::environment::{Environment, P1, WATCHED};
-use crate::karmada::with_city;
 use crate::spare_cell::{CITY, Spare, offered};
 use popcell_suites::tenant::Tenant;
 
@@ -112,8 +111,7 @@ pub(crate) async fn by_another(environment: &Environment, namespace: &str) -> Re
 
 async fn story(environment: &Environment, tenant: &Tenant, old: &mut Spare, new: &Spare) -> Result<()> {
     with_city(&tenant.hub, old.name, Some(CITY)).await?;
-    tenant.deploy("web", &[CITY], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &[CITY], 2).await?;
     eventually("copies and claims are those of the cell", SOON, async || {
         has(tenant, old, &NAMES).await
     })
@@ -171,7 +169,7 @@ async fn removed(tenant: &Tenant, operator: &Path, old: &Spare, new: &Spare) -> 
     ensure!(code == Some(0) && said.contains("recorded before"), "{code:?}: {said}");
     let below = Some(tenant.below.as_str());
     let [first, second] = NAMES.map(|name| format!("instance-{name}"));
-    gone(&tenant.project, RESOURCE_CLAIM, &tenant.namespace, &second).await?;
+    tenant.gone_from_project(RESOURCE_CLAIM, &second).await?;
     tenant
         .instance(&new.plane, NAMES[0], |one| {
             says(one, "QuotaGranted", "False", "QuotaMisconfigured")
@@ -213,15 +211,13 @@ async fn removed(tenant: &Tenant, operator: &Path, old: &Spare, new: &Spare) -> 
 /// The city serves again, from the other cell.
 async fn serves(tenant: &Tenant, new: &Spare) -> Result<()> {
     for name in NAMES {
-        tenant
-            .instance(&new.plane, name, |one| says(one, "Ready", "True", "Available"))
-            .await?;
+        tenant.instance(&new.plane, name, read::is_ready).await?;
     }
     tenant.ready("web", 2).await?;
     for name in NAMES {
         tenant
             .in_project(INSTANCE, name, |one| {
-                says(one, "Ready", "True", "Available")?;
+                read::is_ready(one)?;
                 let source = one
                     .metadata
                     .labels
@@ -270,7 +266,7 @@ async fn comes_back(
             );
             for (name, _) in before {
                 let one = old.plane.expect(INSTANCE, Some(&tenant.below), name).await?;
-                says(&one, "Ready", "True", "Available")?;
+                read::is_ready(&one)?;
             }
             Ok(())
         })

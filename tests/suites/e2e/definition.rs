@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use popcell_suites::environment::{Environment, SOON, SPARE};
 use popcell_suites::read;
+use popcell_suites::steps::with_city;
 use popcell_test_support::kind::{CLUSTER, CRD, WORK, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
 use serde_json::{Value, json};
 
 use crate::cells::carries;
-use crate::city::label;
-use crate::planes::{NAME, awaited, gone, mirrored, report};
+use crate::planes::{Deployed, NAME, gone};
 use crate::reinterpret::command;
 
 const DEFINITION: &str = "workloaddeployments.compute.datumapis.com";
@@ -66,12 +66,14 @@ impl Late {
     }
 
     async fn arrives(&self, namespace: &str, ready: i32) -> Result<()> {
-        awaited(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |one| {
-            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
-        })
-        .await?;
-        report(&self.spare, namespace, 2, ready).await?;
-        mirrored(&self.hub, namespace, ready).await.map(|_| ())
+        let deployed = Deployed {
+            hub: self.hub.clone(),
+            cell: self.spare.clone(),
+            namespace: namespace.to_owned(),
+        };
+        deployed.awaited_in_cell(read::replicas(2)).await?;
+        deployed.report(2, ready).await?;
+        deployed.mirrored(ready).await.map(|_| ())
     }
 
     /// Leaves the cell as it was.
@@ -79,7 +81,7 @@ impl Late {
         self.give().await?;
         self.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
         gone(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
-        label(&self.hub, SPARE, None).await?;
+        with_city(&self.hub, SPARE, None).await?;
         outcome
     }
 }
@@ -93,7 +95,7 @@ pub(crate) async fn late(environment: &Environment, namespace: &str) -> Result<(
 
 async fn comes_late(environment: &Environment, late: &Late, namespace: &str) -> Result<()> {
     late.take().await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
+    with_city(&late.hub, SPARE, Some(CITY)).await?;
     late.asked_for(namespace).await?;
     always("it is nowhere", WATCHED, async || {
         let works = late.hub.list(WORK, Some(&format!("karmada-es-{SPARE}")), "").await?;
@@ -110,18 +112,18 @@ async fn comes_late(environment: &Environment, late: &Late, namespace: &str) -> 
 
     late.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
     gone(&late.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
-    label(&late.hub, SPARE, None).await?;
+    with_city(&late.hub, SPARE, None).await?;
     late.take().await?;
     late.asked_for(namespace).await?;
     late.give().await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
+    with_city(&late.hub, SPARE, Some(CITY)).await?;
     late.arrives(namespace, 1).await.context("with the label last")
 }
 
 /// What was there is made again, under its name.
 pub(crate) async fn back(environment: &Environment, namespace: &str) -> Result<()> {
     let late = Late::new(environment).await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
+    with_city(&late.hub, SPARE, Some(CITY)).await?;
     late.asked_for(namespace).await?;
     let outcome = comes_back(&late, namespace).await;
     late.end(namespace, outcome).await

@@ -167,26 +167,6 @@ pub(crate) async fn shadowed(environment: &Environment, _: &str) -> Result<()> {
     register(environment).await
 }
 
-/// A rule for every operation, written by hand, claims what the module does not have.
-pub(crate) async fn star(environment: &Environment, _: &str) -> Result<()> {
-    let hub = environment.lab.hub().await?;
-    let (name, mut webhooks) = configuration(&hub).await?;
-    let entry = webhooks
-        .iter_mut()
-        .find(|webhook| is_ours(webhook))
-        .context("no entry")?;
-    entry["rules"][0]["operations"] = json!(["*"]);
-    hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
-        .await?;
-    let (code, failed) = doctor(environment, &[])?;
-    register(environment).await?;
-    ensure!(
-        code == 1 && failed.iter().any(|id| id == "config-rules-explicit"),
-        "exit code {code}, failed {failed:?}"
-    );
-    Ok(())
-}
-
 /// The agent of a Pull member cannot resolve a Service of the hub's cluster.
 pub(crate) async fn pull_needs_url(environment: &Environment, _: &str) -> Result<()> {
     let webhook = environment.webhook.lock().await;

@@ -5,7 +5,6 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use kube::api::DynamicObject;
 use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_test_support::kind::{
@@ -35,17 +34,11 @@ enum Of {
     Milo,
 }
 
-const COPIES: Lists = Lists {
-    of: Of::Hub,
-    kinds: &[INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING],
-};
-const CARRIED: Lists = Lists {
-    of: Of::Hub,
-    kinds: &[WORKLOAD_DEPLOYMENT],
-};
-const HUB: Lists = Lists {
-    of: Of::Hub,
-    kinds: &[
+const COPIES: Lists = Lists::of(Of::Hub, &[INSTANCE, PROPAGATION_POLICY, RESOURCE_BINDING]);
+const CARRIED: Lists = Lists::of(Of::Hub, &[WORKLOAD_DEPLOYMENT]);
+const HUB: Lists = Lists::of(
+    Of::Hub,
+    &[
         NAMESPACE,
         WORKLOAD_DEPLOYMENT,
         INSTANCE,
@@ -53,19 +46,10 @@ const HUB: Lists = Lists {
         RESOURCE_BINDING,
         CLUSTER,
     ],
-};
-const WORKLOADS: Lists = Lists {
-    of: Of::Project,
-    kinds: &[WORKLOAD],
-};
-const DEPLOYMENTS: Lists = Lists {
-    of: Of::Project,
-    kinds: &[WORKLOAD_DEPLOYMENT],
-};
-const PROJECTS: Lists = Lists {
-    of: Of::Milo,
-    kinds: &[PROJECT],
-};
+);
+const WORKLOADS: Lists = Lists::of(Of::Project, &[WORKLOAD]);
+const DEPLOYMENTS: Lists = Lists::of(Of::Project, &[WORKLOAD_DEPLOYMENT]);
+const PROJECTS: Lists = Lists::of(Of::Milo, &[PROJECT]);
 
 impl fmt::Display for Lists {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,6 +59,10 @@ impl fmt::Display for Lists {
 }
 
 impl Lists {
+    const fn of(of: Of, kinds: &'static [Kind]) -> Self {
+        Self { of, kinds }
+    }
+
     fn proxy(self, environment: &Environment) -> &FaultProxy {
         match self.of {
             Of::Hub => &environment.to_hub,
@@ -261,7 +249,7 @@ async fn unreadable(witness: &Witness<'_>, dfw: &Plane) -> Result<()> {
     .await?;
     drop(failing);
     tenant.gone_from_project(INSTANCE, "web-us-dfw-1").await?;
-    let three = |one: &DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(3));
+    let three = read::replicas(3);
     tenant.in_cell(dfw, NAME, three).await?;
     tenant.report(dfw, NAME, 3, 3).await?;
     tenant.shown(NAME, 3).await?;
