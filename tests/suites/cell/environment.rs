@@ -2,7 +2,6 @@
 //! controllers of the management plane and of both cells as the users that the manifests describe, and stand-ins for the
 //! provider, network services and quota.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -26,8 +25,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Cells that single tests run (see [`crate::spare`]).
-const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Members without a city and without a controller, for the test that runs cells itself.
+pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -44,8 +43,6 @@ pub(crate) struct Environment {
     pub(crate) to_projects: [FaultProxy; 2],
     /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
     pub(crate) quota: Mutex<Quota>,
-    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare_cell::CITY`].
-    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -92,7 +89,9 @@ impl Shared for Environment {
             let hub = to_hub[index].kubeconfig(files.path(), &format!("hub-of-{name}"))?;
             let user = json!({ "token": users::cell(name) });
             let milo = to_projects[index].kubeconfig_of(files.path(), &format!("projects-of-{name}"), &user)?;
-            cells.push(Mutex::new(start(&lab, name, name, [&hub, &milo], files.path()).await?));
+            let home = users::at_home(&lab, name, manifests::CELL, files.path()).await?;
+            let spec = ControllerSpec::cell(&home, name, &hub, &milo);
+            cells.push(Mutex::new(Controller::start(spec).await?));
         }
         let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
@@ -101,7 +100,6 @@ impl Shared for Environment {
             to_hub,
             to_projects,
             quota: Mutex::new(quota),
-            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,
@@ -134,18 +132,6 @@ impl Shared for Environment {
 /// To the hub as the user of a cell.
 pub(crate) async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
     FaultProxy::start(&users::of_cell(lab, name).await?).await
-}
-
-/// The controller of the cell that is the plane `name`, as its user there, and of the cell `cluster` on the hub and in projects.
-pub(crate) async fn start(
-    lab: &Lab,
-    name: &str,
-    cluster: &str,
-    [hub, milo]: [&Path; 2],
-    files: &Path,
-) -> Result<Controller> {
-    let home = users::at_home(lab, name, manifests::CELL, files).await?;
-    Controller::start(ControllerSpec::cell(&home, cluster, hub, milo)).await
 }
 
 /// Names of the cells that have a user on the hub and in projects.

@@ -5,7 +5,6 @@ mod churn;
 mod definitions;
 mod end_to_end;
 mod environment;
-mod identity;
 mod isolation;
 mod karmada;
 mod misuse;
@@ -17,7 +16,6 @@ mod refused_claims;
 mod replaced;
 mod rollout;
 mod single;
-mod spare_cell;
 mod tree;
 mod upgrade;
 
@@ -58,11 +56,10 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
 fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
-        .test("identity::a_cell_under_the_name_of_another_writes_nothing", Beside, identity::mistaken)
         .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
-        .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::taken_away)
+        .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::restored)
         .test("oversized::objects_that_are_too_deep_or_too_large_harm_themselves_only", Alone, oversized::harmless)
 }
 

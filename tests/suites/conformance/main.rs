@@ -23,8 +23,6 @@ fn main() -> anyhow::Result<ExitCode> {
         .test("wire::unknown_fields_and_parameters_change_nothing", Beside, wire::amended)
         .test("wire::numbers_arrive_exact", Beside, wire::exact_numbers)
         .test("wire::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
-        .test("wire::zero_replicas_are_an_answer", Beside, wire::zero_replicas)
-        .test("wire::absent_aggregated_status_means_no_clusters", Beside, wire::no_clusters)
         .test("wire::large_objects_arrive", Beside, wire::large)
         .test("faults::refusals_arrive_with_their_text", Beside, faults::refusals)
         .test("faults::a_loop_ends_inside_the_timeout", Beside, faults::loops)

@@ -20,7 +20,6 @@ mod orphans;
 mod planes;
 mod registration;
 mod reinterpret;
-mod removal;
 mod stolen;
 
 use std::process::ExitCode;
@@ -86,7 +85,7 @@ fn registrations(suite: Suite<Environment>) -> Suite<Environment> {
         .test("registration::what_others_removed_is_restored", Alone, registration::reapplied)
         .test("registration::a_customization_in_front_is_refused", Alone, registration::shadowed)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
-        .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
+        .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, registration::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
         .test("manifests::the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
         .test("manifests::a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
@@ -137,6 +136,5 @@ fn disturbances(suite: Suite<Environment>) -> Suite<Environment> {
         .test("cells::labels_of_a_cells_namespace_stay", Beside, cells::keeps_labels)
         .test("cells::after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
         .test("definition::a_cell_that_gets_the_kind_late_takes_its_work_then", Alone, definition::late)
-        .test("definition::a_cell_that_loses_the_kind_has_its_work_again_after", Alone, definition::back)
         .test("disturbance::a_restart_of_karmada_leaves_no_health_unknown_and_moves_nothing", Alone, disturbance::restart_storm)
 }

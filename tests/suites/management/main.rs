@@ -9,7 +9,6 @@ mod deployments;
 mod environment;
 mod handover;
 mod idle;
-mod lists;
 mod outages;
 mod projections;
 mod projects;
@@ -52,7 +51,6 @@ fn workloads(suite: Suite<Environment>) -> Suite<Environment> {
 fn hub(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("self_healing::a_policy_that_is_deleted_or_edited", Beside, self_healing::policy)
-        .test("self_healing::a_deployment_of_the_hub_that_is_deleted_or_edited", Beside, self_healing::deployment)
         .test("projections::copies_are_shown_with_owner_and_marker", Beside, projections::shown)
         .test("projections::copies_of_another_citys_cell_are_not_shown", Beside, projections::of_its_city_only)
         .test("projections::what_users_do_to_projections_is_undone", Beside, projections::undone)
@@ -72,7 +70,6 @@ fn projects(suite: Suite<Environment>) -> Suite<Environment> {
 fn faults(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("outages::a_hub_in_trouble_loses_nothing_and_is_not_stormed", Alone, outages::in_trouble)
-        .test("lists::a_list_that_is_wrong_deletes_nothing", Alone, lists::wrong)
 }
 
 /// At last nothing has happened for a while to what is in a city without a cell.

@@ -1,14 +1,14 @@
-//! What somebody does by hand to our objects in the hub is undone.
+//! What somebody does by hand to our policies in the hub is undone.
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::labels;
 use popcell_suites::environment::DFW;
 use popcell_suites::read;
-use popcell_test_support::kind::{PROPAGATION_POLICY, WORKLOAD_DEPLOYMENT};
-use serde_json::{Value, json};
+use popcell_test_support::kind::PROPAGATION_POLICY;
+use serde_json::json;
 
 use crate::environment::{Environment, P1};
-use popcell_suites::tenant::{Tenant, expect_label};
+use popcell_suites::tenant::Tenant;
 
 const NAME: &str = "web-us-dfw";
 
@@ -55,49 +55,4 @@ pub(crate) async fn policy(environment: &Environment, namespace: &str) -> Result
     tenant.place("web", &[("us", &["DFW"], 2)]).await?;
     let two = read::replicas(2);
     tenant.in_cell(&dfw, NAME, two).await.map(|_| ())
-}
-
-pub(crate) async fn deployment(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.workload("web", &[("us", &["DFW"], 2)]).await?;
-    let dfw = environment.lab.plane(DFW).await?;
-    tenant.report(&dfw, NAME, 2, 1).await?;
-    tenant.shown(NAME, 1).await?;
-    let first = tenant.now_in_hub(NAME).await?;
-
-    let edited = json!({
-        "metadata": { "labels": { labels::MANAGED_BY: Value::Null, "other": "kept" } },
-        "spec": { "scaleSettings": { "minReplicas": 9 } },
-    });
-    tenant
-        .hub
-        .merge(WORKLOAD_DEPLOYMENT, Some(&tenant.below), NAME, &edited)
-        .await?;
-    let healed = tenant
-        .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {
-            expect_label(one, labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)?;
-            read::expect_at(one, "/spec", read::at(&first, "/spec"))
-        })
-        .await?;
-    expect_label(&healed, "other", "kept")?;
-    ensure!(read::uid(&healed) == read::uid(&first), "it was recreated");
-
-    tenant
-        .hub
-        .delete(WORKLOAD_DEPLOYMENT, Some(&tenant.below), NAME)
-        .await?;
-    tenant
-        .in_hub(WORKLOAD_DEPLOYMENT, NAME, |one| {
-            ensure!(read::uid(one) != read::uid(&first), "it is the old one");
-            read::expect_at(one, "/spec", read::at(&first, "/spec"))
-        })
-        .await?;
-    let cells = tenant
-        .in_cell(&dfw, NAME, |one| {
-            ensure!(one.metadata.deletion_timestamp.is_none(), "it is going");
-            read::replicas(2)(one)
-        })
-        .await?;
-    ensure!(cells.metadata.name.as_deref() == Some(NAME));
-    Ok(())
 }

@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use kube::api::DynamicObject;
 use popcell_api::labels::CITY_CODE;
-use popcell_test_support::kind::{CLUSTER, Kind, Scope, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CLUSTER, CRD, Kind, Scope, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::environment::SOON;
 use crate::read::uid;
@@ -47,6 +47,17 @@ pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Res
 pub async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
     let labelled = json!({ "metadata": { "labels": { CITY_CODE: city } } });
     hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
+}
+
+/// Deletes the definition of a kind, and answers it as it can be applied again.
+pub async fn taken_away(plane: &Plane, kind: Kind) -> Result<Value> {
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let found = serde_json::to_value(plane.expect(CRD, None, &name).await?)?;
+    plane.delete(CRD, None, &name).await?;
+    gone(plane, CRD, "", &name).await?;
+    Ok(json!({
+        "apiVersion": CRD.api_version(), "kind": CRD.kind, "metadata": { "name": name }, "spec": found["spec"],
+    }))
 }
 
 /// Changes the replicas of a WorkloadDeployment.
