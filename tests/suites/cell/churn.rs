@@ -9,7 +9,7 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, quota};
 use popcell_suites::dice::Dice;
-use popcell_suites::read::{self, says};
+use popcell_suites::read;
 use popcell_suites::steps::names_in;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD};
 use popcell_test_support::stand_ins::{Budget, FAIL};
@@ -165,7 +165,7 @@ async fn settled(tenant: &Tenant, cells: &[Plane], wanted: &BTreeMap<String, Str
                     one.metadata.name.clone().unwrap_or_default(),
                     image.as_str().unwrap_or_default().to_owned(),
                 );
-                says(&one, "Ready", "True", "Available")?;
+                read::is_ready(&one)?;
             }
         }
         ensure!(found == *wanted, "{found:?}, not {wanted:?}");
@@ -222,7 +222,7 @@ pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result
         if rolls.contains_key(name) {
             tenant.scale(name, CITIES, replicas).await?;
         } else {
-            popcell_suites::steps::gone(&tenant.project, WORKLOAD, &tenant.namespace, name).await?;
+            tenant.gone_from_project(WORKLOAD, name).await?;
             tenant.deploy(name, CITIES, replicas, |_| {}).await?;
             tenant.edit(name, &template(0)).await?;
             rolls.insert(name, 0);

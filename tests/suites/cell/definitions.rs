@@ -11,8 +11,8 @@ use anyhow::{Result, ensure};
 use popcell_api::kind::{NETWORK_BINDING, RESOURCE_CLAIM, SUBNET_CLAIM};
 use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
-use popcell_suites::steps::{gone, uids_in};
-use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_suites::steps::{taken_away, uids_in};
+use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::{Value, json};
 
@@ -36,16 +36,7 @@ impl Taken {
     async fn from(cell: &Plane, kinds: &[Kind]) -> Result<Self> {
         let mut definitions = Vec::new();
         for kind in kinds {
-            let name = format!("{}.{}", kind.plural, kind.group);
-            let found = serde_json::to_value(cell.expect(CRD, None, &name).await?)?;
-            definitions.push(json!({
-                "apiVersion": "apiextensions.k8s.io/v1", "kind": CRD.kind,
-                "metadata": { "name": name }, "spec": found["spec"],
-            }));
-            cell.delete(CRD, None, &name).await?;
-        }
-        for kind in kinds {
-            gone(cell, CRD, "", &format!("{}.{}", kind.plural, kind.group)).await?;
+            definitions.push(taken_away(cell, *kind).await?);
         }
         Ok(Self {
             kinds: kinds.to_vec(),
@@ -90,12 +81,11 @@ async fn passes(environment: &Environment) -> Result<f64> {
     controller.metric("controller_runtime_reconcile_total", &[]).await
 }
 
-pub(crate) async fn taken_away(environment: &Environment, namespace: &str) -> Result<()> {
+pub(crate) async fn restored(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
     let pid = environment.cells[0].lock().await.pid();
-    tenant.deploy("web", CITY, 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", CITY, 2).await?;
     networks(environment, &tenant, &cell).await?;
     instances(environment, &tenant, &cell).await?;
     deployments(environment, &tenant, &cell).await?;

@@ -28,7 +28,7 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
         ensure!(names == [format!("{name}-0"), format!("{name}-1")], "{names:?}");
         let instance = tenant
             .instance(&cell, &format!("{name}-0"), |one| {
-                says(one, "Ready", "True", "Available")?;
+                read::is_ready(one)?;
                 says(one, "QuotaGranted", "True", "QuotaAvailable")
             })
             .await?;
@@ -39,9 +39,7 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
             instance.metadata.finalizers
         );
         let shown = tenant
-            .in_project(INSTANCE, &format!("{name}-0"), |one| {
-                says(one, "Ready", "True", "Available")
-            })
+            .in_project(INSTANCE, &format!("{name}-0"), read::is_ready)
             .await?;
         let carried = |key: &str| shown.metadata.labels.as_ref().and_then(|all| all.get(key)).cloned();
         ensure!(
@@ -61,13 +59,11 @@ pub(crate) async fn runs(environment: &Environment, namespace: &str) -> Result<(
     }
     tenant
         .claims_are(&["web-us-dfw-0", "web-us-dfw-1", "web-us-ord-0", "web-us-ord-1"])
-        .await
+        .await?;
+    goes(environment, &tenant).await
 }
 
-pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+async fn goes(environment: &Environment, tenant: &Tenant) -> Result<()> {
     for (kind, name, finalizer) in [
         (WORKLOAD, "web", finalizers::WORKLOAD_CONTROLLER),
         (WORKLOAD_DEPLOYMENT, "web-us-dfw", finalizers::FEDERATOR),
@@ -77,7 +73,7 @@ pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Resul
         ensure!(found.iter().any(|each| each == finalizer), "{found:?}");
     }
     tenant.delete(WORKLOAD, "web").await?;
-    gone(&tenant.project, WORKLOAD, &tenant.namespace, "web").await?;
+    tenant.gone_from_project(WORKLOAD, "web").await?;
     tenant.claims_are(&[]).await?;
     for (cell, name) in [(DFW, "web-us-dfw"), (ORD, "web-us-ord")] {
         let cell = environment.lab.plane(cell).await?;
@@ -85,13 +81,13 @@ pub(crate) async fn deleted(environment: &Environment, namespace: &str) -> Resul
         gone(&cell, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
         gone(&cell, INSTANCE, &tenant.below, &instance).await?;
         gone(&cell, NETWORK_BINDING, &tenant.below, &format!("{name}-net-0")).await?;
-        gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, name).await?;
-        gone(&tenant.hub, INSTANCE, &tenant.below, &instance).await?;
-        gone(&tenant.project, WORKLOAD_DEPLOYMENT, &tenant.namespace, name).await?;
-        gone(&tenant.project, INSTANCE, &tenant.namespace, &instance).await?;
+        tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, name).await?;
+        tenant.gone_from_hub(INSTANCE, &instance).await?;
+        tenant.gone_from_project(WORKLOAD_DEPLOYMENT, name).await?;
+        tenant.gone_from_project(INSTANCE, &instance).await?;
     }
     for policy in ["city-dfw", "city-ord"] {
-        gone(&tenant.hub, PROPAGATION_POLICY, &tenant.below, policy).await?;
+        tenant.gone_from_hub(PROPAGATION_POLICY, policy).await?;
     }
     // The namespace is current while the project's lives.
     let kept = tenant.hub.expect(NAMESPACE, None, &tenant.below).await?;

@@ -2,14 +2,12 @@
 //! controllers of the management plane and of both cells as the users that the manifests describe, and stand-ins for the
 //! provider, network services and quota.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use popcell_api::kind;
-use popcell_suites::definitions::{cell, define, project, ready_project};
-use popcell_suites::environment::{DFW, ORD};
+use popcell_suites::definitions::{cell, discovery, project};
+use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
 use popcell_test_support::{
@@ -27,8 +25,8 @@ pub(crate) const P1: &str = "p1";
 pub(crate) const P2: &str = "p2";
 /// Both cells.
 pub(crate) const CELLS: [(&str, &str); 2] = [(DFW, "DFW"), (ORD, "ORD")];
-/// Cells that single tests run (see [`crate::spare`]).
-const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
+/// Members without a city and without a controller, for the test that runs cells itself.
+pub(crate) const SPARES: [&str; 2] = ["lhr-old", "lhr-new"];
 const PLENTY: i64 = 1000;
 /// How long to watch for what must not happen: many passes.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
@@ -43,12 +41,8 @@ pub(crate) struct Environment {
     pub(crate) to_hub: [FaultProxy; 2],
     /// Between the controller of each cell and the gateway.
     pub(crate) to_projects: [FaultProxy; 2],
-    /// Files with the token of each cell for projects.
-    pub(crate) tokens: [PathBuf; 2],
     /// Quota of the second project. Who locks it sets the budget, and is alone in that project.
     pub(crate) quota: Mutex<Quota>,
-    /// Members without a city and without a controller. Who locks them has them, and the city [`crate::spare_cell::CITY`].
-    pub(crate) spares: Mutex<[&'static str; 2]>,
     // Held: they end with their values.
     _stand_ins: (Vec<Provider>, Vec<Networks>, Quota),
     _webhook: Webhook,
@@ -64,18 +58,11 @@ impl Shared for Environment {
         let spec = SPARES.iter().fold(spec, |spec, name| spec.member(Member::push(name)));
         let spec = [INFRA, P1, P2].iter().fold(spec, |spec, name| spec.plane(name));
         let lab = Lab::start(&spec).await?;
-        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
-        webhook
-            .register(lab.kubeconfig("hub")?, &[])
-            .context("failed to register the webhook")?;
-        let infra = lab.plane(INFRA).await?;
-        define(&infra, &[kind::PROJECT]).await?;
+        let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         let projects = [lab.plane(P1).await?, lab.plane(P2).await?];
         let (users, cities) = (users_of_cells(), CELLS.map(|(_, city)| city));
         try_join_all(projects.iter().map(|plane| project(plane, &users, &cities))).await?;
-        for id in [P1, P2] {
-            ready_project(&infra, id).await?;
-        }
+        discovery(&lab.plane(INFRA).await?, &[P1, P2]).await?;
         let planes = try_join_all(CELLS.map(|(name, _)| lab.plane(name))).await?;
         try_join_all(planes.iter().zip(CELLS).map(|(plane, (_, city))| cell(plane, city))).await?;
         let (mut providers, mut networks) = (Vec::new(), Vec::new());
@@ -97,14 +84,14 @@ impl Shared for Environment {
         let to_hub = [to_hub(&lab, DFW).await?, to_hub(&lab, ORD).await?];
         let anybody = gateway.kubeconfig(files.path(), None)?;
         let to_projects = [FaultProxy::start(&anybody).await?, FaultProxy::start(&anybody).await?];
-        let tokens = CELLS.map(|(name, _)| files.path().join(format!("token-of-{name}")));
         let mut cells = Vec::new();
         for (index, (name, _)) in CELLS.iter().enumerate() {
             let hub = to_hub[index].kubeconfig(files.path(), &format!("hub-of-{name}"))?;
-            put_token(&tokens[index], &users::cell(name))?;
-            let user = json!({ "tokenFile": tokens[index] });
+            let user = json!({ "token": users::cell(name) });
             let milo = to_projects[index].kubeconfig_of(files.path(), &format!("projects-of-{name}"), &user)?;
-            cells.push(Mutex::new(start(&lab, name, name, [&hub, &milo], files.path()).await?));
+            let home = users::at_home(&lab, name, manifests::CELL, files.path()).await?;
+            let spec = ControllerSpec::cell(&home, name, &hub, &milo);
+            cells.push(Mutex::new(Controller::start(spec).await?));
         }
         let cells = <[_; 2]>::try_from(cells).ok().context("there are two cells")?;
         Ok(Self {
@@ -112,9 +99,7 @@ impl Shared for Environment {
             cells,
             to_hub,
             to_projects,
-            tokens,
             quota: Mutex::new(quota),
-            spares: Mutex::new(SPARES),
             gateway,
             _stand_ins: (providers, networks, plenty),
             _webhook: webhook,
@@ -146,25 +131,7 @@ impl Shared for Environment {
 
 /// To the hub as the user of a cell.
 pub(crate) async fn to_hub(lab: &Lab, name: &str) -> Result<FaultProxy> {
-    let mut files = lab.user(&users::cell(name), &[]).await?;
-    FaultProxy::start(&files.remove("hub").context("no kubeconfig of the hub")?).await
-}
-
-/// Puts a token where a cell looks for it.
-pub(crate) fn put_token(file: &Path, token: &str) -> Result<()> {
-    std::fs::write(file, token).with_context(|| format!("failed to write {}", file.display()))
-}
-
-/// The controller of the cell that is the plane `name`, as its user there, and of the cell `cluster` on the hub and in projects.
-pub(crate) async fn start(
-    lab: &Lab,
-    name: &str,
-    cluster: &str,
-    [hub, milo]: [&Path; 2],
-    files: &Path,
-) -> Result<Controller> {
-    let home = users::at_home(lab, name, manifests::CELL, files).await?;
-    Controller::start(ControllerSpec::cell(&home, cluster, hub, milo)).await
+    FaultProxy::start(&users::of_cell(lab, name).await?).await
 }
 
 /// Names of the cells that have a user on the hub and in projects.

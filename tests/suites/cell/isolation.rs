@@ -16,8 +16,7 @@ const CITY: &[&str] = &["DFW"];
 pub(crate) async fn killed(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    tenant.deploy("web", CITY, 3, |_| {}).await?;
-    tenant.ready("web", 3).await?;
+    tenant.runs("web", CITY, 3).await?;
     let before = tenant.instances(&cell).await?;
     tenant.restart("web").await?;
     let mut controller = environment.cells[0].lock().await;
@@ -58,8 +57,7 @@ pub(crate) async fn idle(environment: &Environment, namespace: &str) -> Result<(
         "configmaps",
     ];
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.deploy("web", &["DFW", "ORD"], 2, |_| {}).await?;
-    tenant.ready("web", 4).await?;
+    tenant.runs("web", &["DFW", "ORD"], 2).await?;
     let count = async || -> Result<Vec<BTreeMap<String, f64>>> {
         let mut counts = vec![
             writes(&tenant.hub, &["instances"]).await?,

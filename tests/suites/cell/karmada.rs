@@ -1,17 +1,17 @@
-//! Karmada between hub and cells: it restarts, a second cell serves the same city, a cell is cut off.
+//! Karmada between hub and cells: it restarts, and a cell is cut off.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
-use popcell_api::kind::{LOCATION, RESOURCE_CLAIM};
-use popcell_api::{annotations, labels};
+use popcell_api::annotations;
+use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, ORD, SOON};
-use popcell_suites::read::says;
+use popcell_suites::read;
 use popcell_suites::steps::{gone, names_in};
-use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{CLUSTER, INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::START_SECONDS;
-use popcell_test_support::{Fault, Plane, always, eventually, objects};
+use popcell_test_support::{Fault, always, eventually};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, P1, WATCHED};
@@ -28,8 +28,7 @@ const KARMADA: [&str; 4] = [
 pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
-    tenant.deploy("web", &["DFW", "ORD"], 3, |_| {}).await?;
-    tenant.ready("web", 6).await?;
+    tenant.runs("web", &["DFW", "ORD"], 3).await?;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut look = async || -> Result<usize> {
         for cell in &cells {
@@ -72,71 +71,10 @@ pub(crate) async fn restarted(environment: &Environment, namespace: &str) -> Res
     tenant.clean("web").await
 }
 
-/// Gives a Cluster the label of a city, or takes it off.
-pub(crate) async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
-    let labelled = json!({ "metadata": { "labels": { labels::CITY_CODE: city } } });
-    hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
-}
-
-pub(crate) async fn second_cell(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    let ord = environment.lab.plane(ORD).await?;
-    tenant.deploy("first", &["DFW"], 1, |_| {}).await?;
-    tenant.ready("first", 1).await?;
-    ord.apply(&objects::location("DFW")).await?;
-    with_city(&tenant.hub, ORD, Some("DFW")).await?;
-    let outcome = shared_city(environment, &tenant).await;
-    with_city(&tenant.hub, ORD, Some("ORD")).await?;
-    ord.delete(LOCATION, None, "dfw").await?;
-    outcome
-}
-
-async fn shared_city(environment: &Environment, tenant: &Tenant) -> Result<()> {
-    let cells = [environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?];
-    let names = ["first", "second", "third", "fourth"];
-    for name in &names[1..] {
-        tenant.deploy(name, &["DFW"], 1, |_| {}).await?;
-    }
-    let mut home: BTreeMap<String, String> = BTreeMap::new();
-    let mut once = async || -> Result<usize> {
-        let mut found = BTreeMap::new();
-        for cell in &cells {
-            for (kind, suffix) in [(WORKLOAD_DEPLOYMENT, ""), (INSTANCE, "-0")] {
-                for name in names_in(cell, kind, &tenant.below).await? {
-                    let of = name.trim_end_matches(suffix).to_owned();
-                    let other = found.insert(of.clone(), cell.name().to_owned());
-                    let both = other.is_some_and(|other| other != cell.name());
-                    ensure!(!both, "{of} is in both cells");
-                }
-            }
-        }
-        for (name, cell) in &found {
-            let before = home.entry(name.clone()).or_insert_with(|| cell.clone());
-            ensure!(before == cell, "{name} has moved from {before} to {cell}");
-        }
-        Ok(found.len())
-    };
-    let mut all_ready = async || -> Result<()> {
-        ensure!(once().await? == names.len());
-        for name in names {
-            let workload = tenant.project.expect(WORKLOAD, Some(&tenant.namespace), name).await?;
-            popcell_suites::read::expect_at(&workload, "/status/readyReplicas", &json!(1))?;
-        }
-        Ok(())
-    };
-    eventually("each runs once", SOON, async || all_ready().await).await?;
-    always("each runs once", WATCHED, async || all_ready().await).await?;
-    for name in names {
-        tenant.clean(name).await?;
-    }
-    tenant.claims_are(&[]).await
-}
-
 pub(crate) async fn deleted_meanwhile(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let ord = environment.lab.plane(ORD).await?;
-    tenant.deploy("web", &["ORD"], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["ORD"], 2).await?;
     let before = tenant.instances(&ord).await?;
     let agent = format!("karmada-agent-{ORD}");
     let away = environment.to_hub[1].inject(Fault::HungUp, |_| true);
@@ -144,12 +82,12 @@ pub(crate) async fn deleted_meanwhile(environment: &Environment, namespace: &str
     environment.lab.stop(&agent).await?;
     let meanwhile = async {
         tenant.clean("web").await?;
-        gone(&tenant.hub, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
+        tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-ord").await?;
         always("it runs on, and holds what it uses", WATCHED, async || {
             ensure!(tenant.instances(&ord).await? == before);
             for (name, _) in &before {
                 let one = ord.expect(INSTANCE, Some(&tenant.below), name).await?;
-                says(&one, "Ready", "True", "Available")?;
+                read::is_ready(&one)?;
             }
             let claims = names_in(&tenant.project, RESOURCE_CLAIM, &tenant.namespace).await?;
             ensure!(claims.len() == 2, "{claims:?}");
@@ -173,8 +111,8 @@ pub(crate) async fn deleted_meanwhile(environment: &Environment, namespace: &str
     gone(&ord, WORKLOAD_DEPLOYMENT, &tenant.below, "web-us-ord").await?;
     for name in ["web-us-ord-0", "web-us-ord-1"] {
         gone(&ord, INSTANCE, &tenant.below, name).await?;
-        gone(&tenant.hub, INSTANCE, &tenant.below, name).await?;
-        gone(&tenant.project, INSTANCE, &tenant.namespace, name).await?;
+        tenant.gone_from_hub(INSTANCE, name).await?;
+        tenant.gone_from_project(INSTANCE, name).await?;
     }
     tenant.claims_are(&[]).await?;
     eventually("the cell is not silent any more", SOON, async || {

@@ -1,15 +1,13 @@
-//! What nobody should do and somebody does: providers that flap or fight, stamps that are taken off,
-//! a claim that is there before its Instance.
+//! Providers that flap or fight, and stamps that are taken off.
 
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_api::{annotations, labels, quota};
+use popcell_api::{annotations, labels};
 use popcell_suites::environment::DFW;
 use popcell_suites::read::{self, says};
-use popcell_suites::steps::awaited;
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::stand_ins::{FAIL, Failure};
 use serde_json::{Value, json};
@@ -78,12 +76,8 @@ pub(crate) async fn misbehaving(environment: &Environment, namespace: &str) -> R
 
 pub(crate) async fn stamps_taken_off(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.deploy("web", CITY, 1, |_| {}).await?;
-    tenant.ready("web", 1).await?;
-    let copy = awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |copy| {
-        says(copy, "Ready", "True", "Available")
-    })
-    .await?;
+    tenant.runs("web", CITY, 1).await?;
+    let copy = tenant.in_hub(INSTANCE, NAME, read::is_ready).await?;
     let claim = tenant
         .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
         .await?;
@@ -93,17 +87,18 @@ pub(crate) async fn stamps_taken_off(environment: &Environment, namespace: &str)
     } });
     tenant.hub.merge(INSTANCE, Some(&tenant.below), NAME, &off).await?;
     // As they were before.
-    awaited(&tenant.hub, INSTANCE, &tenant.below, NAME, |now| {
-        ensure!(read::uid(now) == read::uid(&copy), "it was recreated");
-        ensure!(now.metadata.labels == copy.metadata.labels, "{:?}", now.metadata.labels);
-        ensure!(
-            now.metadata.annotations == copy.metadata.annotations,
-            "{:?}",
-            now.metadata.annotations
-        );
-        Ok(())
-    })
-    .await?;
+    tenant
+        .in_hub(INSTANCE, NAME, |now| {
+            ensure!(read::uid(now) == read::uid(&copy), "it was recreated");
+            ensure!(now.metadata.labels == copy.metadata.labels, "{:?}", now.metadata.labels);
+            ensure!(
+                now.metadata.annotations == copy.metadata.annotations,
+                "{:?}",
+                now.metadata.annotations
+            );
+            Ok(())
+        })
+        .await?;
     // All at once leave its name, its consumer and its amounts, and that it is granted.
     for off in [
         json!({ "labels": { labels::INSTANCE_NAMESPACE: null } }),
@@ -135,41 +130,6 @@ pub(crate) async fn stamps_taken_off(environment: &Environment, namespace: &str)
             })
             .await?;
     }
-    tenant.ready("web", 1).await?;
-    tenant.clean("web").await?;
-    tenant.claims_are(&[]).await
-}
-
-pub(crate) async fn claimed_before(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    let cell = environment.lab.plane(DFW).await?;
-    let claim = json!({
-        "apiVersion": RESOURCE_CLAIM.api_version(),
-        "kind": "ResourceClaim",
-        "metadata": { "namespace": namespace, "name": "instance-web-us-dfw-0" },
-        "spec": { "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }] },
-    });
-    let theirs = tenant.project.create(&claim, false).await?;
-    tenant.deploy("web", CITY, 1, |_| {}).await?;
-    tenant
-        .instance(&cell, NAME, |one| {
-            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
-        })
-        .await?;
-    tenant
-        .in_project(INSTANCE, NAME, |one| {
-            says(one, "QuotaGranted", "False", "QuotaMisconfigured")
-        })
-        .await?;
-    let now = tenant
-        .in_project(RESOURCE_CLAIM, "instance-web-us-dfw-0", |_| Ok(()))
-        .await?;
-    ensure!(read::uid(&now) == read::uid(&theirs) && now.metadata.labels == theirs.metadata.labels);
-    // What is not ours is not watched with the rest: a name that another holds is, by itself.
-    tenant
-        .project
-        .delete(RESOURCE_CLAIM, Some(namespace), "instance-web-us-dfw-0")
-        .await?;
     tenant.ready("web", 1).await?;
     tenant.clean("web").await?;
     tenant.claims_are(&[]).await

@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 use popcell_api::annotations;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_suites::environment::{DFW, SOON};
-use popcell_suites::read::{self, says};
+use popcell_suites::read;
 use popcell_suites::steps::uids_in;
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Fault, Plane, always, eventually};
@@ -42,7 +42,7 @@ async fn healed(tenant: &Tenant, cell: &Plane, name: &str) -> Result<()> {
     tenant
         .instance(cell, name, |one| {
             ensure!(read::uid(one) != read::uid(&old), "it is the old one");
-            says(one, "Ready", "True", "Available")
+            read::is_ready(one)
         })
         .await
         .map(|_| ())
@@ -61,7 +61,7 @@ async fn reported(tenant: &Tenant, cell: &Plane, names: &[&str]) -> Result<()> {
                     Ok(read::condition(object, "Ready")?["lastTransitionTime"].clone())
                 };
                 ensure!(since(other)? == since(&one)?, "{name} is told of otherwise");
-                says(other, "Ready", "True", "Available")?;
+                read::is_ready(other)?;
             }
         }
         Ok(())
@@ -81,8 +81,7 @@ async fn runs_on(tenant: &Tenant, cell: &Plane) -> Result<()> {
 pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    tenant.deploy("web", CITY, 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", CITY, 2).await?;
     reported(&tenant, &cell, &NAMES).await?;
     let (before, afar) = (tenant.instances(&cell).await?, Afar::of(&tenant).await?);
     let away = environment.to_hub[0].inject(Fault::HungUp, |_| true);
@@ -106,7 +105,7 @@ pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Resu
             .instance(&cell, name, |one| {
                 let image = read::at(one, "/spec/runtime/sandbox/containers/0/image");
                 ensure!(image == "registry.example.com/web:2", "{image}");
-                says(one, "Ready", "True", "Available")
+                read::is_ready(one)
             })
             .await?;
     }
@@ -129,8 +128,7 @@ pub(crate) async fn hub_away(environment: &Environment, namespace: &str) -> Resu
 pub(crate) async fn both_away(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    tenant.deploy("web", CITY, 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", CITY, 2).await?;
     reported(&tenant, &cell, &NAMES).await?;
     let afar = Afar::of(&tenant).await?;
     environment.gateway.close();

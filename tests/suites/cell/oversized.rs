@@ -9,6 +9,7 @@ use popcell_suites::environment::{DFW, SOON};
 use popcell_suites::read;
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::process::peak_kib;
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
@@ -22,7 +23,7 @@ const CARRIED: Duration = Duration::from_secs(10);
 const LARGE: usize = 1_100_000;
 const LARGE_ONES: usize = 20;
 /// The memory that the manifests allow.
-const MEMORY_KIB: u64 = 1024 * 1024;
+const MEMORY_KIB: f64 = 1024.0 * 1024.0;
 
 /// Lists within each other, as text: no library here reads them back.
 fn nested(levels: usize) -> String {
@@ -79,16 +80,6 @@ async fn another_is_carried(tenant: &Tenant, cell: &Plane, name: &str) -> Result
     Ok(())
 }
 
-/// The most memory that a process has ever used.
-fn peak_kib(pid: u32) -> Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line
-        .and_then(|line| line.split_whitespace().next())
-        .context("no VmHWM")?;
-    Ok(number.parse()?)
-}
-
 async fn says_so(tenant: &Tenant, name: &str, words: &str) -> Result<()> {
     let what = format!("{name} says that it has too much");
     let path = format!(
@@ -112,8 +103,7 @@ pub(crate) async fn harmless(environment: &Environment, namespace: &str) -> Resu
     let other = Tenant::new(&environment.lab, P2, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
     // Something of the hostile tenant that runs, and goes on.
-    hostile.deploy("web", CITY, 1, |_| {}).await?;
-    hostile.ready("web", 1).await?;
+    hostile.runs("web", CITY, 1).await?;
     let running = hostile.instances(&cell).await?;
 
     for levels in [122, 126, 200] {

@@ -131,9 +131,7 @@ impl Site {
                 labels::UPSTREAM_NAMESPACE: id,
             });
             self.cell.apply(&namespace).await?;
-            let mut instance = objects::instance_copy(&below, "none", 0, "");
-            instance["metadata"] = json!({ "namespace": below, "name": "one" });
-            instance["spec"]["controller"] = json!({ "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] });
+            let instance = objects::instance(&below, "one", &["Quota"]);
             self.cell.create(&instance, false).await?;
         }
         eventually("claims are granted, or it is said why not", SOON, async || {

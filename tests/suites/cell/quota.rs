@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use popcell_suites::environment::{DFW, ORD, SOON};
-use popcell_suites::read::says;
+use popcell_suites::read::{self, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::Budget;
 use popcell_test_support::{Plane, eventually};
@@ -14,7 +14,7 @@ async fn running(tenant: &Tenant, cells: &[Plane]) -> Result<usize> {
     let mut running = 0;
     for cell in cells {
         for one in cell.list(INSTANCE, Some(&tenant.below), "").await? {
-            running += usize::from(says(&one, "Ready", "True", "Available").is_ok());
+            running += usize::from(read::is_ready(&one).is_ok());
         }
     }
     Ok(running)
@@ -62,8 +62,7 @@ pub(crate) async fn full(environment: &Environment, namespace: &str) -> Result<(
     quota.set_budget(Budget::instances(2));
     let tenant = Tenant::new(&environment.lab, P2, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
-    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["DFW"], 2).await?;
     // Somebody else is waiting for whatever becomes free.
     tenant.deploy("envious", &["ORD"], 1, |_| {}).await?;
     let ord = environment.lab.plane(ORD).await?;

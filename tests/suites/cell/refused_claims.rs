@@ -35,16 +35,14 @@ pub(crate) async fn refused(environment: &Environment, namespace: &str) -> Resul
     let healthy = Tenant::new(&environment.lab, P1, namespace).await?;
     let cell = environment.lab.plane(DFW).await?;
     // Karmada makes the namespace in the cell.
-    failing.deploy("first", CITY, 1, |_| {}).await?;
-    failing.ready("first", 1).await?;
+    failing.runs("first", CITY, 1).await?;
     let creates = |asked: &Asked| asked.is_of(P2) && asked.verb == "create" && asked.plural == RESOURCE_CLAIM.plural;
     let proxy = &environment.to_projects[0];
 
     let fault = proxy.inject(Fault::refused(403, "Forbidden"), creates);
     let mut names = BTreeSet::new();
     names.extend(instances(&cell, &failing, "refused", MANY).await?);
-    healthy.deploy("web", CITY, 2, |_| {}).await?;
-    healthy.ready("web", 2).await?;
+    healthy.runs("web", CITY, 2).await?;
     reported(&cell, &failing, &names, &["QuotaMisconfigured"]).await?;
     let asked = || proxy.count(|asked| asked.is_of(P2) && asked.verb != "watch");
     eventually("it costs little", SETTLED, async || {
@@ -109,9 +107,7 @@ async fn instances(cell: &Plane, tenant: &Tenant, name: &str, count: usize) -> R
     let mut names = BTreeSet::new();
     for number in 0..count {
         let name = format!("{name}-{number}");
-        let mut instance = objects::instance_copy(&tenant.below, "none", 0, "");
-        instance["metadata"] = json!({ "namespace": tenant.below, "name": name });
-        instance["spec"]["controller"] = json!({ "templateHash": "h", "schedulingGates": [{ "name": "Quota" }] });
+        let instance = objects::instance(&tenant.below, &name, &["Quota"]);
         cell.create(&instance, false).await?;
         names.insert(name);
     }

@@ -32,7 +32,12 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
     eventually("the network can be made", SOON, async || one.apply(&network).await).await?;
     let provider = Provider::start(one.client(), Pace::INSTANT);
     let networks = Networks::start(one.client());
-    let quota = Quota::start(one.client(), Budget::instances(2));
+    let quota = Quota::by_grants(one.client());
+    let budget = Budget {
+        instances: Some(2),
+        ..Budget::SHIPPED
+    };
+    one.apply(&objects::resource_grant(namespace, ONE, &budget)).await?;
 
     let home = users::of_single_cluster(&lab, ONE, files.path()).await?;
     users::cells_in_project(&one, &["single"]).await?;
@@ -62,8 +67,7 @@ pub(crate) async fn runs(_: &Environment, namespace: &str) -> Result<()> {
 
 async fn mission(tenant: &Tenant) -> Result<()> {
     let one = &tenant.project;
-    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["DFW"], 2).await?;
     let before = tenant.instances(one).await?;
     let names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
     ensure!(names == NAMES, "{names:?}");

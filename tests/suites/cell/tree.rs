@@ -57,8 +57,7 @@ fn kinds(node: &Value) -> Vec<&str> {
 pub(crate) async fn followed(environment: &Environment, namespace: &str) -> Result<()> {
     let files = tempfile::tempdir().context("failed to make a directory")?;
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.deploy("web", &["DFW", "ORD"], 1, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["DFW", "ORD"], 1).await?;
     // Karmada writes its own objects after ours are fine.
     let reported = eventually("the whole tree is fine", SOON, async || {
         let (code, reported) = tree(environment, files.path(), &tenant, &[DFW, ORD])?;

@@ -8,7 +8,7 @@ use kube::api::DynamicObject;
 use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, finalizers, labels};
 use popcell_suites::environment::{DFW, SOON};
-use popcell_suites::read::{self, says};
+use popcell_suites::read;
 use popcell_suites::steps::awaited;
 use popcell_test_support::kind::{ADMISSION_POLICY, CLUSTER, CONFIG_MAP, INSTANCE, NAMESPACE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually, objects};
@@ -116,7 +116,7 @@ fn is_taken_over(one: &DynamicObject) -> Result<()> {
     ensure!(hash != THEIR_HASH, "it has upstream's hash");
     let labels = one.metadata.labels.clone().unwrap_or_default();
     ensure!(labels.contains_key(labels::WORKLOAD_NAME), "{labels:?}");
-    says(one, "Ready", "True", "Available")
+    read::is_ready(one)
 }
 
 fn is_stamped(object: &DynamicObject, cell_uid: &str) -> Result<()> {
@@ -138,13 +138,9 @@ pub(crate) async fn taken_over(environment: &Environment, namespace: &str) -> Re
 
 async fn upgraded(environment: &Environment, tenant: &Tenant) -> Result<()> {
     let cell = environment.lab.plane(DFW).await?;
-    tenant.deploy("web", &["DFW"], 2, |_| {}).await?;
-    tenant.ready("web", 2).await?;
+    tenant.runs("web", &["DFW"], 2).await?;
     for name in NAMES {
-        awaited(&tenant.hub, INSTANCE, &tenant.below, name, |copy| {
-            says(copy, "Ready", "True", "Available")
-        })
-        .await?;
+        tenant.in_hub(INSTANCE, name, read::is_ready).await?;
     }
     let mut controller = environment.cells[0].lock().await;
     controller.stop()?;
@@ -163,18 +159,19 @@ async fn upgraded(environment: &Environment, tenant: &Tenant) -> Result<()> {
     let cell_uid = read::uid(&kube_system);
     for name in NAMES {
         tenant.instance(&cell, name, is_taken_over).await?;
-        awaited(&tenant.hub, INSTANCE, &tenant.below, name, |copy| {
-            is_stamped(copy, &cell_uid)?;
-            let labels = copy.metadata.labels.clone().unwrap_or_default();
-            let is = |key, value: &str| labels.get(key).map(String::as_str) == Some(value);
-            ensure!(
-                is(labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)
-                    && is(labels::CLAIMED_BY, labels::CLAIMED_BY_POPCELL),
-                "{labels:?}"
-            );
-            says(copy, "Ready", "True", "Available")
-        })
-        .await?;
+        tenant
+            .in_hub(INSTANCE, name, |copy| {
+                is_stamped(copy, &cell_uid)?;
+                let labels = copy.metadata.labels.clone().unwrap_or_default();
+                let is = |key, value: &str| labels.get(key).map(String::as_str) == Some(value);
+                ensure!(
+                    is(labels::MANAGED_BY, labels::MANAGED_BY_POPCELL)
+                        && is(labels::CLAIMED_BY, labels::CLAIMED_BY_POPCELL),
+                    "{labels:?}"
+                );
+                read::is_ready(copy)
+            })
+            .await?;
         tenant
             .in_project(RESOURCE_CLAIM, &format!("instance-{name}"), |claim| {
                 is_stamped(claim, &cell_uid)

@@ -1,7 +1,6 @@
 //! Whether Karmada's own client understands our server, over HTTP/2 and over HTTP/1.1.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod draining;
 mod environment;
 mod faults;
 mod karmadactl;
@@ -14,71 +13,26 @@ mod wire;
 
 use std::process::ExitCode;
 
-use popcell_suites::suite::{Manner, Suite};
+use popcell_suites::suite::Manner::{Alone, Beside};
+use popcell_suites::suite::Suite;
 
+#[rustfmt::skip]
 fn main() -> anyhow::Result<ExitCode> {
-    use Manner::{Alone, Beside};
     let suite = Suite::<environment::Environment>::new()?
         .test("wire::every_operation_over_h1_and_h2", Beside, wire::every_operation)
-        .test(
-            "wire::unknown_fields_and_parameters_change_nothing",
-            Beside,
-            wire::amended,
-        )
+        .test("wire::unknown_fields_and_parameters_change_nothing", Beside, wire::amended)
         .test("wire::numbers_arrive_exact", Beside, wire::exact_numbers)
         .test("wire::unchanged_is_an_answer_without_a_patch", Beside, wire::unchanged)
-        .test("wire::zero_replicas_are_an_answer", Beside, wire::zero_replicas)
-        .test(
-            "wire::absent_aggregated_status_means_no_clusters",
-            Beside,
-            wire::no_clusters,
-        )
         .test("wire::large_objects_arrive", Beside, wire::large)
         .test("faults::refusals_arrive_with_their_text", Beside, faults::refusals)
-        .test(
-            "faults::invalid_answers_are_refused_before_karmada_sees_them",
-            Beside,
-            faults::lies,
-        )
-        .test("faults::an_unknown_kind_is_named", Beside, faults::unknown_kind)
-        .test("faults::five_causes_give_five_reasons", Beside, faults::causes)
         .test("faults::a_loop_ends_inside_the_timeout", Beside, faults::loops)
         .test("room::overload_is_repeated_by_the_client", Alone, room::overload)
-        .test(
-            "draining::no_call_fails_while_one_of_two_replicas_stops",
-            Beside,
-            draining::one_of_two,
-        )
-        .test(
-            "operations::the_example_answers_as_karmadas_own_webhook",
-            Beside,
-            operations::like_the_example,
-        )
-        .test(
-            "operations::cases_of_every_module_hold_over_the_wire",
-            Beside,
-            operations::cases,
-        )
+        .test("operations::the_example_answers_as_karmadas_own_webhook", Beside, operations::like_the_example)
+        .test("operations::cases_of_every_module_hold_over_the_wire", Beside, operations::cases)
         .test("patches::patches_of_odd_keys_apply", Beside, patches::odd_keys)
-        .test(
-            "karmadactl::popcell_interpret_prints_as_karmadactl",
-            Beside,
-            karmadactl::interpret,
-        )
-        .test(
-            "same::compute_answers_alike_natively_and_in_webassembly",
-            Beside,
-            same::compute,
-        )
-        .test(
-            "same::karmada_example_answers_alike_natively_and_in_webassembly",
-            Beside,
-            same::karmada_example,
-        )
-        .test(
-            "same::cloneset_answers_alike_natively_and_in_webassembly",
-            Beside,
-            same::cloneset,
-        );
+        .test("karmadactl::popcell_interpret_prints_as_karmadactl", Beside, karmadactl::interpret)
+        .test("same::compute_answers_alike_natively_and_in_webassembly", Beside, same::compute)
+        .test("same::karmada_example_answers_alike_natively_and_in_webassembly", Beside, same::karmada_example)
+        .test("same::cloneset_answers_alike_natively_and_in_webassembly", Beside, same::cloneset);
     Ok(suite.run())
 }

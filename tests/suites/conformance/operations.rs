@@ -9,7 +9,7 @@ use popcell_sdk::module::{Change, Input, Output, Run};
 use popcell_sdk::test::cases::{self, Case, Expected};
 use popcell_sdk::types::Description;
 use popcell_sdk::{Error, Json, Object, diff};
-use popcell_suites::peer::ExampleWebhook;
+use popcell_suites::peer::Peer;
 use popcell_suites::wire::{Answer, Row, WireClient, text};
 use popcell_test_support::workspace;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::objects::{OPERATIONS, item, row, workload};
 /// Karmada's example webhook is the reference for its kind. It has flaws that ours mends, so the inputs are those on which
 /// it answers at all.
 pub(crate) async fn like_the_example(environment: &Environment, _: &str) -> Result<()> {
-    let example = ExampleWebhook::start(Ipv4Addr::LOCALHOST).await?;
+    let example = Peer::example(Ipv4Addr::LOCALHOST).await?;
     let mut client = WireClient::start()?;
     for (replicas, ready) in [(3, 3), (3, 1), (0, 0), (1000, 999)] {
         for operation in OPERATIONS

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use popcell_suites::wire::Row;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::environment::{Environment, TIMEOUT};
 use crate::objects::{OPERATIONS, item, misbehaving, row, workload};
@@ -107,29 +107,6 @@ pub(crate) async fn unchanged(environment: &Environment, _: &str) -> Result<()> 
             );
         }
     }
-    Ok(())
-}
-
-pub(crate) async fn zero_replicas(environment: &Environment, _: &str) -> Result<()> {
-    let answer = environment
-        .call(&row("InterpretReplica", workload(0, 0)))
-        .await?
-        .value()?;
-    ensure!(answer["replicas"] == json!(0), "{answer}");
-    Ok(())
-}
-
-/// Karmada leaves the key out where no cluster is left.
-pub(crate) async fn no_clusters(environment: &Environment, _: &str) -> Result<()> {
-    let answer = environment
-        .call(&row("AggregateStatus", workload(2, 2)))
-        .await?
-        .value()?;
-    let ready = answer.pointer("/object/status/readyReplicas").unwrap_or(&Value::Null);
-    ensure!(
-        *ready == json!(0),
-        "a Workload without clusters has {ready} ready replicas"
-    );
     Ok(())
 }
 

@@ -8,83 +8,65 @@ use futures::future::try_join_all;
 use kube::api::DynamicObject;
 use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_suites::read;
+use popcell_suites::steps::scale;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP, NAMESPACE, WORK, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, always, eventually};
 use serde_json::{Value, json};
 
-use crate::planes::{NAME, awaited, deployed, gone, mirrored, report};
+use crate::planes::{Deployed, NAME, awaited};
 
 const FINALIZER: &str = "popcell.test/held";
 const WATCHED: Duration = Duration::from_secs(6);
 
-async fn finalize(cell: &Plane, namespace: &str, finalizers: &Value) -> Result<()> {
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
-    cell.merge(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &patch)
+async fn finalize(deployed: &Deployed, finalizers: &Value) -> Result<()> {
+    deployed
+        .edit_in_cell(&json!({ "metadata": { "finalizers": finalizers } }))
         .await
-        .map(|_| ())
-}
-
-async fn scale(plane: &Plane, namespace: &str, replicas: i32) -> Result<()> {
-    let patch = json!({ "spec": { "scaleSettings": { "minReplicas": replicas } } });
-    plane
-        .merge(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &patch)
-        .await
-        .map(|_| ())
-}
-
-async fn scaled(plane: &Plane, namespace: &str, replicas: i32) -> Result<DynamicObject> {
-    awaited(plane, WORKLOAD_DEPLOYMENT, namespace, NAME, |one| {
-        read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(replicas))
-    })
-    .await
 }
 
 /// The spec follows the hub; finalizer and owner that the cell's own controllers put on the object stay.
 pub(crate) async fn keeps_its_own(environment: &Environment, namespace: &str) -> Result<()> {
-    for (city, cell) in [("DFW", DFW), ("ORD", ORD)] {
+    for (city, cell) in CELLS {
         let namespace = &format!("{namespace}-{cell}");
-        let (hub, cell) = deployed(environment, namespace, city, cell, 1).await?;
+        let deployed = Deployed::new(environment, namespace, city, cell, 1).await?;
         let owner = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": namespace, "name": "owner" },
         });
-        let owner = cell.create(&owner, false).await?;
-        finalize(&cell, namespace, &json!([FINALIZER])).await?;
-        let owners = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": read::uid(&owner) }]);
+        let owner = read::uid(&deployed.cell.create(&owner, false).await?);
+        finalize(&deployed, &json!([FINALIZER])).await?;
+        let owners = json!([{ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner }]);
         let patch = json!({ "metadata": { "ownerReferences": owners } });
-        cell.merge(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &patch).await?;
+        deployed.edit_in_cell(&patch).await?;
 
-        scale(&hub, namespace, 3).await?;
-        let there = scaled(&cell, namespace, 3).await?;
+        let there = deployed.scaled(3).await?;
         let finalizers = there.metadata.finalizers.unwrap_or_default();
         ensure!(finalizers == [FINALIZER], "{finalizers:?}");
         let found = there.metadata.owner_references.unwrap_or_default();
-        let is_kept = found
-            .iter()
-            .any(|one| one.name == "owner" && one.uid == read::uid(&owner));
+        let is_kept = found.iter().any(|one| one.name == "owner" && one.uid == owner);
         ensure!(is_kept, "{found:?}");
-        finalize(&cell, namespace, &json!([])).await?;
-        cell.expect(CONFIG_MAP, Some(namespace), "owner").await?;
+        finalize(&deployed, &json!([])).await?;
+        deployed.cell.expect(CONFIG_MAP, Some(namespace), "owner").await?;
     }
     Ok(())
 }
 
 /// The hub's object goes at once, the cell's when its own controllers let it.
 pub(crate) async fn lets_go_itself(environment: &Environment, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
-    finalize(&cell, namespace, &json!([FINALIZER])).await?;
-    hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-    gone(&hub, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
+    let deployed = Deployed::in_dallas(environment, namespace, 1).await?;
+    finalize(&deployed, &json!([FINALIZER])).await?;
+    deployed.delete().await?;
+    deployed.gone_from(&deployed.hub).await?;
     let going = |one: &DynamicObject| {
         ensure!(one.metadata.deletion_timestamp.is_some(), "it is not being deleted");
         Ok(())
     };
-    awaited(&cell, WORKLOAD_DEPLOYMENT, namespace, NAME, going).await?;
+    deployed.awaited_in_cell(going).await?;
     always("the cell's object waits", WATCHED, async || {
-        going(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?)
+        going(&deployed.in_cell().await?)
     })
     .await?;
-    finalize(&cell, namespace, &json!([])).await?;
-    gone(&cell, WORKLOAD_DEPLOYMENT, namespace, NAME).await
+    finalize(&deployed, &json!([])).await?;
+    deployed.gone_from(&deployed.cell).await
 }
 
 /// How many projects there are in one city each, one after the other.
@@ -97,7 +79,7 @@ pub(crate) async fn works(environment: &Environment, namespace: &str) -> Result<
     let city = |number: usize| CELLS[number % CELLS.len()];
     try_join_all(names.iter().enumerate().map(async |(number, name)| {
         let (city, cell) = city(number);
-        deployed(environment, name, city, cell, 1).await.map(|_| ())
+        Deployed::new(environment, name, city, cell, 1).await.map(|_| ())
     }))
     .await?;
     let hub = environment.lab.hub().await?;
@@ -138,7 +120,7 @@ pub(crate) fn carries(work: &DynamicObject, kind: &str, namespaces: &[String]) -
 pub(crate) async fn keeps_labels(environment: &Environment, namespace: &str) -> Result<()> {
     const MINE: &str = "popcell.test/by-the-cell";
     const HUBS: &str = "popcell.test/by-the-hub";
-    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 1).await?;
+    let Deployed { hub, cell, .. } = Deployed::in_dallas(environment, namespace, 1).await?;
     let label = |key: &str| json!({ "metadata": { "labels": { key: "yes" } } });
     cell.merge(NAMESPACE, None, namespace, &label(MINE)).await?;
     hub.merge(NAMESPACE, None, namespace, &label(HUBS)).await?;
@@ -163,18 +145,19 @@ async fn ready(hub: &Plane, expected: &str) -> Result<()> {
 
 /// After an outage of a cell's API server what is edited there is reverted, and what is reported there arrives.
 pub(crate) async fn watched_again(environment: &Environment, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
-    report(&cell, namespace, 2, 1).await?;
-    mirrored(&hub, namespace, 1).await?;
+    let mut deployed = Deployed::in_dallas(environment, namespace, 2).await?;
+    deployed.report(2, 1).await?;
+    deployed.mirrored(1).await?;
     let server = format!("kube-apiserver-{DFW}");
     environment.lab.stop(&server).await?;
-    let noticed = ready(&hub, "False").await;
+    let noticed = ready(&deployed.hub, "False").await;
     environment.lab.start_process(&server).await?;
     noticed?;
-    ready(&hub, "True").await?;
-    let cell = environment.lab.plane(DFW).await?;
-    scale(&cell, namespace, 7).await?;
-    scaled(&cell, namespace, 2).await.context("an edit in the cell stays")?;
-    report(&cell, namespace, 2, 2).await?;
-    mirrored(&hub, namespace, 2).await.map(|_| ())
+    ready(&deployed.hub, "True").await?;
+    deployed.cell = environment.lab.plane(DFW).await?;
+    scale(&deployed.cell, namespace, NAME, 7).await?;
+    let reverted = deployed.awaited_in_cell(read::replicas(2)).await;
+    reverted.context("an edit in the cell stays")?;
+    deployed.report(2, 2).await?;
+    deployed.mirrored(2).await.map(|_| ())
 }

@@ -1,56 +1,51 @@
-//! A cell whose CustomResourceDefinition of WorkloadDeployment comes late, or is deleted and created again.
+//! A cell whose CustomResourceDefinition of WorkloadDeployment comes late.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_suites::environment::{Environment, SOON, SPARE};
 use popcell_suites::read;
-use popcell_test_support::kind::{CLUSTER, CRD, WORK, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{Plane, always, eventually, objects};
-use serde_json::{Value, json};
+use popcell_suites::steps::{taken_away, with_city};
+use popcell_test_support::kind::{CLUSTER, WORK, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{always, eventually, objects};
+use serde_json::Value;
 
 use crate::cells::carries;
-use crate::city::label;
-use crate::planes::{NAME, awaited, gone, mirrored, report};
+use crate::planes::{Deployed, NAME};
 use crate::reinterpret::command;
 
-const DEFINITION: &str = "workloaddeployments.compute.datumapis.com";
 const CITY: &str = "LHR";
 const WATCHED: Duration = Duration::from_secs(6);
 
-/// A test that takes the definition from the spare cell.
+/// A WorkloadDeployment of the city of the spare cell, which may not have the definition.
 struct Late {
-    hub: Plane,
-    spare: Plane,
+    it: Deployed,
     definition: Value,
 }
 
 impl Late {
-    async fn new(environment: &Environment) -> Result<Self> {
+    /// Takes the definition away.
+    async fn new(environment: &Environment, namespace: &str) -> Result<Self> {
         let (hub, spare) = (environment.lab.hub().await?, environment.lab.plane(SPARE).await?);
-        let found = serde_json::to_value(spare.expect(CRD, None, DEFINITION).await?)?;
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": CRD.kind,
-            "metadata": { "name": DEFINITION }, "spec": found["spec"],
-        });
-        Ok(Self { hub, spare, definition })
-    }
-
-    async fn take(&self) -> Result<()> {
-        self.spare.delete(CRD, None, DEFINITION).await?;
-        gone(&self.spare, CRD, "", DEFINITION).await?;
-        self.seen(false).await
+        Ok(Self {
+            definition: taken_away(&spare, WORKLOAD_DEPLOYMENT).await?,
+            it: Deployed {
+                hub,
+                cell: spare,
+                namespace: namespace.to_owned(),
+            },
+        })
     }
 
     async fn give(&self) -> Result<()> {
-        self.spare.apply(&self.definition).await?;
+        self.it.cell.apply(&self.definition).await?;
         self.seen(true).await
     }
 
     /// Waits until Karmada knows whether the cell has the kind.
     async fn seen(&self, expected: bool) -> Result<()> {
         eventually(&format!("Karmada sees the definition: {expected}"), SOON, async || {
-            let cluster = self.hub.expect(CLUSTER, None, SPARE).await?;
+            let cluster = self.it.hub.expect(CLUSTER, None, SPARE).await?;
             let enabled = read::at(&cluster, "/status/apiEnablements").to_string();
             ensure!(enabled.contains("\"WorkloadDeployment\"") == expected);
             Ok(())
@@ -58,80 +53,69 @@ impl Late {
         .await
     }
 
-    async fn asked_for(&self, namespace: &str) -> Result<()> {
-        self.hub.apply(&objects::namespace(namespace)).await?;
-        self.hub.apply(&objects::city_policy(namespace, CITY)).await?;
+    async fn asked_for(&self) -> Result<()> {
+        let (hub, namespace) = (&self.it.hub, self.it.namespace.as_str());
+        hub.apply(&objects::namespace(namespace)).await?;
+        hub.apply(&objects::city_policy(namespace, CITY)).await?;
         let deployment = objects::workload_deployment(namespace, NAME, CITY, 2);
-        self.hub.apply(&deployment).await.map(|_| ())
+        hub.apply(&deployment).await.map(|_| ())
     }
 
-    async fn arrives(&self, namespace: &str, ready: i32) -> Result<()> {
-        awaited(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME, |one| {
-            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
-        })
-        .await?;
-        report(&self.spare, namespace, 2, ready).await?;
-        mirrored(&self.hub, namespace, ready).await.map(|_| ())
+    async fn arrives(&self) -> Result<()> {
+        self.it.awaited_in_cell(read::replicas(2)).await?;
+        self.it.report(2, 1).await?;
+        self.it.mirrored(1).await.map(|_| ())
     }
 
-    /// Leaves the cell as it was.
-    async fn end(self, namespace: &str, outcome: Result<()>) -> Result<()> {
-        self.give().await?;
-        self.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-        gone(&self.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
-        label(&self.hub, SPARE, None).await?;
-        outcome
+    async fn city(&self, city: Option<&str>) -> Result<()> {
+        with_city(&self.it.hub, SPARE, city).await
+    }
+
+    async fn ends(&self) -> Result<()> {
+        self.it.delete().await?;
+        self.it.gone_from(&self.it.cell).await?;
+        self.city(None).await
     }
 }
 
 /// With the label after the definition, as docs/operations.md has it, and with the label before it.
 pub(crate) async fn late(environment: &Environment, namespace: &str) -> Result<()> {
-    let late = Late::new(environment).await?;
-    let outcome = comes_late(environment, &late, namespace).await;
-    late.end(namespace, outcome).await
+    let late = Late::new(environment, namespace).await?;
+    let outcome = label_first(environment, &late).await;
+    // Leaves the cell as it was.
+    late.give().await?;
+    late.ends().await?;
+    outcome.context("with the label first")?;
+
+    let late = Late::new(environment, namespace).await?;
+    let outcome = label_last(&late).await;
+    late.give().await?;
+    late.ends().await?;
+    outcome.context("with the label last")
 }
 
-async fn comes_late(environment: &Environment, late: &Late, namespace: &str) -> Result<()> {
-    late.take().await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
-    late.asked_for(namespace).await?;
+async fn label_first(environment: &Environment, late: &Late) -> Result<()> {
+    late.seen(false).await?;
+    late.city(Some(CITY)).await?;
+    late.asked_for().await?;
     always("it is nowhere", WATCHED, async || {
-        let works = late.hub.list(WORK, Some(&format!("karmada-es-{SPARE}")), "").await?;
-        let names = [namespace.to_owned()];
+        let works = late.it.hub.list(WORK, Some(&format!("karmada-es-{SPARE}")), "").await?;
+        let names = [late.it.namespace.clone()];
         ensure!(!works.iter().any(|work| carries(work, "WorkloadDeployment", &names)));
         Ok(())
     })
     .await?;
     late.give().await?;
     // Karmada's scheduler looks at a Cluster again when its labels or its spec change, not for a kind more.
-    let output = command(environment, namespace)?.output()?;
+    let output = command(environment, &late.it.namespace)?.output()?;
     ensure!(output.status.success(), "{output:?}");
-    late.arrives(namespace, 1).await.context("after reinterpret")?;
-
-    late.hub.delete(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-    gone(&late.spare, WORKLOAD_DEPLOYMENT, namespace, NAME).await?;
-    label(&late.hub, SPARE, None).await?;
-    late.take().await?;
-    late.asked_for(namespace).await?;
-    late.give().await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
-    late.arrives(namespace, 1).await.context("with the label last")
+    late.arrives().await
 }
 
-/// What was there is made again, under its name.
-pub(crate) async fn back(environment: &Environment, namespace: &str) -> Result<()> {
-    let late = Late::new(environment).await?;
-    label(&late.hub, SPARE, Some(CITY)).await?;
-    late.asked_for(namespace).await?;
-    let outcome = comes_back(&late, namespace).await;
-    late.end(namespace, outcome).await
-}
-
-async fn comes_back(late: &Late, namespace: &str) -> Result<()> {
-    late.arrives(namespace, 1).await?;
-    late.take().await?;
+async fn label_last(late: &Late) -> Result<()> {
+    late.seen(false).await?;
+    late.asked_for().await?;
     late.give().await?;
-    late.arrives(namespace, 2)
-        .await
-        .context("after the definition came back")
+    late.city(Some(CITY)).await?;
+    late.arrives().await
 }

@@ -11,46 +11,34 @@ use popcell_test_support::kind::{EVENT, RESOURCE_BINDING, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually, objects};
 use serde_json::json;
 
-use crate::planes::{NAME, awaited, deployed, hub_with_namespace, mirrored, report};
+use crate::planes::{Deployed, awaited, hub_with_namespace};
 
 pub(crate) async fn webhook_outage(environment: &Environment, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
-    report(&cell, namespace, 2, 1).await?;
-    mirrored(&hub, namespace, 1).await?;
-    let before = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    let deployed = Deployed::in_dallas(environment, namespace, 2).await?;
+    let hub = &deployed.hub;
+    deployed.report(2, 1).await?;
+    deployed.mirrored(1).await?;
+    let before = read::uid(&deployed.in_cell().await?);
 
     environment.webhook.lock().await.stop()?;
-    report(&cell, namespace, 2, 2).await?;
+    deployed.report(2, 2).await?;
     hub.apply(&objects::workload_deployment(namespace, "late", "DFW", 1))
         .await?;
     eventually("Karmada says that it cannot read the new object", SOON, async || {
         let events = hub.list(EVENT, Some(namespace), "").await?;
-        let of_late = |event: &&DynamicObject| {
+        let of_late = |event: &DynamicObject| {
             read::at(event, "/involvedObject/name") == "late" && read::at(event, "/reason") == "GetReplicasFailed"
         };
-        ensure!(
-            events.iter().any(|event| of_late(&event)),
-            "{} other events",
-            events.len()
-        );
+        ensure!(events.iter().any(of_late), "{} other events", events.len());
         Ok(())
     })
     .await?;
-    let during = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-    ensure!(
-        read::uid(&during) == before,
-        "the outage took the object out of its cell"
-    );
+    deployed.is_kept(&before).await?;
 
     environment.webhook.lock().await.start_again().await?;
-    awaited(&cell, WORKLOAD_DEPLOYMENT, namespace, "late", |_| Ok(())).await?;
-    mirrored(&hub, namespace, 2).await?;
-    let after = cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
-    ensure!(
-        read::uid(&after) == before,
-        "the recovery took the object out of its cell"
-    );
-    Ok(())
+    awaited(&deployed.cell, WORKLOAD_DEPLOYMENT, namespace, "late", |_| Ok(())).await?;
+    deployed.mirrored(2).await?;
+    deployed.is_kept(&before).await
 }
 
 async fn restart_karmada(environment: &Environment) -> Result<()> {

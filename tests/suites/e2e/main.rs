@@ -10,7 +10,6 @@ mod crds;
 mod definition;
 mod disturbance;
 mod example;
-mod example_dependencies;
 mod failover;
 mod manifests;
 mod manifests_cell;
@@ -21,7 +20,6 @@ mod orphans;
 mod planes;
 mod registration;
 mod reinterpret;
-mod removal;
 mod stolen;
 
 use std::process::ExitCode;
@@ -50,7 +48,6 @@ fn main() -> anyhow::Result<ExitCode> {
 #[rustfmt::skip]
 fn definitions(suite: Suite<Environment>) -> Suite<Environment> {
     suite
-        .test("crds::a_real_api_server_serves_ours", Beside, crds::served)
         .test("crds::no_field_is_dropped", Beside, crds::whole)
         .test("crds::unknown_fields_of_what_controllers_carry_are_kept", Beside, crds::unknown_fields)
         .test("crds::nulls_are_dropped", Beside, crds::nulls)
@@ -60,21 +57,14 @@ fn definitions(suite: Suite<Environment>) -> Suite<Environment> {
         .test("crds::invalid_objects_are_refused", Beside, crds::invalid)
         .test("crds::incomplete_statuses_are_refused", Beside, crds::wrong_status)
         .test("crds::what_identifies_a_deployment_is_immutable", Beside, crds::changed)
-        .test("crds::others_kinds_are_written_and_read", Beside, crds::stand_in)
-        .test("crds::karmadas_kinds_are_written_and_read", Beside, crds::karmada)
 }
 
 #[rustfmt::skip]
 fn examples(suite: Suite<Environment>) -> Suite<Environment> {
     suite
-        .test("example::interpret_replica_reaches_the_binding", Beside, example::replicas)
         .test("example::retain_keeps_what_the_member_owns", Beside, example::retain)
         .test("example::revise_replica_divides_by_weight", Beside, example::revise)
-        .test("example::aggregate_status_sums_over_clusters", Beside, example::aggregate)
-        .test("example::interpret_status_keeps_ready_replicas_only", Beside, example::status)
-        .test("example::interpret_health_follows_ready_replicas", Beside, example::health)
-        .test("example::dependencies_follow_the_workload", Beside, example_dependencies::config_map)
-        .test("example::a_dependency_of_our_kind_follows_its_referrer", Beside, example_dependencies::custom_resource)
+        .test("example::dependencies_follow_the_workload", Beside, example::dependencies)
 }
 
 #[rustfmt::skip]
@@ -94,9 +84,8 @@ fn registrations(suite: Suite<Environment>) -> Suite<Environment> {
         .test("registration::a_healthy_registration_has_no_complaint", Alone, registration::healthy)
         .test("registration::what_others_removed_is_restored", Alone, registration::reapplied)
         .test("registration::a_customization_in_front_is_refused", Alone, registration::shadowed)
-        .test("registration::a_rule_for_every_operation_is_reported", Alone, registration::star)
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
-        .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, removal::removed)
+        .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, registration::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
         .test("manifests::the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
         .test("manifests::a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
@@ -147,6 +136,5 @@ fn disturbances(suite: Suite<Environment>) -> Suite<Environment> {
         .test("cells::labels_of_a_cells_namespace_stay", Beside, cells::keeps_labels)
         .test("cells::after_an_outage_edits_are_reverted_and_statuses_arrive", Alone, cells::watched_again)
         .test("definition::a_cell_that_gets_the_kind_late_takes_its_work_then", Alone, definition::late)
-        .test("definition::a_cell_that_loses_the_kind_has_its_work_again_after", Alone, definition::back)
         .test("disturbance::a_restart_of_karmada_leaves_no_health_unknown_and_moves_nothing", Alone, disturbance::restart_storm)
 }

@@ -13,7 +13,9 @@ use crate::manifests_pod::Pod;
 const COMPUTE: &str = "compute.datumapis.com";
 const NETWORKING: &str = "networking.datumapis.com";
 const QUOTA: &str = "quota.miloapis.com";
+const RBAC: &str = "rbac.authorization.k8s.io";
 const HOME: &str = users::NAMESPACE;
+const CELLS: &str = users::CELLS_NAMESPACE;
 const ANY: &str = "any";
 
 /// Whether something is allowed: verb, group, resource with its subresource, namespace, name.
@@ -106,14 +108,7 @@ pub(crate) async fn in_its_cell(environment: &Environment, _: &str) -> Result<()
         (false, "get", "", "secrets", HOME, ""),
         (false, "create", "", "pods", ANY, ""),
         (false, "create", "", "serviceaccounts/token", HOME, users::ACCOUNT),
-        (
-            false,
-            "create",
-            "rbac.authorization.k8s.io",
-            "clusterrolebindings",
-            "",
-            "",
-        ),
+        (false, "create", RBAC, "clusterrolebindings", "", ""),
     ];
     exactly(&plane, &Pod::of(&shipped)?.user()?, &rights).await
 }
@@ -151,18 +146,11 @@ pub(crate) async fn of_a_cell_on_the_hub(environment: &Environment, _: &str) -> 
         (false, "get", "work.karmada.io", "resourcebindings", ANY, ""),
         (false, "get", "policy.karmada.io", "propagationpolicies", ANY, ""),
         (false, "create", "", "serviceaccounts/token", HOME, users::HUB_ACCOUNT),
-        (
-            false,
-            "create",
-            "",
-            "serviceaccounts/token",
-            users::CELLS_NAMESPACE,
-            ORD,
-        ),
-        (false, "create", "rbac.authorization.k8s.io", "rolebindings", HOME, ""),
+        (false, "create", "", "serviceaccounts/token", CELLS, ORD),
+        (false, "create", RBAC, "rolebindings", HOME, ""),
     ];
     exactly(&hub, &users::cell(DFW), &rights).await?;
-    let account = format!("system:serviceaccount:{}:{DFW}", users::CELLS_NAMESPACE);
+    let account = format!("system:serviceaccount:{CELLS}:{DFW}");
     exactly(&hub, &account, &rights).await?;
     let nobody: [Right; 2] = [
         (false, "create", COMPUTE, "instances", ANY, ""),
@@ -225,14 +213,7 @@ pub(crate) async fn of_the_hub_user(environment: &Environment, _: &str) -> Resul
             "",
         ),
         (false, "create", "", "serviceaccounts/token", HOME, users::HUB_ACCOUNT),
-        (
-            false,
-            "create",
-            "rbac.authorization.k8s.io",
-            "clusterrolebindings",
-            "",
-            "",
-        ),
+        (false, "create", RBAC, "clusterrolebindings", "", ""),
     ];
     exactly(&hub, users::HUB_USER, &rights).await
 }

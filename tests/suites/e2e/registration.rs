@@ -8,6 +8,9 @@ use popcell_test_support::kind::{INTERPRETER_CONFIGURATION, INTERPRETER_CUSTOMIZ
 use popcell_test_support::{Plane, artifacts};
 use serde_json::{Value, json};
 
+const NAME: &str = "popcell";
+const OURS: &str = "interpreter.popcell.datumapis.com";
+
 /// The object that holds our entry, by the entry's kinds.
 async fn configuration(hub: &Plane) -> Result<(String, Vec<Value>)> {
     for object in hub.list(INTERPRETER_CONFIGURATION, None, "").await? {
@@ -30,6 +33,16 @@ fn ours(webhooks: &[Value]) -> Result<&Value> {
         .iter()
         .find(|webhook| is_ours(webhook))
         .context("our entry is gone")
+}
+
+/// An entry of another client, for another kind.
+fn foreign(ours: &Value) -> Value {
+    let mut foreign = ours.clone();
+    foreign["name"] = json!("foreign.example.org");
+    foreign["rules"] = json!([{
+        "operations": ["InterpretHealth"], "apiGroups": ["foreign.example"], "apiVersions": ["v1"], "kinds": ["Other"],
+    }]);
+    foreign
 }
 
 /// Exit code and failed checks of the doctor, by id.
@@ -102,11 +115,7 @@ pub(crate) async fn reapplied(environment: &Environment, _: &str) -> Result<()> 
         } else {
             entry["clientConfig"]["caBundle"] = damage;
         }
-        let mut foreign = before[0].clone();
-        foreign["name"] = json!("foreign.example.org");
-        foreign["rules"] = json!([{
-            "operations": ["InterpretHealth"], "apiGroups": ["foreign.example"], "apiVersions": ["v1"], "kinds": ["Other"],
-        }]);
+        let foreign = foreign(&before[0]);
         webhooks.push(foreign.clone());
         hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
             .await?;
@@ -167,26 +176,6 @@ pub(crate) async fn shadowed(environment: &Environment, _: &str) -> Result<()> {
     register(environment).await
 }
 
-/// A rule for every operation, written by hand, claims what the module does not have.
-pub(crate) async fn star(environment: &Environment, _: &str) -> Result<()> {
-    let hub = environment.lab.hub().await?;
-    let (name, mut webhooks) = configuration(&hub).await?;
-    let entry = webhooks
-        .iter_mut()
-        .find(|webhook| is_ours(webhook))
-        .context("no entry")?;
-    entry["rules"][0]["operations"] = json!(["*"]);
-    hub.merge(INTERPRETER_CONFIGURATION, None, &name, &json!({ "webhooks": webhooks }))
-        .await?;
-    let (code, failed) = doctor(environment, &[])?;
-    register(environment).await?;
-    ensure!(
-        code == 1 && failed.iter().any(|id| id == "config-rules-explicit"),
-        "exit code {code}, failed {failed:?}"
-    );
-    Ok(())
-}
-
 /// The agent of a Pull member cannot resolve a Service of the hub's cluster.
 pub(crate) async fn pull_needs_url(environment: &Environment, _: &str) -> Result<()> {
     let webhook = environment.webhook.lock().await;
@@ -214,4 +203,81 @@ async fn register(environment: &Environment) -> Result<()> {
 
 fn base64_of(text: &str) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text)
+}
+
+/// Names of the entries in our object; `None` when there is none.
+async fn entries(hub: &Plane) -> Result<Option<Vec<String>>> {
+    let found = hub.get(INTERPRETER_CONFIGURATION, None, NAME).await?;
+    Ok(found.map(|object| {
+        let webhooks = read::at(&object, "/webhooks").as_array().cloned().unwrap_or_default();
+        let name = |webhook: &Value| webhook["name"].as_str().unwrap_or_default().to_owned();
+        webhooks.iter().map(name).collect()
+    }))
+}
+
+/// Runs `popcell register` and gives what it printed.
+fn popcell(environment: &Environment, arguments: &[String]) -> Result<String> {
+    let kubeconfig = format!("--kubeconfig={}", environment.lab.kubeconfig("hub")?.display());
+    let said = ran(artifacts::popcell()?.args(["register", &kubeconfig]).args(arguments))?;
+    ensure!(said.code == Some(0), "{said:?}");
+    Ok(said.out)
+}
+
+/// `popcell register --remove` and `--dry-run`: what is ours goes, what is others' stays.
+pub(crate) async fn removed(environment: &Environment, _: &str) -> Result<()> {
+    let hub = environment.lab.hub().await?;
+    let remove = ["--remove".to_owned()];
+    let register = {
+        let webhook = environment.webhook.lock().await;
+        [
+            format!("--module-dir={}", webhook.module_dir().display()),
+            format!("--url={}", webhook.url()),
+            format!("--ca-file={}", webhook.ca_file().display()),
+        ]
+    };
+    // Whatever goes wrong here, the tests after this one find their webhook.
+    let result = take_away(environment, &hub, &remove, &register).await;
+    popcell(environment, &register)?;
+    result?;
+    ensure!(
+        entries(&hub).await? == Some(vec![OURS.to_owned()]),
+        "it was not registered again"
+    );
+    Ok(())
+}
+
+async fn take_away(environment: &Environment, hub: &Plane, remove: &[String], register: &[String]) -> Result<()> {
+    // another client's entry keeps the object alive.
+    let (_, mut webhooks) = configuration(hub).await?;
+    webhooks.push(foreign(&webhooks[0]));
+    hub.merge(INTERPRETER_CONFIGURATION, None, NAME, &json!({ "webhooks": webhooks }))
+        .await?;
+    let said = popcell(environment, remove)?;
+    ensure!(said.contains("updated"), "{said}");
+    ensure!(
+        entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]),
+        "{:?}",
+        entries(hub).await?
+    );
+
+    // A dry run shows both and writes neither.
+    let planned = popcell(
+        environment,
+        &[register, &["--dry-run".to_owned(), "--output=json".to_owned()]].concat(),
+    )?;
+    let planned: Value = serde_json::from_str(&planned).context("the dry run printed no JSON")?;
+    ensure!(planned["webhooks"][1]["name"] == OURS, "{planned}");
+    ensure!(
+        entries(hub).await? == Some(vec!["foreign.example.org".to_owned()]),
+        "the dry run wrote"
+    );
+
+    // Alone in it, ours takes the object along; and nothing is left to remove.
+    hub.delete(INTERPRETER_CONFIGURATION, None, NAME).await?;
+    ensure!(popcell(environment, register)?.contains("created"), "not created");
+    ensure!(popcell(environment, register)?.contains("unchanged"), "not idempotent");
+    ensure!(popcell(environment, remove)?.contains("deleted"), "not deleted");
+    ensure!(entries(hub).await?.is_none(), "the object stayed");
+    ensure!(popcell(environment, remove)?.contains("unchanged"), "removing twice");
+    Ok(())
 }

@@ -5,14 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::REINTERPRETED_AT;
-use popcell_suites::environment::{DFW, Environment};
+use popcell_suites::environment::Environment;
 use popcell_suites::read;
 use popcell_suites::steps::{Ran, ran};
 use popcell_test_support::kind::{CONFIG_MAP, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{artifacts, objects};
 use serde_json::json;
 
-use crate::planes::{NAME, deployed, hub_with_namespace, mirrored, report};
+use crate::planes::{Deployed, NAME, hub_with_namespace};
 
 pub(crate) fn command(environment: &Environment, namespace: &str) -> Result<Command> {
     let mut command = artifacts::popcell()?;
@@ -25,34 +25,33 @@ pub(crate) fn command(environment: &Environment, namespace: &str) -> Result<Comm
 
 /// Karmada aggregates on events of the binding, so a status on the hub that is wrong stays wrong until one comes.
 pub(crate) async fn aggregated_anew(environment: &Environment, namespace: &str) -> Result<()> {
-    let (hub, cell) = deployed(environment, namespace, "DFW", DFW, 2).await?;
-    report(&cell, namespace, 2, 1).await?;
-    let before = mirrored(&hub, namespace, 1).await?;
-    let in_cell = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
+    let deployed = Deployed::in_dallas(environment, namespace, 2).await?;
+    deployed.report(2, 1).await?;
+    let before = deployed.mirrored(1).await?;
+    let in_cell = read::uid(&deployed.in_cell().await?);
     let wrong = objects::cell_status(1, 2, 0);
-    hub.set_status(WORKLOAD_DEPLOYMENT, Some(namespace), NAME, &wrong)
-        .await?;
+    let (hub, here) = (&deployed.hub, Some(namespace));
+    hub.set_status(WORKLOAD_DEPLOYMENT, here, NAME, &wrong).await?;
 
     let Ran { code, out, err } = ran(command(environment, namespace)?.arg("--dry-run"))?;
     ensure!(
         code == Some(0) && out == format!("{namespace}/{NAME}\n"),
         "{code:?}: {out}{err}"
     );
-    let still = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    let still = deployed.on_hub().await?;
     read::expect_at(&still, "/status/readyReplicas", &json!(0)).context("something else has mended it")?;
     ensure!(annotation(&still).is_none(), "the dry run has written");
 
     let Ran { code, out, err } = ran(&mut command(environment, namespace)?)?;
     let counted = "WorkloadDeployment: 1 of 1 bumped, 0 skipped, 0 gone meanwhile, 0 failed\n";
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
-    let after = mirrored(&hub, namespace, 1).await?;
+    let after = deployed.mirrored(1).await?;
     ensure!(
         after.metadata.generation == before.metadata.generation,
         "more than metadata was written"
     );
     let first = annotation(&after).context("no annotation")?;
-    let left = read::uid(&cell.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?);
-    ensure!(left == in_cell, "it was recreated in its cell");
+    deployed.is_kept(&in_cell).await?;
 
     // Taken up with the time that it said, there is nothing left to do; without it, all is done again.
     let since = err
@@ -67,7 +66,7 @@ pub(crate) async fn aggregated_anew(environment: &Environment, namespace: &str) 
     );
     let Ran { code, out, err } = ran(&mut command(environment, namespace)?)?;
     ensure!(code == Some(0) && out == counted, "{code:?}: {out}{err}");
-    let again = hub.expect(WORKLOAD_DEPLOYMENT, Some(namespace), NAME).await?;
+    let again = deployed.on_hub().await?;
     ensure!(
         annotation(&again).is_some_and(|time| time != first),
         "the second run changed nothing"

@@ -406,16 +406,9 @@ async fn taking_over(hub: &Plane, cell: &Plane, namespace: &str, uid: &str) -> R
 }
 
 fn claim(namespace: &str, name: &str, source: &str) -> Value {
-    let project = json!({ "apiGroup": "resourcemanager.miloapis.com", "kind": "Project", "name": "p" });
-    json!({
-        "apiVersion": kind::RESOURCE_CLAIM.api_version(),
-        "kind": "ResourceClaim",
-        "metadata": { "namespace": namespace, "name": name, "labels": { labels::SOURCE_CLUSTER: source } },
-        "spec": {
-            "consumerRef": project, "resourceRef": project,
-            "requests": [{ "resourceType": "compute.datumapis.com/instances", "amount": 1 }],
-        },
-    })
+    let mut claim = objects::resource_claim(namespace, name, "p");
+    claim["metadata"]["labels"] = json!({ labels::SOURCE_CLUSTER: source });
+    claim
 }
 
 pub(crate) async fn in_a_project(environment: &Environment, namespace: &str) -> Result<()> {

@@ -1,24 +1,17 @@
-//! Cities that come and go: by bindings in the project, and by cells in the hub.
+//! Cities that come and go by bindings in the project.
 
-use anyhow::{Context, Result, ensure};
-use kube::api::DynamicObject;
-use popcell_api::conditions::reasons::{NO_MATCHING_LOCATION, STABLE_INSTANCE_FOUND};
-use popcell_api::{conditions, labels};
-use popcell_suites::environment::{ORD, SOON};
+use anyhow::{Result, ensure};
+use popcell_api::conditions;
+use popcell_api::conditions::reasons::NO_MATCHING_LOCATION;
 use popcell_suites::read;
-use popcell_test_support::kind::{CLUSTER, LOCATION_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{Plane, always, eventually, objects};
-use serde_json::json;
+use popcell_test_support::kind::{LOCATION_BINDING, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::{always, objects};
 
 use crate::environment::{Environment, P1, WATCHED};
-use popcell_suites::tenant::{Tenant, available};
+use popcell_suites::tenant::Tenant;
 
 /// A city of this test's own: bindings are the whole project's.
 const CITY: &str = "K2X";
-
-fn replicas(expected: i32) -> impl FnMut(&DynamicObject) -> Result<()> {
-    move |object| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(expected))
-}
 
 pub(crate) async fn bindings(environment: &Environment, namespace: &str) -> Result<()> {
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
@@ -45,60 +38,20 @@ pub(crate) async fn bindings(environment: &Environment, namespace: &str) -> Resu
     let binding = CITY.to_lowercase();
     tenant.project.delete(LOCATION_BINDING, None, &binding).await?;
     tenant.place("web", &[("us", &both, 5)]).await?;
-    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", replicas(5)).await?;
+    tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", read::replicas(5))
+        .await?;
     always("it stays as it is", WATCHED, async || {
         let now = tenant.now_in_hub("web-us-k2x").await?;
         ensure!(read::uid(&now) == read::uid(&carried), "it was recreated");
-        replicas(2)(&now)
+        read::replicas(2)(&now)
     })
     .await?;
     tenant.place("web", &[("us", &both, 1)]).await?;
-    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x", replicas(1)).await?;
+    tenant
+        .in_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x", read::replicas(1))
+        .await?;
     tenant.place("web", &[("us", &["LHR"], 1)]).await?;
     tenant.gone_from_project(WORKLOAD_DEPLOYMENT, "web-us-k2x").await?;
     tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-k2x").await
-}
-
-async fn label(hub: &Plane, city: Option<&str>) -> Result<()> {
-    let patch = json!({ "metadata": { "labels": { labels::CITY_CODE: city } } });
-    hub.merge(CLUSTER, None, ORD, &patch).await.map(|_| ())
-}
-
-pub(crate) async fn loses_its_cell(environment: &Environment, namespace: &str) -> Result<()> {
-    let _ord = environment.ord.lock().await;
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.workload("web", &[("us", &["ORD"], 2)]).await?;
-    let ord = environment.lab.plane(ORD).await?;
-    tenant.report(&ord, "web-us-ord", 2, 2).await?;
-    tenant.shown("web-us-ord", 2).await?;
-
-    label(&tenant.hub, None).await?;
-    let reported = reported_as_not_served(&tenant).await;
-    label(&tenant.hub, Some("ORD")).await?;
-    reported?;
-    tenant.report(&ord, "web-us-ord", 2, 1).await?;
-    let back = tenant.shown("web-us-ord", 1).await?;
-    available(&back, "True", STABLE_INSTANCE_FOUND)
-}
-
-/// A binding without a cluster is reported after a minute; the rest is room for Karmada to empty the binding and for a
-/// busy machine.
-async fn reported_as_not_served(tenant: &Tenant) -> Result<()> {
-    eventually("the city is without a cell", SOON, async || {
-        let mine = tenant
-            .project
-            .expect(WORKLOAD_DEPLOYMENT, Some(&tenant.namespace), "web-us-ord")
-            .await?;
-        available(&mine, "False", NO_MATCHING_LOCATION)?;
-        for count in ["replicas", "currentReplicas", "updatedReplicas", "readyReplicas"] {
-            read::expect_at(&mine, &format!("/status/{count}"), &json!(0))?;
-        }
-        let workload = tenant.project.expect(WORKLOAD, Some(&tenant.namespace), "web").await?;
-        read::expect_at(&workload, "/status/readyReplicas", &json!(0))?;
-        let condition = read::condition(&workload, conditions::AVAILABLE)?;
-        let message = condition["message"].as_str().context("no message")?;
-        ensure!(condition["status"] == "False" && message.contains("ORD"), "{condition}");
-        Ok(())
-    })
-    .await
 }

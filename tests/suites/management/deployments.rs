@@ -5,16 +5,15 @@ use popcell_api::{annotations, conditions, labels};
 use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
-use popcell_test_support::{always, objects};
+use popcell_test_support::objects;
 use serde_json::json;
 
-use crate::environment::{Environment, P1, P2, WATCHED};
+use crate::environment::{Environment, P1, P2};
 use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
 
 const ALL: [(&str, &str); 3] = [("web-us-dfw", "DFW"), ("web-us-ord", "ORD"), ("web-eu-lhr", "LHR")];
 
 pub(crate) async fn everywhere(environment: &Environment, namespace: &str) -> Result<()> {
-    let _ord = environment.ord.lock().await;
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     let workload = tenant
         .workload("web", &[("us", &["DFW", "ORD"], 2), ("eu", &["LHR"], 1)])
@@ -56,8 +55,7 @@ pub(crate) async fn everywhere(environment: &Environment, namespace: &str) -> Re
         .place("web", &[("us", &["DFW", "ORD"], 3), ("eu", &["LHR"], 1)])
         .await?;
     let dfw = environment.lab.plane(DFW).await?;
-    let three =
-        |object: &kube::api::DynamicObject| read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(3));
+    let three = read::replicas(3);
     tenant.in_cell(&dfw, "web-us-dfw", three).await?;
     let mine = tenant.in_project(WORKLOAD_DEPLOYMENT, "web-us-dfw", three).await?;
     let carried = tenant.now_in_hub("web-us-dfw").await?;
@@ -85,7 +83,6 @@ async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
 
 /// In a Push and in a Pull member.
 pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result<()> {
-    let _ord = environment.ord.lock().await;
     let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
     tenant.workload("web", &[("us", &["DFW", "ORD"], 2)]).await?;
     for (name, city) in &ALL[..2] {
@@ -116,11 +113,7 @@ pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result
 
     // What the cell has not seen yet is not passed off as seen.
     tenant.place("web", &[("us", &["DFW", "ORD"], 3)]).await?;
-    tenant
-        .in_cell(&dfw, "web-us-dfw", |object| {
-            read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(3))
-        })
-        .await?;
+    tenant.in_cell(&dfw, "web-us-dfw", read::replicas(3)).await?;
     let mine = tenant
         .project
         .expect(WORKLOAD_DEPLOYMENT, Some(namespace), "web-us-dfw")
@@ -145,9 +138,7 @@ pub(crate) async fn apart(environment: &Environment, namespace: &str) -> Result<
     ensure!(tenants[0].below != tenants[1].below);
     let dfw = environment.lab.plane(DFW).await?;
     for (tenant, replicas) in tenants.iter().zip([1, 2]) {
-        let mine = |object: &kube::api::DynamicObject| {
-            read::expect_at(object, "/spec/scaleSettings/minReplicas", &json!(replicas))
-        };
+        let mine = read::replicas(replicas);
         tenant.in_cell(&dfw, "web-us-dfw", mine).await?;
         tenant.report(&dfw, "web-us-dfw", replicas, replicas).await?;
     }
@@ -157,37 +148,4 @@ pub(crate) async fn apart(environment: &Environment, namespace: &str) -> Result<
     tenants[0].delete(WORKLOAD, "web").await?;
     tenants[0].gone_from_hub(WORKLOAD_DEPLOYMENT, "web-us-dfw").await?;
     tenants[1].now_in_hub("web-us-dfw").await.map(|_| ())
-}
-
-pub(crate) async fn paused(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.workload("web", &[("us", &["LHR"], 1)]).await?;
-    tenant.in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |_| Ok(())).await?;
-    let pause = |value: serde_json::Value| json!({ "metadata": { "annotations": { annotations::PAUSED: value } } });
-    let project = &tenant.project;
-    project
-        .merge(WORKLOAD, Some(namespace), "web", &pause(json!("true")))
-        .await?;
-    tenant
-        .in_project(WORKLOAD, "web", |workload| {
-            read::condition(workload, "Paused").map(|_| ())
-        })
-        .await?;
-    tenant.place("web", &[("us", &["LHR"], 2)]).await?;
-    always("nothing is written for it", WATCHED, async || {
-        let one = project
-            .expect(WORKLOAD_DEPLOYMENT, Some(namespace), "web-us-lhr")
-            .await?;
-        read::expect_at(&one, "/spec/scaleSettings/minReplicas", &json!(1))
-    })
-    .await?;
-    project
-        .merge(WORKLOAD, Some(namespace), "web", &pause(serde_json::Value::Null))
-        .await?;
-    tenant
-        .in_hub(WORKLOAD_DEPLOYMENT, "web-us-lhr", |one| {
-            read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2))
-        })
-        .await
-        .map(|_| ())
 }

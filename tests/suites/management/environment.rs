@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use popcell_api::kind::{self, Kind, Scope};
-use popcell_suites::definitions::{define, ready_project};
-use popcell_suites::environment::{DFW, ORD};
+use popcell_api::kind;
+use popcell_suites::definitions::{define, discovery};
+use popcell_suites::environment::{DFW, ORD, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::{
     Controller, ControllerSpec, FaultProxy, Gateway, Lab, LabSpec, Member, Plane, Webhook, WebhookSpec, kubeconfig,
@@ -20,7 +20,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-/// Milo: Projects, and the Lease of those controllers that take one.
+/// Milo: Projects, and the Lease of the controllers of one test that take it.
 pub(crate) const INFRA: &str = "infra";
 /// The project of most tests.
 pub(crate) const P1: &str = "p1";
@@ -42,9 +42,6 @@ pub(crate) const REQUESTS: &str = "popcell-requests";
 /// Every verb but `watch`.
 const COUNTED: [&str; 7] = ["get", "list", "create", "update", "patch", "delete", "deletecollection"];
 
-/// What the one that writes holds.
-pub(crate) const LEASE: Kind = Kind::of("coordination.k8s.io", "v1", "Lease", "leases", Scope::Namespaced);
-
 pub(crate) struct Environment {
     pub(crate) lab: Lab,
     pub(crate) gateway: Gateway,
@@ -54,8 +51,6 @@ pub(crate) struct Environment {
     pub(crate) to_milo: FaultProxy,
     /// The controller of all projects.
     pub(crate) controller: Mutex<Controller>,
-    /// The member of city ORD. Who locks it has work there, or takes its city away.
-    pub(crate) ord: Mutex<()>,
     /// One of mode `single`.
     solo: Mutex<Controller>,
     hub_user: PathBuf,
@@ -80,17 +75,11 @@ impl Shared for Environment {
             .iter()
             .fold(spec, |spec, name| spec.plane(name));
         let lab = Lab::start(&spec).await?;
-        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
-        webhook
-            .register(lab.kubeconfig("hub")?, &[])
-            .context("failed to register the webhook")?;
+        let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         try_join_all([P1, P2, P3, SOLO].map(|name| project(&lab, name))).await?;
         let infra = lab.plane(INFRA).await?;
-        define(&infra, &[kind::PROJECT]).await?;
+        discovery(&infra, &[P1, P2]).await?;
         users::count(&infra, REQUESTS, users::USER, &COUNTED).await?;
-        for id in [P1, P2] {
-            ready_project(&infra, id).await?;
-        }
         let files = tempfile::tempdir().context("failed to make a directory")?;
         let hub_user = users::of_hub(&lab, files.path()).await?;
         users::count(&lab.hub().await?, REQUESTS, users::HUB_USER, &COUNTED).await?;
@@ -110,7 +99,6 @@ impl Shared for Environment {
         Ok(Self {
             controller: Mutex::new(controller),
             solo: Mutex::new(Controller::start(solo).await?),
-            ord: Mutex::default(),
             hub_user,
             home,
             spec,
@@ -174,17 +162,6 @@ impl Environment {
         self.spec.clone()
     }
 
-    /// Releases the Lease that ended controllers have left, so that the next one need not wait for its end.
-    pub(crate) async fn without_lease(&self) -> Result<()> {
-        let infra = self.lab.plane(INFRA).await?;
-        for lease in infra.list(LEASE, Some(users::NAMESPACE), "").await? {
-            let name = lease.metadata.name.unwrap_or_default();
-            let free = json!({ "spec": { "holderIdentity": "" } });
-            infra.merge(LEASE, Some(users::NAMESPACE), &name, &free).await?;
-        }
-        Ok(())
-    }
-
     /// Does something while [`Environment::controller`] does not run.
     pub(crate) async fn without_controller(&self, doing: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let mut alone = self.controller.lock().await;
@@ -222,15 +199,4 @@ async fn project(lab: &Lab, name: &str) -> Result<()> {
     }
     users::in_project(&plane).await?;
     users::count(&plane, REQUESTS, users::USER, &COUNTED).await
-}
-
-/// Watches of a kind that a server has established, whoever made them.
-pub(crate) async fn watches(plane: &Plane, plural: &str) -> Result<f64> {
-    let resource = format!("resource=\"{plural}\"");
-    let with = ["verb=\"WATCH\"", resource.as_str()];
-    Ok(popcell_test_support::probe::sum_of(
-        &plane.metrics().await?,
-        "apiserver_longrunning_requests",
-        &with,
-    ))
 }

@@ -9,7 +9,6 @@ use popcell_suites::environment::SOON;
 use popcell_suites::read;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Asked, Fault, always, eventually};
-use serde_json::json;
 
 use crate::environment::{Environment, P1, WATCHED};
 use popcell_suites::tenant::{Tenant, available};
@@ -51,7 +50,7 @@ impl Trio {
         let now = self.tenant.now_in_hub("kept-us-lhr").await?;
         ensure!(read::uid(&now) == read::uid(&self.kept) && now.metadata.deletion_timestamp.is_none());
         let now = self.tenant.now_in_hub("changed-us-lhr").await?;
-        read::expect_at(&now, "/spec/scaleSettings/minReplicas", &json!(1))?;
+        read::replicas(1)(&now)?;
         let gone = self.tenant.now_in_hub("gone-us-lhr").await?;
         ensure!(gone.metadata.deletion_timestamp.is_none(), "it is deleted in the hub");
         let names = self.tenant.names_in_hub(WORKLOAD_DEPLOYMENT).await?;
@@ -97,7 +96,7 @@ impl Trio {
         self.tenant
             .in_hub(WORKLOAD_DEPLOYMENT, "new-us-lhr", |_| Ok(()))
             .await?;
-        let two = |one: &DynamicObject| read::expect_at(one, "/spec/scaleSettings/minReplicas", &json!(2));
+        let two = read::replicas(2);
         self.tenant.in_hub(WORKLOAD_DEPLOYMENT, "changed-us-lhr", two).await?;
         self.tenant.gone_from_project(WORKLOAD, "gone").await?;
         self.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, "gone-us-lhr").await?;

@@ -25,8 +25,7 @@ pub(crate) async fn stolen(environment: &Environment, namespace: &str) -> Result
     tenant.workload("web", &[("us", &["DFW"], 1)]).await?;
     tenant.in_hub(WORKLOAD_DEPLOYMENT, NAME, |_| Ok(())).await?;
     users::cells_on_hub(&tenant.hub, &[DFW]).await?;
-    let files = environment.lab.user(&users::cell(DFW), &[]).await?;
-    let thief = Plane::connect(HUB, files.get(HUB).context("no kubeconfig of the hub")?).await?;
+    let thief = Plane::connect(HUB, &users::of_cell(&environment.lab, DFW).await?).await?;
     environment
         .without_controller(async || {
             let mut limiting = Controller::start(environment.spec().flag(format!("{FLAG}={LIMIT}"))).await?;

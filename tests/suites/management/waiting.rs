@@ -5,6 +5,7 @@ use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use popcell_suites::environment::DFW;
+use popcell_suites::read;
 use popcell_test_support::Plane;
 use popcell_test_support::kind::{Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use tempfile::TempDir;
@@ -88,9 +89,7 @@ pub(crate) async fn available(environment: &Environment, namespace: &str) -> Res
     // A change that the city has not seen: what is available is the old. A Workload has done its part when it is passed on,
     // as a Deployment of apps/v1 when its ReplicaSet is.
     tenant.place("web", &[("us", &["DFW"], 3)]).await?;
-    let three = |one: &kube::api::DynamicObject| {
-        popcell_suites::read::expect_at(one, "/spec/scaleSettings/minReplicas", &serde_json::json!(3))
-    };
+    let three = read::replicas(3);
     tenant.in_cell(&dfw, NAME, three).await?;
     for (plane, namespace, kind, name) in [everywhere[1], everywhere[2]] {
         let output = kubectl.wait(plane, namespace, kind, name, ONCE).await?;

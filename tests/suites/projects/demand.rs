@@ -1,10 +1,10 @@
 //! Streams that an idle project does not cost.
 
 use anyhow::{Context, Result, ensure};
-use popcell_api::kind::{self, Kind};
+use popcell_api::kind;
 use popcell_core::plan;
 use popcell_suites::environment::SOON;
-use popcell_test_support::{Plane, eventually, objects, workspace};
+use popcell_test_support::{eventually, objects, workspace};
 use serde_json::{Value, json};
 
 use crate::environment::{Environment, PROJECTS, id, of_projects, watches};
@@ -41,7 +41,7 @@ pub(crate) async fn on_demand(environment: &Environment, _: &str) -> Result<()> 
         (kind::WORKLOAD_DEPLOYMENT, "web-us-dfw"),
         (kind::WORKLOAD, "web"),
     ] {
-        delete(&environment.server, kind, &project, name).await?;
+        environment.server.delete(kind, Some(&project), name).await?;
     }
     demanded(environment, [0, 0]).await?;
     ensure!(!store.is_known(), "nobody watches");
@@ -78,14 +78,4 @@ pub(crate) fn workload(namespace: &str) -> Result<Value> {
 
 fn instance(namespace: &str) -> Result<Value> {
     example("instance", namespace, "web-us-dfw-0")
-}
-
-/// Deletes an object of a project.
-pub(crate) async fn delete(server: &Plane, kind: Kind, namespace: &str, name: &str) -> Result<()> {
-    let api =
-        kube::Api::<kube::api::DynamicObject>::namespaced_with(server.client().clone(), namespace, &kind.resource());
-    api.delete(name, &kube::api::DeleteParams::default())
-        .await
-        .map(|_| ())
-        .with_context(|| format!("failed to delete {} {name}", kind.kind))
 }

@@ -2,6 +2,7 @@
 //! gateway, and a Karmada without members.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -9,7 +10,7 @@ use popcell_api::kind::{self, Kind};
 use popcell_suites::definitions::{define, ready_project};
 use popcell_suites::suite::Shared;
 use popcell_test_support::probe::{label, samples};
-use popcell_test_support::{Gateway, Lab, LabSpec, Plane, objects};
+use popcell_test_support::{ControllerSpec, Gateway, Lab, LabSpec, Plane, objects};
 
 /// How many projects there are.
 pub(crate) const PROJECTS: usize = 300;
@@ -33,11 +34,7 @@ impl Shared for Environment {
         let lab = Lab::start(&LabSpec::karmada().plane(SERVER)).await?;
         let server = lab.plane(SERVER).await?;
         define(&server, &OTHERS).await?;
-        stream::iter(0..PROJECTS)
-            .map(|number| project(&server, number))
-            .buffer_unordered(8)
-            .try_collect::<()>()
-            .await?;
+        each(0..PROJECTS, async |number| project(&server, number).await).await?;
         let gateway = Gateway::start(&server).await?;
         Ok(Self { lab, server, gateway })
     }
@@ -47,6 +44,34 @@ impl Shared for Environment {
         self.lab.expect_alive().await?;
         self.lab.end().await
     }
+}
+
+impl Environment {
+    /// The controller of all projects, which reaches them through a gateway and the hub as a user.
+    pub(crate) fn spec(&self, milo: &Path, hub: &Path) -> ControllerSpec {
+        ControllerSpec::management(self.server.kubeconfig(), hub).milo(milo)
+    }
+
+    /// Makes a Workload of one replica in a project.
+    pub(crate) async fn create(&self, project: &str, name: &str) -> Result<()> {
+        let workload = objects::workload(project, name, &[("us", &["DFW"], 1)]);
+        self.server.create(&workload, false).await.map(|_| ())
+    }
+
+    /// Deletes a Workload of a project.
+    pub(crate) async fn delete(&self, project: &str, name: &str) -> Result<()> {
+        self.server.delete(kind::WORKLOAD, Some(project), name).await
+    }
+}
+
+/// Acts on many, some at once.
+pub(crate) async fn each(numbers: impl Iterator<Item = usize>, act: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
+    let act = &act;
+    stream::iter(numbers)
+        .map(|number| async move { act(number).await })
+        .buffer_unordered(8)
+        .try_collect()
+        .await
 }
 
 /// The id of a project, which is the name of its only namespace as well.

@@ -7,7 +7,7 @@ use popcell_core::plan::Plane;
 use popcell_suites::environment::SOON;
 use popcell_test_support::{always, eventually};
 
-use crate::demand::{delete, workload};
+use crate::demand::workload;
 use crate::environment::{Environment, PROJECTS, id};
 use crate::watched::Watched;
 
@@ -56,7 +56,7 @@ pub(crate) async fn unknown(environment: &Environment, _: &str) -> Result<()> {
     watched.known(PROJECTS).await?;
     ensure!(matches!(store.get(&project, "web"), Observed::Known(Some(_))));
     ensure!(watched.heard.count(&format!("{project} disengaged")) == 0);
-    delete(&environment.server, kind::WORKLOAD, &project, "web").await?;
+    environment.server.delete(kind::WORKLOAD, Some(&project), "web").await?;
     watched.end().await;
     Ok(())
 }

@@ -1,14 +1,12 @@
 //! The whole program over many projects.
 
 use anyhow::{Context, Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::kind::{self, Kind};
 use popcell_core::plan::NAMESPACE;
 use popcell_suites::environment::SOON;
-use popcell_test_support::{Controller, ControllerSpec, Plane, eventually, objects};
+use popcell_test_support::{Controller, Plane, eventually, objects};
 
-use crate::demand::delete;
-use crate::environment::{Environment, PROJECTS, id};
+use crate::environment::{Environment, PROJECTS, each, id};
 
 const FLOOD: usize = 200;
 const HUB_KINDS: [Kind; 6] = [
@@ -30,15 +28,17 @@ pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
     }
     let files = tempfile::tempdir()?;
     let milo = environment.gateway.kubeconfig(files.path(), None)?;
-    let spec =
-        ControllerSpec::management(environment.server.kubeconfig(), environment.lab.kubeconfig("hub")?).milo(&milo);
+    let spec = environment.spec(&milo, environment.lab.kubeconfig("hub")?);
     let mut controller = Controller::start(spec).await?;
     known(&controller).await?;
 
     // While it sleeps nothing is taken: at its waking the flood is there as a whole.
     controller.signal("STOP")?;
-    each(async |number| create(environment, &loud, &format!("web-{number}")).await).await?;
-    create(environment, &quiet, "web").await?;
+    each(0..FLOOD, async |number| {
+        environment.create(&loud, &format!("web-{number}")).await
+    })
+    .await?;
+    environment.create(&quiet, "web").await?;
     controller.signal("CONT")?;
     let hub = environment.lab.hub().await?;
     arrived(environment, &hub, &quiet, 1).await?;
@@ -56,8 +56,11 @@ pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
             kind.kind
         );
     }
-    delete(&environment.server, kind::WORKLOAD, &quiet, "web").await?;
-    each(async |number| delete(&environment.server, kind::WORKLOAD, &loud, &format!("web-{number}")).await).await?;
+    environment.delete(&quiet, "web").await?;
+    each(0..FLOOD, async |number| {
+        environment.delete(&loud, &format!("web-{number}")).await
+    })
+    .await?;
     for project in [&loud, &quiet] {
         arrived(environment, &hub, project, 0).await?;
         eventually("all Workloads are gone", SOON, async || {
@@ -68,19 +71,6 @@ pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
         .await?;
     }
     controller.end()
-}
-
-async fn each(action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
-    stream::iter(0..FLOOD)
-        .map(async |number| action(number).await)
-        .buffer_unordered(8)
-        .try_collect()
-        .await
-}
-
-async fn create(environment: &Environment, project: &str, name: &str) -> Result<()> {
-    let workload = objects::workload(project, name, &[("us", &["DFW"], 1)]);
-    environment.server.create(&workload, false).await.map(|_| ())
 }
 
 /// Waits until every project is engaged and listed.

@@ -5,26 +5,24 @@ use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use popcell_api::conditions::AVAILABLE;
 use popcell_api::conditions::reasons::NO_MATCHING_LOCATION;
 use popcell_api::kind;
 use popcell_suites::environment::SOON;
 use popcell_suites::read;
 use popcell_test_support::probe::requests_by_kind;
-use popcell_test_support::{Controller, ControllerSpec, Gateway, Plane, eventually, objects, users};
+use popcell_test_support::{Controller, Gateway, Plane, eventually, objects, users};
 
-use crate::demand::delete;
-use crate::environment::{Environment, PROJECTS, id};
+use crate::environment::{Environment, PROJECTS, each, id};
 use crate::program::{arrived, known};
 
 /// The project that has many Workloads, and how many.
 const LOUD: usize = 41;
-const MANY: usize = 300;
+const MANY: usize = 100;
 /// Projects that have one.
-const SINGLE: Range<usize> = 100..160;
+const SINGLE: Range<usize> = 100..120;
 /// Those that gain one while nobody looks.
-const NEW: Range<usize> = 160..180;
+const NEW: Range<usize> = 160..170;
 const USER: &str = "popcell-restart";
 const QUIET: Duration = Duration::from_secs(3);
 /// Lists of what an idle project is watched for, and one of claims that a removed cell may have left; and lists of what a
@@ -55,14 +53,13 @@ pub(crate) async fn frugal(environment: &Environment, _: &str) -> Result<()> {
     })
     .await?;
     each(0..MANY, async |number| {
-        create(environment, LOUD, &format!("web-{number}")).await
+        environment.create(&id(LOUD), &format!("web-{number}")).await
     })
     .await?;
-    each(SINGLE, async |number| create(environment, number, "web").await).await?;
+    each(SINGLE, async |number| environment.create(&id(number), "web").await).await?;
 
     let hub = environment.lab.hub().await?;
-    let spec =
-        ControllerSpec::management(environment.server.kubeconfig(), environment.lab.kubeconfig("hub")?).milo(&milo);
+    let spec = environment.spec(&milo, environment.lab.kubeconfig("hub")?);
     let mut controller = Controller::start(spec).await?;
     arrived(environment, &hub, &id(LOUD), MANY).await?;
     each(SINGLE, async |number| arrived(environment, &hub, &id(number), 1).await).await?;
@@ -71,7 +68,7 @@ pub(crate) async fn frugal(environment: &Environment, _: &str) -> Result<()> {
     controller.end()?;
 
     let versions = versions(environment, &hub).await?;
-    each(NEW, async |number| create(environment, number, "web").await).await?;
+    each(NEW, async |number| environment.create(&id(number), "web").await).await?;
     let before = requests(&environment.server).await?;
     let all_before = requests_by_kind(&environment.server.metrics().await?);
     controller.start_again().await?;
@@ -96,33 +93,15 @@ pub(crate) async fn frugal(environment: &Environment, _: &str) -> Result<()> {
     ensure!(cost <= most, "{cost} requests, of at most {most}");
 
     each(0..MANY, async |number| {
-        remove(environment, LOUD, &format!("web-{number}")).await
+        environment.delete(&id(LOUD), &format!("web-{number}")).await
     })
     .await?;
     each(SINGLE.chain(NEW), async |number| {
-        remove(environment, number, "web").await
+        environment.delete(&id(number), "web").await
     })
     .await?;
     each(all(), async |number| arrived(environment, &hub, &id(number), 0).await).await?;
     controller.end()
-}
-
-async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize) -> Result<()>) -> Result<()> {
-    let action = &action;
-    stream::iter(numbers)
-        .map(|number| async move { action(number).await })
-        .buffer_unordered(8)
-        .try_collect()
-        .await
-}
-
-async fn create(environment: &Environment, project: usize, name: &str) -> Result<()> {
-    let workload = objects::workload(&id(project), name, &[("us", &["DFW"], 1)]);
-    environment.server.create(&workload, false).await.map(|_| ())
-}
-
-async fn remove(environment: &Environment, project: usize, name: &str) -> Result<()> {
-    delete(&environment.server, kind::WORKLOAD, &id(project), name).await
 }
 
 async fn requests(server: &Plane) -> Result<f64> {

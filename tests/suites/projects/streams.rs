@@ -1,12 +1,11 @@
 //! Streams, as the server counts them.
 
 use anyhow::{Result, ensure};
-use futures::{StreamExt, TryStreamExt, stream};
 use popcell_suites::definitions::set_ready;
 use popcell_suites::environment::SOON;
 use popcell_test_support::eventually;
 
-use crate::environment::{Environment, PROJECTS, id, of_projects, watches};
+use crate::environment::{Environment, PROJECTS, each, id, of_projects, watches};
 use crate::watched::Watched;
 
 const LEAVING: usize = 50;
@@ -33,11 +32,10 @@ pub(crate) async fn counted(environment: &Environment, _: &str) -> Result<()> {
 }
 
 async fn set_all(environment: &Environment, status: &str) -> Result<()> {
-    stream::iter(0..LEAVING)
-        .map(async |number| set_ready(&environment.server, &id(number), status).await)
-        .buffer_unordered(8)
-        .try_collect()
-        .await
+    each(0..LEAVING, async |number| {
+        set_ready(&environment.server, &id(number), status).await
+    })
+    .await
 }
 
 /// Waits until the server has one watch of each kind of an idle project for each of so many, and no other of ours.

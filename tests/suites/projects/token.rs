@@ -4,13 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use popcell_api::kind;
 use popcell_suites::environment::SOON;
 use popcell_test_support::lab::HUB;
-use popcell_test_support::{Controller, ControllerSpec, eventually, kubeconfig, objects, users};
+use popcell_test_support::{Controller, eventually, kubeconfig, objects, users};
 use serde_json::json;
 
-use crate::demand::delete;
 use crate::environment::{Environment, id};
 use crate::program::{arrived, known};
 
@@ -38,16 +36,15 @@ pub(crate) async fn garbage_for_a_while(environment: &Environment, _: &str) -> R
     let project = id(PROJECT);
     environment.server.apply(&objects::location_binding("DFW")).await?;
     environment.server.apply(&objects::network(&project, "default")).await?;
-    let spec = ControllerSpec::management(environment.server.kubeconfig(), &hub_user).milo(&milo);
-    let mut controller = Controller::start(spec).await?;
+    let mut controller = Controller::start(environment.spec(&milo, &hub_user)).await?;
     known(&controller).await?;
-    create(environment, "web-0").await?;
+    environment.create(&project, "web-0").await?;
     arrived(environment, &hub, &project, 1).await?;
 
     put(&file, "garbage")?;
     let mut made = 1;
     eventually("the hub refuses", SOON, async || {
-        create(environment, &format!("web-{made}")).await?;
+        environment.create(&project, &format!("web-{made}")).await?;
         made += 1;
         tokio::time::sleep(Duration::from_secs(3)).await;
         ensure!(refused(&controller).await? > 0.5, "{made} were carried");
@@ -60,7 +57,7 @@ pub(crate) async fn garbage_for_a_while(environment: &Environment, _: &str) -> R
         .await
         .context("the good token is not used")??;
     let before = refused(&controller).await?;
-    create(environment, "late").await?;
+    environment.create(&project, "late").await?;
     arrived(environment, &hub, &project, made + 1).await?;
     let after = refused(&controller).await?;
     ensure!((after - before).abs() < 0.5, "refused {} times more", after - before);
@@ -69,15 +66,10 @@ pub(crate) async fn garbage_for_a_while(environment: &Environment, _: &str) -> R
         .map(|number| format!("web-{number}"))
         .chain(["late".to_owned()])
     {
-        delete(&environment.server, kind::WORKLOAD, &project, &name).await?;
+        environment.delete(&project, &name).await?;
     }
     arrived(environment, &hub, &project, 0).await?;
     controller.end()
-}
-
-async fn create(environment: &Environment, name: &str) -> Result<()> {
-    let workload = objects::workload(&id(PROJECT), name, &[("us", &["DFW"], 1)]);
-    environment.server.create(&workload, false).await.map(|_| ())
 }
 
 async fn refused(controller: &Controller) -> Result<f64> {

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use popcell_api::annotations::{MASS_DELETE, MASS_DELETE_ALLOW};
-use popcell_api::kind;
-use popcell_suites::definitions::{self, define, ready_project};
-use popcell_suites::environment::{DFW, SOON};
+use popcell_suites::definitions;
+use popcell_suites::environment::{DFW, SOON, webhook};
 use popcell_suites::suite::Shared;
 use popcell_test_support::kind::{CLUSTER, CONFIG_MAP};
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
@@ -58,14 +57,10 @@ impl Shared for Environment {
             .iter()
             .fold(spec, |spec, plane| spec.own_etcd(plane));
         let lab = Lab::start(&spec).await?;
-        let webhook = Webhook::start(WebhookSpec::with_modules(&["compute"])?).await?;
-        webhook
-            .register(lab.kubeconfig(HUB)?, &[])
-            .context("failed to register the webhook")?;
+        let webhook = webhook(&lab, WebhookSpec::with_modules(&["compute"])?).await?;
         let (infra, project, cell) = (lab.plane(INFRA).await?, lab.plane(P1).await?, lab.plane(DFW).await?);
-        define(&infra, &[kind::PROJECT]).await?;
+        definitions::discovery(&infra, &[P1]).await?;
         definitions::project(&project, &[DFW], CITY).await?;
-        ready_project(&infra, P1).await?;
         definitions::cell(&cell, "DFW").await?;
         let stand_ins = Mutex::new((in_cell(&cell), in_project(&project)));
 
@@ -79,11 +74,10 @@ impl Shared for Environment {
         let spec = spec.flag(format!("--project-grace={}s", GRACE.as_secs()));
         let management = Controller::start(spec).await?;
         let cell_user = users::cell(DFW);
-        let to_hub = lab.user(&cell_user, &[]).await?;
-        let to_hub = to_hub.get(HUB).context("no kubeconfig of the hub")?;
+        let to_hub = users::of_cell(&lab, DFW).await?;
         let to_projects = gateway.kubeconfig(files.path(), Some(&cell_user))?;
         let home = users::at_home(&lab, DFW, manifests::CELL, files.path()).await?;
-        let cell = Controller::start(ControllerSpec::cell(&home, DFW, to_hub, &to_projects)).await?;
+        let cell = Controller::start(ControllerSpec::cell(&home, DFW, &to_hub, &to_projects)).await?;
         Ok(Self {
             management,
             cell,

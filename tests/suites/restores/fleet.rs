@@ -46,8 +46,7 @@ impl Fleet {
 
     /// Makes a Workload, and waits until all of it is ready.
     pub(crate) async fn runs(&self, name: &str, replicas: i32) -> Result<()> {
-        self.tenant.deploy(name, CITY, replicas, |_| {}).await?;
-        self.tenant.ready(name, replicas).await.map(drop)
+        self.tenant.runs(name, CITY, replicas).await
     }
 
     pub(crate) async fn scaled(&self, name: &str, replicas: i32) -> Result<()> {
@@ -94,10 +93,7 @@ impl Fleet {
 
     /// Deletes a Workload and waits until nothing of it is left anywhere.
     pub(crate) async fn deleted(&self, name: &str) -> Result<()> {
-        self.tenant
-            .project
-            .delete(WORKLOAD, Some(&self.tenant.namespace), name)
-            .await?;
+        self.tenant.delete(WORKLOAD, name).await?;
         self.nowhere(name).await
     }
 
@@ -117,21 +113,15 @@ impl Fleet {
             .hub
             .delete(WORKLOAD_DEPLOYMENT, Some(&self.tenant.below), &deployment)
             .await?;
-        gone(&self.tenant.hub, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await
+        self.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, &deployment).await
     }
 
     /// Waits until nothing of a Workload is left anywhere.
     pub(crate) async fn nowhere(&self, name: &str) -> Result<()> {
         let deployment = format!("{name}-us-dfw");
-        gone(&self.tenant.project, WORKLOAD, &self.tenant.namespace, name).await?;
-        gone(
-            &self.tenant.project,
-            WORKLOAD_DEPLOYMENT,
-            &self.tenant.namespace,
-            &deployment,
-        )
-        .await?;
-        gone(&self.tenant.hub, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await?;
+        self.tenant.gone_from_project(WORKLOAD, name).await?;
+        self.tenant.gone_from_project(WORKLOAD_DEPLOYMENT, &deployment).await?;
+        self.tenant.gone_from_hub(WORKLOAD_DEPLOYMENT, &deployment).await?;
         gone(&self.cell, WORKLOAD_DEPLOYMENT, &self.tenant.below, &deployment).await?;
         eventually("nothing of it is left", SOON, async || {
             let now = self.alive().await?;

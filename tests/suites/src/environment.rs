@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use popcell_test_support::lab::HUB;
 use popcell_test_support::{Lab, LabSpec, Member, Webhook, WebhookSpec, artifacts};
 use tokio::sync::Mutex;
 
@@ -27,6 +28,14 @@ pub struct Environment {
     pub webhook: Mutex<Webhook>,
 }
 
+/// Starts a webhook and registers it in the hub.
+pub async fn webhook(lab: &Lab, spec: WebhookSpec) -> Result<Webhook> {
+    let webhook = Webhook::start(spec).await?;
+    let registered = webhook.register(lab.kubeconfig(HUB)?, &[]);
+    registered.context("failed to register the webhook")?;
+    Ok(webhook)
+}
+
 impl Shared for Environment {
     async fn start() -> Result<Self> {
         let examples = artifacts::lab_programs()?.join("karmada-example-crds");
@@ -42,14 +51,8 @@ impl Shared for Environment {
         let lab = Lab::start(&spec).await?;
         // Few slots: nothing that Karmada asks in these tests may need more.
         let modules = WebhookSpec::with_modules(&["compute", "karmada-example"])?;
-        let webhook = Webhook::start(modules.flag("--slots=2")).await?;
-        webhook
-            .register(lab.kubeconfig("hub")?, &[])
-            .context("failed to register the webhook")?;
-        Ok(Self {
-            lab,
-            webhook: Mutex::new(webhook),
-        })
+        let webhook = Mutex::new(webhook(&lab, modules.flag("--slots=2")).await?);
+        Ok(Self { lab, webhook })
     }
 
     async fn end(self) -> Result<()> {

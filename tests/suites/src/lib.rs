@@ -3,7 +3,6 @@
 
 pub mod dice;
 pub mod environment;
-pub mod failing;
 pub mod peer;
 pub mod read;
 pub mod steps;

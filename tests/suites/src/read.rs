@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use kube::api::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The value at a JSON pointer below the object's root (not `/metadata`); null where there is none.
 pub fn at<'a>(object: &'a DynamicObject, pointer: &str) -> &'a Value {
@@ -63,6 +63,16 @@ pub fn says(object: &DynamicObject, type_: &str, status: &str, reason: &str) -> 
         "{type_} is {condition}"
     );
     Ok(())
+}
+
+/// Fails unless the Instance runs and is ready.
+pub fn is_ready(instance: &DynamicObject) -> Result<()> {
+    says(instance, "Ready", "True", "Available")
+}
+
+/// Checks that so many replicas are asked for.
+pub fn replicas(expected: i32) -> impl Fn(&DynamicObject) -> Result<()> + Copy {
+    move |object| expect_at(object, "/spec/scaleSettings/minReplicas", &json!(expected))
 }
 
 /// The object's uid; empty where a server has not given one.

@@ -5,8 +5,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use kube::api::DynamicObject;
-use popcell_test_support::kind::{Kind, Scope};
+use popcell_api::labels::CITY_CODE;
+use popcell_test_support::kind::{CLUSTER, CRD, Kind, Scope, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, eventually};
+use serde_json::{Value, json};
 
 use crate::environment::SOON;
 use crate::read::uid;
@@ -39,6 +41,30 @@ pub async fn gone(plane: &Plane, kind: Kind, namespace: &str, name: &str) -> Res
         Ok(())
     })
     .await
+}
+
+/// Gives a Cluster the label of a city, or takes it off.
+pub async fn with_city(hub: &Plane, cluster: &str, city: Option<&str>) -> Result<()> {
+    let labelled = json!({ "metadata": { "labels": { CITY_CODE: city } } });
+    hub.merge(CLUSTER, None, cluster, &labelled).await.map(|_| ())
+}
+
+/// Deletes the definition of a kind, and answers it as it can be applied again.
+pub async fn taken_away(plane: &Plane, kind: Kind) -> Result<Value> {
+    let name = format!("{}.{}", kind.plural, kind.group);
+    let found = serde_json::to_value(plane.expect(CRD, None, &name).await?)?;
+    plane.delete(CRD, None, &name).await?;
+    gone(plane, CRD, "", &name).await?;
+    Ok(json!({
+        "apiVersion": CRD.api_version(), "kind": CRD.kind, "metadata": { "name": name }, "spec": found["spec"],
+    }))
+}
+
+/// Changes the replicas of a WorkloadDeployment.
+pub async fn scale(plane: &Plane, namespace: &str, name: &str, replicas: i32) -> Result<()> {
+    let patch = json!({ "spec": { "scaleSettings": { "minReplicas": replicas } } });
+    let scaled = plane.merge(WORKLOAD_DEPLOYMENT, Some(namespace), name, &patch);
+    scaled.await.map(|_| ())
 }
 
 /// Fails unless a server has refused `what`, with all of these words.

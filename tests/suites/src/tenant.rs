@@ -65,6 +65,13 @@ impl Tenant {
         self.project.create(&workload, false).await.map(|_| ())
     }
 
+    /// Makes a Workload with one placement `us`, and waits until all of it is ready.
+    pub async fn runs(&self, name: &str, cities: &[&str], replicas: i32) -> Result<()> {
+        self.deploy(name, cities, replicas, |_| {}).await?;
+        let all = replicas * i32::try_from(cities.len())?;
+        self.ready(name, all).await.map(|_| ())
+    }
+
     /// Changes the spec of a Workload by a merge patch.
     pub async fn edit(&self, name: &str, spec: &Value) -> Result<()> {
         let patch = json!({ "spec": spec });

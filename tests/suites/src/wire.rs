@@ -4,15 +4,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread::{self, JoinHandle};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use popcell_test_support::artifacts;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 /// One call.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -128,65 +126,6 @@ impl Drop for WireClient {
     }
 }
 
-/// Karmada's client with many calls under way at once.
-pub struct Callers {
-    input: ChildStdin,
-    calls: u64,
-    answers: JoinHandle<Result<Vec<Answer>>>,
-}
-
-impl Callers {
-    /// Starts the client. It ends when its input does, which is when this value is gone.
-    pub fn start(parallel: u32) -> Result<Self> {
-        let program = artifacts::lab_programs()?.join("conformance");
-        let child = Command::new(&program)
-            .arg(format!("--parallel={parallel}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
-        let mut child = child.with_context(|| format!("failed to start {}", program.display()))?;
-        let input = child.stdin.take().context("no standard input")?;
-        let output = BufReader::new(child.stdout.take().context("no standard output")?);
-        let answers = thread::spawn(move || {
-            let mut answers = Vec::new();
-            for line in output.lines() {
-                let line = line.context("the client gives no answers any more")?;
-                answers.push(serde_json::from_str(&line).with_context(|| format!("the client answered {line:?}"))?);
-            }
-            let status = child.wait().context("failed to wait for the client")?;
-            ensure!(status.success(), "the client ended with {status}");
-            Ok(answers)
-        });
-        Ok(Self {
-            input,
-            calls: 0,
-            answers,
-        })
-    }
-
-    /// Makes a call, without waiting for its answer.
-    pub fn send(&mut self, row: &Row) -> Result<()> {
-        self.calls += 1;
-        let mut line = serde_json::to_vec(row).context("failed to write a row")?;
-        line.push(b'\n');
-        self.input.write_all(&line).context("the client takes no rows any more")
-    }
-
-    /// Waits for the answers of all calls.
-    pub fn finish(self) -> Result<Vec<Answer>> {
-        drop(self.input);
-        let answers = self.answers.join();
-        let answers = answers.map_err(|_| anyhow!("the reader of answers panicked"))??;
-        ensure!(
-            u64::try_from(answers.len()).is_ok_and(|count| count == self.calls),
-            "{} answers to {} calls",
-            answers.len(),
-            self.calls
-        );
-        Ok(answers)
-    }
-}
-
 /// An address of this machine that is not loopback: for those Karmada's client speaks HTTP/1.1, as it does in production,
 /// and for loopback HTTP/2.
 pub fn outer_address() -> Result<Ipv4Addr> {
@@ -203,17 +142,10 @@ pub fn outer_address() -> Result<Ipv4Addr> {
 
 /// Carries connections from a free port of `from` to `to` as long as the runtime lives; answers the port.
 pub async fn relay(from: Ipv4Addr, to: (Ipv4Addr, u16)) -> Result<u16> {
-    // A sender that is gone leaves the value as it is.
-    relay_to(from, watch::channel(to).1).await
-}
-
-/// The same to an address that may change; connections stay with the one that they were made to.
-pub async fn relay_to(from: Ipv4Addr, to: watch::Receiver<(Ipv4Addr, u16)>) -> Result<u16> {
     let listener = TcpListener::bind((from, 0)).await.context("failed to listen")?;
     let port = listener.local_addr().context("no local address")?.port();
     tokio::spawn(async move {
         while let Ok((mut near, _)) = listener.accept().await {
-            let to = *to.borrow();
             tokio::spawn(async move {
                 if let Ok(mut far) = TcpStream::connect(to).await {
                     // Whichever side closes ends the call there.

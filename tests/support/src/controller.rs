@@ -97,13 +97,6 @@ impl ControllerSpec {
         self
     }
 
-    /// Sets a key at the top of the configuration file.
-    #[must_use]
-    pub fn section(mut self, key: &str, value: Value) -> Self {
-        self.config[key] = value;
-        self
-    }
-
     /// Runs this program, such as an optimised build, instead of one that is built for tests.
     #[must_use]
     pub fn program(mut self, file: impl Into<PathBuf>) -> Self {

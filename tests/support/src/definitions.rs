@@ -53,6 +53,15 @@ pub async fn cell(server: &Plane, city: &str) -> Result<()> {
     server.apply(&objects::location(city)).await.map(|_| ())
 }
 
+/// Makes a discovery server of a server, which knows these Projects.
+pub async fn discovery(server: &Plane, ids: &[&str]) -> Result<()> {
+    define(server, &[kind::PROJECT]).await?;
+    for id in ids {
+        ready_project(server, id).await?;
+    }
+    Ok(())
+}
+
 /// A Project whose control plane serves.
 pub async fn ready_project(server: &Plane, id: &str) -> Result<()> {
     server.apply(&objects::project(id)).await?;

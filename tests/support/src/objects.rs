@@ -178,6 +178,31 @@ pub fn instance_copy(hub_namespace: &str, workload_deployment: &str, ordinal: u3
     })
 }
 
+/// An Instance of no WorkloadDeployment in a cell, which waits at these gates.
+#[must_use]
+pub fn instance(namespace: &str, name: &str, gates: &[&str]) -> Value {
+    let gates: Vec<Value> = gates.iter().map(|name| json!({ "name": name })).collect();
+    let mut instance = instance_copy(namespace, "none", 0, "");
+    instance["metadata"] = json!({ "namespace": namespace, "name": name });
+    instance["spec"]["controller"] = json!({ "templateHash": "6f8c9d7b4", "schedulingGates": gates });
+    instance
+}
+
+/// A claim of a project for one Instance.
+#[must_use]
+pub fn resource_claim(namespace: &str, name: &str, project: &str) -> Value {
+    let project = json!({ "apiGroup": kind::PROJECT.group, "kind": kind::PROJECT.kind, "name": project });
+    json!({
+        "apiVersion": kind::RESOURCE_CLAIM.api_version(),
+        "kind": kind::RESOURCE_CLAIM.kind,
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": {
+            "consumerRef": project, "resourceRef": project,
+            "requests": [{ "resourceType": quota::INSTANCES, "amount": 1 }],
+        },
+    })
+}
+
 /// The policy that sends the namespace's WorkloadDeployments of one city to that city's cell.
 ///
 /// One cluster at most, so that a second cluster with the label does not double the work; NoExecute is tolerated,

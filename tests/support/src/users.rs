@@ -44,6 +44,12 @@ pub async fn of_hub(lab: &Lab, dir: &Path) -> Result<PathBuf> {
     with_token(lab, &hub, HUB_ACCOUNT, dir, HUB).await
 }
 
+/// A kubeconfig of the hub for the user of a cell.
+pub async fn of_cell(lab: &Lab, cluster: &str) -> Result<PathBuf> {
+    let mut kubeconfigs = lab.user(&cell(cluster), &[]).await?;
+    kubeconfigs.remove(HUB).context("no kubeconfig of the hub")
+}
+
 /// Gives [`USER`] its rights in a project.
 pub async fn in_project(project: &Plane) -> Result<()> {
     grant(project, manifests::PROJECT_RBAC).await

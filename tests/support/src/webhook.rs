@@ -2,14 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::address::{free_address, free_ports};
 use crate::artifacts::{self, Profile};
-use crate::eventually;
 use crate::running::{Place, Program, Running, directory};
 
 const PORT: u16 = 8443;
@@ -124,17 +122,6 @@ impl Program for WebhookSpec {
 }
 
 impl Webhook {
-    /// Starts the program and waits for its end: for what must be refused. Answers its exit status and its log.
-    pub async fn refused(spec: WebhookSpec) -> Result<(ExitStatus, String)> {
-        let mut webhook = Self::unstarted(spec)?;
-        webhook.launch()?;
-        let status = eventually("the webhook ends by itself", WebhookSpec::START, async || {
-            webhook.ended()?.context("the webhook goes on running")
-        });
-        let status = status.await?;
-        Ok((status, webhook.log()))
-    }
-
     /// Where Karmada calls.
     #[must_use]
     pub fn url(&self) -> String {

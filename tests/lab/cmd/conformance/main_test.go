@@ -10,10 +10,10 @@ import (
 const workload = `{"apiVersion":"workload.example.io/v1alpha1","kind":"Workload","spec":{"replicas":3}}`
 
 // answersTo runs rows and decodes what comes back.
-func answersTo(t *testing.T, parallel int, rows ...string) []map[string]any {
+func answersTo(t *testing.T, rows ...string) []map[string]any {
 	t.Helper()
 	var output bytes.Buffer
-	if err := run(strings.NewReader(strings.Join(rows, "\n")), &output, parallel); err != nil {
+	if err := run(strings.NewReader(strings.Join(rows, "\n")), &output); err != nil {
 		t.Fatal(err)
 	}
 	var answers []map[string]any
@@ -32,7 +32,7 @@ func luaRow(id, rest string) string {
 }
 
 func TestAnswersComeInTheOrderOfTheRows(t *testing.T) {
-	answers := answersTo(t, 1,
+	answers := answersTo(t,
 		luaRow(`1`, `"operation":"InterpretReplica"`),
 		luaRow(`"two"`, `"operation":"ReviseReplica","replicas":7`),
 		luaRow(`3`, `"operation":"InterpretHealth"`))
@@ -51,16 +51,6 @@ func TestAnswersComeInTheOrderOfTheRows(t *testing.T) {
 	}
 }
 
-func TestEveryRowIsAnsweredAlsoInParallel(t *testing.T) {
-	rows := make([]string, 50)
-	for i := range rows {
-		rows[i] = luaRow("1", `"operation":"InterpretReplica"`)
-	}
-	if answers := answersTo(t, 8, rows...); len(answers) != len(rows) {
-		t.Errorf("%d answers", len(answers))
-	}
-}
-
 func TestBadRowsAreAnsweredWithTheirID(t *testing.T) {
 	for row, want := range map[string]string{
 		`{"id":7,"url":3}`:                                                 "failed to read the row",
@@ -70,7 +60,7 @@ func TestBadRowsAreAnsweredWithTheirID(t *testing.T) {
 		`{"id":7,"operation":"Retain","object":{"a":1}}`:                   "apiVersion or kind is missing",
 		`{"id":7,"operation":"InterpretHealth","object":` + workload + `}`: "url or customizations",
 	} {
-		answer := answersTo(t, 1, row)[0]
+		answer := answersTo(t, row)[0]
 		message, _ := answer["error"].(string)
 		if answer["id"] != 7.0 || answer["ok"] != false || !strings.Contains(message, want) {
 			t.Errorf("%s: %v", row, answer)
@@ -79,7 +69,7 @@ func TestBadRowsAreAnsweredWithTheirID(t *testing.T) {
 }
 
 func TestAnUnreachableWebhookIsAnError(t *testing.T) {
-	answer := answersTo(t, 1, `{"id":7,"url":"https://127.0.0.1:1/x","timeout_seconds":2,"operation":"InterpretHealth","object":`+workload+`}`)[0]
+	answer := answersTo(t, `{"id":7,"url":"https://127.0.0.1:1/x","timeout_seconds":2,"operation":"InterpretHealth","object":`+workload+`}`)[0]
 	if message, _ := answer["error"].(string); !strings.Contains(message, "connection refused") {
 		t.Errorf("error is %q", message)
 	}

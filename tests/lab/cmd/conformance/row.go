@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,7 +54,6 @@ type answer struct {
 
 // runner keeps one client per endpoint, as Karmada does.
 type runner struct {
-	mutex   sync.Mutex
 	targets map[string]interpreter.Target
 }
 
@@ -137,8 +135,6 @@ func (r *runner) target(ctx context.Context, asked *row) (interpreter.Target, er
 		timeout = fmt.Sprint(*asked.TimeoutSeconds)
 	}
 	key := strings.Join([]string{asked.URL, timeout, fmt.Sprint(asked.Amend), string(authority), strings.Join(asked.Customizations, "\n")}, "\x00")
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
 	if known, found := r.targets[key]; found {
 		return known, nil
 	}

@@ -1,6 +1,5 @@
 //! The CRDs that are shipped, on a real API server.
 
-mod others;
 mod refused;
 mod stored;
 
@@ -11,9 +10,8 @@ use popcell_suites::environment::{Environment, SPARE};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
 
-pub(crate) use others::{karmada, stand_in};
 pub(crate) use refused::{changed, invalid, wrong_status};
-pub(crate) use stored::{columns, examples, nulls, served, unknown_fields, unobserved, whole};
+pub(crate) use stored::{columns, examples, nulls, unknown_fields, unobserved, whole};
 
 /// The object that has every field of its kind.
 fn whole_object(kind: &str) -> Result<Value> {

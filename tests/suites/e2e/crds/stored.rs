@@ -5,30 +5,13 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use popcell_suites::environment::Environment;
 use popcell_suites::read;
-use popcell_test_support::kind::{CRD, INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
+use popcell_test_support::kind::{INSTANCE, Kind, WORKLOAD, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::{Plane, objects, workspace};
 use serde_json::{Value, json};
 
 use super::{new_object, plane_with_namespace};
 
 const OURS: [Kind; 3] = [WORKLOAD, WORKLOAD_DEPLOYMENT, INSTANCE];
-
-pub(crate) async fn served(environment: &Environment, _: &str) -> Result<()> {
-    for plane in ["hub", popcell_suites::environment::SPARE] {
-        let plane = environment.lab.plane(plane).await?;
-        for kind in OURS {
-            let name = format!("{}.{}", kind.plural, kind.group);
-            let crd = plane.expect(CRD, None, &name).await?;
-            for type_ in ["NamesAccepted", "Established"] {
-                let condition = read::condition(&crd, type_)?;
-                ensure!(condition["status"] == "True", "{name}: {condition}");
-            }
-            let problem = read::condition(&crd, "NonStructuralSchema");
-            ensure!(problem.is_err(), "{name}: {problem:?}");
-        }
-    }
-    Ok(())
-}
 
 /// What is stored is what was sent: no field of our kinds is dropped.
 pub(crate) async fn whole(environment: &Environment, namespace: &str) -> Result<()> {

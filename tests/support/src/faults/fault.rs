@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 pub enum Fault {
     /// The server is not asked, and this is the answer.
     Answer(Answer),
-    /// The server is asked, and the items are missing from the list that it answers.
-    Emptied,
     /// A black hole: the server is not asked and nothing is answered, nor anything more told by watches that run. At its
     /// end the connections are closed.
     Silent,

@@ -132,13 +132,6 @@ impl FaultProxy {
             .filter(|((asked, found), _)| *found == code && matching(asked));
         found.map(|(_, count)| count).sum()
     }
-
-    /// All requests so far that `matching` accepts, with their number.
-    pub fn seen(&self, matching: impl Fn(&Asked) -> bool) -> BTreeMap<String, u64> {
-        let counts = lock(&self.state.counts);
-        let found = counts.iter().filter(|(asked, _)| matching(asked));
-        found.map(|(asked, count)| (asked.to_string(), *count)).collect()
-    }
 }
 
 impl Drop for FaultProxy {
@@ -187,7 +180,6 @@ async fn serve(state: &Arc<State>, request: Request) -> io::Result<Response> {
     match state.rules.fault(&asked) {
         None => Ok(streamed(state, asked, forward.await)),
         Some((Fault::Answer(answer), _)) => Ok(answer.response()),
-        Some((Fault::Emptied, _)) => emptied(forward.await).await,
         Some((Fault::Silent, lifted)) => {
             lifted.await;
             Err(io::ErrorKind::ConnectionReset.into())
@@ -231,19 +223,6 @@ fn streamed(state: &Arc<State>, asked: Asked, answer: Response) -> Response {
     let (parts, body) = answer.into_parts();
     let body = stream::faulty(body, asked, state.rules.watch());
     Response::from_parts(parts, Body::from_stream(body))
-}
-
-/// The same list without its items, so that a watch from its resourceVersion does not bring them either.
-async fn emptied(answer: Response) -> io::Result<Response> {
-    let (parts, body) = answer.into_parts();
-    let body = to_bytes(body, LARGEST_BODY).await.map_err(io::Error::other)?;
-    let mut list: Value = serde_json::from_slice(&body)?;
-    list["items"] = json!([]);
-    if let Some(metadata) = list.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("continue");
-        metadata.remove("remainingItemCount");
-    }
-    Ok(Answer::json(parts.status.as_u16(), &list).response())
 }
 
 // Each hold is one step of a map: there is no half-done state that a panic could leave.

@@ -12,7 +12,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::LabSpec;
 use super::events::{Event, Ready};
-use super::supervisor::death;
 use crate::{artifacts, workspace};
 
 const PAUSE: Duration = Duration::from_millis(100);
@@ -146,14 +145,10 @@ fn follow(dir: &Path, child: &mut Child, progress: &mut dyn FnMut(&str)) -> Resu
         let ended = child.try_wait().context("failed to ask for the lab's exit status")?;
         events.read_line(&mut line).context("failed to read the lab's events")?;
         if line.ends_with('\n') {
-            match serde_json::from_str(&line).with_context(|| format!("a line that is no event: {line}"))? {
-                Event::Step { step, seconds } => progress(&format!("{seconds:5.1} s {step}")),
-                Event::Ready(ready) => return Ok(*ready),
-                Event::Failed { process, message, log } => {
-                    bail!("failed to start the lab: {}", death(&process, &message, &log))
-                }
-                Event::Error { message } => bail!("failed to start the lab: {message}"),
-                Event::Done(_) | Event::Other => {}
+            let event: Event =
+                serde_json::from_str(&line).with_context(|| format!("a line that is no event: {line}"))?;
+            if let Some(ready) = event.while_starting(progress)? {
+                return Ok(ready);
             }
             line.clear();
         } else if let Some(status) = ended {

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use serde::Deserialize;
+
+use super::supervisor::death;
 
 /// One line.
 #[derive(Debug, Deserialize)]
@@ -28,6 +31,22 @@ pub(crate) enum Event {
     /// Written by a newer supervisor.
     #[serde(other)]
     Other,
+}
+
+impl Event {
+    /// What there is, once the lab serves; `progress` is told what happens before.
+    pub(super) fn while_starting(self, progress: &mut dyn FnMut(&str)) -> Result<Option<Ready>> {
+        match self {
+            Self::Step { step, seconds } => progress(&format!("{seconds:5.1} s {step}")),
+            Self::Ready(ready) => return Ok(Some(*ready)),
+            Self::Failed { process, message, log } => {
+                bail!("failed to start the lab: {}", death(&process, &message, &log))
+            }
+            Self::Error { message } => bail!("failed to start the lab: {message}"),
+            Self::Done(_) | Self::Other => {}
+        }
+        Ok(None)
+    }
 }
 
 /// What there is when the lab serves.
@@ -83,19 +102,9 @@ pub(crate) struct PlaneInfo {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Answer {
-    pub(crate) processes: Vec<ProcessState>,
     pub(crate) kubeconfigs: BTreeMap<String, PathBuf>,
     pub(crate) cert_file: PathBuf,
     pub(crate) key_file: PathBuf,
-}
-
-/// One process of the lab.
-#[derive(Debug, Deserialize)]
-pub(crate) struct ProcessState {
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) pid: u32,
-    pub(crate) running: bool,
 }
 
 #[cfg(test)]
@@ -107,10 +116,10 @@ mod tests {
         let step = serde_json::from_str(r#"{"event":"step","step":"etcd","seconds":0.4}"#).unwrap();
         assert!(matches!(step, Event::Step { step, .. } if step == "etcd"));
         let done = serde_json::from_str(
-            r#"{"event":"done","command":"status","processes":[{"name":"etcd","pid":7,"running":true,"starts":1}]}"#,
+            r#"{"event":"done","command":"server-certificate","cert_file":"a.crt","key_file":"a.key"}"#,
         )
         .unwrap();
-        assert!(matches!(done, Event::Done(answer) if answer.processes[0].pid == 7));
+        assert!(matches!(done, Event::Done(answer) if answer.key_file.as_os_str() == "a.key"));
         let newer = serde_json::from_str(r#"{"event":"weather","sun":true}"#).unwrap();
         assert!(matches!(newer, Event::Other));
     }

@@ -161,15 +161,6 @@ impl Lab {
         self.command(&format!("restore {plane} {}", snapshot.display())).await
     }
 
-    /// The process's present id.
-    pub async fn pid(&self, process: &str) -> Result<u32> {
-        let answer = self.supervisor.lock().await.command("status").await?;
-        let found = answer.processes.into_iter().find(|state| state.name == process);
-        let state = found.with_context(|| format!("the lab has no process {process}"))?;
-        ensure!(state.running, "{process} does not run");
-        Ok(state.pid)
-    }
-
     async fn command(&self, line: &str) -> Result<()> {
         self.supervisor.lock().await.command(line).await.map(|_| ())
     }

@@ -47,15 +47,10 @@ impl Supervisor {
 
     /// Waits until everything serves, and reports progress on standard error.
     pub(super) async fn ready(&mut self) -> Result<Ready> {
+        let progress = &mut |what: &str| eprintln!("lab: {what}");
         loop {
-            match self.next().await? {
-                Event::Step { step, seconds } => eprintln!("lab: {seconds:5.1} s {step}"),
-                Event::Ready(ready) => return Ok(*ready),
-                Event::Failed { process, message, log } => {
-                    bail!("failed to start the lab: {}", death(&process, &message, &log))
-                }
-                Event::Error { message } => bail!("failed to start the lab: {message}"),
-                Event::Done(_) | Event::Other => {}
+            if let Some(ready) = self.next().await?.while_starting(progress)? {
+                return Ok(ready);
             }
         }
     }

@@ -18,7 +18,7 @@ mod networks;
 mod provider;
 mod quota;
 
-pub use networks::{FAILING, NEVER_READY, Networks, WITHOUT_SUBNETS};
+pub use networks::Networks;
 pub use provider::{Failure, Pace, Provider};
 pub use quota::{Amounts, Audit, Budget, Quota};
 

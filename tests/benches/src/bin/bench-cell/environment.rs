@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::api::{DynamicObject, PostParams};
-use popcell_api::kind::{PROJECT, RESOURCE_CLAIM};
+use popcell_api::kind::RESOURCE_CLAIM;
 use popcell_api::{annotations, labels, names};
 use popcell_benches::{FLOW, for_each};
-use popcell_suites::definitions::{self, define, ready_project};
+use popcell_suites::definitions;
 use popcell_suites::read;
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::stand_ins::{Budget, Networks, Pace, Provider, Quota};
@@ -56,9 +56,8 @@ impl Environment {
         let lab = Lab::start(&spec.plane(INFRA).plane(ID)).await?;
         let (infra, project) = (lab.plane(INFRA).await?, lab.plane(ID).await?);
         let (cell, hub) = (lab.plane(CELL).await?, lab.hub().await?);
-        define(&infra, &[PROJECT]).await?;
+        definitions::discovery(&infra, &[ID]).await?;
         definitions::project(&project, &[CELL], &[]).await?;
-        ready_project(&infra, ID).await?;
         project.apply(&objects::namespace(ABOVE)).await?;
         definitions::cell(&cell, CITY).await?;
         let mut below = objects::namespace(BELOW);
@@ -74,8 +73,7 @@ impl Environment {
         let user = users::cell(CELL);
         users::cells_on_hub(&hub, &[CELL]).await?;
         let home = users::at_home(&lab, CELL, manifests::CELL, files.path()).await?;
-        let mut kubeconfigs = lab.user(&user, &[]).await?;
-        let to_hub = kubeconfigs.remove("hub").context("no kubeconfig of the hub")?;
+        let to_hub = users::of_cell(&lab, CELL).await?;
         let gateway = Gateway::of_planes(&lab, INFRA, &[ID]).await?;
         let milo = gateway.kubeconfig(files.path(), Some(&user))?;
         for (plane, user) in [(&cell, users::USER), (&hub, &user), (&project, &user)] {

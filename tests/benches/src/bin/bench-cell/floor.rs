@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use popcell_api::conditions::reasons;
 use popcell_api::kind::RESOURCE_CLAIM;
-use popcell_api::{finalizers, gates, resource_manager};
+use popcell_api::{finalizers, gates};
 use popcell_benches::{MillisSince, Times};
 use popcell_test_support::kind::INSTANCE;
 use popcell_test_support::{Kind, Plane, objects};
@@ -31,7 +31,7 @@ pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Or
     let began = Instant::now();
     let (mut steps, mut before) = (Vec::new(), began);
     for ordinal in slots.clone() {
-        create(&environment.cell, INSTANCE, instance(ordinal)).await?;
+        create(&environment.cell, INSTANCE, instance(&name(ordinal))).await?;
         claim(environment, ordinal).await?;
         run(&environment.cell, ordinal).await?;
         let now = Instant::now();
@@ -50,7 +50,7 @@ pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Or
             .cell
             .merge(INSTANCE, Some(NAMESPACE), &name, &let_go)
             .await?;
-        create(&environment.cell, INSTANCE, instance(ordinal)).await?;
+        create(&environment.cell, INSTANCE, instance(&name)).await?;
         run(&environment.cell, ordinal).await?;
     }
     Ok(Ordered {
@@ -65,30 +65,14 @@ fn name(ordinal: u32) -> String {
     format!("web-{ordinal}")
 }
 
-fn instance(ordinal: u32) -> Value {
-    let mut instance = objects::instance_copy(NAMESPACE, "web", ordinal, "");
-    let gates: Vec<Value> = [gates::NETWORK, gates::QUOTA]
-        .map(|name| json!({ "name": name }))
-        .into();
-    instance["spec"]["controller"] = json!({ "templateHash": "6f8c9d7b4", "schedulingGates": gates });
-    instance
+fn instance(name: &str) -> Value {
+    objects::instance(NAMESPACE, name, &[gates::NETWORK, gates::QUOTA])
 }
 
 /// A claim, and its grant.
 async fn claim(environment: &Environment, ordinal: u32) -> Result<()> {
     let name = name(ordinal);
-    let project = json!({
-        "apiGroup": resource_manager::GROUP, "kind": resource_manager::PROJECT_KIND, "name": environment.project.name(),
-    });
-    let claim = json!({
-        "apiVersion": RESOURCE_CLAIM.api_version(),
-        "kind": RESOURCE_CLAIM.kind,
-        "metadata": { "namespace": NAMESPACE, "name": name },
-        "spec": {
-            "consumerRef": project, "resourceRef": project,
-            "requests": [{ "resourceType": popcell_api::quota::INSTANCES, "amount": 1 }],
-        },
-    });
+    let claim = objects::resource_claim(NAMESPACE, &name, environment.project.name());
     create(&environment.project, RESOURCE_CLAIM, claim).await?;
     let status = json!({ "conditions": [granted()] });
     environment

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::api::DynamicObject;
 use popcell_benches::{Counters, MillisSince, Sight, Times, for_each, is};
-use popcell_suites::read::{at, says};
+use popcell_suites::read::{at, is_ready, says};
 use popcell_test_support::kind::{INSTANCE, WORKLOAD_DEPLOYMENT};
 use popcell_test_support::process;
 use popcell_test_support::{Controller, eventually, objects};
@@ -98,9 +98,7 @@ async fn start(environment: &Environment, controller: &Controller, made: usize, 
         let ready = all.iter().filter(|one| at(one, "/status/readyReplicas") == 1).count();
         ensure!(ready == count, "{ready} of {count} are ready");
         let copies = environment.hub.list(INSTANCE, Some(BELOW), "").await?;
-        let reported = copies
-            .iter()
-            .filter(|one| says(one, "Ready", "True", "Available").is_ok());
+        let reported = copies.iter().filter(|one| is_ready(one).is_ok());
         let reported = reported.count();
         ensure!(reported == count, "{reported} of {count} are reported on the hub");
         Ok(())

@@ -9,9 +9,7 @@ use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
-use popcell_api::annotations;
 use popcell_api::kind::Scope;
-use popcell_benches::{MillisSince, Sight, Times, is};
 use popcell_suites::read::{at, condition};
 use popcell_test_support::{Guarded, Kind, eventually, objects};
 use serde_json::{Value, json};
@@ -19,61 +17,41 @@ use tokio::task::JoinSet;
 
 use crate::environment::{Environment, PATIENCE, admin};
 use crate::figures::{Ordered, Who};
+use crate::ordered::{NAME, Owners, WARM};
 use crate::plan::Plan;
 
-pub(crate) const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
-pub(crate) const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);
+const STATEFUL_SET: Kind = Kind::of("apps", "v1", "StatefulSet", "statefulsets", Scope::Namespaced);
+const POD: Kind = Kind::of("", "v1", "Pod", "pods", Scope::Namespaced);
 /// A namespace in the cell that no other client looks at.
 pub(crate) const NAMESPACE: &str = "peer";
-const NAME: &str = "ordered";
 /// Writes of the kubelet that are under way.
 const AT_ONCE: usize = 16;
 
 /// One StatefulSet, as one WorkloadDeployment.
 pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ordered> {
+    let owners = Owners {
+        who: Who::StatefulSet,
+        owner: STATEFUL_SET,
+        owned: POD,
+        namespace: NAMESPACE,
+        is_ready,
+    };
     environment.cell.apply(&objects::namespace(NAMESPACE)).await?;
     let mut manager = Manager::start(environment)?;
     let _kubelet = Kubelet::start(environment);
-    let mut sets = Sight::of(&environment.cell, STATEFUL_SET).await?;
-    environment.cell.apply(&stateful_set("warm", 1)).await?;
-    sets.of_one(|one| is_done(one, "warm", 1)).await?;
-
-    let mut pods = Sight::of(&environment.cell, POD).await?;
-    let sent = Instant::now();
-    environment.cell.apply(&stateful_set(NAME, plan.slots)).await?;
-    let done = sets.of_one(|one| is_done(one, NAME, plan.slots)).await?;
-    let start_seconds = done.millis_since(sent) / 1e3;
-    let mut ready = Vec::new();
-    for ordinal in 0..plan.slots {
-        let name = format!("{NAME}-{ordinal}");
-        ready.push(pods.of_one(|one| is(one, NAMESPACE, &name) && is_ready(one)).await?);
-    }
-    let steps = ready.iter().zip(ready.iter().skip(1));
-    let steps = steps.map(|(one, next)| next.millis_since(*one)).collect();
-
-    let restarted = json!({ annotations::RESTARTED_AT: "2026-01-01T00:00:00Z" });
-    let patch = json!({ "spec": { "template": { "metadata": { "annotations": restarted } } } });
-    let sent = Instant::now();
-    let patched = environment
-        .cell
-        .merge(STATEFUL_SET, Some(NAMESPACE), NAME, &patch)
-        .await?;
-    let generation = patched.metadata.generation;
-    let rolled = |one: &DynamicObject| one.metadata.generation == generation && is_done(one, NAME, plan.slots);
-    let done = sets.of_one(rolled).await?;
-    let roll_seconds = done.millis_since(sent) / 1e3;
+    let make = async |name: &str, slots: i32| {
+        let sent = Instant::now();
+        environment.cell.apply(&stateful_set(name, slots)).await?;
+        Ok(sent)
+    };
+    let ordered = owners.measure(environment, plan.slots, make).await?;
     clean(environment).await?;
     manager.expect_alive()?;
-    Ok(Ordered {
-        who: Who::StatefulSet,
-        start_seconds,
-        roll_seconds,
-        steps: Times::of(steps),
-    })
+    Ok(ordered)
 }
 
 async fn clean(environment: &Environment) -> Result<()> {
-    for name in ["warm", NAME] {
+    for name in [WARM, NAME] {
         environment.cell.delete(STATEFUL_SET, Some(NAMESPACE), name).await?;
     }
     eventually("no pod is left", PATIENCE, async || {
@@ -157,16 +135,6 @@ fn running() -> Value {
 
 fn is_ready(pod: &DynamicObject) -> bool {
     condition(pod, "Ready").is_ok_and(|one| one["status"] == "True")
-}
-
-/// Whether all pods are ready and of the template that it has now.
-fn is_done(set: &DynamicObject, name: &str, replicas: i32) -> bool {
-    let status = |field: &str| at(set, &format!("/status/{field}"));
-    let all = Value::from(replicas);
-    is(set, NAMESPACE, name)
-        && *status("readyReplicas") == all
-        && *status("updatedReplicas") == all
-        && status("observedGeneration").as_i64() == set.metadata.generation
 }
 
 /// As the WorkloadDeployments that are measured: one small container, one after the other.

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod environment;
+mod failing;
 mod figures;
 mod front;
 mod latency;

@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use popcell_api::kind::Kind;
 use popcell_benches::MillisSince;
-use popcell_suites::failing::{FailingWebhook, create_large, largest};
 use popcell_suites::read;
 use popcell_test_support::eventually;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
 
 use crate::environment::{CITY, Environment, id};
+use crate::failing::{create_large, failing_webhook, forget_webhook, largest};
 use crate::figures::Latency;
 use crate::latency::{Hub, PAUSE, create, hub_namespace};
 use crate::plan::Plan;
@@ -38,7 +38,7 @@ pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ve
     }
     found.push(one(environment, few, &mut hub, "while those come that are accepted").await?);
     remove(environment, plan, "accepted").await?;
-    let webhook = FailingWebhook::start(&environment.lab, environment.hub.clone(), &noisy).await?;
+    let webhook = failing_webhook(&environment.hub, &noisy).await?;
     for number in 0..plan.failing {
         create(server, &project, &format!("failing-{number}"), CITY).await?;
     }
@@ -52,7 +52,7 @@ pub(crate) async fn measure(environment: &Environment, plan: &Plan) -> Result<Ve
     )
     .await?;
     found.push(one(environment, all, &mut hub, "beside a webhook that fails").await?);
-    webhook.end().await?;
+    forget_webhook(&environment.hub, &webhook).await?;
     remove(environment, plan, "failing").await?;
 
     let bytes = largest(server, &project, CITY).await?;

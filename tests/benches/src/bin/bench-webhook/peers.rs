@@ -1,15 +1,13 @@
 //! What is measured, running.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use popcell_suites::peer::ExampleWebhook;
+use popcell_suites::peer::Peer as Running;
 use popcell_suites::wire::outer_address;
-use popcell_test_support::{Guarded, Webhook, WebhookSpec, eventually, workspace};
+use popcell_test_support::{Webhook, WebhookSpec, workspace};
 use serde::Serialize;
-use tempfile::TempDir;
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,9 +82,9 @@ pub(crate) struct Peers {
 
 struct Wire {
     transport: Transport,
-    go: ExampleWebhook,
+    go: Running,
     popcell: Webhook,
-    echo: Echo,
+    echo: Running,
 }
 
 impl Peers {
@@ -99,9 +97,9 @@ impl Peers {
         ] {
             wires.push(Wire {
                 transport,
-                go: ExampleWebhook::start(address).await?,
+                go: Running::example(address).await?,
                 popcell: Webhook::start(spec()?.at(address)).await?,
-                echo: Echo::start(address).await?,
+                echo: Running::echo(&beside_us("echo")?, address).await?,
             });
         }
         Ok(Self { wires })
@@ -126,12 +124,7 @@ impl Peers {
                 wire.popcell.ca_file(),
                 wire.popcell.pid().context("popcell-webhook does not run")?,
             );
-            add(
-                Peer::Echo,
-                wire.echo.url(),
-                wire.echo.ca_file(),
-                wire.echo.process.pid(),
-            );
+            add(Peer::Echo, wire.echo.url(), wire.echo.ca_file(), wire.echo.pid());
         }
         targets.push(Target {
             peer: Peer::Lua,
@@ -173,50 +166,4 @@ pub(crate) async fn fresh_popcell() -> Result<(Webhook, Target)> {
         },
     };
     Ok((webhook, target))
-}
-
-/// The webhook that does nothing, a program of this package.
-struct Echo {
-    address: Ipv4Addr,
-    port: u16,
-    dir: TempDir,
-    process: Guarded,
-}
-
-impl Echo {
-    async fn start(address: Ipv4Addr) -> Result<Self> {
-        let dir = tempfile::tempdir().context("failed to make a directory")?;
-        let program = beside_us("echo")?;
-        let port = TcpListener::bind((address, 0))
-            .and_then(|listener| listener.local_addr())
-            .context("failed to find a free port")?
-            .port();
-        let arguments = [
-            format!("--listen={address}:{port}"),
-            format!("--ca-dir={}", dir.path().join("ca").display()),
-            format!("--san={address}"),
-        ];
-        let mut process = Guarded::spawn(&program, &arguments, &dir.path().join("echo.log"))?;
-        eventually("the no-op echo listens", Duration::from_mins(1), async || {
-            ensure!(process.try_wait()?.is_none(), "it ended: {}", process.log());
-            TcpStream::connect((address, port))
-                .map(drop)
-                .context("it does not listen")
-        })
-        .await?;
-        Ok(Self {
-            address,
-            port,
-            dir,
-            process,
-        })
-    }
-
-    fn url(&self) -> String {
-        format!("https://{}:{}/interpret", self.address, self.port)
-    }
-
-    fn ca_file(&self) -> PathBuf {
-        self.dir.path().join("ca").join("ca.crt")
-    }
 }

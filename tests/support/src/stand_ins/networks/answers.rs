@@ -11,13 +11,6 @@ use serde_json::{Value, json};
 
 use super::super::FAIL;
 
-/// How the names of networks begin that cannot be made.
-pub const FAILING: &str = "standin-fail";
-/// How the names of networks begin that are never ready.
-pub const NEVER_READY: &str = "standin-never";
-/// How the names of networks begin that never have a subnet.
-pub const WITHOUT_SUBNETS: &str = "standin-no-subnet";
-
 /// The first subnet, and how long the prefix of each is.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 const PREFIX: u32 = 20;
@@ -32,41 +25,14 @@ pub(super) enum Verdict {
     Never,
 }
 
-/// What becomes of a NetworkBinding.
-pub(super) fn to_binding(binding: &DynamicObject) -> Verdict {
-    let network = text(binding, "/spec/network/name");
-    let by_name = |start: &str| network.starts_with(start);
-    by_annotation(binding).unwrap_or_else(|| {
-        if by_name(FAILING) {
-            failed(&format!("Network {network} cannot be made in this site"))
-        } else if by_name(NEVER_READY) {
-            Verdict::Never
-        } else {
-            Verdict::Ready
-        }
-    })
-}
-
-/// What becomes of a SubnetClaim. The name of its NetworkContext begins with that of the network.
-pub(super) fn to_claim(claim: &DynamicObject) -> Verdict {
-    by_annotation(claim).unwrap_or_else(|| {
-        if text(claim, "/spec/networkContext/name").starts_with(WITHOUT_SUBNETS) {
-            Verdict::Never
-        } else {
-            Verdict::Ready
-        }
-    })
-}
-
-/// The annotation is stronger than the name: `none` heals.
-fn by_annotation(object: &DynamicObject) -> Option<Verdict> {
-    let value = object.annotations().get(FAIL)?;
-    Some(match value.as_str() {
-        "none" => Verdict::Ready,
-        "never-ready" => Verdict::Never,
-        "network-failure" => failed("The network cannot be made in this site"),
-        other => failed(&format!("annotation {FAIL} names no failure of networks: {other}")),
-    })
+/// What becomes of a NetworkBinding or a SubnetClaim.
+pub(super) fn to(object: &DynamicObject) -> Verdict {
+    match object.annotations().get(FAIL).map(String::as_str) {
+        None => Verdict::Ready,
+        Some("never-ready") => Verdict::Never,
+        Some("network-failure") => failed("The network cannot be made in this site"),
+        Some(other) => failed(&format!("annotation {FAIL} names no failure of networks: {other}")),
+    }
 }
 
 fn failed(message: &str) -> Verdict {
@@ -165,28 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn networks_fail_by_name_and_the_annotation_is_stronger() {
-        for (annotation, network, expected) in [
-            (None, "default", "ready"),
-            (None, "standin-fail", "NetworkFailedToCreate"),
-            (None, "standin-never-2", "never"),
-            (None, "standin-no-subnet", "ready"),
-            (Some("none"), "standin-fail", "ready"),
-            (Some("never-ready"), "default", "never"),
-            (Some("network-failure"), "default", "NetworkFailedToCreate"),
-            (Some("network-faliure"), "default", "NetworkFailedToCreate"),
+    fn networks_fail_by_annotation() {
+        for (annotation, expected) in [
+            (None, "ready"),
+            (Some("never-ready"), "never"),
+            (Some("network-failure"), "NetworkFailedToCreate"),
+            (Some("network-faliure"), "NetworkFailedToCreate"),
         ] {
-            let verdict = to_binding(&binding(annotation, network));
-            assert_eq!(reason(&verdict), expected, "{annotation:?} {network}");
-        }
-        for (annotation, context, expected) in [
-            (None, "default-dfw-a", "ready"),
-            (None, "standin-no-subnet-dfw-a", "never"),
-            (Some("none"), "standin-no-subnet-dfw-a", "ready"),
-            (Some("network-failure"), "default-dfw-a", "NetworkFailedToCreate"),
-        ] {
-            let verdict = to_claim(&claim(annotation, context));
-            assert_eq!(reason(&verdict), expected, "{annotation:?} {context}");
+            assert_eq!(reason(&to(&binding(annotation, "default"))), expected, "{annotation:?}");
         }
     }
 

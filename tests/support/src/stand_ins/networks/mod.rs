@@ -1,8 +1,7 @@
 //! The network services of a cell, as far as popcell sees them: a NetworkBinding is answered by a NetworkContext, which
 //! all bindings of one network in one site share, and a SubnetClaim by a Subnet.
 //!
-//! What goes wrong goes wrong by the annotation [`FAIL`](super::FAIL) on the object, or by the name of the network, since
-//! the objects are made by the cell: see [`FAILING`], [`NEVER_READY`] and [`WITHOUT_SUBNETS`].
+//! What goes wrong goes wrong by the annotation [`FAIL`](super::FAIL) on the object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +22,6 @@ use super::draft::Draft;
 use answers::Verdict;
 
 mod answers;
-
-pub use answers::{FAILING, NEVER_READY, WITHOUT_SUBNETS};
 
 /// The network services of one cell. They end with this value; what they have made stays.
 #[derive(Debug)]
@@ -100,7 +97,7 @@ async fn answer_binding(binding: Arc<DynamicObject>, client: Arc<Client>) -> Res
         return Ok(Action::await_change());
     }
     let mut draft = Draft::of(&binding, Timestamp::now());
-    match answers::to_binding(&binding) {
+    match answers::to(&binding) {
         Verdict::Never => return Ok(Action::await_change()),
         Verdict::Failed(reason, message) => draft.condition(conditions::READY, "False", reason, &message),
         Verdict::Ready => {
@@ -127,7 +124,7 @@ async fn answer_claim(claim: Arc<DynamicObject>, client: Arc<Client>) -> Result<
     }
     let mut draft = Draft::of(&claim, Timestamp::now());
     let namespace = claim.namespace().unwrap_or_default();
-    match answers::to_claim(&claim) {
+    match answers::to(&claim) {
         Verdict::Never => return Ok(Action::await_change()),
         Verdict::Failed(reason, message) => draft.condition(conditions::READY, "False", reason, &message),
         Verdict::Ready => {

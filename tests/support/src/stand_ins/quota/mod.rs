@@ -56,6 +56,7 @@ pub struct Quota {
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     budget: Budget,
+    /// While it is off nothing is judged: new claims stay as they were born, False/PendingEvaluation.
     on: bool,
 }
 
@@ -74,7 +75,8 @@ impl Quota {
     #[must_use]
     pub fn by_grants(project: &Client) -> Self {
         let mut quota = Self::start(project, Budget::default());
-        quota.set_on(false);
+        // Until the grants are listed.
+        quota.setting.send_modify(|setting| setting.on = false);
         quota
             .tasks
             .spawn(grants::follow(project.clone(), quota.setting.clone()));
@@ -84,11 +86,6 @@ impl Quota {
     /// Changes the budget.
     pub fn set_budget(&self, budget: Budget) {
         self.setting.send_modify(|setting| setting.budget = budget);
-    }
-
-    /// While it is off nothing is judged: new claims stay as they were born, False/PendingEvaluation.
-    pub fn set_on(&self, on: bool) {
-        self.setting.send_modify(|setting| setting.on = on);
     }
 
     /// What was granted until now.
