@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use popcell_contract::{Description, Gvk, Implemented, Operation, Target};
 
-use crate::bindings::wit;
+use crate::compiled_module::wit;
 use crate::verify::names;
 
 /// Kinds that one module may serve.
