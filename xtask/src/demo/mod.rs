@@ -14,11 +14,9 @@ mod journal;
 mod scene;
 mod screen;
 mod story;
-mod surroundings;
 
 use journal::Journal;
-use scene::Scene;
-use surroundings::Surroundings;
+use scene::{Scene, Surroundings};
 
 /// A city and the member that serves it.
 pub(crate) struct City {
