@@ -126,6 +126,7 @@ pub struct Component<J, Q> {
 
 /// Karmada has no such field for components.
 #[cfg(feature = "serde")]
+#[expect(clippy::ref_option, reason = "serde passes the field")]
 fn without_namespace<J, Q, S>(requirements: &Option<Requirements<J, Q>>, serializer: S) -> Result<S::Ok, S::Error>
 where
     J: Clone + serde::Serialize,
