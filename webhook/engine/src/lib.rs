@@ -9,7 +9,6 @@
 
 mod call;
 mod compiled_module;
-mod description;
 mod dispatch;
 mod engine;
 mod inspect;

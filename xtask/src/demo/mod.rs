@@ -110,7 +110,7 @@ impl Demo {
         let mut controllers = start(&scene, &surroundings).await?;
 
         let journal = Journal::start(&scene).await?;
-        story::tell(&scene, &journal).await?;
+        story::tell(&scene).await?;
         journal.end();
         screen::show(&scene).await?;
         if !self.once && std::io::stdout().is_terminal() {
