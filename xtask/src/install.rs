@@ -1,11 +1,13 @@
-//! Installs what is missing, where that is possible, and says so.
+//! What a fresh machine of a Debian kind lacks; and `ci`: that, and then everything that must pass.
 
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use popcell_module_build::{BuildError, find_toolchain};
+use popcell_test_support::artifacts;
 
-use crate::test::{cargo, runs};
+use crate::test::{Test, cargo, runs};
 
 /// The newest that Rust 1.95 builds.
 const DENY: &str = "0.20.2";
@@ -110,4 +112,29 @@ fn apt_get() -> Command {
     let mut command = Command::new("sudo");
     command.args(["--non-interactive", "--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
     command
+}
+
+/// Arguments of `ci`.
+#[derive(Args)]
+pub(crate) struct Ci {
+    /// Install only
+    #[arg(long)]
+    prepare: bool,
+}
+
+impl Ci {
+    /// Installs what is missing, and runs the tests unless told not to.
+    pub(crate) fn run(&self) -> Result<()> {
+        if let Err(missing) = artifacts::go::version() {
+            println!("{missing:#}");
+            // Go from Debian fetches the toolchain that the lab names by itself.
+            packages(&["golang-go"])?;
+        }
+        println!("the lab is built by {}", artifacts::go::version()?);
+        wasm()?;
+        deny()?;
+        faketime()?;
+        room_for_labs();
+        if self.prepare { Ok(()) } else { Test::default().run() }
+    }
 }

@@ -6,10 +6,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
-mod ci;
 mod crds;
 mod demo;
-mod deny;
 mod install;
 mod lab;
 mod module;
@@ -41,7 +39,7 @@ enum Command {
     /// Write the CRDs to manifests/crds
     Crds(crds::Crds),
     /// Install what a fresh CI machine lacks, then run everything that must pass
-    Ci(ci::Ci),
+    Ci(install::Ci),
 }
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What somebody without Go is told.
+//! What a user without Go sees.
 
 use std::path::Path;
 use std::process::Command;

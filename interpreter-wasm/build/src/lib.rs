@@ -2,24 +2,19 @@
 //!
 //! Invariants: a component that leaves here imports nothing; the same sources and toolchain give the same bytes, and no
 //! path of the machine is inside; the target folder is kept apart from the native one, since another cargo may fill it.
-
 #![forbid(unsafe_code)]
 
 mod compile;
 mod componentize;
-mod error;
 mod heap;
-mod paths;
 mod toolchain;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
 pub use componentize::componentize;
-pub use error::BuildError;
 pub use toolchain::{Toolchain, find_toolchain};
 
 /// What to build and where to put it.
@@ -60,7 +55,7 @@ pub fn build(request: &BuildRequest, report: &mut dyn FnMut(&str)) -> Result<Bui
     Ok(Built {
         output: request.output.clone(),
         bytes: component.len() as u64,
-        sha256: hex(&Sha256::digest(&component)),
+        sha256: format!("{:x}", Sha256::digest(&component)),
         toolchain: toolchain.to_string(),
     })
 }
@@ -80,10 +75,74 @@ fn write(output: &PathBuf, bytes: &[u8]) -> Result<(), BuildError> {
     fs::rename(&partial, output).map_err(|source| failed("write", source))
 }
 
-fn hex(digest: &[u8]) -> String {
-    digest.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+/// What went wrong between a crate and its component, with the fix where there is one.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// No standard library for wasm32-unknown-unknown is here.
+    #[error(
+        "failed to find a standard library for wasm32-unknown-unknown: run `rustup target add wasm32-unknown-unknown`, \
+         or on Debian `apt-get install rustc-web cargo-web rust-web-src`{}", if detail.is_empty() { String::new() } else { format!(" ({detail})") }
+    )]
+    NoToolchain {
+        /// What was tried.
+        detail: String,
+    },
+    /// Debian's packages are there, a linker for WebAssembly is not.
+    #[error("failed to find rust-lld at {}: install Rust by rustup, which brings it", searched.display())]
+    NoLinker {
+        /// Where it was looked for.
+        searched: PathBuf,
+    },
+    /// A program did not start.
+    #[error("failed to run {program}: {source}")]
+    Spawn {
+        /// Its name.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The compiler refused the crate; its output was reported line by line.
+    #[error("failed to compile {} for WebAssembly: {last}", manifest.display())]
+    Compile {
+        /// The Cargo.toml.
+        manifest: PathBuf,
+        /// The last line that says `error`.
+        last: String,
+    },
+    /// The crate has no `cdylib`.
+    #[error("failed to find a WebAssembly library of {}: its [lib] needs crate-type = [\"cdylib\", \"rlib\"]", manifest.display())]
+    NoLibrary {
+        /// The Cargo.toml.
+        manifest: PathBuf,
+    },
+    /// The module wants something from outside.
+    #[error(
+        "failed to accept the module: it imports {}; a module computes and nothing else \
+         (the usual cause is {cause})", imports.join(", ")
+    )]
+    Imports {
+        /// `module::field` of each.
+        imports: Vec<String>,
+        /// Where such imports come from.
+        cause: &'static str,
+    },
+    /// Not a core module with the interface in it.
+    #[error(
+        "failed to make a component: {reason} (does the crate have an `#[interpreter(...)]` implementation or \
+         `export_interpreters!`?)"
+    )]
+    Component {
+        /// What the encoder says.
+        reason: String,
+    },
+    /// A file or folder.
+    #[error("failed to {doing} {}: {source}", path.display())]
+    Io {
+        /// The verb.
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }

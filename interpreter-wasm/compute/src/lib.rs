@@ -12,11 +12,9 @@
 
 use popcell_sdk::prelude::*;
 
-mod condition_schema;
 mod conditions;
 mod health;
 mod replicas;
-mod sizing;
 mod status;
 
 /// Fields that a controller in the cell writes. `spec.replicas` is an autoscaler's: Karmada would take it back otherwise.

@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-mod attribute;
 mod expand;
 
 use proc_macro::TokenStream;
@@ -28,7 +27,7 @@ use syn::{ItemImpl, parse_macro_input};
 ///   `export_interpreters!(A, B);` at its root.
 #[proc_macro_attribute]
 pub fn interpreter(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let arguments = parse_macro_input!(arguments as attribute::Arguments);
+    let arguments = parse_macro_input!(arguments as expand::Arguments);
     let item = parse_macro_input!(item as ItemImpl);
     expand::interpreter(&arguments, item)
         .unwrap_or_else(syn::Error::into_compile_error)

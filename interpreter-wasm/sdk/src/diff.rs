@@ -1,7 +1,7 @@
 //! What an operation changed, as a small JSON patch (RFC 6902).
 //!
 //! Only `add`, `replace` and `remove`, each below a parent that exists. Arrays are replaced whole: their items have no
-//! names by which two of them could be told to be one. So is an object for which the single steps would be longer than
+//! names by which two of them could be recognised as one. So is an object for which the single steps would be longer than
 //! itself, or more than a patch may have. Parts whose text was not touched are never looked at.
 //!
 //! No path leads through an empty key: Karmada's patch library (evanphx/json-patch v5) takes an empty name on the way for

@@ -33,15 +33,12 @@ pub mod module;
 pub mod pod;
 #[cfg(feature = "test")]
 pub mod test;
-pub mod types;
 
-mod error;
 mod interpreter;
 mod json;
 mod object;
 
-pub use error::{Error, Result};
-pub use interpreter::Interpreter;
+pub use interpreter::{Error, Interpreter, Result};
 pub use json::{Fields, Json, MAX_DEPTH};
 pub use module::ModuleDef;
 pub use object::Object;
@@ -56,4 +53,34 @@ pub mod prelude {
         Component, Dependency, Error, Health, Interpreter, Json, NodeClaim, Object, Quantity, Replicas, Requirements,
         Result, StatusItem, export_interpreters, interpreter,
     };
+}
+
+/// The words of the contract as a module's author sees them: JSON is [`Json`], an amount is a [`Quantity`].
+pub mod types {
+    pub use popcell_contract::{Description, Gvk, Health, Implemented, Target};
+
+    use crate::{Json, Quantity};
+
+    /// What one member cluster reported (Karmada's work/v1alpha2 AggregatedStatusItem).
+    pub type StatusItem = popcell_contract::StatusItem<Json>;
+    /// How many replicas an object asks for, and what one of them needs.
+    pub type Replicas = popcell_contract::Replicas<Json, Quantity>;
+    /// What one replica needs (Karmada's ReplicaRequirements).
+    pub type Requirements = popcell_contract::Requirements<Json, Quantity>;
+    /// Claims on nodes (Karmada's NodeClaim).
+    pub type NodeClaim = popcell_contract::NodeClaim<Json>;
+    /// One part of an object with several pod templates.
+    pub type Component = popcell_contract::Component<Json, Quantity>;
+    /// An object that has to go wherever this one goes. A name wins over a selector.
+    pub type Dependency = popcell_contract::Dependency<Json>;
+    /// One step of a JSON patch (RFC 6902). Parents exist or are added before.
+    pub type PatchOp = popcell_contract::PatchOp<Json>;
+    /// What to do with the object that was given.
+    pub type Change = popcell_contract::Change<Json>;
+    /// What AggregateStatus makes of the object, and how many parts were skipped ([`Object::leave_out`]).
+    ///
+    /// [`Object::leave_out`]: crate::Object::leave_out
+    pub type Aggregation = popcell_contract::Aggregation<Json>;
+    /// The answer to one operation.
+    pub type Output = popcell_contract::Answer<Json, Quantity>;
 }

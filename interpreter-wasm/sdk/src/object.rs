@@ -64,7 +64,7 @@ impl Object {
         self.left_out = self.left_out.saturating_add(parts);
     }
 
-    /// How many parts [`Object::leave_out`] was told of.
+    /// How many parts [`Object::leave_out`] was given.
     pub(crate) fn left_out(&self) -> u32 {
         self.left_out
     }

@@ -1,5 +1,7 @@
 //! What is reported by member clusters, and the answers to each operation. `J` is how one JSON value is held, `Q` how an
 //! amount is: see the crate's documentation.
+//!
+//! With the feature `serde` they are written in Karmada's JSON, an empty part not at all.
 
 use std::collections::BTreeMap;
 
@@ -67,56 +69,103 @@ impl<J, Q> From<i64> for Replicas<J, Q> {
 
 /// What one replica needs (Karmada's ReplicaRequirements).
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
 pub struct Requirements<J, Q> {
     /// Claims on nodes.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub node_claim: Option<NodeClaim<J>>,
     /// Amount of each resource by its name.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub resource_request: BTreeMap<String, Q>,
     /// Namespace of the pods. Karmada has no such field for components.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub namespace: Option<String>,
     /// Priority class of the pods.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub priority_class_name: Option<String>,
 }
 
 /// Claims on nodes (Karmada's NodeClaim).
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
 pub struct NodeClaim<J> {
     /// A core/v1 NodeSelector.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub hard_node_affinity: Option<J>,
     /// Labels that the node must have.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "BTreeMap::is_empty"))]
     pub node_selector: BTreeMap<String, String>,
     /// core/v1 Tolerations.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub tolerations: Vec<J>,
 }
 
 /// One part of an object with several pod templates.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(bound(serialize = "J: Clone + serde::Serialize, Q: Clone + serde::Serialize"))
+)]
 pub struct Component<J, Q> {
     /// Unique in the object, at most 32 characters.
     pub name: String,
     /// Number of replicas of this part; the host refuses what does not fit 0..=i32::MAX.
     pub replicas: i64,
     /// What one replica needs.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "replicaRequirements",
+            serialize_with = "without_namespace",
+            skip_serializing_if = "Option::is_none"
+        )
+    )]
     pub requirements: Option<Requirements<J, Q>>,
+}
+
+/// Karmada has no such field for components.
+#[cfg(feature = "serde")]
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn without_namespace<J, Q, S>(requirements: &Option<Requirements<J, Q>>, serializer: S) -> Result<S::Ok, S::Error>
+where
+    J: Clone + serde::Serialize,
+    Q: Clone + serde::Serialize,
+    S: serde::Serializer,
+{
+    let requirements = requirements.clone().map(|requirements| Requirements {
+        namespace: None,
+        ..requirements
+    });
+    serde::Serialize::serialize(&requirements, serializer)
 }
 
 /// An object that has to go wherever this one goes. A name wins over a selector.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "camelCase"))]
 pub struct Dependency<J> {
     /// `group/version`, or `version` for the core group.
     pub api_version: String,
     /// Kind.
     pub kind: String,
     /// Namespace; absent for cluster-scoped kinds.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub namespace: Option<String>,
     /// Name, or absent where `label_selector` chooses.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub name: Option<String>,
     /// A meta/v1 LabelSelector.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub label_selector: Option<J>,
 }
 
 /// One step of a JSON patch (RFC 6902). Parents exist or are added before.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(tag = "op", rename_all = "lowercase")
+)]
 pub enum PatchOp<J> {
     /// Sets a member that is absent.
     Add {

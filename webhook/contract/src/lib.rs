@@ -9,15 +9,14 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod json;
 pub mod quantity;
 
 mod answer;
-mod description;
 mod operation;
 
 pub use answer::{
     Aggregation, Answer, Change, Component, Dependency, Health, NodeClaim, PatchOp, Replicas, Requirements, StatusItem,
 };
-pub use description::{Description, Gvk, Implemented, Target};
-pub use operation::{Operation, UnknownOperation};
+pub use operation::{Description, Gvk, Implemented, Operation, Target, UnknownOperation};
 pub use quantity::Quantity;

@@ -5,9 +5,23 @@ use wasmtime::Store;
 use wasmtime::component::{Component, ComponentExportIndex, ComponentNamedList, Lift, Linker, Lower};
 
 use crate::Call;
-use crate::bindings::{InterpreterPre, wit};
 use crate::inspect::{INTERFACE, INTERFACE_VERSION};
 use crate::limits::Limits;
+
+use bindings::InterpreterPre;
+pub(crate) use bindings::exports::popcell::interpreter::operations as wit;
+
+/// Types and calls generated from `wit/`.
+#[allow(missing_docs, unreachable_pub, reason = "generated from documented text")]
+#[allow(clippy::pedantic, reason = "generated")]
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "interpreter",
+        // Objects are handed to the guest from the request's buffer, without a copy in between.
+        ownership: Borrowing { duplicate_if_necessary: true },
+    });
+}
 
 /// A compiled module.
 ///

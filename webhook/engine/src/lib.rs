@@ -7,34 +7,25 @@
 //! - Objects stay text: the host walks only the paths that a patch touches.
 #![deny(unsafe_code)]
 
-mod bindings;
 mod call;
-mod call_error;
 mod compiled_module;
-mod description;
 mod dispatch;
 mod engine;
 mod inspect;
-mod instance_limiter;
 mod limits;
 #[cfg(test)]
-mod linear;
+mod linear_tests;
 mod load;
 mod module;
-mod modules;
-mod settings;
 mod swap;
 mod ticker;
 mod verify;
 
-pub use call::Call;
-pub use call_error::{CallError, Cause, Subject};
+pub use call::{Call, CallError, Cause, Subject};
 pub use dispatch::{CallResult, Dispatcher, Outcome, Path};
-pub use engine::{Allocator, Engine, EngineError};
+pub use engine::{Allocator, Engine, EngineError, Settings};
 pub use inspect::{INTERFACE_VERSION, Inspection, inspect};
 pub use load::{Conflict, Fault, LoadError, module_files};
-pub use module::Module;
-pub use modules::Modules;
+pub use module::{Module, Modules};
 pub use popcell_contract::{Description, Implemented, Target};
-pub use settings::Settings;
 pub use verify::check_patch;

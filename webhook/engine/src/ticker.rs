@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use wasmtime::EngineWeak;
 
-use crate::instance_limiter::InstanceLimiter;
+use crate::limits::InstanceLimiter;
 
 /// The grain of deadlines. Finer ones cost: with 1 ms the ticker took a fourteenth of the time of a busy server. Coarser
 /// ones too: the fast path takes up to two ticks of a call's time before a slot takes over.

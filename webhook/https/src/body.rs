@@ -1,6 +1,6 @@
 //! Reading a request's body inside the listener's limits, and what is answered where that fails.
 //!
-//! Why not axum's `to_bytes` (0.8): it takes what comes without asking anybody for memory, and leaves what is too much
+//! Why not axum's `to_bytes` (0.8): it takes what comes without asking for memory, and leaves what is too much
 //! unread, so that a client that still writes finds a reset connection in place of the 413.
 
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::budget::{Charge, What};
 use crate::limits::Limits;
-use crate::peer::Peer;
+use crate::service::Peer;
 use crate::tracked::{Part, Wait};
 
 /// When a body is refused for its size, so much more of it is taken in and dropped, so that the client, which reads only

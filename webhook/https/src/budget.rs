@@ -13,9 +13,8 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::sleep;
 
-use crate::limits::Limits;
+use crate::limits::{Limits, ListenerStatus};
 use crate::registry::Registry;
-use crate::status::ListenerStatus;
 
 /// Memory is counted in pieces of this size.
 const UNIT: usize = 1024;

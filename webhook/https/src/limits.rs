@@ -1,5 +1,7 @@
-//! What a peer may make long, large or many.
+//! What a peer may make long, large or many; and what happened on a listener, as plain atomics: this crate knows no metrics
+//! library.
 
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 const KIB: usize = 1024;
@@ -115,6 +117,37 @@ impl Limits {
             .into_iter()
             .fold(0, usize::saturating_add)
     }
+}
+
+/// What happened on one listener since it was bound.
+#[derive(Debug, Default)]
+pub struct ListenerStatus {
+    /// Connections that are open now.
+    pub open: AtomicUsize,
+    /// Requests that are being answered now.
+    pub in_flight: AtomicUsize,
+    /// Connections accepted.
+    pub accepted: AtomicU64,
+    /// Connections closed unanswered because too many were open and all of them were being served.
+    pub refused: AtomicU64,
+    /// Connections closed because they made others wait: for a place, or for memory.
+    pub evicted: AtomicU64,
+    /// Connections cut because their clients did not take an answer in time.
+    pub unread: AtomicU64,
+    /// Requests sent away because there was no memory for them or for their answers.
+    pub no_room: AtomicU64,
+    /// Bytes that bodies and answers hold now.
+    pub held: AtomicUsize,
+    /// The most that they have held so far.
+    pub most_held: AtomicUsize,
+    /// Failures of accept itself, for example for want of file descriptors.
+    pub accept_errors: AtomicU64,
+    /// TLS handshakes that failed or took too long.
+    pub handshake_errors: AtomicU64,
+    /// Connections closed because no request head arrived in time.
+    pub silent: AtomicU64,
+    /// Connections cut at a stop, with half a request or past the drain time.
+    pub cut: AtomicU64,
 }
 
 #[cfg(test)]

@@ -17,10 +17,9 @@ use tokio_util::task::TaskTracker;
 use crate::budget::Budget;
 use crate::certificate::Certificates;
 use crate::connection;
-use crate::limits::{Limits, SEGMENT, SOCKET};
-use crate::peer::{Peer, Shared, Stop};
+use crate::limits::{Limits, ListenerStatus, SEGMENT, SOCKET};
 use crate::registry::{Full, Registry};
-use crate::status::ListenerStatus;
+use crate::service::{Peer, Shared, Stop};
 use crate::threads::Threads;
 use crate::tls::Handshakes;
 

@@ -9,14 +9,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::budget::Size;
-use crate::limits::Limits;
-use crate::status::ListenerStatus;
+use crate::limits::{Limits, ListenerStatus};
 use crate::tracked::{Standing, Tracked};
 
 /// So many connections may be without a first request at once.
 const BEGINNERS: usize = 256;
 
-/// The open connections. A connection that is told to end counts no more.
+/// The open connections. A connection that has to end counts no more.
 #[derive(Debug)]
 pub(crate) struct Registry {
     most: usize,

@@ -9,21 +9,17 @@
 
 mod answer;
 pub mod client;
-mod decode;
-mod encode;
-mod message;
 mod request;
 mod scan;
 
 pub use answer::{
-    Aggregation, Answer, Change, Component, Dependency, NodeClaim, PatchOp, Refusal, Replicas, Requirements,
+    Aggregation, Answer, Change, Component, Dependency, MAX_MESSAGE, NodeClaim, PatchOp, Refusal, Replicas,
+    Requirements, encode, one_line,
 };
-pub use decode::{DecodeError, decode};
-pub use encode::encode;
-pub use message::{MAX_MESSAGE, cut, one_line};
+pub use popcell_contract::json::{MAX_DEPTH, cut};
 pub use popcell_contract::{Gvk, Health, Operation, UnknownOperation};
-pub use request::{Request, StatusItem};
-pub use scan::{MAX_DEPTH, extract_uid, kind_name, too_deep, within_depth, within_levels};
+pub use request::{DecodeError, Request, StatusItem, decode};
+pub use scan::{extract_uid, kind_name, too_deep, within_depth, within_levels};
 
 /// The `apiVersion` of requests and answers.
 pub const API_VERSION: &str = "config.karmada.io/v1alpha1";

@@ -2,15 +2,7 @@
 //!
 //! Invariant: nothing here recurses or allocates with the text, whatever the bytes are.
 
-use crate::message::cut;
-
-/// Levels of objects and arrays that one Kubernetes object, or one JSON value of a module, may nest. The SDK of modules
-/// reads as many: the interface text (`wit/interpreter.wit`) names the number, and both sides are tested against it.
-/// Real Kubernetes objects stay below 50.
-pub const MAX_DEPTH: usize = 64;
-
-/// The longest place in a message, in bytes: the beginning says which field it is.
-const MAX_PLACE: usize = 103;
+use popcell_contract::json::{MAX_DEPTH, Scan, Token, place};
 
 /// The longest uid that is believed, in bytes: it goes into each answer. Karmada sends UUIDs of 36.
 pub(crate) const MAX_UID: usize = 256;
@@ -44,7 +36,8 @@ pub fn too_deep(json: &[u8]) -> Option<String> {
     if within_depth(json) {
         return None;
     }
-    first_deeper(json, MAX_DEPTH).map(|end| place(json.get(..end).unwrap_or_default()))
+    let begins = json.get(..first_deeper(json, MAX_DEPTH)?)?;
+    Some(place(&String::from_utf8_lossy(begins)))
 }
 
 /// The `request.uid` of a body, even when the body is cut off or broken elsewhere, so that a refusal can carry it:
@@ -97,105 +90,6 @@ fn first_deeper(json: &[u8], levels: usize) -> Option<usize> {
     None
 }
 
-/// One level that is open where a text is cut.
-enum Level<'a> {
-    Object { key: &'a [u8] },
-    Array { index: usize },
-}
-
-/// The pointer to where a beginning of a JSON text ends.
-fn place(json: &[u8]) -> String {
-    let mut levels = Vec::new();
-    // The string that was read last, which is a key once a colon follows.
-    let mut text: &[u8] = &[];
-    for (_, token) in Scan::of(json) {
-        match (token, levels.last_mut()) {
-            (Token::Text(found), _) => text = found,
-            (Token::Colon, Some(Level::Object { key })) => *key = text,
-            (Token::Comma, Some(Level::Array { index })) => *index += 1,
-            (Token::Colon | Token::Comma, _) => {}
-            (Token::Open(b'{'), _) => levels.push(Level::Object { key: &[] }),
-            (Token::Open(_), _) => levels.push(Level::Array { index: 0 }),
-            (Token::Close, _) => drop(levels.pop()),
-        }
-    }
-    let mut place = String::new();
-    for level in &levels {
-        place.push('/');
-        match level {
-            Level::Object { key } => {
-                // As it is written, escapes and all: a message has to be found in the text.
-                let key = key.get(1..key.len().saturating_sub(1)).unwrap_or_default();
-                place.push_str(&String::from_utf8_lossy(key).replace('~', "~0").replace('/', "~1"));
-            }
-            Level::Array { index } => place.push_str(&index.to_string()),
-        }
-        if place.len() > MAX_PLACE {
-            break;
-        }
-    }
-    cut(&mut place, MAX_PLACE);
-    place
-}
-
-enum Token<'a> {
-    /// The bracket.
-    Open(u8),
-    Close,
-    Colon,
-    Comma,
-    /// With its quotes.
-    Text(&'a [u8]),
-}
-
-/// Brackets, separators and complete strings, each with where it begins; everything else is passed over.
-struct Scan<'a> {
-    json: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Scan<'a> {
-    fn of(json: &'a [u8]) -> Self {
-        Self { json, at: 0 }
-    }
-
-    /// After the closing quote of the string that begins at `start`; `None` where it has none.
-    fn text_end(&self, start: usize) -> Option<usize> {
-        let mut at = start + 1;
-        loop {
-            let rest = self.json.get(at..)?;
-            let next = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
-            match rest.get(next) {
-                Some(b'"') => return Some(at + next + 1),
-                _ => at += next + 2,
-            }
-        }
-    }
-}
-
-impl<'a> Iterator for Scan<'a> {
-    type Item = (usize, Token<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            let start = self.at;
-            self.at += 1;
-            let token = match self.json.get(start)? {
-                bracket @ (b'{' | b'[') => Token::Open(*bracket),
-                b'}' | b']' => Token::Close,
-                b':' => Token::Colon,
-                b',' => Token::Comma,
-                b'"' => {
-                    self.at = self.text_end(start)?;
-                    Token::Text(self.json.get(start..self.at)?)
-                }
-                _ => continue,
-            };
-            return Some((start, token));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,12 +98,6 @@ mod tests {
         let mut json = vec![b'['; levels];
         json.extend(vec![b']'; levels]);
         json
-    }
-
-    #[test]
-    fn the_interface_text_names_the_depth() {
-        let text = include_str!("../../../wit/interpreter.wit");
-        assert!(text.contains(&format!("at most {MAX_DEPTH} levels")));
     }
 
     #[test]
@@ -242,7 +130,7 @@ mod tests {
         );
         let place = too_deep(object.as_bytes()).unwrap();
         assert!(place.starts_with("/c~1d/2/x~0/0/0"), "{place}");
-        assert!(place.ends_with("...") && place.len() <= MAX_PLACE, "{place}");
+        assert!(place.ends_with("...") && place.len() <= 103, "{place}");
         assert_eq!(too_deep(b"[[[[").map(drop), None);
         assert_eq!(too_deep(&nested(MAX_DEPTH)), None);
     }

@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod deadline;
 pub mod flags;
 mod metrics;
 mod routes;

@@ -15,10 +15,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::deadline::Deadline;
 use crate::flags::{Flags, LogFormat};
 use crate::metrics::{Metrics, max_files};
-use crate::routes::{Webhook, listed, router};
+use crate::routes::{Deadline, Webhook, listed, router};
 
 /// File descriptors that are not connections: modules, certificates, the health port, epoll.
 const OTHER_FILES: usize = 64;

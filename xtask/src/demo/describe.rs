@@ -5,24 +5,23 @@ use serde_json::Value;
 
 /// A Workload: what runs of it, over all cities.
 pub(super) fn workload(object: &DynamicObject) -> String {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = name(object);
     let generation = object.metadata.generation.unwrap_or_default();
     let head = format!("Workload {name}: generation {generation}");
     if object.data.pointer("/status/deployments").is_none() {
         return format!("{head}; no status yet");
     }
     format!(
-        "{head}; {} WorkloadDeployments, {}/{} ready, {}",
+        "{head}; {} WorkloadDeployments, {} ready, {}",
         number(object, "/status/deployments"),
-        number(object, "/status/readyReplicas"),
-        number(object, "/status/desiredReplicas"),
+        ready(object),
         available(object),
     )
 }
 
 /// A PropagationPolicy of a city.
 pub(super) fn policy(object: &DynamicObject) -> String {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = name(object);
     let city = object
         .data
         .pointer("/spec/placement/clusterAffinity/labelSelector/matchLabels")
@@ -34,24 +33,19 @@ pub(super) fn policy(object: &DynamicObject) -> String {
 
 /// A WorkloadDeployment: what is wanted, what runs, and what the status speaks of.
 pub(super) fn workload_deployment(object: &DynamicObject) -> String {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = name(object);
     let generation = object.metadata.generation.unwrap_or_default();
     let wanted = number(object, "/spec/scaleSettings/minReplicas");
     let head = format!("WorkloadDeployment {name}: generation {generation} wants {wanted}");
-    match object
-        .data
-        .get("status")
-        .filter(|status| status.get("readyReplicas").is_some())
-    {
-        Some(_) => format!(
-            "{head}; status: {}/{} ready, {}, of generation {}",
-            number(object, "/status/readyReplicas"),
-            number(object, "/status/desiredReplicas"),
-            available(object),
-            number(object, "/status/observedGeneration"),
-        ),
-        None => format!("{head}; no status yet"),
+    if object.data.pointer("/status/readyReplicas").is_none() {
+        return format!("{head}; no status yet");
     }
+    format!(
+        "{head}; status: {} ready, {}, of generation {}",
+        ready(object),
+        available(object),
+        number(object, "/status/observedGeneration"),
+    )
 }
 
 /// A ResourceBinding: where its object goes, what the webhook said about replicas and health.
@@ -76,7 +70,7 @@ pub(super) fn resource_binding(object: &DynamicObject) -> String {
 
 /// An Instance: whether it is ready, and what holds it.
 pub(super) fn instance(object: &DynamicObject) -> String {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = name(object);
     let ready = condition(object, "Ready");
     let gates = names(object, "/spec/controller/schedulingGates", "name");
     match (object.metadata.deletion_timestamp.is_some(), gates.as_str()) {
@@ -88,8 +82,22 @@ pub(super) fn instance(object: &DynamicObject) -> String {
 
 /// A ResourceClaim: whether it is granted.
 pub(super) fn claim(object: &DynamicObject) -> String {
-    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let name = name(object);
     format!("ResourceClaim {name}: {}", condition(object, "Granted"))
+}
+
+/// The object's name.
+pub(super) fn name(object: &DynamicObject) -> &str {
+    object.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// How many replicas are ready, and how many are desired.
+pub(super) fn ready(object: &DynamicObject) -> String {
+    format!(
+        "{}/{}",
+        number(object, "/status/readyReplicas"),
+        number(object, "/status/desiredReplicas")
+    )
 }
 
 /// Status and reason of the condition Available.

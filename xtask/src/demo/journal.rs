@@ -63,12 +63,6 @@ impl Journal {
         Ok(journal)
     }
 
-    /// A headline of the story.
-    #[allow(clippy::unused_self, reason = "the journal is what writes")]
-    pub(super) fn chapter(&self, title: &str) {
-        println!("\n=== {title}");
-    }
-
     /// Stops watching.
     pub(super) fn end(self) {
         for task in &self.tasks {

@@ -14,11 +14,9 @@ mod journal;
 mod scene;
 mod screen;
 mod story;
-mod surroundings;
 
 use journal::Journal;
-use scene::Scene;
-use surroundings::Surroundings;
+use scene::{Scene, Surroundings};
 
 /// A city and the member that serves it.
 pub(crate) struct City {
@@ -112,7 +110,7 @@ impl Demo {
         let mut controllers = start(&scene, &surroundings).await?;
 
         let journal = Journal::start(&scene).await?;
-        story::tell(&scene, &journal).await?;
+        story::tell(&scene).await?;
         journal.end();
         screen::show(&scene).await?;
         if !self.once && std::io::stdout().is_terminal() {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use kube::api::DynamicObject;
-use popcell_test_support::{Plane, Webhook, artifacts, kind};
+use popcell_test_support::{Kind, Plane, Webhook, artifacts, kind};
 
 use super::scene::Scene;
 use super::{CITIES, NAMESPACE, PROJECT, describe};
@@ -58,79 +58,75 @@ pub(super) async fn show(scene: &Scene) -> Result<()> {
 }
 
 async fn workloads(project: &Plane) -> Result<()> {
-    let row = |object: &DynamicObject| {
+    let heads = ["WORKLOAD", "DEPLOYMENTS", "READY", "AVAILABLE"];
+    list(project, kind::WORKLOAD, NAMESPACE, &heads, |object| {
         vec![
-            object.metadata.name.clone().unwrap_or_default(),
             describe::number(object, "/status/deployments"),
-            format!(
-                "{}/{}",
-                describe::number(object, "/status/readyReplicas"),
-                describe::number(object, "/status/desiredReplicas")
-            ),
+            describe::ready(object),
             describe::available(object),
         ]
-    };
-    let objects = project.list(kind::WORKLOAD, Some(NAMESPACE), "").await?;
-    table(
-        &["WORKLOAD", "DEPLOYMENTS", "READY", "AVAILABLE"],
-        &objects.iter().map(row).collect::<Vec<_>>(),
-    );
-    Ok(())
+    })
+    .await
 }
 
 async fn deployments(plane: &Plane, namespace: &str) -> Result<()> {
     let heads = ["NAME", "CITY", "READY", "AVAILABLE", "GENERATION", "OBSERVED"];
-    let row = |object: &DynamicObject| {
+    list(plane, kind::WORKLOAD_DEPLOYMENT, namespace, &heads, |object| {
         vec![
-            object.metadata.name.clone().unwrap_or_default(),
             describe::text(object, "/spec/cityCode"),
-            format!(
-                "{}/{}",
-                describe::number(object, "/status/readyReplicas"),
-                describe::number(object, "/status/desiredReplicas")
-            ),
+            describe::ready(object),
             describe::available(object),
             object.metadata.generation.unwrap_or_default().to_string(),
             describe::number(object, "/status/observedGeneration"),
         ]
-    };
-    let objects = plane.list(kind::WORKLOAD_DEPLOYMENT, Some(namespace), "").await?;
-    table(&heads, &objects.iter().map(row).collect::<Vec<_>>());
-    Ok(())
+    })
+    .await
 }
 
 async fn instances(plane: &Plane, namespace: &str) -> Result<()> {
-    let row = |object: &DynamicObject| {
+    let heads = ["INSTANCE", "READY", "QUOTA", "ADDRESS"];
+    list(plane, kind::INSTANCE, namespace, &heads, |object| {
         vec![
-            object.metadata.name.clone().unwrap_or_default(),
             describe::condition(object, "Ready"),
             describe::condition(object, "QuotaGranted"),
             describe::text(object, "/status/networkInterfaces/0/assignments/networkIP"),
         ]
-    };
-    let objects = plane.list(kind::INSTANCE, Some(namespace), "").await?;
-    let rows = objects.iter().map(row).collect::<Vec<_>>();
-    table(&["INSTANCE", "READY", "QUOTA", "ADDRESS"], &rows);
-    Ok(())
+    })
+    .await
 }
 
 async fn bindings(scene: &Scene) -> Result<()> {
+    let heads = ["BINDING", "CLUSTERS", "REPLICAS", "HEALTH"];
+    list(
+        &scene.hub,
+        kind::RESOURCE_BINDING,
+        &scene.hub_namespace,
+        &heads,
+        |object| {
+            vec![
+                describe::names(object, "/spec/clusters", "name"),
+                describe::number(object, "/spec/replicas"),
+                describe::names(object, "/status/aggregatedStatus", "health"),
+            ]
+        },
+    )
+    .await
+}
+
+/// A table of a kind's objects: the name of each, and then `columns`.
+async fn list(
+    plane: &Plane,
+    kind: Kind,
+    namespace: &str,
+    heads: &[&str],
+    columns: fn(&DynamicObject) -> Vec<String>,
+) -> Result<()> {
+    let objects = plane.list(kind, Some(namespace), "").await?;
     let row = |object: &DynamicObject| {
-        vec![
-            object.metadata.name.clone().unwrap_or_default(),
-            describe::names(object, "/spec/clusters", "name"),
-            describe::number(object, "/spec/replicas"),
-            describe::names(object, "/status/aggregatedStatus", "health"),
-        ]
+        let name = describe::name(object).to_owned();
+        std::iter::once(name).chain(columns(object)).collect()
     };
-    let objects = scene
-        .hub
-        .list(kind::RESOURCE_BINDING, Some(&scene.hub_namespace), "")
-        .await?;
-    table(
-        &["BINDING", "CLUSTERS", "REPLICAS", "HEALTH"],
-        &objects.iter().map(row).collect::<Vec<_>>(),
-    );
+    table(heads, &objects.iter().map(row).collect::<Vec<_>>());
     Ok(())
 }
 

@@ -10,7 +10,6 @@ use popcell_api::{annotations, labels};
 use popcell_test_support::{Plane, eventually, kind};
 use serde_json::{Value, json};
 
-use super::journal::Journal;
 use super::scene::Scene;
 use super::{CITIES, City, NAMESPACE, REPLICAS, UNSERVED, WORKLOAD, example};
 
@@ -18,8 +17,8 @@ use super::{CITIES, City, NAMESPACE, REPLICAS, UNSERVED, WORKLOAD, example};
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Runs the story. Fails when something is not seen in time.
-pub(super) async fn tell(scene: &Scene, journal: &Journal) -> Result<()> {
-    journal.chapter("docs/examples/workload.yaml in the project: two instances in each of two cities, and one in AMS");
+pub(super) async fn tell(scene: &Scene) -> Result<()> {
+    chapter("docs/examples/workload.yaml in the project: two instances in each of two cities, and one in AMS");
     let mut workload = example()?;
     scene.project.apply(&workload).await?;
     arrived(scene, REPLICAS).await?;
@@ -28,12 +27,12 @@ pub(super) async fn tell(scene: &Scene, journal: &Journal) -> Result<()> {
     }
     unserved(&scene.project).await?;
 
-    journal.chapter("One instance more in each of them, asked for in the project");
+    chapter("One instance more in each of them, asked for in the project");
     workload["spec"]["placements"][0]["scaleSettings"]["minReplicas"] = json!(REPLICAS + 1);
     scene.project.apply(&workload).await?;
     arrived(scene, REPLICAS + 1).await?;
 
-    journal.chapter("A restart, asked for in the project: one instance after the other, the highest first");
+    chapter("A restart, asked for in the project: one instance after the other, the highest first");
     let before = running(scene).await?;
     let restart = workload["spec"]["template"]
         .as_object_mut()
@@ -56,6 +55,11 @@ pub(super) async fn tell(scene: &Scene, journal: &Journal) -> Result<()> {
     let calls = scene.webhook.metric("popcell_calls_total", &["outcome=\"ok\""]).await?;
     ensure!(calls > 0.0, "everything arrived, but Karmada never called the webhook");
     Ok(())
+}
+
+/// A headline of the story.
+fn chapter(title: &str) {
+    println!("\n=== {title}");
 }
 
 /// Uids of the instances in all cells.

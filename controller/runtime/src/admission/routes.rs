@@ -9,8 +9,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{Request as HttpRequest, Response, StatusCode};
+use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::FutureExt;
 use popcell_api::admission::{MUTATE_WORKLOAD_PATH, VALIDATE_DEPLOYMENT_PATH, VALIDATE_WORKLOAD_PATH};
@@ -94,7 +95,7 @@ pub fn router(admission: Admission) -> Router {
         .route(VALIDATE_WORKLOAD_PATH, reviewed.clone())
         .route(VALIDATE_DEPLOYMENT_PATH, reviewed)
         .route(MUTATE_WORKLOAD_PATH, post(mutate).fallback(wrong_method))
-        .fallback(async || text(StatusCode::NOT_FOUND, "not found: no webhook has this path"))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found: no webhook has this path"))
         .with_state(Arc::new(admission))
 }
 
@@ -143,14 +144,8 @@ impl Admission {
     }
 
     async fn read(&self, request: HttpRequest<Body>) -> Result<Received, Response<Body>> {
-        let encoding = request.headers().get(CONTENT_ENCODING);
-        if let Some(encoding) = encoding.filter(|encoding| *encoding != "identity") {
-            let message = format!("content-encoding {encoding:?} is not supported: send the body as it is");
-            return Err(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
-        }
-        let asked = timeout::asked(request.uri().query()).unwrap_or(self.limits.upload);
-        let upload = asked.min(self.limits.upload);
-        body::read(request, &Limits { upload, ..self.limits })
+        let asked = timeout::asked(request.uri().query());
+        body::read_call(request, &self.limits, asked)
             .await
             .map_err(|error| unread(&error))
     }
@@ -178,44 +173,26 @@ fn log(request: &Request<'_>, outcome: Outcome, refusal: Option<&Refusal>) {
     }
 }
 
-/// A body that was not read to its end.
+/// A body that was not read to its end. As all that is no review, the answer is plain text, which API servers put into the error
+/// that their users see.
 fn unread(error: &BodyError) -> Response<Body> {
     info!(%error, "request not read");
-    error.respond(text(error.status(), error.to_string()))
+    error.respond(error.to_string())
 }
 
 fn undecoded(error: &DecodeError) -> Response<Body> {
     warn!(error = %shown(&error.to_string()), "request not understood");
     match error {
         DecodeError::Request { uid, .. } => review(uid, Some(&Refusal::bad(error.to_string()))),
-        _ => text(StatusCode::BAD_REQUEST, error.to_string()),
+        _ => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     }
 }
 
 fn review(uid: &str, refusal: Option<&Refusal>) -> Response<Body> {
-    with(
-        Response::new(Body::from(encode(uid, refusal))),
-        CONTENT_TYPE,
-        "application/json",
-    )
+    ([(CONTENT_TYPE, "application/json")], encode(uid, refusal)).into_response()
 }
 
-async fn wrong_method() -> Response<Body> {
-    with(
-        text(StatusCode::METHOD_NOT_ALLOWED, "requests to webhooks are POST"),
-        ALLOW,
-        "POST",
-    )
-}
-
-/// API servers put plain text into the error that their users see.
-fn text(status: StatusCode, message: impl Into<String>) -> Response<Body> {
-    let mut response = Response::new(Body::from(message.into()));
-    *response.status_mut() = status;
-    with(response, CONTENT_TYPE, "text/plain; charset=utf-8")
-}
-
-fn with(mut response: Response<Body>, name: HeaderName, value: &'static str) -> Response<Body> {
-    response.headers_mut().insert(name, HeaderValue::from_static(value));
-    response
+async fn wrong_method() -> impl IntoResponse {
+    let message = "requests to webhooks are POST";
+    (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")], message)
 }

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
-use super::order::{self, Marked};
+use super::map::{Marked, sort_marks};
 use super::place::Raw;
-use super::{Json, View, string};
+use super::{Json, View, text};
 
 impl PartialEq for Json {
     fn eq(&self, other: &Self) -> bool {
@@ -37,7 +37,7 @@ impl Eq for Json {}
 
 fn same(a: Raw<'_>, b: Raw<'_>) -> bool {
     match (a.first_byte(), b.first_byte()) {
-        (b'"', b'"') => text(a) == text(b),
+        (b'"', b'"') => decoded(a) == decoded(b),
         (b'{', b'{') => same_fields(a, b),
         (b'[', b'[') => {
             let (mut a, mut b) = (a.children(), b.children());
@@ -101,12 +101,12 @@ fn sorted(object: Raw<'_>) -> Vec<(Cow<'_, str>, Raw<'_>)> {
     let mut fields = Vec::new();
     let mut children = object.children();
     while let (Some(key), Some(value)) = (children.next(), children.next()) {
-        fields.push((text(key), value));
+        fields.push((decoded(key), value));
     }
     let key = |position: usize| fields.get(position).map_or("", |(key, _)| &**key);
     let mark = |position| Marked::new(key(position), u32::try_from(position).unwrap_or(u32::MAX));
     let mut marks: Vec<Marked> = (0..fields.len()).map(mark).collect();
-    order::sort(&mut marks, key);
+    sort_marks(&mut marks, key);
     // Backwards, so that the last of one key comes first and stays.
     marks.reverse();
     marks.dedup_by(|later, kept| key(later.position()) == key(kept.position()));
@@ -116,9 +116,9 @@ fn sorted(object: Raw<'_>) -> Vec<(Cow<'_, str>, Raw<'_>)> {
         .collect()
 }
 
-fn text(string: Raw<'_>) -> Cow<'_, str> {
+fn decoded(string: Raw<'_>) -> Cow<'_, str> {
     if string.is_escaped() {
-        Cow::Owned(string::unquote(string.inner()))
+        Cow::Owned(text::unquote(string.inner()))
     } else {
         Cow::Borrowed(string.inner())
     }

@@ -1,8 +1,11 @@
 //! The fields of an object: in their order, and found by their keys without looking at all of them.
+//!
+//! Keys have an order that is cheap to make: by a hash, and by the text only where hashes are equal. It means nothing; equal
+//! keys stand beside each other, and a key is found by halving. Whoever chooses keys of one hash makes it as dear as an order
+//! by text, and no dearer.
 
 use std::sync::OnceLock;
 
-use super::order::{self, Marked};
 use super::{Json, Key};
 
 /// Objects of fewer fields are searched from end to end.
@@ -23,7 +26,7 @@ pub(crate) struct Map {
 struct Index {
     /// So many fields from the first one have keys in ascending order, as Go writes maps.
     ascending: usize,
-    /// The others in the order of [`order::sort`], in runs, each at most half as long as the one before: adding one merges few.
+    /// The others in the order of [`sort_marks`], in runs, each at most half as long as the one before: adding one merges few.
     runs: Vec<Vec<Marked>>,
 }
 
@@ -43,7 +46,7 @@ impl Map {
 
     fn remove_duplicates(&mut self) {
         let mut marks = marks(&self.fields, 0);
-        order::sort(&mut marks, |position| key(&self.fields, position));
+        sort_marks(&mut marks, |position| key(&self.fields, position));
         let is_earlier = |pair: &[Marked]| match pair {
             [one, next] => key(&self.fields, one.position()) == key(&self.fields, next.position()),
             _ => false,
@@ -216,7 +219,7 @@ impl Index {
     fn of(fields: &[(Key, Json)]) -> Self {
         let ascending = ascending(fields);
         let mut run = marks(fields, ascending);
-        order::sort(&mut run, |position| key(fields, position));
+        sort_marks(&mut run, |position| key(fields, position));
         Self {
             ascending,
             runs: if run.is_empty() { Vec::new() } else { vec![run] },
@@ -233,7 +236,7 @@ impl Index {
         let in_runs = self
             .runs
             .iter()
-            .filter_map(|run| order::find(run, wanted, |position| key(fields, position)));
+            .filter_map(|run| find_mark(run, wanted, |position| key(fields, position)));
         in_head.into_iter().chain(in_runs).max()
     }
 
@@ -252,9 +255,107 @@ impl Index {
         )];
         while let Some(mut last) = self.runs.pop_if(|last| last.len() <= 2 * run.len()) {
             last.append(&mut run);
-            order::sort(&mut last, |position| key(fields, position));
+            sort_marks(&mut last, |position| key(fields, position));
             run = last;
         }
         self.runs.push(run);
+    }
+}
+
+/// 32 bits of a key.
+fn hash(key: &str) -> u32 {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |state: u64, word: u64| (state ^ word).wrapping_mul(MULTIPLIER).rotate_left(29);
+    let (words, rest) = key.as_bytes().as_chunks::<8>();
+    let mut state = key.len() as u64;
+    for word in words {
+        state = mix(state, u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    state = mix(mix(state, u64::from_le_bytes(last)), MULTIPLIER);
+    (state >> 32) as u32
+}
+
+/// A key by its hash and its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Marked(u64);
+
+impl Marked {
+    pub(super) fn new(key: &str, position: u32) -> Self {
+        Self(u64::from(hash(key)) << 32 | u64::from(position))
+    }
+
+    fn hash(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half is a position of 32 bits")]
+    pub(super) fn position(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+}
+
+/// Sorts by hash, then key, then position. `key` gives the key at a position.
+pub(super) fn sort_marks<'a>(marks: &mut [Marked], key: impl Fn(usize) -> &'a str) {
+    // Numbers: by hash and position.
+    marks.sort_unstable();
+    for equal in marks.chunk_by_mut(|one, next| one.hash() == next.hash()) {
+        if equal.len() > 1 {
+            // Stable: positions stay in their order.
+            equal.sort_by(|one, next| key(one.position()).cmp(key(next.position())));
+        }
+    }
+}
+
+/// The last position of the key among sorted marks.
+fn find_mark<'a>(marks: &[Marked], wanted: &str, key: impl Fn(usize) -> &'a str) -> Option<usize> {
+    let wanted_hash = hash(wanted);
+    let is_not_after = |mark: &Marked| match mark.hash().cmp(&wanted_hash) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Greater => false,
+        std::cmp::Ordering::Equal => key(mark.position()) <= wanted,
+    };
+    let last = marks.get(marks.partition_point(is_not_after).checked_sub(1)?)?;
+    (last.hash() == wanted_hash && key(last.position()) == wanted).then(|| last.position())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn finds_the_last_of_each_key(keys in prop::collection::vec("[a-c]{0,2}|[a-z]{7,9}", 0..60), other in "[a-d]{0,3}") {
+            let key = |position: usize| keys[position].as_str();
+            let mut marks: Vec<Marked> =
+                keys.iter().enumerate().map(|(position, key)| Marked::new(key, u32::try_from(position).unwrap())).collect();
+            sort_marks(&mut marks, key);
+            for wanted in keys.iter().chain([&other]) {
+                prop_assert_eq!(find_mark(&marks, wanted, key), keys.iter().rposition(|key| key == wanted));
+            }
+        }
+
+        #[test]
+        fn keys_of_one_hash_are_distinguished(keys in prop::collection::vec("[a-c]{0,2}", 1..30)) {
+            // As if all hashes were equal: only the texts decide.
+            let key = |position: usize| keys[position].as_str();
+            let mut marks: Vec<Marked> = (0..keys.len()).map(|position| Marked(position as u64)).collect();
+            sort_marks(&mut marks, key);
+            let sorted: Vec<&str> = marks.iter().map(|mark| key(mark.position())).collect();
+            prop_assert!(sorted.is_sorted());
+        }
+    }
+
+    #[test]
+    fn hashes_differ_where_keys_do_not_much() {
+        let hashes: std::collections::BTreeSet<u32> =
+            (0..10_000).map(|number| hash(&format!("key-{number}"))).collect();
+        assert!(hashes.len() > 9_990, "{}", hashes.len());
+        assert_ne!(hash("a"), hash("a\0"));
     }
 }

@@ -16,14 +16,11 @@
 
 mod compare;
 mod edit;
-mod make;
 mod map;
-mod order;
 mod place;
-mod pointer;
 mod read;
 mod scan;
-mod string;
+mod text;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -35,13 +32,10 @@ use self::place::{Document, Place};
 use crate::{Error, Result};
 
 pub(crate) use self::map::Map;
-pub(crate) use self::pointer::push as push_token;
 #[cfg(feature = "test")]
-pub(crate) use self::pointer::unescape;
-
-/// Deepest nesting that is read: as deep as the host of modules passes on (the interface text names the number).
-/// Kubernetes objects stay below 50.
-pub const MAX_DEPTH: usize = 64;
+pub(crate) use self::text::unescape;
+pub use popcell_contract::json::MAX_DEPTH;
+pub(crate) use popcell_contract::json::push_token;
 
 /// A JSON value; its parts stay text until they are read.
 ///
@@ -236,7 +230,7 @@ impl Json {
                     if position > 0 {
                         out.push(',');
                     }
-                    string::quote(key, out);
+                    text::quote(key, out);
                     out.push(':');
                     value.write(out);
                 }
@@ -252,7 +246,7 @@ impl Json {
                 }
                 out.push(']');
             }
-            View::Decoded(text) => string::quote(text, out),
+            View::Decoded(text) => text::quote(text, out),
             View::Scalar => out.push_str("null"),
         }
     }

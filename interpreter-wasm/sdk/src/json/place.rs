@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scan::{self, Entry};
-use super::{Json, Key, Map, View, pointer, string};
+use super::{Json, Key, Map, View, push_token, text};
 
 /// One text that was read.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Place {
     pub(super) fn view(&self) -> View {
         let raw = self.raw();
         match raw.first_byte() {
-            b'"' if raw.is_escaped() => View::Decoded(string::unquote(raw.inner())),
+            b'"' if raw.is_escaped() => View::Decoded(text::unquote(raw.inner())),
             b'[' => {
                 // Counted first: a vector that grows has up to three times the memory for a moment.
                 let mut items = Vec::with_capacity(raw.count());
@@ -134,7 +134,7 @@ impl Place {
 
     fn key(&self, raw: Raw<'_>) -> Key {
         if raw.is_escaped() {
-            Key::Owned(string::unquote(raw.inner()))
+            Key::Owned(text::unquote(raw.inner()))
         } else {
             Key::Read(self.at(raw))
         }
@@ -268,9 +268,9 @@ impl<'a> Raw<'a> {
             };
             if target < child.end() {
                 match key {
-                    Some(key) if key.is_escaped() => pointer::push(path, &string::unquote(key.inner())),
-                    Some(key) => pointer::push(path, key.inner()),
-                    None => pointer::push(path, &ordinal.to_string()),
+                    Some(key) if key.is_escaped() => push_token(path, &text::unquote(key.inner())),
+                    Some(key) => push_token(path, key.inner()),
+                    None => push_token(path, &ordinal.to_string()),
                 }
                 let hint = Hint {
                     parent: self.spot.start,

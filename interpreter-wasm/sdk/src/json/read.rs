@@ -1,6 +1,6 @@
 //! Readers of a value and its parts.
 
-use super::{Fields, Json, Map, View, pointer};
+use super::{Fields, Json, Map, View, text};
 use crate::{Error, Quantity, Result};
 
 /// Longest piece of a value that a message repeats, in characters.
@@ -18,7 +18,7 @@ impl Json {
         }
         let mut value = self;
         for token in pointer.strip_prefix('/')?.split('/') {
-            value = value.child(&pointer::unescape(token))?;
+            value = value.child(&text::unescape(token))?;
         }
         Some(value)
     }
@@ -195,7 +195,7 @@ impl Json {
 
     fn child(&self, token: &str) -> Option<&Self> {
         match self.view() {
-            View::Items(items) => items.get(pointer::index(token)?),
+            View::Items(items) => items.get(text::index(token)?),
             _ => self.member(token),
         }
     }
@@ -207,8 +207,8 @@ impl Json {
         read: impl Fn(&'a Self) -> Option<T>,
     ) -> Result<Option<T>> {
         let mut value = self;
-        for (parent, token) in pointer::tokens(pointer)? {
-            let is_index = value.is_array() && pointer::index(&token).is_some();
+        for (parent, token) in text::tokens(pointer)? {
+            let is_index = value.is_array() && text::index(&token).is_some();
             if !value.is_object() && !is_index {
                 return if value.is_null() {
                     Ok(None)

@@ -4,7 +4,7 @@
 //! its length and no more, and a walk over the values of one object or array steps over what is inside them. Strings and
 //! numbers are not noted: their end is found again by whoever walks, and a list of numbers would need ten times its text.
 
-use super::{MAX_DEPTH, pointer};
+use popcell_contract::json::{MAX_DEPTH, place};
 
 /// Where one object or array ends. It begins where a walk finds it.
 #[derive(Debug, Clone, Copy)]
@@ -14,9 +14,6 @@ pub(super) struct Entry {
     /// Index of the entry after this value and all that is inside it.
     pub(super) next: u32,
 }
-
-/// The longest place in a message, in bytes: the beginning says which field it is.
-const MAX_PLACE: usize = 100;
 
 /// Whether a byte may stand between two values.
 pub(super) fn is_between(byte: u8) -> bool {
@@ -101,53 +98,6 @@ pub(super) fn scan(text: &str) -> Result<Vec<Entry>, Unreadable> {
         },
     })?;
     Ok(scanner.tape)
-}
-
-/// The pointer to where a beginning of a valid text ends, cut after 100 bytes.
-fn place(text: &str) -> String {
-    enum Level<'a> {
-        Object(&'a str),
-        Array(usize),
-    }
-    let (mut levels, mut at, mut last) = (Vec::new(), 0, "");
-    while let Some(byte) = text.as_bytes().get(at) {
-        match byte {
-            b'"' => {
-                let (length, _) = string_length(text.as_bytes().get(at..).unwrap_or_default());
-                last = text.get(at + 1..at + length - 1).unwrap_or_default();
-                at += length;
-                continue;
-            }
-            b':' => {
-                if let Some(Level::Object(key)) = levels.last_mut() {
-                    *key = last;
-                }
-            }
-            b',' => {
-                if let Some(Level::Array(index)) = levels.last_mut() {
-                    *index += 1;
-                }
-            }
-            b'{' => levels.push(Level::Object("")),
-            b'[' => levels.push(Level::Array(0)),
-            b'}' | b']' => drop(levels.pop()),
-            _ => {}
-        }
-        at += 1;
-    }
-    let mut place = String::new();
-    for level in levels {
-        match level {
-            Level::Object(key) => pointer::push(&mut place, key),
-            Level::Array(index) => pointer::push(&mut place, &index.to_string()),
-        }
-        if place.len() > MAX_PLACE {
-            place.truncate(place.floor_char_boundary(MAX_PLACE));
-            place.push_str("...");
-            break;
-        }
-    }
-    place
 }
 
 const TOO_DEEP: &str = "less depth";

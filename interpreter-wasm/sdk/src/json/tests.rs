@@ -324,12 +324,6 @@ fn depth_is_limited_and_the_message_says_so() {
 }
 
 #[test]
-fn the_interface_text_names_the_depth() {
-    let text = include_str!("../../../../wit/interpreter.wit");
-    assert!(text.contains(&format!("at most {MAX_DEPTH} levels")));
-}
-
-#[test]
 fn what_is_no_json_is_refused_with_the_byte() {
     for (text, message) in [
         ("", "not JSON at byte 0: expected a value"),

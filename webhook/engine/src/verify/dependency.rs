@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::replicas::bounded;
 use super::{Violation, json, names};
-use crate::bindings::wit;
+use crate::compiled_module::wit;
 
 /// The largest selector, in bytes.
 const MAX_SELECTOR: usize = 64 << 10;

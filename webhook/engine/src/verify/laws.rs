@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::patch::check;
-use crate::bindings::wit;
+use crate::compiled_module::wit;
 
 /// Few names, so that paths often meet something.
 fn name() -> impl Strategy<Value = String> {

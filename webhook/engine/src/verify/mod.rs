@@ -7,21 +7,17 @@ mod document;
 mod json;
 #[cfg(test)]
 mod laws;
-mod metadata;
 pub(crate) mod names;
 mod patch;
-mod pointer;
-mod quantity;
 mod replicas;
-mod work;
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use popcell_protocol::{Aggregation, Answer, Change, Operation, PatchOp, cut};
 
-use crate::bindings::wit;
 use crate::compiled_module::Raw;
+use crate::compiled_module::wit;
 use crate::{Call, Cause};
 
 /// The longest text of a module that is kept for messages, in bytes.

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{Violation, json, names, quantity};
-use crate::bindings::wit;
+use super::{Violation, json, names};
+use crate::compiled_module::wit;
 
 /// Parts of one list in an answer.
 pub(super) const MAX_LIST: usize = 1000;
@@ -80,7 +80,7 @@ fn requirements(
         if !names::is_qualified_name(name) {
             return Err(Violation::new(at, format!("{name:?} is no name of a resource")));
         }
-        if let Some(objection) = quantity::objection(amount) {
+        if let Some(objection) = names::quantity_objection(amount) {
             let name = name.replace('/', "~1");
             return Err(Violation::new(
                 format_args!("{at}/{name}"),

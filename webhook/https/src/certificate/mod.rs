@@ -1,31 +1,28 @@
-//! Where the served certificate comes from, and how it is replaced while connections go on.
+//! Where the served certificate comes from, and how it is replaced while connections go on: here a pair in two files that another
+//! client renews (cert-manager, a Secret volume, a person), in `self_signed` an authority of one's own.
 //!
 //! Looking is polling: file notifications miss the swap of a Secret volume's `..data` link and do not survive a removed
 //! directory. What counts is the content, compared by hash. Each look stands alone, so any number of rotations works like
 //! the first one, and a failed look changes nothing but the status.
 
-mod files;
-mod objection;
 mod pair;
 mod self_signed;
 
 use std::convert::Infallible;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use pair::{Pair, fingerprint};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::time::MissedTickBehavior;
 
-pub use files::FilePair;
 pub use self_signed::SelfSigned;
-
-use crate::status::CertificateStatus;
-use pair::Pair;
 
 /// Why a certificate cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -238,5 +235,120 @@ impl Certificates {
 
     fn present(&self) -> MutexGuard<'_, Pair> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The certificate that is served, and how reloading goes.
+#[derive(Debug, Default)]
+pub struct CertificateStatus {
+    /// End of validity of the served certificate, in seconds since 1970.
+    pub not_after: AtomicI64,
+    /// How often another certificate has been taken.
+    pub reloads: AtomicU64,
+    /// How often looking for a new certificate failed, counted at each look.
+    pub reload_errors: AtomicU64,
+    /// Whether the last look failed.
+    pub failing: AtomicBool,
+    /// Why the last look failed.
+    pub last_error: ArcSwapOption<String>,
+}
+
+impl CertificateStatus {
+    pub(crate) fn failed(&self, message: String) {
+        self.reload_errors.fetch_add(1, Relaxed);
+        self.failing.store(true, Relaxed);
+        self.last_error.store(Some(Arc::new(message)));
+    }
+
+    pub(crate) fn succeeded(&self) {
+        self.failing.store(false, Relaxed);
+        self.last_error.store(None);
+    }
+}
+
+/// Certificate chain and key, both PEM.
+#[derive(Debug, Clone)]
+pub struct FilePair {
+    /// The chain, the server's own certificate first.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Names that every certificate here must cover. When it is empty, a new certificate must cover the names of the one
+    /// that it replaces: a Secret that was filled for another host is the commoner mistake than a name that is given up.
+    pub names: Vec<String>,
+}
+
+impl FilePair {
+    /// The first pair, at start.
+    fn load(&self) -> Result<Pair, CertificateError> {
+        let pair = self.parse(&self.read()?)?;
+        self.check_names(&pair, &self.names)?;
+        Ok(pair)
+    }
+
+    /// Another pair than `present`, if there is one and nothing speaks against it.
+    fn reload(&self, present: &Pair, now: SystemTime) -> Result<Option<Pair>, CertificateError> {
+        let texts = self.read()?;
+        if texts.fingerprint() == present.fingerprint {
+            return Ok(None);
+        }
+        let pair = self.parse(&texts)?;
+        if let Err(state) = pair.validity(now) {
+            return Err(CertificateError::Validity {
+                path: self.certificate.clone(),
+                state,
+            });
+        }
+        // An expired certificate cannot be used, so its names do not count.
+        let present_is_good = present.validity(now).is_ok();
+        let wanted = if self.names.is_empty() && present_is_good {
+            &present.facts.alternatives
+        } else {
+            &self.names
+        };
+        self.check_names(&pair, wanted)?;
+        Ok(Some(pair))
+    }
+
+    fn check_names(&self, pair: &Pair, wanted: &[String]) -> Result<(), CertificateError> {
+        let missing = pair.lacks(wanted);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let found = Some(pair.names()).filter(|names| !names.is_empty());
+        Err(CertificateError::Names {
+            path: self.certificate.clone(),
+            found: found.unwrap_or_else(|| "no name at all".to_owned()),
+            missing: missing.join(", "),
+        })
+    }
+
+    fn read(&self) -> Result<Texts, CertificateError> {
+        let read = |path: &Path| fs::read(path).map_err(CertificateError::read(path));
+        Ok(Texts {
+            certificate: read(&self.certificate)?,
+            key: read(&self.key)?,
+        })
+    }
+
+    fn parse(&self, texts: &Texts) -> Result<Pair, CertificateError> {
+        Pair::from_pem(
+            (&self.certificate, &texts.certificate),
+            (&self.key, &texts.key),
+            texts.fingerprint(),
+        )
+    }
+}
+
+/// The two files as they were read. They are not one snapshot: a swap between the two reads shows as a key that does not
+/// match, and the next look repairs it.
+struct Texts {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Texts {
+    fn fingerprint(&self) -> [u8; 32] {
+        fingerprint(&[&self.certificate, &self.key])
     }
 }

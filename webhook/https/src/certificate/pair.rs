@@ -1,4 +1,5 @@
-//! A certificate chain with its key, parsed, what has to be known of it, and which names it covers.
+//! A certificate chain with its key, parsed, what has to be known of it, and which names it covers. What speaks against a PEM file
+//! before anything in it is parsed is said in words: libraries skip or misname it.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,7 +15,6 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::CertificateError;
-use super::objection;
 use crate::tls;
 
 /// Hash over what a pair was made from; equal content needs no second look.
@@ -56,8 +56,8 @@ impl Pair {
     ) -> Result<Self, CertificateError> {
         let wrong_chain = |reason| CertificateError::content(certificate, reason);
         let wrong_key = |reason| CertificateError::content(key, reason);
-        objection::to_certificates(chain).map_or(Ok(()), |reason| Err(wrong_chain(reason)))?;
-        objection::to_key(key_text).map_or(Ok(()), |reason| Err(wrong_key(reason)))?;
+        encoding_objection(chain).map_or(Ok(()), |reason| Err(wrong_chain(reason)))?;
+        key_objection(key_text).map_or(Ok(()), |reason| Err(wrong_key(reason)))?;
         let chain = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| wrong_chain(error.to_string()))?;
@@ -222,9 +222,35 @@ fn matches(certified: &str, wanted: &str) -> bool {
         .is_some_and(|(label, rest)| !label.is_empty() && rest.eq_ignore_ascii_case(parent))
 }
 
+/// Why a file with a private key cannot be used.
+fn key_objection(text: &[u8]) -> Option<String> {
+    encoding_objection(text).or_else(|| {
+        let text = String::from_utf8_lossy(text);
+        let encrypted = text.lines().map(str::trim).any(|line| {
+            line == "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+                || line.starts_with("Proc-Type:") && line.ends_with("ENCRYPTED")
+        });
+        let fix = "its private key is encrypted, and no passphrase can be given: decrypt it with \
+                   `openssl pkey -in FILE -out FILE`";
+        encrypted.then(|| fix.to_owned())
+    })
+}
+
+/// Parsers look for lines that begin with `-----BEGIN`, so that the first block after a mark is silently skipped.
+fn encoding_objection(text: &[u8]) -> Option<String> {
+    let mark = match text {
+        [0xef, 0xbb, 0xbf, ..] => "UTF-8",
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
+        _ => return None,
+    };
+    Some(format!(
+        "it begins with a byte order mark ({mark}): save it as plain text without one"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::covers;
+    use super::{covers, *};
 
     fn names(of: &[&str]) -> Vec<String> {
         of.iter().map(ToString::to_string).collect()
@@ -250,5 +276,34 @@ mod tests {
     fn addresses_compare_by_value() {
         assert!(covers(&names(&["::1"]), "0:0:0:0:0:0:0:1"));
         assert!(!covers(&names(&["127.0.0.1"]), "127.0.0.2"));
+    }
+
+    #[test]
+    fn what_libraries_misname_is_named() {
+        let begin = "-----BEGIN RSA PRIVATE KEY-----\n";
+        for (text, expected) in [
+            ("", None),
+            ("-----BEGIN PRIVATE KEY-----\nENCRYPTED\n", None),
+            (
+                "-----BEGIN ENCRYPTED PRIVATE KEY-----\r\nAA==\r\n",
+                Some("is encrypted"),
+            ),
+            (
+                &format!("{begin}Proc-Type: 4,ENCRYPTED\nDEK-Info: x\n"),
+                Some("is encrypted"),
+            ),
+            ("\u{feff}-----BEGIN PRIVATE KEY-----\n", Some("byte order mark (UTF-8)")),
+        ] {
+            let found = key_objection(text.as_bytes());
+            assert_eq!(found.is_some(), expected.is_some(), "{text}");
+            assert!(
+                found.unwrap_or_default().contains(expected.unwrap_or_default()),
+                "{text}"
+            );
+        }
+        for mark in [[0xff, 0xfe], [0xfe, 0xff]] {
+            assert!(encoding_objection(&mark).unwrap().contains("byte order mark (UTF-16)"));
+        }
+        assert_eq!(encoding_objection(b"-----BEGIN CERTIFICATE-----\n"), None);
     }
 }

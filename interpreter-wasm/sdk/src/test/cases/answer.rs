@@ -1,9 +1,11 @@
-//! An answer in the words of a test file.
+//! An answer in the words of a test file. Its patch is applied as strictly as Karmada does (RFC 6902): parents exist, what is
+//! replaced or removed is there.
 
-use super::patch::apply;
+use crate::json::unescape;
 use crate::module::{Aggregation, Change, Input, Output};
 use crate::test::yaml::{Node, Value};
-use crate::{Component, Dependency, NodeClaim, Operation, Quantity, Requirements};
+use crate::types::PatchOp;
+use crate::{Component, Dependency, Json, NodeClaim, Operation, Quantity, Requirements};
 
 /// An answer as the parts that `output` knows it by.
 #[derive(Debug, Clone)]
@@ -73,10 +75,9 @@ pub fn answer(operation: Operation, input: &Input, output: &Output) -> Result<An
 }
 
 fn changed(input: &Input, change: &Change) -> Result<Node, String> {
-    let object = Node::of(&input.object);
     match change {
-        Change::Unchanged => Ok(object),
-        Change::Patch(steps) => apply(&object, steps),
+        Change::Unchanged => Ok(Node::of(&input.object)),
+        Change::Patch(steps) => apply(&input.object, steps).map(|after| Node::of(&after)),
     }
 }
 
@@ -144,6 +145,65 @@ fn dependency(found: &Dependency) -> Node {
         optional("labelSelector", found.label_selector.as_ref(), Node::of),
     ];
     Node::made_fields(fields.into_iter().flatten())
+}
+
+/// The object after the steps.
+fn apply(object: &Json, steps: &[PatchOp]) -> Result<Json, String> {
+    let mut after = object.clone();
+    for step in steps {
+        apply_step(&mut after, step)
+            .map_err(|message| format!("the patch cannot be applied: {} {message}", step.path()))?;
+    }
+    Ok(after)
+}
+
+fn apply_step(root: &mut Json, step: &PatchOp) -> Result<(), String> {
+    let (value, adds) = match step {
+        PatchOp::Add { value, .. } => (Some(value), true),
+        PatchOp::Replace { value, .. } => (Some(value), false),
+        PatchOp::Remove { .. } => (None, false),
+    };
+    let path = step.path();
+    if let ("", Some(value)) = (path, value) {
+        *root = value.clone();
+        return Ok(());
+    }
+    let (above, last) = path.rsplit_once('/').ok_or("is not a JSON pointer")?;
+    let key = unescape(last);
+    let parent = root.get(above).ok_or("has no parent")?;
+    let done = if let Some(items) = parent.as_items() {
+        let mut items = items.to_vec();
+        apply_to_items(&mut items, &key, value, adds)?;
+        root.set(above, items)
+    } else if !parent.is_object() {
+        return Err("has a parent that is neither object nor list".to_owned());
+    } else if !adds && parent.member(&key).is_none() {
+        return Err("does not exist".to_owned());
+    } else if let Some(value) = value {
+        root.set(path, value)
+    } else {
+        root.remove(path).map(drop)
+    };
+    done.map_err(|error| error.to_string())
+}
+
+fn apply_to_items(items: &mut Vec<Json>, key: &str, value: Option<&Json>, adds: bool) -> Result<(), String> {
+    let Some(value) = value else {
+        let index = key.parse().ok().filter(|index| *index < items.len());
+        items.remove(index.ok_or("does not exist")?);
+        return Ok(());
+    };
+    if key == "-" && adds {
+        items.push(value.clone());
+        return Ok(());
+    }
+    let index = key.parse::<usize>().map_err(|_| format!("has no index {key:?}"))?;
+    if adds && index <= items.len() {
+        items.insert(index, value.clone());
+    } else {
+        *items.get_mut(index).ok_or("does not exist")? = value.clone();
+    }
+    Ok(())
 }
 
 #[cfg(test)]

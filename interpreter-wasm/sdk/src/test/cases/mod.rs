@@ -24,9 +24,6 @@
 
 mod answer;
 mod check;
-mod compare;
-mod files;
-mod patch;
 mod read;
 
 use std::fmt;
@@ -39,9 +36,8 @@ use crate::module::Input;
 pub use answer::{Answer, answer};
 pub(super) use check::guarded;
 pub use check::{Failure, check, place_of};
-pub use files::{CaseFile, FolderError, read_folder};
 pub(super) use read::input_of;
-pub use read::read;
+pub use read::{CaseFile, FolderError, read, read_folder};
 
 /// One document of a test file.
 #[derive(Debug, Clone)]

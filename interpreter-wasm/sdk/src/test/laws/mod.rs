@@ -13,10 +13,8 @@
 //! missing, null or of another type. When a law is broken, the smallest document that still breaks it is shown, ready to
 //! be pasted into a test file.
 
-mod mutate;
 mod rules;
 mod seen;
-mod valid;
 
 use std::fmt;
 
@@ -112,7 +110,7 @@ impl Law {
         for (origin, document) in &seeds {
             self.hold(module, origin, document)?;
         }
-        for (index, document) in mutate::spread(&seeds, MAX_MUTANTS) {
+        for (index, document) in seen::spread(&seeds, MAX_MUTANTS) {
             let origin = seeds.get(index).map_or("", |(origin, _)| origin.as_str());
             self.hold(module, origin, &document)?;
         }
@@ -123,7 +121,7 @@ impl Law {
         if self.breaks(module, document).is_none() {
             return Ok(());
         }
-        let smallest = mutate::smallest(document, |smaller| self.breaks(module, smaller).is_some());
+        let smallest = seen::smallest(document, |smaller| self.breaks(module, smaller).is_some());
         let message = self.breaks(module, &smallest).unwrap_or_default();
         Err(Broken {
             says: self.says,

@@ -213,7 +213,7 @@ fn only_allowed_paths_may_be_touched() {
         "/metadata/labels/work.karmada.io~1name",
         "/metadata",
     ] {
-        assert!(!valid::path(Operation::Retain, path), "{path}");
+        assert!(!rules::may_touch(Operation::Retain, path), "{path}");
     }
 }
 

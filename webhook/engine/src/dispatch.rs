@@ -4,18 +4,19 @@
 //! run again, from the start (calls are pure), on one of a few slots. A module holds at most half of the slots while there
 //! are others. A call that waits too long for a slot is sent away, and Karmada asks again.
 
-mod slots;
-
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use popcell_protocol::{Answer, Request, decode};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::module::Stop;
 use crate::{Call, CallError, Cause, EngineError, Module, Modules, Settings};
-use slots::Slots;
 
 /// A module that was given less than this is not blamed for not finishing.
 const FAIR: Duration = Settings::CALL_TIMEOUT.0;
@@ -221,5 +222,106 @@ struct Abandoned(Arc<AtomicBool>);
 impl Drop for Abandoned {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// As many threads as slots. They end when this is dropped and their calls are done.
+struct Slots {
+    jobs: Sender<Job>,
+    ended: CancellationToken,
+    free: Arc<Semaphore>,
+}
+
+/// The right to run one job; given back when dropped.
+struct Room {
+    _share: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Slots {
+    fn start(slots: usize) -> std::io::Result<Self> {
+        let (jobs, queue) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let ended = CancellationToken::new();
+        for number in 0..slots {
+            let (queue, end) = (Arc::clone(&queue), ended.clone().drop_guard());
+            thread::Builder::new()
+                .name(format!("popcell-slot-{number}"))
+                .spawn(move || {
+                    // Dropped by a panic, too.
+                    let _end = end;
+                    work(&queue);
+                })?;
+        }
+        Ok(Self {
+            jobs,
+            ended,
+            free: Arc::new(Semaphore::new(slots)),
+        })
+    }
+
+    /// Waits for a slot, in the order of asking: first for one of the share, then for one of all. `None` never happens
+    /// while the semaphores live; they are not closed.
+    async fn enter(&self, share: &Arc<Semaphore>) -> Option<Room> {
+        let share = Arc::clone(share).acquire_owned().await.ok()?;
+        let slot = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        Some(Room {
+            _share: share,
+            _slot: slot,
+        })
+    }
+
+    fn free(&self) -> usize {
+        self.free.available_permits()
+    }
+
+    /// Resolves when one of the threads has ended, which none does by itself.
+    fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.ended.clone().cancelled_owned()
+    }
+
+    /// Runs a job at once: whoever holds a [`Room`] has a thread.
+    fn run(&self, job: Job) {
+        // The threads live as long as this sender, so one receives; a lost job drops its sender and is noticed.
+        let _ = self.jobs.send(job);
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots")
+            .field("free", &self.free.available_permits())
+            .finish_non_exhaustive()
+    }
+}
+
+fn work(queue: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        // The slot outlives a bug of the host; whoever waits for the job sees that it is gone.
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a call panicked in the host");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_job_that_panics_ends_no_thread_and_the_end_of_a_thread_is_seen() {
+        let slots = Slots::start(1).unwrap();
+        let (sender, receiver) = oneshot::channel();
+        slots.run(Box::new(|| panic!("a bug")));
+        slots.run(Box::new(move || sender.send(()).unwrap()));
+        receiver.await.unwrap();
+        assert!(!slots.ended.is_cancelled());
+        let ended = slots.ended();
+        drop(slots);
+        ended.await;
     }
 }
