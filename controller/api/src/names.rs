@@ -20,9 +20,6 @@ pub const PROJECT_LABEL_PREFIX: &str = "cluster-";
 /// The project in discovery mode `single`.
 pub const SINGLE: &str = "single";
 
-/// Name of upstream's ResourceInterpreterCustomization, which would shadow our module.
-pub const UPSTREAM_INTERPRETER: &str = "workloaddeployment";
-
 /// Name of the Lease.
 pub const LEASE: &str = "e98b06c6.datumapis.com";
 /// ConfigMap in a cell, in the program's namespace: projects that may hold claims of the cell.
@@ -34,9 +31,20 @@ pub const ABSENT_CELLS: &str = "popcell-absent-cells";
 /// ConfigMap in the hub, in the program's namespace: cells that `popcell cell remove` has declared gone.
 pub const REMOVED_CELLS: &str = "popcell-removed-cells";
 
-/// Who Events on Instances come from.
-pub const INSTANCE_EVENT_COMPONENT: &str = "instance-controller";
-/// Name of the federation reconciler, as upstream's dashboards know it.
-pub const FEDERATION_CONTROLLER: &str = "workload-deployment-federator";
-/// Name of the projection reconciler, as upstream's dashboards know it.
-pub const PROJECTION_CONTROLLER: &str = "instance-projector";
+/// Finalizers. popcell sets none on Instances: one that waits for a remote plane would keep a slot occupied while that
+/// plane is unreachable. Copies and claims are deleted afterwards, from what then exists.
+pub mod finalizers {
+    /// On project Workloads and on cell WorkloadDeployments, each set and removed by its own reconciler. In single-cluster
+    /// mode one WorkloadDeployment carries it beside [`FEDERATOR`].
+    pub const WORKLOAD_CONTROLLER: &str = "compute.datumapis.com/workload-controller";
+    /// On project WorkloadDeployments.
+    pub const FEDERATOR: &str = "compute.datumapis.com/federator";
+
+    /// On cell Instances, by upstream's operator. popcell never sets it and takes it away where it meets it.
+    pub const UPSTREAM_INSTANCE_CONTROLLER: &str = "compute.datumapis.com/instance-controller";
+    /// On cell Instances, by upstream's operator. popcell never sets it and takes it away where it meets it.
+    pub const UPSTREAM_CLAIM_CLEANUP: &str = "quota.compute.datumapis.com/claim-cleanup";
+
+    /// On cell Instances, by the unikraft provider: it has something to tear down.
+    pub const UNIKRAFT_PROVIDER: &str = "unikraft.datumapis.com/finalizer";
+}

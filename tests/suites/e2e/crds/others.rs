@@ -1,26 +1,18 @@
-//! Kinds of other owners, as our types read and write them.
+//! Kinds of other owners, as we read and write them.
 
 use anyhow::{Context, Result, ensure};
-use kube::api::{Api, ListParams, PostParams};
-use popcell_api::karmada::{Cluster, PropagationPolicy, PropagationPolicySpec, ResourceBinding};
+use kube::api::DynamicObject;
 use popcell_api::kind::{self, Kind};
-use popcell_api::networking::{
-    IP_FAMILY_IPV4, LocalReference, Location, LocationBinding, LocationBindingSpec, LocationSpec, Network,
-    NetworkBinding, NetworkBindingSpec, SUBNET_CLASS_PRIVATE, SubnetClaim, SubnetClaimSpec,
-};
-use popcell_api::quota::{self, ObjectReference, ResourceClaim, ResourceClaimSpec, ResourceRequest};
-use popcell_api::resource_manager::{self, Project};
-use popcell_api::{LocationReference, NetworkReference, ObservedCondition, conditions, labels};
+use popcell_api::networking::{IP_FAMILY_IPV4, SUBNET_CLASS_PRIVATE};
+use popcell_api::{conditions, labels, quota};
 use popcell_suites::environment::{DFW, Environment, SOON};
 use popcell_test_support::{Plane, eventually, objects, stand_ins};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::plane_with_namespace;
 use crate::planes::{BINDING, deployed};
 
-/// Our types write what the stand-ins take, and read how new objects are born.
+/// The stand-ins take what we write, and make new objects as we expect them.
 pub(crate) async fn stand_in(environment: &Environment, namespace: &str) -> Result<()> {
     let plane = plane_with_namespace(environment, namespace).await?;
     for kind in stand_ins::ALL {
@@ -41,184 +33,111 @@ pub(crate) async fn stand_in(environment: &Environment, namespace: &str) -> Resu
 }
 
 async fn networks(plane: &Plane, namespace: &str) -> Result<()> {
-    let location = LocationReference {
-        name: "dfw-a".to_owned(),
-        namespace: None,
-    };
-    let topology = [(labels::CITY_CODE.to_owned(), "DFW".to_owned())].into();
-    // What only others write is not written whole by our types.
-    let mut site = json!(Location::new(
-        "dfw-a",
-        &kind::LOCATION.resource(),
-        LocationSpec { topology }
-    ));
-    site["spec"]["locationClassName"] = json!("datum-managed");
-    plane.create(&site, false).await?;
-    let topology = [(labels::CITY_CODE.to_owned(), "DFW".to_owned())].into();
-    let binding = LocationBindingSpec {
-        location_ref: Some(location.clone()),
-        topology,
-    };
-    let binding = LocationBinding::new("dfw", &kind::LOCATION_BINDING.resource(), binding);
-    make(plane, None, kind::LOCATION_BINDING, &binding).await?;
-    let found = api::<LocationBinding>(plane, None, kind::LOCATION_BINDING)
-        .list(&ListParams::default())
-        .await?;
-    ensure!(found.items.iter().any(|each| each.spec == binding.spec), "{found:?}");
+    let (location, topology) = (json!({ "name": "dfw-a" }), json!({ labels::CITY_CODE: "DFW" }));
+    let site = json!({ "locationClassName": "datum-managed", "topology": topology });
+    make(plane, kind::LOCATION, None, "dfw-a", &site).await?;
+    let binding = json!({ "locationRef": location, "topology": topology });
+    make(plane, kind::LOCATION_BINDING, None, "dfw", &binding).await?;
+    let listed = plane.list(kind::LOCATION_BINDING, None, "").await?;
+    let named = |each: &DynamicObject| each.metadata.name.as_deref() == Some("dfw");
+    ensure!(listed.iter().any(named), "{listed:?}");
 
-    let network = Network::new("default", &kind::NETWORK.resource(), Some(kube::core::NotUsed {}));
-    make(plane, Some(namespace), kind::NETWORK, &network).await?;
-    let spec = NetworkBindingSpec {
-        network: NetworkReference {
-            name: "default".to_owned(),
-            namespace: None,
-        },
-        location: location.clone(),
-    };
-    let binding = NetworkBinding::new("web-us-dfw-net-0", &kind::NETWORK_BINDING.resource(), spec);
-    let made = make(plane, Some(namespace), kind::NETWORK_BINDING, &binding).await?;
-    ensure!(made.spec == binding.spec);
-    born(
-        made.status.map(|status| status.conditions),
-        conditions::READY,
-        "Unknown",
-        "Pending",
-    )?;
-    let spec = SubnetClaimSpec {
-        subnet_class: SUBNET_CLASS_PRIVATE.to_owned(),
-        network_context: LocalReference {
-            name: "default-dfw-a".to_owned(),
-        },
-        location,
-        ip_family: IP_FAMILY_IPV4.to_owned(),
-    };
-    let claim = SubnetClaim::new("default-dfw-a-0", &kind::SUBNET_CLAIM.resource(), spec);
-    let made = make(plane, Some(namespace), kind::SUBNET_CLAIM, &claim).await?;
-    ensure!(made.spec == claim.spec);
-    born(
-        made.status.map(|status| status.conditions),
-        conditions::READY,
-        "Unknown",
-        "Pending",
-    )
+    let here = Some(namespace);
+    make(plane, kind::NETWORK, here, "default", &json!({})).await?;
+    let spec = json!({ "network": { "name": "default" }, "location": location });
+    let made = make(plane, kind::NETWORK_BINDING, here, "web-us-dfw-net-0", &spec).await?;
+    born(&made, conditions::READY, "Unknown", "Pending")?;
+    let spec = json!({
+        "subnetClass": SUBNET_CLASS_PRIVATE,
+        "networkContext": { "name": "default-dfw-a" },
+        "location": location,
+        "ipFamily": IP_FAMILY_IPV4,
+    });
+    let made = make(plane, kind::SUBNET_CLAIM, here, "default-dfw-a-0", &spec).await?;
+    born(&made, conditions::READY, "Unknown", "Pending")
 }
 
 /// A claim is born refused, for a reason that is no refusal.
 async fn claims(plane: &Plane, namespace: &str) -> Result<()> {
-    let project = ObjectReference {
-        api_group: resource_manager::GROUP.to_owned(),
-        kind: resource_manager::PROJECT_KIND.to_owned(),
-        name: "p1".to_owned(),
-        namespace: String::new(),
-    };
-    let object = Project::new("p1", &kind::PROJECT.resource(), Some(kube::core::NotUsed {}));
-    make(plane, None, kind::PROJECT, &object).await?;
-    let spec = ResourceClaimSpec {
-        consumer_ref: Some(project.clone()),
-        requests: vec![ResourceRequest {
-            resource_type: quota::INSTANCES.to_owned(),
-            amount: 1,
-        }],
-        resource_ref: Some(project),
-    };
-    let claim = ResourceClaim::new("instance-web-0", &kind::RESOURCE_CLAIM.resource(), spec);
-    let made = make(plane, Some(namespace), kind::RESOURCE_CLAIM, &claim).await?;
-    ensure!(made.spec == claim.spec);
-    born(
-        made.status.map(|status| status.conditions),
-        quota::GRANTED,
-        "False",
-        conditions::reasons::PENDING_EVALUATION,
-    )
+    make(plane, kind::PROJECT, None, "p1", &json!({})).await?;
+    let project = json!({ "apiGroup": "resourcemanager.miloapis.com", "kind": "Project", "name": "p1" });
+    let requests = json!([{ "resourceType": quota::INSTANCES, "amount": 1 }]);
+    let spec = json!({ "consumerRef": project, "requests": requests, "resourceRef": project });
+    let made = make(plane, kind::RESOURCE_CLAIM, Some(namespace), "instance-web-0", &spec).await?;
+    let pending = conditions::reasons::PENDING_EVALUATION;
+    born(&made, quota::GRANTED, "False", pending)
 }
 
-/// A policy that our types write is the one that Karmada knows; its cluster and its binding can be read.
+/// A policy that we write is the one that Karmada knows; its cluster and its binding can be read.
 pub(crate) async fn karmada(environment: &Environment, namespace: &str) -> Result<()> {
     let (hub, _) = deployed(environment, namespace, "DFW", DFW, 1).await?;
-    let cluster = api::<Cluster>(&hub, None, kind::CLUSTER).get(DFW).await?;
-    ensure!(
-        !cluster.spec.id.is_empty() && cluster.spec.sync_mode == "Push",
-        "{cluster:?}"
-    );
-    let ready = cluster.status.context("no status")?.conditions;
-    ensure!(
-        ready.iter().any(|each| each.type_ == "Ready" && each.status == "True"),
-        "{ready:?}"
-    );
+    let cluster = hub.expect(kind::CLUSTER, None, DFW).await?;
+    let spec = &cluster.data["spec"];
+    let is_known = spec["id"].as_str().is_some_and(|id| !id.is_empty());
+    ensure!(is_known && spec["syncMode"] == "Push", "{cluster:?}");
+    let ready = condition(&cluster, "Ready")?;
+    ensure!(ready["status"] == "True", "{ready}");
 
-    let bindings = api::<ResourceBinding>(&hub, Some(namespace), kind::RESOURCE_BINDING);
     let binding = eventually("the binding is placed", SOON, async || {
-        let binding = bindings.get(BINDING).await?;
-        let seen = binding
-            .status
-            .as_ref()
-            .and_then(|status| status.scheduler_observed_generation);
+        let binding = hub.expect(kind::RESOURCE_BINDING, Some(namespace), BINDING).await?;
+        let seen = binding.data["status"]["schedulerObservedGeneration"].as_i64();
         ensure!(seen.is_some() && seen == binding.metadata.generation, "{binding:?}");
         Ok(binding)
     })
     .await?;
+    let spec = &binding.data["spec"];
+    let clusters = spec["clusters"].as_array().context("no clusters")?;
+    ensure!(clusters.len() == 1 && clusters[0]["name"] == DFW, "{binding:?}");
     ensure!(
-        binding.spec.clusters.len() == 1 && binding.spec.clusters[0].name == DFW,
-        "{binding:?}"
-    );
-    ensure!(
-        binding.spec.resource.kind == kind::WORKLOAD_DEPLOYMENT.kind,
+        spec["resource"]["kind"] == kind::WORKLOAD_DEPLOYMENT.kind,
         "{binding:?}"
     );
 
-    let policies = api::<PropagationPolicy>(&hub, Some(namespace), kind::PROPAGATION_POLICY);
-    let spec = objects::city_policy(namespace, "ORD")["spec"].clone();
-    let spec: PropagationPolicySpec = serde_json::from_value(spec)?;
-    let policy = PropagationPolicy::new("city-ord", &kind::PROPAGATION_POLICY.resource(), spec.clone());
-    let mut made = policies.create(&PostParams::default(), &policy).await?;
-    // The defaults that Karmada's webhook adds, and nothing else.
-    for (field, default) in [
-        ("priority", json!(0)),
-        ("preemption", json!("Never")),
-        ("schedulerName", json!("default-scheduler")),
-    ] {
-        let found = made.spec.rest.remove(field);
-        ensure!(found == Some(default), "{field} is {found:?}");
-    }
-    let selector = made.spec.resource_selectors.first_mut().context("no selector")?;
-    ensure!(selector.namespace.take().as_deref() == Some(namespace));
-    ensure!(made.spec == spec, "{:?} is not {spec:?}", made.spec);
+    let policy = objects::city_policy(namespace, "ORD");
+    let made = hub.create(&policy, false).await?;
+    let mut spec = policy["spec"].clone();
+    // What Karmada's webhook adds, and nothing else.
+    spec["priority"] = json!(0);
+    spec["preemption"] = json!("Never");
+    spec["schedulerName"] = json!("default-scheduler");
+    spec["resourceSelectors"][0]["namespace"] = json!(namespace);
+    ensure!(made.data["spec"] == spec, "{:?} is not {spec}", made.data);
     Ok(())
 }
 
-fn api<K>(plane: &Plane, namespace: Option<&str>, kind: Kind) -> Api<K>
-where
-    K: kube::Resource<DynamicType = kube::core::ApiResource, Scope = kube::core::DynamicResourceScope>,
-{
-    let client = plane.client().clone();
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &kind.resource()),
-        None => Api::all_with(client, &kind.resource()),
+/// What the server makes of the object. It keeps each field of the spec as it was sent.
+async fn make(plane: &Plane, kind: Kind, namespace: Option<&str>, name: &str, spec: &Value) -> Result<DynamicObject> {
+    let mut object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.kind,
+        "metadata": { "name": name },
+        "spec": spec,
+    });
+    if let Some(namespace) = namespace {
+        object["metadata"]["namespace"] = json!(namespace);
     }
+    let made = plane.create(&object, false).await;
+    let made = made.with_context(|| format!("failed to make a {}", kind.kind))?;
+    for (field, sent) in spec.as_object().into_iter().flatten() {
+        let kept = &made.data["spec"][field];
+        ensure!(kept == sent, "{field} of {} {name} is {kept}", kind.kind);
+    }
+    Ok(made)
 }
 
-/// What the server makes of the object.
-async fn make<K>(plane: &Plane, namespace: Option<&str>, kind: Kind, object: &K) -> Result<K>
-where
-    K: kube::Resource<DynamicType = kube::core::ApiResource, Scope = kube::core::DynamicResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + Serialize
-        + DeserializeOwned,
-{
-    let made = api::<K>(plane, namespace, kind)
-        .create(&PostParams::default(), object)
-        .await;
-    made.with_context(|| format!("failed to make a {}", kind.kind))
-}
-
-fn born(found: Option<Vec<ObservedCondition>>, type_: &str, status: &str, reason: &str) -> Result<()> {
-    let found = found.context("no status")?;
-    let condition = found.iter().find(|condition| condition.type_ == type_);
-    let condition = condition.with_context(|| format!("no condition {type_} in {found:?}"))?;
+fn born(made: &DynamicObject, type_: &str, status: &str, reason: &str) -> Result<()> {
+    let condition = condition(made, type_)?;
     ensure!(
-        condition.status == status && condition.reason == reason,
-        "{condition:?}"
+        condition["status"] == status && condition["reason"] == reason,
+        "{condition}"
     );
     Ok(())
+}
+
+fn condition<'a>(object: &'a DynamicObject, type_: &str) -> Result<&'a Value> {
+    let found = object.data["status"]["conditions"].as_array();
+    let mut of_type = found.into_iter().flatten().filter(|each| each["type"] == type_);
+    of_type
+        .next()
+        .with_context(|| format!("no condition {type_} in {object:?}"))
 }
