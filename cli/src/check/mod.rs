@@ -1,25 +1,29 @@
 //! `popcell check`: what a module or a running webhook is and can do, and what Karmada does without the rest.
 
-mod measure;
 mod report;
 
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use popcell_engine::{LoadError, Modules, inspect, module_files};
-use popcell_protocol::Gvk;
+use popcell_engine::{Call, Inspection, LoadError, Module, Modules, inspect, module_files};
+use popcell_protocol::{Gvk, Operation, client::Question};
 use popcell_sdk::Object;
 
 use crate::{
     args::module::Check,
     console::Console,
+    endpoint::{
+        Endpoint,
+        call::{AskError, Connection, Sample},
+        dial::Trust,
+    },
     exit::{Exit, Failure, Outcome},
     interpreters,
 };
-use report::Report;
+use report::{Available, File, Report, Sampled, Target};
 
 /// Runs the command.
 pub fn run(args: &Check, console: &mut Console) -> Outcome {
@@ -33,14 +37,8 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
             .map(|kind| Gvk::new(&kind.group, &kind.version, &kind.kind))
             .collect();
         let (endpoint, trust) = interpreters::reach(url, &args.trust)?;
-        let measured = measure::webhook(
-            &endpoint,
-            &trust,
-            args.trust.timeout(),
-            &kinds,
-            sample.as_ref(),
-            args.calls,
-        );
+        let limit = args.trust.timeout();
+        let measured = webhook(&endpoint, &trust, limit, &kinds, sample.as_ref(), args.calls);
         let report = crate::runtime()?
             .block_on(measured)
             .map_err(|error| Failure::Environment(error.to_string()))?;
@@ -75,10 +73,8 @@ fn modules(
         let wasm = std::fs::read(&file).map_err(|error| Failure::file("read", &file, &error))?;
         match engine.load(&file.display().to_string(), &wasm) {
             Ok(module) => {
-                let (report, broken) =
-                    measure::module(&module, &inspect(&wasm).unwrap_or_default(), sample, calls, limit);
-                reports.push(report);
-                refusals.extend(broken);
+                let inspection = inspect(&wasm).unwrap_or_default();
+                reports.push(measured(&module, &inspection, sample, calls, limit, &mut refusals));
                 loaded.push(module);
             }
             Err(refused) => refusals.push(refused.to_string()),
@@ -96,4 +92,131 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(vec![path.to_owned()]);
     }
     module_files(path).map_err(|error| Failure::of_load(&error))
+}
+
+/// What a kind is asked about.
+fn sample_of(kind: &Gvk, given: Option<&Object>) -> Sample {
+    let given = given.filter(|object| object.api_version() == kind.api_version() && object.kind() == kind.kind);
+    given.map_or_else(|| Sample::of(kind), |object| Sample::given(kind, object.to_text()))
+}
+
+/// Describes and times a module. `broken` gets every operation in which the sample broke it.
+fn measured(
+    module: &Module,
+    inspection: &Inspection,
+    sample: Option<&Object>,
+    calls: u32,
+    limit: Duration,
+    broken: &mut Vec<String>,
+) -> Report {
+    let description = module.description();
+    let mut targets = Vec::new();
+    for target in &description.targets {
+        let sample = sample_of(&target.kind, sample);
+        let available = target.operations.iter().map(|known| {
+            let (sampled, fault) = timed(module, &target.kind, known.operation, sample.text(), calls, limit);
+            broken.extend(fault);
+            Available {
+                operation: known.operation.as_str(),
+                registered: Some(known.register),
+                sample: sampled,
+            }
+        });
+        let available = available.collect();
+        targets.push(Target::new(&target.kind, available));
+    }
+    let file = File {
+        name: description.name.clone(),
+        version: description.version.clone(),
+        interface: format!("popcell:interpreter@{}", inspection.interface_version().unwrap_or("?")),
+        imports: inspection.imports.clone(),
+        bytes: module.size(),
+        sha256: module.digest().to_owned(),
+    };
+    Report {
+        origin: module.origin().to_owned(),
+        module: Some(file),
+        targets,
+    }
+}
+
+fn timed(
+    module: &Module,
+    kind: &Gvk,
+    operation: Operation,
+    text: &str,
+    calls: u32,
+    limit: Duration,
+) -> (Option<Sampled>, Option<String>) {
+    let call = Call {
+        observed: (operation == Operation::Retain).then_some(text.as_bytes()),
+        replicas: 1,
+        ..Call::new(operation, kind, text.as_bytes())
+    };
+    let (mut times, mut peak, mut answer) = (Vec::new(), 0, String::new());
+    for _ in 0..calls {
+        let start = Instant::now();
+        let (answered, memory) = module.measure(&call, limit);
+        times.push(start.elapsed());
+        peak = peak.max(memory);
+        answer = match answered {
+            Ok(_) => "answered".to_owned(),
+            Err(error) if error.cause.is_module_fault() => {
+                let message = error.to_string();
+                return (Sampled::new(times, Some(peak), message.clone()), Some(message));
+            }
+            Err(error) => error.cause.to_string(),
+        };
+    }
+    (Sampled::new(times, Some(peak), answer), None)
+}
+
+/// Asks a webhook for every operation of the kinds. Times are those of the whole call over one connection.
+async fn webhook(
+    endpoint: &Endpoint,
+    trust: &Trust,
+    limit: Duration,
+    kinds: &[Gvk],
+    sample: Option<&Object>,
+    calls: u32,
+) -> Result<Report, AskError> {
+    let mut connection = Connection::open(endpoint, trust, limit).await?;
+    let mut targets = Vec::new();
+    for kind in kinds {
+        let sample = sample_of(kind, sample);
+        let mut available = Vec::new();
+        for operation in Operation::ALL {
+            let question = sample.question(operation);
+            if let Some(sampled) = asked(&mut connection, &question, calls.max(1)).await? {
+                available.push(Available {
+                    operation: operation.as_str(),
+                    registered: None,
+                    sample: (calls > 0).then_some(sampled),
+                });
+            }
+        }
+        targets.push(Target::new(kind, available));
+    }
+    Ok(Report {
+        origin: endpoint.to_string(),
+        module: None,
+        targets,
+    })
+}
+
+/// `None` when the webhook does not serve the operation.
+async fn asked(connection: &mut Connection, question: &Question<'_>, calls: u32) -> Result<Option<Sampled>, AskError> {
+    let (mut times, mut answer) = (Vec::new(), String::new());
+    for _ in 0..calls {
+        let start = Instant::now();
+        let answered = connection.ask(question).await;
+        times.push(start.elapsed());
+        answer = match answered {
+            Ok(_) => "answered".to_owned(),
+            Err(AskError::Refused { code, .. }) if crate::register::not_served(code) => return Ok(None),
+            Err(AskError::Refused { message, .. }) => message,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(Sampled::new(times, None, answer))
 }

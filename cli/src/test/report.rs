@@ -7,7 +7,7 @@ use std::{
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::run::TestResult;
+use super::TestResult;
 use crate::{args::TestFormat, exit::Failure};
 
 /// The tests of one module.
