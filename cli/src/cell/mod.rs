@@ -7,7 +7,7 @@
 use std::io::Write as _;
 
 use jiff::Timestamp;
-use kube::api::{ApiResource, Patch};
+use kube::api::Patch;
 use popcell_api::{kind, names::REMOVED_CELLS};
 use popcell_core::{
     conditions::says,
@@ -21,7 +21,7 @@ use crate::{
     args::planes::{Cell, CellCommand, Remove},
     console::Console,
     exit::{Exit, Failure, Outcome},
-    planes::{Answer, PlaneError, Server, Write},
+    planes::{Answer, Objects, PlaneError, Server, Write},
 };
 
 /// Tries of a write that meets a newer object.
@@ -38,9 +38,7 @@ async fn remove(args: &Remove, console: &mut Console) -> Outcome {
     let hub = Server::open(&args.cluster).await?;
     let name = &args.name;
     let cluster = find(&hub, name).await?;
-    let record = hub
-        .get(&CONFIG_MAP.resource(), Some(&args.namespace), REMOVED_CELLS)
-        .await?;
+    let record = records(&hub, args).get(REMOVED_CELLS).await?;
     let seen = Seen {
         name,
         given: args.id.as_deref(),
@@ -75,12 +73,16 @@ async fn remove(args: &Remove, console: &mut Console) -> Outcome {
     Ok(Exit::Success)
 }
 
+fn records<'a>(hub: &'a Server, args: &Remove) -> Objects<'a> {
+    hub.at(CONFIG_MAP, Some(&args.namespace))
+}
+
 async fn find(hub: &Server, name: &str) -> Result<Option<Object>, PlaneError> {
-    hub.get(&kind::CLUSTER.resource(), None, name).await
+    hub.at(kind::CLUSTER, None).get(name).await
 }
 
 async fn known(hub: &Server) -> Result<Vec<String>, PlaneError> {
-    let all = hub.metadata(&kind::CLUSTER.resource(), None, "").await?;
+    let all = hub.at(kind::CLUSTER, None).metadata("").await?;
     let readable = all.objects.iter().map(|one| one.name().to_owned());
     Ok(readable.chain(all.unreadable.into_iter().map(|one| one.name)).collect())
 }
@@ -130,21 +132,19 @@ async fn record_it(
 
 /// Adds an entry. Whoever makes or deletes the ConfigMap at the same moment changes nothing.
 async fn write_record(args: &Remove, hub: &Server, key: &str, mut is_there: bool) -> Result<(), Failure> {
-    let (resource, namespace): (ApiResource, _) = (CONFIG_MAP.resource(), args.namespace.as_str());
+    let records = records(hub, args);
     let data = json!({ key: format!("{:.0}", Timestamp::now()) });
     let mut last = String::new();
     for _ in 0..TRIES {
         let answer = if is_there {
             let entry = Patch::Merge(json!({ "data": data }));
-            hub.write(&resource, Some(namespace), REMOVED_CELLS, Write::Patch(&entry))
-                .await?
+            records.write(REMOVED_CELLS, Write::Patch(&entry)).await?
         } else {
             let record = json!({
                 "apiVersion": CONFIG_MAP.api_version(), "kind": CONFIG_MAP.kind,
-                "metadata": { "namespace": namespace, "name": REMOVED_CELLS }, "data": data,
+                "metadata": { "namespace": args.namespace, "name": REMOVED_CELLS }, "data": data,
             });
-            hub.write(&resource, Some(namespace), REMOVED_CELLS, Write::Create(&record))
-                .await?
+            records.write(REMOVED_CELLS, Write::Create(&record)).await?
         };
         match answer {
             Answer::Done => return Ok(()),
@@ -184,10 +184,7 @@ async fn delete(hub: &Server, mut cluster: Object) -> Result<(), Failure> {
     };
     for _ in 0..TRIES {
         let on = Precondition::of(&cluster);
-        match hub
-            .write(&kind::CLUSTER.resource(), None, &name, Write::Delete(&on))
-            .await?
-        {
+        match hub.at(kind::CLUSTER, None).write(&name, Write::Delete(&on)).await? {
             Answer::Done | Answer::Gone => return Ok(()),
             Answer::Refused { code, message } => return Err(failed(&format!("{code} {message}"))),
             // Karmada writes its status all the time.

@@ -32,13 +32,17 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
         .as_deref()
         .map(|file| crate::interpret::object(file, console))
         .transpose()?;
+    let sampling = Sampling {
+        object: sample.as_ref(),
+        calls: args.calls,
+        limit: args.trust.timeout,
+    };
     if let Some(url) = &args.url {
         let kinds: Vec<Gvk> = (args.kind.iter())
             .map(|kind| Gvk::new(&kind.group, &kind.version, &kind.kind))
             .collect();
         let (endpoint, trust) = interpreters::reach(url, &args.trust)?;
-        let limit = args.trust.timeout();
-        let measured = webhook(&endpoint, &trust, limit, &kinds, sample.as_ref(), args.calls);
+        let measured = webhook(&endpoint, &trust, &kinds, &sampling);
         let report = crate::runtime()?
             .block_on(measured)
             .map_err(|error| Failure::Environment(error.to_string()))?;
@@ -48,7 +52,7 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
     let path = (args.path.as_deref())
         .or(args.module.as_deref())
         .ok_or_else(|| Failure::Usage("give a module, a folder of modules, or --url".to_owned()))?;
-    let (reports, refusals) = modules(path, sample.as_ref(), args.calls, args.trust.timeout())?;
+    let (reports, refusals) = modules(path, &sampling)?;
     report::print(&reports, args.output, &mut console.out)?;
     for refusal in &refusals {
         writeln!(console.err, "error: {refusal}")?;
@@ -60,13 +64,17 @@ pub fn run(args: &Check, console: &mut Console) -> Outcome {
     })
 }
 
-/// Reports of the modules that can be loaded, and why the others cannot.
-fn modules(
-    path: &Path,
-    sample: Option<&Object>,
+/// How operations are timed.
+struct Sampling<'a> {
+    /// What they are about, where it is of their kind.
+    object: Option<&'a Object>,
     calls: u32,
+    /// What each call may take.
     limit: Duration,
-) -> Result<(Vec<Report>, Vec<String>), Failure> {
+}
+
+/// Reports of the modules that can be loaded, and why the others cannot.
+fn modules(path: &Path, sampling: &Sampling<'_>) -> Result<(Vec<Report>, Vec<String>), Failure> {
     let engine = interpreters::engine(true)?;
     let (mut reports, mut refusals, mut loaded) = (Vec::new(), Vec::new(), Vec::new());
     for file in files(path)? {
@@ -74,7 +82,7 @@ fn modules(
         match engine.load(&file.display().to_string(), &wasm) {
             Ok(module) => {
                 let inspection = inspect(&wasm).unwrap_or_default();
-                reports.push(measured(&module, &inspection, sample, calls, limit, &mut refusals));
+                reports.push(measured(&module, &inspection, sampling, &mut refusals));
                 loaded.push(module);
             }
             Err(refused) => refusals.push(refused.to_string()),
@@ -101,20 +109,13 @@ fn sample_of(kind: &Gvk, given: Option<&Object>) -> Sample {
 }
 
 /// Describes and times a module. `broken` gets every operation in which the sample broke it.
-fn measured(
-    module: &Module,
-    inspection: &Inspection,
-    sample: Option<&Object>,
-    calls: u32,
-    limit: Duration,
-    broken: &mut Vec<String>,
-) -> Report {
+fn measured(module: &Module, inspection: &Inspection, sampling: &Sampling<'_>, broken: &mut Vec<String>) -> Report {
     let description = module.description();
     let mut targets = Vec::new();
     for target in &description.targets {
-        let sample = sample_of(&target.kind, sample);
+        let sample = sample_of(&target.kind, sampling.object);
         let available = target.operations.iter().map(|known| {
-            let (sampled, fault) = timed(module, &target.kind, known.operation, sample.text(), calls, limit);
+            let (sampled, fault) = timed(module, &target.kind, known.operation, sample.text(), sampling);
             broken.extend(fault);
             Available {
                 operation: known.operation.as_str(),
@@ -145,8 +146,7 @@ fn timed(
     kind: &Gvk,
     operation: Operation,
     text: &str,
-    calls: u32,
-    limit: Duration,
+    sampling: &Sampling<'_>,
 ) -> (Option<Sampled>, Option<String>) {
     let call = Call {
         observed: (operation == Operation::Retain).then_some(text.as_bytes()),
@@ -154,9 +154,9 @@ fn timed(
         ..Call::new(operation, kind, text.as_bytes())
     };
     let (mut times, mut peak, mut answer) = (Vec::new(), 0, String::new());
-    for _ in 0..calls {
+    for _ in 0..sampling.calls {
         let start = Instant::now();
-        let (answered, memory) = module.measure(&call, limit);
+        let (answered, memory) = module.measure(&call, sampling.limit);
         times.push(start.elapsed());
         peak = peak.max(memory);
         answer = match answered {
@@ -175,23 +175,21 @@ fn timed(
 async fn webhook(
     endpoint: &Endpoint,
     trust: &Trust,
-    limit: Duration,
     kinds: &[Gvk],
-    sample: Option<&Object>,
-    calls: u32,
+    sampling: &Sampling<'_>,
 ) -> Result<Report, AskError> {
-    let mut connection = Connection::open(endpoint, trust, limit).await?;
+    let mut connection = Connection::open(endpoint, trust, sampling.limit).await?;
     let mut targets = Vec::new();
     for kind in kinds {
-        let sample = sample_of(kind, sample);
+        let sample = sample_of(kind, sampling.object);
         let mut available = Vec::new();
         for operation in Operation::ALL {
             let question = sample.question(operation);
-            if let Some(sampled) = asked(&mut connection, &question, calls.max(1)).await? {
+            if let Some(sampled) = asked(&mut connection, &question, sampling.calls.max(1)).await? {
                 available.push(Available {
                     operation: operation.as_str(),
                     registered: None,
-                    sample: (calls > 0).then_some(sampled),
+                    sample: (sampling.calls > 0).then_some(sampled),
                 });
             }
         }

@@ -81,7 +81,7 @@ impl Interpreter {
     /// Loads the module, or gets ready to call the webhook.
     pub fn open(source: &Source) -> Result<Self, Failure> {
         match (&source.module, &source.url) {
-            (Some(file), _) => Self::module(file, source.trust.timeout()),
+            (Some(file), _) => Self::module(file, source.trust.timeout),
             (None, Some(url)) => Self::webhook(url, &source.trust),
             (None, None) => Err(Failure::Usage("give --module or --url".to_owned())),
         }
@@ -101,7 +101,7 @@ impl Interpreter {
         Ok(Self::Webhook(Box::new(Webhook {
             endpoint,
             trust: against,
-            limit: trust.timeout(),
+            limit: trust.timeout,
             runtime: crate::runtime()?,
             connection: Mutex::default(),
         })))
@@ -199,7 +199,7 @@ fn ask_module(module: &Module, limit: Duration, operation: Operation, input: &In
         frames: Vec::new(),
     };
     let answer = decode(&text, "u", operation).map_err(|reason| broken(reason.to_string()))?;
-    let output = answer::output(operation, &answer).map_err(broken)?;
+    let output = answer::output(operation, &answer).map_err(|unread| broken(unread.to_string()))?;
     Ok(match (output, left_out) {
         (Output::Change(change), Some(left_out)) => Output::Aggregation(Aggregation { change, left_out }),
         (output, _) => output,
@@ -255,7 +255,7 @@ impl Webhook {
                 AskError::Refused { message, .. } => Unanswered::Said(Error::Failed(message)),
                 other => Unanswered::Unreached(other.to_string()),
             })?;
-        answer::output(operation, &answer).map_err(Unanswered::Unreached)
+        answer::output(operation, &answer).map_err(|unread| Unanswered::Unreached(unread.to_string()))
     }
 
     async fn post(&self, question: &Question<'_>) -> Result<Answer, AskError> {

@@ -70,7 +70,7 @@ impl Planes {
             }
             Projects::Single(_) => {}
             Projects::Milo { discovery, .. } => {
-                let found = discovery.list(&kind::PROJECT.resource(), None, "").await?;
+                let found = discovery.at(kind::PROJECT, None).list("").await?;
                 unreadable.extend(found.unreadable.into_iter().map(|one| one.name));
                 for one in found.objects {
                     let ready = says(&one, READY, "True");
@@ -90,7 +90,7 @@ impl Planes {
     /// All namespaces of ours on the hub.
     pub(super) async fn namespaces(&self) -> Result<Listed, PlaneError> {
         let marker = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
-        self.hub.metadata(&NAMESPACE.resource(), None, &marker).await
+        self.hub.at(NAMESPACE, None).metadata(&marker).await
     }
 
     /// How many of the projects that they name discovery knows, and what it is called; `None` in mode `single`.
@@ -151,7 +151,7 @@ impl Planes {
         unreadable: &mut BTreeMap<String, Vec<(Target, String)>>,
     ) -> Result<BTreeMap<String, Vec<Object>>, PlaneError> {
         let mut by_namespace: BTreeMap<String, Vec<Object>> = BTreeMap::new();
-        let found = self.hub.metadata(&kind.resource(), only, "").await?;
+        let found = self.hub.at(kind, only).metadata("").await?;
         for one in found.objects {
             by_namespace.entry(one.namespace().to_owned()).or_default().push(one);
         }
@@ -222,9 +222,7 @@ impl Planes {
             }
         };
         // The list first: a server that does not serve the kind, or a gateway that answers 404 to everything, proves nothing.
-        let deployments = server
-            .metadata(&kind::WORKLOAD_DEPLOYMENT.resource(), Some(name), "")
-            .await?;
+        let deployments = server.at(kind::WORKLOAD_DEPLOYMENT, Some(name)).metadata("").await?;
         // Any of them may stand behind what is on the hub.
         if let Some(one) = deployments.unreadable.first() {
             return Ok(Project::Unknown(format!(
@@ -232,7 +230,7 @@ impl Planes {
                 one.namespace, one.name, one.why
             )));
         }
-        let namespace = server.get(&NAMESPACE.resource(), None, name).await?;
+        let namespace = server.at(NAMESPACE, None).get(name).await?;
         Ok(Project::Engaged {
             uid,
             server: server_uid,
@@ -255,7 +253,7 @@ impl Planes {
     /// The Project as discovery has it now. In mode `single` no server can state that one is gone.
     async fn discovered(&self, id: &str) -> Result<Option<Object>, PlaneError> {
         match &self.projects {
-            Projects::Milo { discovery, .. } => discovery.get(&kind::PROJECT.resource(), None, id).await,
+            Projects::Milo { discovery, .. } => discovery.at(kind::PROJECT, None).get(id).await,
             Projects::Single(project) => {
                 let action = format!("ask whether project {id} is there");
                 Err(project.failure(&action, "in mode single no server knows"))
@@ -288,12 +286,7 @@ impl Planes {
                 return Ok(Outcome::Left(unproven.to_string()));
             }
         }
-        let target = &delete.target;
-        let (resource, namespace) = (target.kind.resource(), target.namespace.as_deref());
-        let answer = self
-            .hub
-            .write(&resource, namespace, &target.name, Write::Delete(&delete.on))
-            .await?;
+        let answer = self.send(&delete.target, Write::Delete(&delete.on)).await?;
         Ok(match answer {
             Answer::Done | Answer::Gone => Outcome::Deleted,
             Answer::Changed(message) => Outcome::Left(format!("it has changed: {message}")),
@@ -302,22 +295,20 @@ impl Planes {
     }
 
     async fn note(&self, patch: &Patch) -> Result<Outcome, PlaneError> {
-        let target = &patch.target;
-        let (resource, namespace) = (target.kind.resource(), target.namespace.as_deref());
         let body = kube::api::Patch::Json(patch.patch.clone());
-        Ok(
-            match self
-                .hub
-                .write(&resource, namespace, &target.name, Write::Patch(&body))
-                .await?
-            {
-                Answer::Done => Outcome::Noted,
-                Answer::Gone => Outcome::Left("it is gone".to_owned()),
-                Answer::Changed(message) | Answer::Refused { message, .. } => {
-                    Outcome::Left(format!("{} was not noted: {message}", annotations::PROJECT_GONE_SINCE))
-                }
-            },
-        )
+        let answer = self.send(&patch.target, Write::Patch(&body)).await?;
+        Ok(match answer {
+            Answer::Done => Outcome::Noted,
+            Answer::Gone => Outcome::Left("it is gone".to_owned()),
+            Answer::Changed(message) | Answer::Refused { message, .. } => {
+                Outcome::Left(format!("{} was not noted: {message}", annotations::PROJECT_GONE_SINCE))
+            }
+        })
+    }
+
+    async fn send(&self, target: &Target, write: Write<'_>) -> Result<Answer, PlaneError> {
+        let objects = self.hub.at(target.kind, target.namespace.as_deref());
+        objects.write(&target.name, write).await
     }
 }
 
@@ -327,12 +318,12 @@ impl LiveReads for Planes {
     async fn get(&self, target: &Target) -> Result<Option<Object>, PlaneError> {
         let server = self.of(&target.plane)?;
         let namespace = target.namespace.as_deref();
-        server.get(&target.kind.resource(), namespace, &target.name).await
+        server.at(target.kind, namespace).get(&target.name).await
     }
 
     async fn count(&self, plane: &Plane, kind: Kind, namespace: &str, selector: &str) -> Result<usize, PlaneError> {
         let server = self.of(plane)?;
-        let left = server.metadata(&kind.resource(), Some(namespace), selector).await?;
+        let left = server.at(kind, Some(namespace)).metadata(selector).await?;
         Ok(left.count())
     }
 
@@ -351,7 +342,7 @@ impl LiveReads for Planes {
 
 /// Tells servers apart, whatever they are called.
 async fn identity_of(server: &Server) -> Result<String, PlaneError> {
-    let system = server.get(&NAMESPACE.resource(), None, SYSTEM_NAMESPACE).await?;
+    let system = server.at(NAMESPACE, None).get(SYSTEM_NAMESPACE).await?;
     Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
 }
 

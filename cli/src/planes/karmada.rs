@@ -6,7 +6,7 @@ use std::time::Duration;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::apis::meta::v1::APIResource};
-use kube::{Api, api::ApiResource, client::Body};
+use kube::{Api, client::Body};
 use popcell_api::kind::{CLUSTER, Kind, Scope};
 use popcell_core::{
     object::{Fields, Object},
@@ -277,27 +277,27 @@ impl Karmada {
 
     /// Every ResourceInterpreterWebhookConfiguration.
     pub async fn configurations(&self) -> Result<Vec<Configuration>, PlaneError> {
-        let found = self.list(&CONFIGURATION.resource()).await?;
+        let found = self.list(CONFIGURATION).await?;
         Ok(found.iter().map(Configuration::read).collect())
     }
 
     /// Every ResourceInterpreterCustomization.
     pub async fn customizations(&self) -> Result<Vec<Customization>, PlaneError> {
-        let found = self.list(&CUSTOMIZATION.resource()).await?;
+        let found = self.list(CUSTOMIZATION).await?;
         Ok(found.iter().map(Customization::read).collect())
     }
 
     /// Every member cluster.
     pub async fn members(&self) -> Result<Vec<Object>, PlaneError> {
-        self.list(&CLUSTER.resource()).await
+        self.list(CLUSTER).await
     }
 
     /// All objects of a kind: one that cannot be read may be the one that matters.
-    async fn list(&self, resource: &ApiResource) -> Result<Vec<Object>, PlaneError> {
-        let found = self.0.list(resource, None, "").await?;
+    async fn list(&self, kind: Kind) -> Result<Vec<Object>, PlaneError> {
+        let found = self.0.at(kind, None).list("").await?;
         if let Some(one) = found.unreadable.first() {
             let reason = format!("{} cannot be read: {}", one.name, one.why);
-            return Err(self.0.failure(&format!("list {}", resource.plural), &reason));
+            return Err(self.0.failure(&format!("list {}", kind.plural), &reason));
         }
         Ok(found.objects)
     }
@@ -312,7 +312,7 @@ impl Karmada {
 
     /// One ResourceInterpreterWebhookConfiguration, as it is.
     pub async fn configuration(&self, name: &str) -> Result<Option<Value>, PlaneError> {
-        let found = self.0.get(&CONFIGURATION.resource(), None, name).await?;
+        let found = self.0.at(CONFIGURATION, None).get(name).await?;
         Ok(found.map(|object| serde_json::to_value(object).unwrap_or_default()))
     }
 
@@ -321,12 +321,12 @@ impl Karmada {
     pub async fn write(
         &self,
         name: &str,
-        change: impl Fn(Option<&Value>) -> Result<Option<Value>, Failure>,
+        change: impl Fn(Option<&Value>) -> Option<Value>,
     ) -> Result<Written, Failure> {
         let action = format!("write ResourceInterpreterWebhookConfiguration {name}");
         for _ in 0..3 {
             let found = self.configuration(name).await?;
-            let wanted = change(found.as_ref())?;
+            let wanted = change(found.as_ref());
             let on = precondition(found.as_ref());
             let (write, written) = match (&found, &wanted) {
                 (found, wanted) if found == wanted => return Ok(Written::Unchanged),
@@ -334,7 +334,7 @@ impl Karmada {
                 (_, Some(wanted)) => (Write::Replace(wanted), Written::Replaced),
                 (_, None) => (Write::Delete(&on), Written::Deleted),
             };
-            match self.0.write(&CONFIGURATION.resource(), None, name, write).await? {
+            match self.0.at(CONFIGURATION, None).write(name, write).await? {
                 Answer::Done => return Ok(written),
                 Answer::Refused { code, message } => return Err(self.0.refusal(&action, code, &message).into()),
                 Answer::Gone | Answer::Changed(_) => tokio::time::sleep(Duration::from_millis(50)).await,

@@ -19,7 +19,7 @@ use kube::{
     discovery,
 };
 use popcell_client::{absent, chain};
-use popcell_core::object::{List, Listed, Object, ReadError};
+use popcell_core::object::{List, Listed, Object};
 use popcell_core::plan::Precondition;
 use serde_json::Value;
 
@@ -150,116 +150,19 @@ impl Server {
         Ok((resource, capabilities.scope == discovery::Scope::Namespaced))
     }
 
-    /// Objects with metadata only, in all namespaces where none is named. What cannot be read of a list keeps nothing else from
-    /// being found.
-    pub async fn metadata(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Listed, PlaneError> {
-        let found = self.pages(resource, namespace, selector, Request::list_metadata);
-        let mut found = found.await?;
-        for object in &mut found.objects {
-            object.types = Some(TypeMeta {
-                api_version: resource.api_version.clone(),
-                kind: resource.kind.clone(),
-            });
+    /// Objects of a kind, in all namespaces where none is named.
+    pub fn at(&self, resource: impl Into<ApiResource>, namespace: Option<&str>) -> Objects<'_> {
+        let resource = resource.into();
+        Objects {
+            server: self,
+            url: Request::new(DynamicObject::url_path(&resource, namespace)),
+            resource,
         }
-        Ok(found)
-    }
-
-    /// Whole objects, in all namespaces where none is named; see [`Server::metadata`].
-    pub async fn list(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        selector: &str,
-    ) -> Result<Listed, PlaneError> {
-        self.pages(resource, namespace, selector, Request::list).await
-    }
-
-    async fn pages(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        selector: &str,
-        request: fn(&Request, &ListParams) -> Built,
-    ) -> Result<Listed, PlaneError> {
-        let action = format!("list {}", resource.plural);
-        let url = url(resource, namespace);
-        let mut found = Listed::default();
-        let mut page = ListParams::default().labels(selector).limit(PAGE);
-        loop {
-            let text = self.run(&action, self.text(request(&url, &page))).await?;
-            let list: List = serde_json::from_str(&text).map_err(|_| self.failure(&action, "the answer is no list"))?;
-            let more = list.metadata.more.clone().filter(|token| !token.is_empty());
-            let read = Listed::from(list);
-            found.objects.extend(read.objects);
-            found.unreadable.extend(read.unreadable);
-            match more {
-                Some(token) => page.continue_token = Some(token),
-                None => return Ok(found),
-            }
-        }
-    }
-
-    /// An object as it is now; `None` = NotFound.
-    pub async fn get(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> Result<Option<Object>, PlaneError> {
-        let action = format!("read {} {name}", resource.kind);
-        let request = async {
-            let request = url(resource, namespace).get(name, &GetParams::default());
-            match self.text(request).await {
-                Ok(found) => Ok(Some(found)),
-                Err(Error::Api(status)) if absent(&status) == Some((&resource.plural, name)) => Ok(None),
-                Err(error) => Err(error),
-            }
-        };
-        let found = self.run(&action, request).await?.map(|text| Object::read(&text));
-        found
-            .transpose()
-            .map_err(|error: ReadError| self.failure(&action, &error.to_string()))
     }
 
     /// The text of an answer: kube would decode it, and log what it cannot decode.
     async fn text(&self, request: Built) -> kube::Result<String> {
         self.client.request_text(request.map_err(Error::BuildRequest)?).await
-    }
-
-    /// Changes an object. A refusal is an answer; only silence is an error.
-    pub async fn write(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        name: &str,
-        write: Write<'_>,
-    ) -> Result<Answer, PlaneError> {
-        let url = url(resource, namespace);
-        let (verb, request) = match write {
-            Write::Create(object) => ("create", url.create(&post(), object.to_string().into())),
-            Write::Replace(object) => ("replace", url.replace(name, &post(), object.to_string().into())),
-            Write::Patch(patch) => {
-                let params = PatchParams {
-                    field_manager: Some(MANAGER.to_owned()),
-                    ..PatchParams::default()
-                };
-                ("patch", url.patch_metadata(name, &params, patch))
-            }
-            Write::Delete(on) => {
-                let params = DeleteParams::background().preconditions(Preconditions {
-                    uid: Some(on.uid.clone()),
-                    resource_version: Some(on.resource_version.clone()),
-                });
-                ("delete", url.delete(name, &params))
-            }
-        };
-        let sent = async { answer((&resource.plural, name), self.text(request).await) };
-        self.run(&format!("{verb} {} {name}", resource.kind), sent).await
     }
 
     pub(super) async fn run<T>(
@@ -293,15 +196,98 @@ impl Server {
 /// A request before it is sent.
 type Built = Result<hyper::Request<Vec<u8>>, request::Error>;
 
+/// Objects of one kind on a server.
+pub struct Objects<'a> {
+    server: &'a Server,
+    resource: ApiResource,
+    url: Request,
+}
+
+impl Objects<'_> {
+    /// With metadata only. What cannot be read of a list keeps nothing else from being found.
+    pub async fn metadata(&self, selector: &str) -> Result<Listed, PlaneError> {
+        let mut found = self.pages(selector, Request::list_metadata).await?;
+        for object in &mut found.objects {
+            object.types = Some(TypeMeta {
+                api_version: self.resource.api_version.clone(),
+                kind: self.resource.kind.clone(),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Whole; see [`Self::metadata`].
+    pub async fn list(&self, selector: &str) -> Result<Listed, PlaneError> {
+        self.pages(selector, Request::list).await
+    }
+
+    async fn pages(&self, selector: &str, request: fn(&Request, &ListParams) -> Built) -> Result<Listed, PlaneError> {
+        let (server, action) = (self.server, format!("list {}", self.resource.plural));
+        let mut found = Listed::default();
+        let mut page = ListParams::default().labels(selector).limit(PAGE);
+        loop {
+            let text = server.run(&action, server.text(request(&self.url, &page))).await?;
+            let list: List =
+                serde_json::from_str(&text).map_err(|_| server.failure(&action, "the answer is no list"))?;
+            let more = list.metadata.more.clone().filter(|token| !token.is_empty());
+            let read = Listed::from(list);
+            found.objects.extend(read.objects);
+            found.unreadable.extend(read.unreadable);
+            match more {
+                Some(token) => page.continue_token = Some(token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// One as it is now; `None` = NotFound.
+    pub async fn get(&self, name: &str) -> Result<Option<Object>, PlaneError> {
+        let (server, action) = (self.server, format!("read {} {name}", self.resource.kind));
+        let request = async {
+            match server.text(self.url.get(name, &GetParams::default())).await {
+                Ok(found) => Ok(Some(found)),
+                Err(Error::Api(status)) if absent(&status) == Some((&self.resource.plural, name)) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let found = server.run(&action, request).await?.map(|text| Object::read(&text));
+        found
+            .transpose()
+            .map_err(|error| server.failure(&action, &error.to_string()))
+    }
+
+    /// Changes one. A refusal is an answer; only silence is an error.
+    pub async fn write(&self, name: &str, write: Write<'_>) -> Result<Answer, PlaneError> {
+        let (server, url) = (self.server, &self.url);
+        let (verb, request) = match write {
+            Write::Create(object) => ("create", url.create(&post(), object.to_string().into())),
+            Write::Replace(object) => ("replace", url.replace(name, &post(), object.to_string().into())),
+            Write::Patch(patch) => {
+                let params = PatchParams {
+                    field_manager: Some(MANAGER.to_owned()),
+                    ..PatchParams::default()
+                };
+                ("patch", url.patch_metadata(name, &params, patch))
+            }
+            Write::Delete(on) => {
+                let params = DeleteParams::background().preconditions(Preconditions {
+                    uid: Some(on.uid.clone()),
+                    resource_version: Some(on.resource_version.clone()),
+                });
+                ("delete", url.delete(name, &params))
+            }
+        };
+        let sent = async { answer((&self.resource.plural, name), server.text(request).await) };
+        let action = format!("{verb} {} {name}", self.resource.kind);
+        server.run(&action, sent).await
+    }
+}
+
 fn post() -> PostParams {
     PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
     }
-}
-
-fn url(resource: &ApiResource, namespace: Option<&str>) -> Request {
-    Request::new(DynamicObject::url_path(resource, namespace))
 }
 
 /// What the server says to a write of an object (plural and name).

@@ -112,7 +112,7 @@ async fn register(
         return Ok(Exit::Success);
     }
     let written = karmada
-        .write(&args.names.config_name, |found| Ok(Some(entry(found).0.merged(found))))
+        .write(&args.names.config_name, |found| Some(entry(found).0.merged(found)))
         .await?;
     tell(&args.names.config_name, &args.names.webhook_name, written, console)?;
     for rule in &rules {
@@ -231,7 +231,7 @@ async fn remove(args: &Register, console: &mut Console) -> Outcome {
         }
         return Ok(Exit::Success);
     }
-    let written = karmada.write(&args.names.config_name, |found| Ok(left(found))).await?;
+    let written = karmada.write(&args.names.config_name, left).await?;
     tell(&args.names.config_name, webhook, written, console)?;
     Ok(Exit::Success)
 }

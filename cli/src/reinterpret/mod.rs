@@ -45,7 +45,8 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     }
     let begun = Timestamp::now();
     let found = hub
-        .metadata(&resource, args.namespace.as_deref(), &args.selector)
+        .at(resource.clone(), args.namespace.as_deref())
+        .metadata(&args.selector)
         .await?;
     for one in &found.unreadable {
         writeln!(
@@ -154,7 +155,8 @@ async fn bump(hub: &Server, resource: &ApiResource, object: &Object) -> Result<A
     let now = format!("{:.6}", Timestamp::now());
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { REINTERPRETED_AT: now } } }));
     let namespace = object.metadata.namespace.as_deref();
-    hub.write(resource, namespace, object.name(), Write::Patch(&patch))
+    hub.at(resource.clone(), namespace)
+        .write(object.name(), Write::Patch(&patch))
         .await
 }
 

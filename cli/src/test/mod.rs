@@ -35,14 +35,18 @@ use report::{Ran, Report};
 pub fn run(args: &Test, console: &mut Console) -> Outcome {
     let suites = find::suites(&args.path, args.module.is_some() || args.url.is_some())?;
     let several = suites.len() > 1;
-    let mut report = Report::default();
+    let mut report = Report {
+        format: args.output,
+        fail_only: args.fail_only,
+        ran: Vec::new(),
+    };
     for suite in suites {
         let ran = match run_suite(&suite, args, console) {
             // Of several modules a broken one must not hide the others.
             Err(Failure::Failed(reason) | Failure::Module(reason)) if several => broken(&suite, reason),
             ran => ran?,
         };
-        report.add(ran, args.output, args.fail_only, &mut console.out)?;
+        report.add(ran, &mut console.out)?;
     }
     if report.is_empty() {
         return Err(Failure::Failed(match &args.filter {
@@ -50,7 +54,7 @@ pub fn run(args: &Test, console: &mut Console) -> Outcome {
             None => format!("no test found in {}", args.path),
         }));
     }
-    report.finish(args.output, args.fail_only, &mut console.out)?;
+    report.finish(&mut console.out)?;
     Ok(if report.failed() == 0 {
         Exit::Success
     } else {
@@ -113,7 +117,7 @@ fn interpreter(suite: &Suite, args: &Test, console: &mut Console) -> Result<Inte
             )));
         }
     };
-    Interpreter::module(&component, args.trust.timeout())
+    Interpreter::module(&component, args.trust.timeout)
 }
 
 /// The native answers; a webhook may well serve another version than the crate has.

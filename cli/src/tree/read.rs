@@ -129,13 +129,13 @@ impl Planes {
     /// Everything that has to do with one Workload. Only a project that does not answer leaves nothing to show.
     pub(super) async fn look(&self, args: &Tree) -> Result<Snapshot, Failure> {
         let (project, here) = (&self.project, Some(args.namespace.as_str()));
-        let Some(namespace) = project.get(&NAMESPACE.resource(), None, &args.namespace).await? else {
+        let Some(namespace) = project.at(NAMESPACE, None).get(&args.namespace).await? else {
             let (name, server) = (&args.namespace, project.name());
             return Err(Failure::Usage(format!(
                 "namespace {name} not found at {server}: give the Workload's with -n"
             )));
         };
-        let workload = project.get(&kind::WORKLOAD.resource(), here, &args.workload).await?;
+        let workload = project.at(kind::WORKLOAD, here).get(&args.workload).await?;
         let mut reader = Reader::of(project, PROJECT);
         let mut deployments = reader.list(kind::WORKLOAD_DEPLOYMENT, here, "").await?;
         deployments.retain(|one| one.text("/spec/workloadRef/name") == Some(&args.workload));
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
     }
 
     async fn list(&mut self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<Object>, PlaneError> {
-        let found = self.server.list(&kind.resource(), namespace, selector).await?;
+        let found = self.server.at(kind, namespace).list(selector).await?;
         let strange = found.unreadable.into_iter().map(|item| Strange {
             plane: self.plane.clone(),
             kind: kind.kind,
@@ -204,7 +204,7 @@ async fn look_at_hub(hub: &mut Reader<'_>, namespace: &str) -> Result<Hub, Plane
     let here = Some(namespace);
     let bindings = hub.list(kind::RESOURCE_BINDING, here, "").await?;
     Ok(Hub {
-        namespace: hub.server.get(&NAMESPACE.resource(), None, namespace).await?,
+        namespace: hub.server.at(NAMESPACE, None).get(namespace).await?,
         deployments: hub.list(kind::WORKLOAD_DEPLOYMENT, here, "").await?,
         policies: hub.list(kind::PROPAGATION_POLICY, here, "").await?,
         copies: hub.list(kind::INSTANCE, here, "").await?,

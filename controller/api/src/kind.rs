@@ -68,6 +68,12 @@ impl Kind {
     }
 }
 
+impl From<Kind> for ApiResource {
+    fn from(kind: Kind) -> Self {
+        kind.resource()
+    }
+}
+
 /// [`crate::Workload`].
 pub const WORKLOAD: Kind = Kind::compute("Workload", "workloads");
 /// [`crate::WorkloadDeployment`].

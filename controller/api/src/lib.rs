@@ -5,7 +5,6 @@
 //! these types do not know survive.
 #![forbid(unsafe_code)]
 
-pub mod admission;
 pub mod annotations;
 pub mod conditions;
 mod crds;
@@ -15,7 +14,6 @@ pub mod labels;
 pub mod names;
 mod others;
 pub mod quota;
-mod scale;
 mod schema;
 mod workload;
 mod workload_deployment;
@@ -31,14 +29,13 @@ pub use instance::{
     SandboxRuntime, SchedulingGate, TemplateMetadata, VirtualMachineRuntime, Volume, VolumeAttachment, catalogue,
     gates,
 };
-pub use names::finalizers;
+pub use names::{admission, finalizers};
 pub use others::{karmada, networking, resource_manager};
-pub use scale::{
-    HorizontalScaleSettings, InstanceManagementPolicy, MetricSpec, MetricTarget, ResourceMetricName,
-    ResourceMetricSource,
-};
 pub use schema::Quantities;
-pub use workload::{Workload, WorkloadPlacement, WorkloadPlacementStatus, WorkloadSpec, WorkloadStatus};
+pub use workload::{
+    HorizontalScaleSettings, InstanceManagementPolicy, MetricSpec, MetricTarget, ResourceMetricName,
+    ResourceMetricSource, Workload, WorkloadPlacement, WorkloadPlacementStatus, WorkloadSpec, WorkloadStatus,
+};
 pub use workload_deployment::{
     WorkloadDeployment, WorkloadDeploymentSpec, WorkloadDeploymentStatus, WorkloadReference,
 };
