@@ -1,9 +1,14 @@
-//! Where a command reads and writes, so that tests can stand in for the terminal; and what an interrupted one says.
+//! Where a command reads and writes, so that tests can stand in for the terminal; what an interrupted one says; and tables as
+//! people read them, with ages as `kubectl` shows them.
 
 use std::{
-    io::{Read, Write},
-    sync::{Mutex, PoisonError},
+    io::{self, Read, Write},
+    sync::Mutex,
 };
+
+use itertools::Itertools as _;
+use jiff::Timestamp;
+use popcell_client::sync::lock;
 
 /// Standard streams of one run.
 pub struct Console {
@@ -30,10 +35,48 @@ static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
 /// From now on an interrupt says this before the process ends.
 pub fn leave(words: String) {
-    *LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+    *lock(&LAST_WORDS) = Some(words);
 }
 
 /// What was last left to be said.
 pub fn last_words() -> Option<String> {
-    LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    lock(&LAST_WORDS).clone()
+}
+
+/// Writes the lines, heads included, each as a row of columns that are as wide as they need to be; nothing follows the last
+/// one. comfy-table would bring three crates for these few lines.
+pub(crate) fn write_table<const N: usize>(lines: &[[String; N]], out: &mut dyn Write) -> io::Result<()> {
+    let mut widths = [0; N];
+    for line in lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    for line in lines {
+        let mut cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+/// How long ago, in the largest unit that gives at least 2.
+pub(crate) fn age(created: Option<Timestamp>, now: Timestamp) -> String {
+    let Some(created) = created else {
+        return "-".to_owned();
+    };
+    let seconds = now.as_second().saturating_sub(created.as_second()).max(0);
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Namespace and name, or the name alone.
+pub(crate) fn address(namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
 }

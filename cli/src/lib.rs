@@ -16,13 +16,10 @@ pub mod exit;
 pub mod interpret;
 pub mod interpreters;
 pub mod new;
-pub mod operation;
 pub mod orphans;
 pub mod planes;
-pub mod reference;
 pub mod register;
 pub mod reinterpret;
-mod table;
 pub mod test;
 pub mod tree;
 
@@ -54,7 +51,7 @@ pub fn run(cli: Cli, console: &mut Console) -> Outcome {
             console.out.write_all(&script)?;
             Ok(Exit::Success)
         }
-        Command::Reference { output, check } => reference::run(output.as_deref(), check, console),
+        Command::Reference { output, check } => args::reference(output.as_deref(), check, console),
     }
 }
 

@@ -114,7 +114,7 @@ pub struct Interpret {
     #[command(flatten)]
     pub source: Source,
     /// Karmada's name of the operation, in any case
-    #[arg(long, value_name = "OPERATION", value_parser = crate::operation::parse)]
+    #[arg(long, value_name = "OPERATION")]
     pub operation: popcell_protocol::Operation,
     /// The object: the desired one (resource template), or for InterpretStatus and InterpretHealth the observed one
     #[arg(short = 'f', long = "desired-file", visible_alias = "filename", value_name = "FILE")]

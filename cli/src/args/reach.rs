@@ -54,7 +54,7 @@ pub struct Source {
 }
 
 /// How a webhook proves who it is.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug)]
 pub struct Trust {
     /// PEM file with the certificates that the webhook's is checked against [default: the system's]
     #[arg(long, value_name = "FILE")]
@@ -64,14 +64,7 @@ pub struct Trust {
     pub server_name: Option<String>,
     /// How long to wait for an answer, as in 5s or 500ms
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
-    pub timeout: Option<Duration>,
-}
-
-impl Trust {
-    /// The time that one call may take.
-    pub fn timeout(&self) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(5))
-    }
+    pub timeout: Duration,
 }
 
 /// Reads `5s`, `500ms` or `2m`.

@@ -8,7 +8,7 @@ use std::{
 use popcell_protocol::{Gvk, Operation};
 use serde::Serialize;
 
-use crate::{args::CheckFormat, operation};
+use crate::args::CheckFormat;
 
 /// A module or a webhook.
 #[derive(Debug, Serialize)]
@@ -79,7 +79,7 @@ impl Target {
         let off = off
             .map(|operation| Off {
                 operation: operation.as_str(),
-                means: operation::without(operation),
+                means: without(operation),
             })
             .collect();
         Self {
@@ -166,6 +166,30 @@ fn sampled(sample: &Sampled, out: &mut dyn Write) -> io::Result<()> {
         write!(out, "  ({})", sample.answer)?;
     }
     Ok(())
+}
+
+/// What Karmada v1.18 does with a custom kind that lacks the operation.
+fn without(operation: Operation) -> &'static str {
+    match operation {
+        Operation::InterpretReplica => {
+            "replicas are 0 to Karmada: no division of replicas among clusters, no resource-aware scheduling, no quota by replicas"
+        }
+        Operation::InterpretComponent => {
+            "objects with several pod templates are scheduled without their components (feature gate MultiplePodTemplatesScheduling)"
+        }
+        Operation::ReviseReplica => {
+            "every cluster gets the template's own replicas: divided replicas are not written into the object"
+        }
+        Operation::Retain => "fields that the member cluster owns are overwritten at every apply",
+        Operation::AggregateStatus => "status of the template on the hub is never set from the clusters",
+        Operation::InterpretStatus => {
+            "the whole status is reflected as it is, without the generations that observedGeneration needs"
+        }
+        Operation::InterpretHealth => "application failover is off, and every applied object counts as healthy",
+        Operation::InterpretDependency => {
+            "propagateDeps finds nothing: ConfigMaps, Secrets and the like do not follow the object"
+        }
+    }
 }
 
 #[cfg(test)]

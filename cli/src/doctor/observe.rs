@@ -5,8 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use base64::Engine as _;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use itertools::{Itertools as _, iproduct};
 use jiff::Timestamp;
+use popcell_core::object::Object;
 use popcell_engine::Description;
 use popcell_protocol::{Gvk, Operation};
 
@@ -17,12 +19,11 @@ use crate::{
         call::{AskError, Connection, Sample},
         certificate::Bundle,
         dial::{self, DialError, Presented, Trust},
-        service,
     },
     exit::Failure,
     planes::{
         Karmada, PlaneError,
-        karmada::{Configuration, Customization, Member, Served, Webhook},
+        karmada::{Configuration, Customization, Served, Webhook},
     },
 };
 
@@ -49,7 +50,7 @@ pub struct Observed {
     /// All customizations.
     pub customizations: Seen<Vec<Customization>>,
     /// All members.
-    pub members: Seen<Vec<Member>>,
+    pub members: Seen<Vec<Object>>,
     /// What the modules say, when there was a folder of them.
     pub modules: Option<Vec<Description>>,
     /// Each exact kind of our rules.
@@ -95,11 +96,9 @@ pub enum Called {
 impl Observed {
     /// Our webhook, if it is registered.
     pub fn webhook(&self) -> Option<&Webhook> {
-        let configurations = self.configurations.as_ref().ok()?;
-        configurations
-            .iter()
-            .find(|found| found.name() == self.names.config_name)?
-            .webhook(&self.names.webhook_name)
+        let mut configurations = self.configurations.as_ref().ok()?.iter();
+        let ours = configurations.find(|found| found.name == self.names.config_name)?;
+        ours.webhook(&self.names.webhook_name)
     }
 }
 
@@ -123,7 +122,7 @@ pub async fn observe(args: &Doctor, modules: Option<Vec<Description>>) -> Result
         endpoint: None,
     };
     if let Some(webhook) = observed.webhook().cloned() {
-        for kind in kinds(&webhook) {
+        for kind in questions(&webhook).map(|(kind, _)| kind).unique() {
             let served = karmada.served(&kind).await.map_err(seen);
             observed.kinds.push((kind, served));
         }
@@ -134,13 +133,8 @@ pub async fn observe(args: &Doctor, modules: Option<Vec<Description>>) -> Result
 
 async fn reach(karmada: &Karmada, webhook: &Webhook) -> Reached {
     // A webhook without a deadline is a fault of its own; looking at it must end all the same.
-    let limit = Duration::from_secs(
-        webhook
-            .timeout_seconds
-            .and_then(|seconds| seconds.try_into().ok())
-            .unwrap_or(5)
-            .clamp(1, 30),
-    );
+    let seconds = webhook.timeout_seconds.filter(|seconds| *seconds >= 0);
+    let limit = Duration::from_secs(seconds.unwrap_or(5).clamp(1, 30).unsigned_abs());
     let mut reached = Reached {
         address: address(karmada, webhook).await,
         bundle: bundle(webhook),
@@ -152,55 +146,53 @@ async fn reach(karmada: &Karmada, webhook: &Webhook) -> Reached {
         limit,
         skew: None,
     };
-    let (Ok(endpoint), trust) = (reached.address.clone(), trust(&reached.bundle)) else {
+    let Ok(endpoint) = reached.address.clone() else {
         return reached;
     };
     let addresses = dial::resolve(&endpoint, limit).await.map_err(|error| error.to_string());
     reached.resolved = Some(addresses.clone());
     let Ok(addresses) = addresses else { return reached };
-    match dial::connect(&endpoint, &addresses, limit).await {
-        Ok(tcp) => {
-            reached.connected = Some(Ok(()));
-            match dial::handshake(&endpoint, tcp, &trust, limit).await {
-                Ok(session) => {
-                    reached.presented.clone_from(&session.presented);
-                    reached.handshake = Some(Ok(()));
-                    (reached.calls, reached.skew) = call(&endpoint, session, webhook, limit).await;
-                }
-                Err(error) => {
-                    if let DialError::Handshake { presented, .. } = &error {
-                        reached.presented = presented.as_deref().cloned();
-                    }
-                    reached.handshake = Some(Err(error.to_string()));
-                }
+    let tcp = match dial::connect(&endpoint, &addresses, limit).await {
+        Ok(tcp) => tcp,
+        Err(error) => {
+            reached.connected = Some(Err(error.to_string()));
+            return reached;
+        }
+    };
+    reached.connected = Some(Ok(()));
+    match dial::handshake(&endpoint, tcp, &trust(&reached.bundle), limit).await {
+        Ok(session) => {
+            reached.presented.clone_from(&session.presented);
+            reached.handshake = Some(Ok(()));
+            (reached.calls, reached.skew) = call(&endpoint, session, webhook, limit).await;
+        }
+        Err(error) => {
+            reached.handshake = Some(Err(error.to_string()));
+            if let DialError::Handshake { presented, .. } = error {
+                reached.presented = presented.map(|presented| *presented);
             }
         }
-        Err(error) => reached.connected = Some(Err(error.to_string())),
     }
     reached
 }
 
 async fn address(karmada: &Karmada, webhook: &Webhook) -> Seen<Endpoint> {
     match (&webhook.client_config.url, &webhook.client_config.service) {
-        (Some(url), None) => Endpoint::parse(url).map_err(|error| error.to_string()),
+        (Some(url), None) => Endpoint::parse(url),
         (None, Some(reference)) => {
             let found = karmada.service(reference).await.map_err(|error| error.to_string())?;
-            service::endpoint(reference, found.as_ref())
+            Endpoint::of_service(reference, found.as_ref())
         }
         _ => Err("clientConfig needs exactly one of url and service".to_owned()),
     }
 }
 
 fn bundle(webhook: &Webhook) -> Seen<Option<Bundle>> {
-    let Some(text) = webhook
-        .client_config
-        .ca_bundle
-        .as_deref()
-        .filter(|text| !text.is_empty())
-    else {
+    let text = webhook.client_config.ca_bundle.as_deref().unwrap_or_default();
+    if text.is_empty() {
         return Ok(None);
-    };
-    let pem = base64::engine::general_purpose::STANDARD
+    }
+    let pem = BASE64_STANDARD
         .decode(text)
         .map_err(|error| format!("caBundle is not base64: {error}"))?;
     Bundle::parse(&pem).map(Some).map_err(|error| error.to_string())
@@ -248,37 +240,17 @@ async fn call(
     (calls, connection.skew())
 }
 
-fn kinds(webhook: &Webhook) -> Vec<Gvk> {
-    let mut kinds: Vec<Gvk> = Vec::new();
-    for (kind, _) in questions(webhook) {
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    kinds
-}
-
 /// Every exact kind and operation of the rules; what `*` stands for is unknown.
 pub(super) fn questions(webhook: &Webhook) -> impl Iterator<Item = (Gvk, Operation)> + '_ {
-    webhook.rules.iter().flat_map(|rule| {
-        let exact = |list: &'_ [String]| list.iter().filter(|entry| *entry != "*").cloned().collect::<Vec<_>>();
-        let operations: Vec<Operation> = rule
-            .operations
-            .iter()
-            .filter_map(|operation| operation.parse().ok())
-            .collect();
-        let mut questions = Vec::new();
-        for group in exact(&rule.api_groups) {
-            for version in exact(&rule.api_versions) {
-                for kind in exact(&rule.kinds) {
-                    questions.extend(
-                        operations
-                            .iter()
-                            .map(|operation| (Gvk::new(&group, &version, &kind), *operation)),
-                    );
-                }
-            }
-        }
-        questions
+    let exact = |list: &'_ [String]| list.iter().filter(|entry| *entry != "*").cloned().collect::<Vec<_>>();
+    webhook.rules.iter().flat_map(move |rule| {
+        let operations = rule.operations.iter().filter_map(|operation| operation.parse().ok());
+        iproduct!(
+            exact(&rule.api_groups),
+            exact(&rule.api_versions),
+            exact(&rule.kinds),
+            operations
+        )
+        .map(|(group, version, kind, operation)| (Gvk::new(group, version, kind), operation))
     })
 }

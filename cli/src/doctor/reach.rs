@@ -1,5 +1,6 @@
 //! Can it be reached from here, does TLS hold, does it answer?
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::{
@@ -31,29 +32,30 @@ pub(super) fn checks(observed: &Observed) -> Vec<Check> {
         };
         return IDS.map(unregistered).into();
     };
+    let address = reached.address.as_ref().map(ToString::to_string).map_err(Clone::clone);
     let mut checks = vec![
-        Check::of(
-            Id::EndpointAddress,
-            reached.address.as_ref().map(ToString::to_string).map_err(Clone::clone),
-        ),
+        Check::of(Id::EndpointAddress, address),
         Check::new(Id::CaBundle, ca_bundle(&reached.bundle, observed.now)),
+        step(Id::EndpointResolves, reached.resolved.as_ref(), |addresses| {
+            addresses.iter().join(", ")
+        }),
+        step(Id::EndpointConnects, reached.connected.as_ref(), |()| {
+            "the port accepts".to_owned()
+        }),
     ];
-    checks.push(step(Id::EndpointResolves, reached.resolved.as_ref(), |addresses| {
-        addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    }));
-    checks.push(step(Id::EndpointConnects, reached.connected.as_ref(), |()| {
-        "the port accepts".to_owned()
-    }));
     checks.extend(certificate(reached, observed.expiry_days, observed.now));
     checks.push(Check::new(Id::ClockSkew, clocks(observed.server_skew, reached.skew)));
-    checks.push(calls(reached));
+    checks.push(Check::new(Id::CallAnswered, calls(reached)));
     checks
 }
+
+/// Of what could not be looked at.
+const SKIPPED: &str = "a step before it failed";
 
 fn step<T>(id: Id, seen: Option<&Seen<T>>, show: impl Fn(&T) -> String) -> Check {
     match seen {
         Some(seen) => Check::of(id, seen.as_ref().map(show).map_err(Clone::clone)),
-        None => Check::skip(id, "a step before it failed"),
+        None => Check::skip(id, SKIPPED),
     }
 }
 
@@ -70,49 +72,45 @@ fn ca_bundle(bundle: &Seen<Option<Bundle>>, now: Timestamp) -> CheckResult {
         .iter()
         .filter_map(|certificate| Facts::read(certificate))
         .collect();
-    let invalid: Vec<_> = facts
-        .iter()
-        .filter_map(|facts| {
-            let why = if facts.expired(now) {
-                format!("expired {}", facts.not_after)
-            } else if facts.not_before > now {
-                format!("valid only from {}", facts.not_before)
-            } else {
-                return None;
-            };
-            Some(format!("{}: {why}", facts.subject))
-        })
-        .collect();
+    let invalid = facts.iter().filter_map(|facts| {
+        let Facts {
+            subject,
+            not_before,
+            not_after,
+            ..
+        } = facts;
+        if facts.expired(now) {
+            Some(format!("{subject}: expired {not_after}"))
+        } else {
+            (*not_before > now).then(|| format!("{subject}: valid only from {not_before}"))
+        }
+    });
+    let invalid: Vec<String> = invalid.collect();
     if invalid.len() == facts.len() {
         return CheckResult::Fail(format!("no certificate in it is valid now: {}", invalid.join("; ")));
     }
     if !invalid.is_empty() {
         return CheckResult::Warn(format!("not valid now, but not the only one: {}", invalid.join("; ")));
     }
-    CheckResult::Pass(
-        facts
-            .iter()
-            .map(|facts| facts.subject.as_str())
-            .collect::<Vec<_>>()
-            .join("; "),
-    )
+    CheckResult::Pass(facts.iter().map(|facts| &facts.subject).join("; "))
 }
 
 fn certificate(reached: &Reached, expiry_days: u32, now: Timestamp) -> Vec<Check> {
     let ids = [Id::TlsTrusted, Id::TlsNames, Id::TlsExpiry];
+    let handshake = reached
+        .handshake
+        .as_ref()
+        .and_then(|handshake| handshake.as_ref().err());
     let Some(presented) = &reached.presented else {
-        let handshake = reached
-            .handshake
-            .as_ref()
-            .and_then(|handshake| handshake.as_ref().err());
-        return match handshake {
-            Some(reason) => {
-                let mut checks = vec![Check::new(Id::TlsTrusted, CheckResult::Fail(reason.clone()))];
-                checks.extend([Id::TlsNames, Id::TlsExpiry].map(|id| Check::skip(id, "no certificate was shown")));
-                checks
-            }
-            None => ids.map(|id| Check::skip(id, "a step before it failed")).into(),
+        let Some(reason) = handshake else {
+            return ids.map(|id| Check::skip(id, SKIPPED)).into();
         };
+        return ids
+            .map(|id| match id {
+                Id::TlsTrusted => Check::new(id, CheckResult::Fail(reason.clone())),
+                id => Check::skip(id, "no certificate was shown"),
+            })
+            .into();
     };
     let Presented {
         certificate,
@@ -122,36 +120,28 @@ fn certificate(reached: &Reached, expiry_days: u32, now: Timestamp) -> Vec<Check
     let facts = Facts::read(certificate);
     let subject = facts.as_ref().map_or("a certificate", |facts| facts.subject.as_str());
     let names = facts.as_ref().map(|facts| facts.names.join(", ")).unwrap_or_default();
-    let server_name = reached
-        .address
-        .as_ref()
+    let address = reached.address.as_ref();
+    let server_name = address
         .map(|endpoint| endpoint.server_name.as_str())
         .unwrap_or_default();
     // What breaks after the certificate was accepted (an alert, ALPN) is a matter of trust too.
-    let broken = reached
-        .handshake
-        .as_ref()
-        .and_then(|handshake| handshake.as_ref().err())
-        .filter(|_| misnomer.is_none());
+    let broken = handshake.filter(|_| misnomer.is_none());
+    let trusted = match distrust.as_ref().or(broken) {
+        Some(reason) => Err(format!("{subject}: {reason}")),
+        None => Ok(subject),
+    };
+    let of_host = match misnomer {
+        Some(_) => Err(format!("expected {server_name}, the SAN has [{names}]")),
+        None => Ok(names),
+    };
+    let valid = match &facts {
+        Some(facts) => expiry(facts, expiry_days, now),
+        None => CheckResult::Fail("its dates cannot be read".to_owned()),
+    };
     vec![
-        match distrust.as_ref().or(broken) {
-            Some(reason) => Check::new(Id::TlsTrusted, CheckResult::Fail(format!("{subject}: {reason}"))),
-            None => Check::new(Id::TlsTrusted, CheckResult::Pass(subject.to_owned())),
-        },
-        match misnomer {
-            Some(_) => Check::new(
-                Id::TlsNames,
-                CheckResult::Fail(format!("expected {server_name}, the SAN has [{names}]")),
-            ),
-            None => Check::new(Id::TlsNames, CheckResult::Pass(names)),
-        },
-        Check::new(
-            Id::TlsExpiry,
-            facts.map_or_else(
-                || CheckResult::Fail("its dates cannot be read".to_owned()),
-                |facts| expiry(&facts, expiry_days, now),
-            ),
-        ),
+        Check::of(Id::TlsTrusted, trusted),
+        Check::of(Id::TlsNames, of_host),
+        Check::new(Id::TlsExpiry, valid),
     ]
 }
 
@@ -178,22 +168,17 @@ const SKEW_TO_WARN: u64 = 10;
 const SKEW_TO_FAIL: u64 = 300;
 
 fn clocks(server: Option<i64>, webhook: Option<i64>) -> CheckResult {
-    let known: Vec<(&str, i64)> = [("the Karmada API server", server), ("the webhook", webhook)]
-        .into_iter()
-        .filter_map(|(who, skew)| Some((who, skew?)))
-        .collect();
+    let known = [("the Karmada API server", server), ("the webhook", webhook)];
+    let known: Vec<(&str, i64)> = known.into_iter().filter_map(|(who, skew)| Some((who, skew?))).collect();
     // The two of them have to agree with each other, too.
     let values = || known.iter().map(|(_, skew)| *skew).chain([0]);
     let spread = values().max().unwrap_or(0).abs_diff(values().min().unwrap_or(0));
-    let found = known
-        .iter()
-        .map(|(who, skew)| match skew {
-            0 => format!("{who} agrees with this machine"),
-            1.. => format!("{who} is {skew} s ahead of this machine"),
-            behind => format!("{who} is {} s behind this machine", behind.unsigned_abs()),
-        })
-        .collect::<Vec<_>>()
-        .join(", ");
+    let mut found = known.iter().map(|(who, skew)| match skew {
+        0 => format!("{who} agrees with this machine"),
+        1.. => format!("{who} is {skew} s ahead of this machine"),
+        behind => format!("{who} is {} s behind this machine", behind.unsigned_abs()),
+    });
+    let found = found.join(", ");
     match (known.is_empty(), spread) {
         (true, _) => CheckResult::Skip("no server sent a Date header".to_owned()),
         (false, SKEW_TO_FAIL..) => CheckResult::Fail(found),
@@ -202,43 +187,28 @@ fn clocks(server: Option<i64>, webhook: Option<i64>) -> CheckResult {
     }
 }
 
-fn calls(reached: &Reached) -> Check {
+fn calls(reached: &Reached) -> CheckResult {
     if reached.handshake.as_ref().is_none_or(Result::is_err) {
-        return Check::skip(Id::CallAnswered, "a step before it failed");
+        return CheckResult::Skip(SKIPPED.to_owned());
     }
-    if reached.calls.is_empty() {
-        return Check::skip(Id::CallAnswered, "no rule names a kind and an operation");
+    let (mut wrong, mut slowest) = (Vec::new(), None);
+    for (kind, operation, called) in &reached.calls {
+        let what = format!("{operation} of {kind}");
+        match called {
+            Called::Answered(took) => slowest = slowest.max(Some((*took, what))),
+            Called::NotServed(message) => wrong.push(format!("{what} is registered, and not served: {message}")),
+            Called::Failed(message) => wrong.push(format!("{what}: {message}")),
+        }
     }
-    let wrong: Vec<_> = reached
-        .calls
-        .iter()
-        .filter_map(|(kind, operation, called)| match called {
-            Called::Answered(_) => None,
-            Called::NotServed(message) => Some(format!(
-                "{operation} of {kind} is registered, and not served: {message}"
-            )),
-            Called::Failed(message) => Some(format!("{operation} of {kind}: {message}")),
-        })
-        .collect();
-    let slowest = reached
-        .calls
-        .iter()
-        .filter_map(|(kind, operation, called)| match called {
-            Called::Answered(took) => Some((*took, kind, operation)),
-            _ => None,
-        });
-    let result = match slowest.max_by_key(|(took, ..)| *took) {
+    let (count, limit) = (reached.calls.len(), reached.limit);
+    match slowest {
+        _ if count == 0 => CheckResult::Skip("no rule names a kind and an operation".to_owned()),
         _ if !wrong.is_empty() => CheckResult::Fail(wrong.join("; ")),
         // Karmada gives up at the deadline, and from other places the way may be longer.
-        Some((took, kind, operation)) if took > reached.limit / 2 => {
-            CheckResult::Warn(format!("{operation} of {kind} took {took:.1?} of {:?}", reached.limit))
-        }
+        Some((took, what)) if took > limit / 2 => CheckResult::Warn(format!("{what} took {took:.1?} of {limit:?}")),
         slowest => CheckResult::Pass(format!(
-            "{} operation(s), the slowest in {:.1?} of {:?}",
-            reached.calls.len(),
-            slowest.map(|(took, ..)| took).unwrap_or_default(),
-            reached.limit
+            "{count} operation(s), the slowest in {:.1?} of {limit:?}",
+            slowest.map(|(took, _)| took).unwrap_or_default(),
         )),
-    };
-    Check::new(Id::CallAnswered, result)
+    }
 }

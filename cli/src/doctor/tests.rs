@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use popcell_core::object::Object;
 use popcell_engine::{Description, Implemented, Target};
 use popcell_protocol::{Gvk, Operation};
-use serde_json::Value;
 
 use super::{
     observe::{Called, Observed, Reached, Seen},
@@ -16,10 +16,10 @@ use crate::{
         certificate::{Bundle, testing::authority},
         dial::Presented,
     },
-    planes::karmada::{Configuration, Customization, Member, Served},
+    planes::karmada::{Configuration, Customization, Served},
 };
 
-fn read(text: &str) -> Vec<Value> {
+fn read(text: &str) -> Vec<Object> {
     let documents = popcell_sdk::test::yaml::documents(text).unwrap();
     documents
         .iter()
@@ -45,10 +45,7 @@ fn healthy() -> Observed {
         server_skew: Some(0),
         configurations: Ok(configuration.iter().map(Configuration::read).collect()),
         customizations: Ok(Vec::new()),
-        members: Ok(read(include_str!("../../tests/fixtures/clusters.yaml"))
-            .iter()
-            .map(Member::read)
-            .collect()),
+        members: Ok(read(include_str!("../../tests/fixtures/clusters.yaml"))),
         modules: Some(vec![Description {
             name: "widget".into(),
             version: "0.1.0".into(),
@@ -145,7 +142,7 @@ fn a_missing_bundle_a_wrong_one_and_a_shadowing_webhook_are_reported() {
         other
             .iter()
             .map(Configuration::read)
-            .filter(|found| found.name() == "another"),
+            .filter(|found| found.name == "another"),
     );
     assert_eq!(failed(&shadowed), ["precedence-webhook"]);
 }
@@ -296,7 +293,7 @@ fn a_call_that_takes_most_of_the_deadline_is_announced() {
 #[test]
 fn members_decide_about_service_and_cities() {
     let mut pull = healthy();
-    pull.members.as_mut().unwrap()[0].pull = true;
+    pull.members.as_mut().unwrap()[0].data["spec"]["syncMode"] = "Pull".into();
     assert_eq!(failed(&pull), Vec::<&str>::new(), "a URL is what agents need");
     set_webhook(&mut pull, |webhook| {
         webhook.client_config.url = None;
@@ -305,19 +302,15 @@ fn members_decide_about_service_and_cities() {
     assert_eq!(failed(&pull), ["members-pull"]);
 
     let label = "topology.datum.net/city-code";
-    let mut spelled = healthy();
-    spelled.members.as_mut().unwrap()[1]
-        .labels
-        .insert(label.into(), "dfw".into());
-    assert_eq!(failed(&spelled), ["members-city"]);
-    let mut twice = healthy();
-    twice.members.as_mut().unwrap()[1]
-        .labels
-        .insert(label.into(), "DFW".into());
-    assert_eq!(warned(&twice), ["members-city"]);
-    let mut none = healthy();
-    none.members.as_mut().unwrap()[1].labels.clear();
-    assert_eq!(warned(&none), ["members-city"]);
+    let with = |city: Option<&str>| {
+        let mut observed = healthy();
+        let city = city.map(|city| (label.to_owned(), city.to_owned()));
+        observed.members.as_mut().unwrap()[1].metadata.labels = Some(city.into_iter().collect());
+        observed
+    };
+    assert_eq!(failed(&with(Some("dfw"))), ["members-city"]);
+    assert_eq!(warned(&with(Some("DFW"))), ["members-city"]);
+    assert_eq!(warned(&with(None)), ["members-city"]);
 }
 
 #[test]

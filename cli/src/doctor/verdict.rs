@@ -114,6 +114,18 @@ pub enum CheckResult {
     Skip(String),
 }
 
+impl CheckResult {
+    /// The verdict as it is printed, and what was found.
+    pub(super) fn parts(&self) -> (&'static str, &str) {
+        match self {
+            Self::Pass(found) => ("ok", found),
+            Self::Warn(found) => ("warn", found),
+            Self::Fail(found) => ("fail", found),
+            Self::Skip(found) => ("skip", found),
+        }
+    }
+}
+
 /// A check and its verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -136,10 +148,14 @@ impl Check {
     pub(super) fn of(id: Id, result: Result<impl Into<String>, impl Into<String>>) -> Self {
         Self::new(
             id,
-            match result {
-                Ok(found) => CheckResult::Pass(found.into()),
-                Err(found) => CheckResult::Fail(found.into()),
-            },
+            result.map_or_else(
+                |found| CheckResult::Fail(found.into()),
+                |found| CheckResult::Pass(found.into()),
+            ),
         )
+    }
+
+    pub(super) fn failed(&self) -> bool {
+        matches!(self.result, CheckResult::Fail(_))
     }
 }

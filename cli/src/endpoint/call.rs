@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{Request, body::Bytes, client::conn::http1, header};
+use hyper::{HeaderMap, Request, body::Bytes, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use popcell_protocol::{
     Gvk, Operation,
     client::{Answer, Question, Reason, decode, encode, excerpt},
@@ -13,7 +13,7 @@ use popcell_protocol::{
 use serde_json::value::RawValue;
 
 use super::{
-    Endpoint, clock,
+    Endpoint,
     dial::{self, DialError, Trust},
 };
 
@@ -90,80 +90,52 @@ impl Connection {
         })
     }
 
-    /// Seconds by which the webhook's clock was ahead of ours at its last answer (see [`clock::skew`]).
+    /// Seconds by which the webhook's clock was ahead of ours at its last answer (see [`skew`]).
     pub fn skew(&self) -> Option<i64> {
         self.skew
     }
 
     /// Asks one question.
     pub async fn ask(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
-        let limit = self.limit;
-        let endpoint = self.endpoint.to_string();
-        tokio::time::timeout(limit, self.post(question))
-            .await
-            .unwrap_or_else(|_| {
-                Err(AskError::Http {
-                    endpoint,
-                    reason: format!("no answer within {limit:?}"),
-                })
-            })
-    }
-
-    async fn post(&mut self, question: &Question<'_>) -> Result<Answer, AskError> {
-        let endpoint = self.endpoint.to_string();
-        let http = |reason: String| AskError::Http {
-            endpoint: endpoint.clone(),
-            reason,
-        };
         self.asked += 1;
         let uid = format!("popcell-{}-{}", std::process::id(), self.asked);
-        let body = encode(question, &uid).map_err(|error| http(error.to_string()))?;
-        let seconds = self.limit.as_secs().max(1);
-        let request = Request::post(format!("{}?timeout={seconds}s", self.endpoint.path))
-            .header(header::HOST, host(&self.endpoint))
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
-            .header(header::USER_AGENT, concat!("popcell/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| http(error.to_string()))?;
-        self.sender.ready().await.map_err(|error| http(error.to_string()))?;
-        let before = Timestamp::now();
-        let answer = self
-            .sender
-            .send_request(request)
-            .await
-            .map_err(|error| http(error.to_string()))?;
-        self.skew = clock::skew(answer.headers(), before, Timestamp::now());
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_ANSWER)
-            .collect()
-            .await
-            .map_err(|error| http(error.to_string()))?
-            .to_bytes();
-        if !status.is_success() {
-            return Err(http(format!("it answered HTTP {status}: {}", excerpt(&body))));
-        }
+        let (endpoint, limit) = (self.endpoint.to_string(), self.limit);
+        let body = match dial::within(limit, self.post(question, &uid)).await {
+            Ok(body) => body,
+            Err(reason) => return Err(AskError::Http { endpoint, reason }),
+        };
         decode(&body, &uid, question.operation).map_err(|reason| match reason {
             Reason::Refused(status) => AskError::Refused {
                 code: status.code,
                 message: status.message,
             },
-            Reason::Protocol(reason) => AskError::Protocol {
-                endpoint: endpoint.clone(),
-                reason,
-            },
+            Reason::Protocol(reason) => AskError::Protocol { endpoint, reason },
         })
+    }
+
+    /// The body of the answer.
+    async fn post(&mut self, question: &Question<'_>, uid: &str) -> Result<Bytes, BoxError> {
+        let seconds = self.limit.as_secs().max(1);
+        let request = Request::post(format!("{}?timeout={seconds}s", self.endpoint.path))
+            .header(header::HOST, self.endpoint.authority())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, concat!("popcell/", env!("CARGO_PKG_VERSION")))
+            .body(Full::new(Bytes::from(encode(question, uid)?)))?;
+        self.sender.ready().await?;
+        let before = Timestamp::now();
+        let answer = self.sender.send_request(request).await?;
+        self.skew = skew(answer.headers(), before, Timestamp::now());
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await?.to_bytes();
+        if !status.is_success() {
+            return Err(format!("it answered HTTP {status}: {}", excerpt(&body)).into());
+        }
+        Ok(body)
     }
 }
 
-fn host(endpoint: &Endpoint) -> String {
-    let Endpoint { host, port, .. } = endpoint;
-    if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    }
-}
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An object that questions of a kind are about; a minimal one where nobody gives another.
 #[derive(Debug)]
@@ -207,5 +179,61 @@ impl Sample {
             replicas: i32::from(operation == Operation::ReviseReplica),
             items: None,
         }
+    }
+}
+
+/// How far the clock of a server is from ours, by the `Date` of its answer: seconds by which the server's clock is certainly ahead of ours (negative: behind). The header counts whole seconds, and
+/// the answer was made at some moment between `asked` and `answered`: what these can explain is no difference. `None`
+/// when there is no `Date` that can be read.
+pub fn skew(headers: &HeaderMap, asked: Timestamp, answered: Timestamp) -> Option<i64> {
+    let date = headers.get(header::DATE)?;
+    let date = DateTimeParser::new().parse_timestamp(date.as_bytes()).ok()?;
+    let least = date.duration_since(answered);
+    let most = date.duration_since(asked).saturating_add(SignedDuration::from_secs(1));
+    Some(if least.is_positive() {
+        least.as_secs()
+    } else if most.is_negative() {
+        most.as_secs()
+    } else {
+        0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(date: &str, asked: &str, answered: &str) -> Option<i64> {
+        let headers = HeaderMap::from_iter([(header::DATE, date.parse().unwrap())]);
+        let time = |time: &str| format!("2026-11-28T{time}Z").parse().unwrap();
+        skew(&headers, time(asked), time(answered))
+    }
+
+    #[test]
+    fn what_rounding_and_the_way_can_explain_is_no_difference() {
+        let date = "Sat, 28 Nov 2026 05:00:10 GMT";
+        assert_eq!(seconds(date, "05:00:10.2", "05:00:10.3"), Some(0));
+        // The header says :10 until just before :11, and the answer was on its way for four seconds.
+        assert_eq!(seconds(date, "05:00:10.9", "05:00:14.9"), Some(0));
+        assert_eq!(seconds(date, "05:00:06", "05:00:10"), Some(0));
+    }
+
+    #[test]
+    fn a_clock_that_is_ahead_or_behind_is_seen() {
+        assert_eq!(
+            seconds("Sat, 28 Nov 2026 06:00:00 GMT", "05:00:00", "05:00:01"),
+            Some(3599)
+        );
+        assert_eq!(
+            seconds("Sat, 28 Nov 2026 04:00:00 GMT", "05:00:00", "05:00:01"),
+            Some(-3599)
+        );
+    }
+
+    #[test]
+    fn an_answer_without_a_readable_date_says_nothing() {
+        assert_eq!(seconds("yesterday", "05:00:00", "05:00:01"), None);
+        let now = Timestamp::now();
+        assert_eq!(skew(&HeaderMap::new(), now, now), None);
     }
 }

@@ -112,14 +112,11 @@ impl Facts {
 fn name(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes)
-                .ok()
-                .map(|bytes| IpAddr::from(bytes).to_string()),
-            _ => <[u8; 16]>::try_from(*bytes)
-                .ok()
-                .map(|bytes| IpAddr::from(bytes).to_string()),
-        },
+        GeneralName::IPAddress(bytes) => {
+            let v6 = |_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            let address = <[u8; 4]>::try_from(*bytes).map(IpAddr::from).or_else(v6);
+            address.ok().map(|address| address.to_string())
+        }
         _ => None,
     }
 }

@@ -2,10 +2,11 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
+use popcell_client::sync::lock;
 use rustls::{
     ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
     client::{
@@ -85,6 +86,17 @@ pub struct Session {
     pub presented: Option<Presented>,
 }
 
+/// What a step gives, or why it gives nothing: its error, or that there is no answer in time.
+pub(super) async fn within<T, E: ToString>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, E>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(limit, step).await {
+        Ok(given) => given.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {limit:?}")),
+    }
+}
+
 /// Finds the addresses of the host.
 pub async fn resolve(endpoint: &Endpoint, limit: Duration) -> Result<Vec<SocketAddr>, DialError> {
     let fail = |reason: String| DialError::Resolve {
@@ -92,11 +104,7 @@ pub async fn resolve(endpoint: &Endpoint, limit: Duration) -> Result<Vec<SocketA
         reason,
     };
     let lookup = tokio::net::lookup_host((endpoint.host.as_str(), endpoint.port));
-    let addresses: Vec<_> = match tokio::time::timeout(limit, lookup).await {
-        Ok(Ok(addresses)) => addresses.collect(),
-        Ok(Err(error)) => return Err(fail(error.to_string())),
-        Err(_) => return Err(fail(format!("no answer within {limit:?}"))),
-    };
+    let addresses: Vec<_> = within(limit, lookup).await.map_err(fail)?.collect();
     if addresses.is_empty() {
         Err(fail("it has no address".to_owned()))
     } else {
@@ -111,10 +119,9 @@ pub async fn connect(endpoint: &Endpoint, addresses: &[SocketAddr], limit: Durat
         reason: "no address".to_owned(),
     };
     for address in addresses {
-        let reason = match tokio::time::timeout(limit, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {limit:?}"),
+        let reason = match within(limit, TcpStream::connect(address)).await {
+            Ok(stream) => return Ok(stream),
+            Err(reason) => reason,
         };
         last = DialError::Connect {
             address: address.to_string(),
@@ -147,13 +154,12 @@ pub async fn handshake(
         .with_custom_certificate_verifier(witness.clone())
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    match tokio::time::timeout(limit, TlsConnector::from(Arc::new(config)).connect(name, tcp)).await {
-        Ok(Ok(stream)) => Ok(Session {
+    match within(limit, TlsConnector::from(Arc::new(config)).connect(name, tcp)).await {
+        Ok(stream) => Ok(Session {
             stream,
             presented: witness.seen(),
         }),
-        Ok(Err(error)) => Err(fail(error.to_string(), witness.seen())),
-        Err(_) => Err(fail(format!("no answer within {limit:?}"), witness.seen())),
+        Err(reason) => Err(fail(reason, witness.seen())),
     }
 }
 
@@ -196,7 +202,7 @@ impl Witness {
     }
 
     fn seen(&self) -> Option<Presented> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.seen).clone()
     }
 }
 
@@ -231,7 +237,7 @@ impl ServerCertVerifier for Witness {
             distrust: trusted.as_ref().err().map(ToString::to_string),
             misnomer: named.as_ref().err().map(ToString::to_string),
         };
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(presented);
+        *lock(&self.seen) = Some(presented);
         trusted.and(named).map(|()| ServerCertVerified::assertion())
     }
 

@@ -4,11 +4,13 @@
 
 pub mod call;
 pub mod certificate;
-pub mod clock;
 pub mod dial;
-pub mod service;
 
 use std::fmt;
+
+use k8s_openapi::api::core::v1::Service;
+
+use crate::planes::karmada::ServiceReference;
 
 /// Where a webhook is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,37 +25,23 @@ pub struct Endpoint {
     pub server_name: String,
 }
 
-/// An address that Karmada would refuse.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed to read the webhook's URL {url:?}: {reason}")]
-pub struct AddressError {
-    url: String,
-    reason: &'static str,
-}
-
 impl Endpoint {
     /// Reads a `clientConfig.url`: https, a host, no user, query or fragment.
-    pub fn parse(url: &str) -> Result<Self, AddressError> {
-        let fail = |reason| AddressError {
-            url: url.to_owned(),
-            reason,
-        };
+    pub fn parse(url: &str) -> Result<Self, String> {
+        let fail = |reason: &str| format!("failed to read the webhook's URL {url:?}: {reason}");
         let rest = url
             .strip_prefix("https://")
             .ok_or_else(|| fail("it has to start with https://"))?;
         if rest.contains(['?', '#']) {
             return Err(fail("Karmada allows no query and no fragment"));
         }
-        let (authority, path) = rest
-            .split_once('/')
-            .map_or((rest, ""), |(authority, path)| (authority, path));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         if authority.contains('@') {
             return Err(fail("Karmada allows no user in it"));
         }
         let (host, port) =
             split_authority(authority).ok_or_else(|| fail("expected a host and, if given, a port 1-65535"))?;
-        let valid = rustls_pki_types::ServerName::try_from(host).is_ok();
-        if !valid {
+        if rustls_pki_types::ServerName::try_from(host).is_err() {
             return Err(fail("the host is neither a DNS name nor an IP address"));
         }
         // Karmada joins the path and loses a slash at its end.
@@ -69,6 +57,46 @@ impl Endpoint {
         })
     }
 
+    /// Where Karmada dials for a Service (its pkg/resourceinterpreter/customized/webhook/serviceresolvers.go). `found` is the
+    /// Service in the Karmada API server, which is the first place where it looks; without it the DNS of the caller decides.
+    pub fn of_service(reference: &ServiceReference, found: Option<&Service>) -> Result<Self, String> {
+        let ServiceReference { namespace, name, .. } = reference;
+        let fail = |why: &str| Err(format!("Service {namespace}/{name} {why}"));
+        let port = reference.port.unwrap_or(443);
+        let server_name = format!("{name}.{namespace}.svc");
+        let host = match found.and_then(|service| service.spec.as_ref()) {
+            None => server_name.clone(),
+            Some(spec) if spec.type_.as_deref() == Some("ExternalName") => match &spec.external_name {
+                Some(host) => host.clone(),
+                None => return fail("has no externalName"),
+            },
+            Some(spec) if !spec.ports.iter().flatten().any(|known| known.port == i32::from(port)) => {
+                return fail(&format!("in the Karmada API server has no port {port}"));
+            }
+            Some(spec) => match spec.cluster_ip.as_deref() {
+                None | Some("" | "None") => return fail("is headless: Karmada cannot call it"),
+                Some(ip) => ip.to_owned(),
+            },
+        };
+        let path = reference.path.as_deref().unwrap_or_default();
+        Ok(Self {
+            host,
+            port,
+            path: format!("/{}", path.trim_matches('/')),
+            server_name,
+        })
+    }
+
+    /// Host and port, as in a URL.
+    pub fn authority(&self) -> String {
+        let Self { host, port, .. } = self;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+
     /// The same place, but with another name expected in its certificate.
     #[must_use]
     pub fn with_server_name(mut self, name: Option<&str>) -> Self {
@@ -82,29 +110,25 @@ impl Endpoint {
 /// Host and port of `host`, `host:port`, `[v6]` or `[v6]:port`; port 443 unless said.
 fn split_authority(authority: &str) -> Option<(&str, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => rest
-            .split_once(']')
-            .map(|(host, port)| (host, port.strip_prefix(':').or(port.is_empty().then_some(""))))?,
-        None => authority
-            .split_once(':')
-            .map_or((authority, Some("")), |(host, port)| (host, Some(port))),
+        Some(rest) => match rest.split_once(']')? {
+            (host, "") => (host, None),
+            (host, port) => (host, Some(port.strip_prefix(':')?)),
+        },
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
     };
-    let explicit = authority.ends_with(|c: char| c.is_ascii_digit()) || !authority.ends_with(':');
-    let port = match port? {
-        "" if explicit => 443,
-        text => text.parse().ok().filter(|port| *port > 0)?,
+    let port = match port {
+        Some(port) => port.parse().ok().filter(|port| *port > 0)?,
+        None => 443,
     };
     (!host.is_empty()).then_some((host, port))
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, path, .. } = self;
-        if host.contains(':') {
-            write!(f, "https://[{host}]:{port}{path}")
-        } else {
-            write!(f, "https://{host}:{port}{path}")
-        }
+        write!(f, "https://{}{}", self.authority(), self.path)
     }
 }
 
@@ -156,5 +180,54 @@ mod tests {
         ] {
             assert_eq!(parsed(url), None, "{url}");
         }
+    }
+
+    fn reference() -> ServiceReference {
+        ServiceReference {
+            namespace: "ns".into(),
+            name: "hook".into(),
+            port: None,
+            path: Some("/interpret".into()),
+        }
+    }
+
+    fn service(spec: &serde_json::Value) -> Service {
+        serde_json::from_value(serde_json::json!({ "spec": spec })).unwrap()
+    }
+
+    #[test]
+    fn a_service_is_resolved_as_karmada_does() {
+        assert_eq!(
+            Endpoint::of_service(&reference(), None).unwrap().to_string(),
+            "https://hook.ns.svc:443/interpret"
+        );
+        let found =
+            service(&serde_json::json!({"type": "ClusterIP", "clusterIP": "10.1.2.3", "ports": [{"port": 443}]}));
+        let resolved = Endpoint::of_service(&reference(), Some(&found)).unwrap();
+        assert_eq!(
+            (resolved.to_string().as_str(), resolved.server_name.as_str()),
+            ("https://10.1.2.3:443/interpret", "hook.ns.svc")
+        );
+        let found = service(&serde_json::json!({"type": "ExternalName", "externalName": "hook.example.org"}));
+        assert_eq!(
+            Endpoint::of_service(&reference(), Some(&found)).unwrap().host,
+            "hook.example.org"
+        );
+    }
+
+    #[test]
+    fn a_service_that_karmada_cannot_call_is_refused() {
+        let headless = service(&serde_json::json!({"clusterIP": "None", "ports": [{"port": 443}]}));
+        assert!(
+            Endpoint::of_service(&reference(), Some(&headless))
+                .unwrap_err()
+                .contains("headless")
+        );
+        let other = service(&serde_json::json!({"clusterIP": "10.1.2.3", "ports": [{"port": 80}]}));
+        assert!(
+            Endpoint::of_service(&reference(), Some(&other))
+                .unwrap_err()
+                .contains("no port 443")
+        );
     }
 }

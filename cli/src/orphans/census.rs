@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use itertools::Itertools as _;
 use popcell_api::{annotations, kind};
 use popcell_core::{
     deletion_guard, identity,
@@ -95,13 +96,9 @@ impl Census {
         if self.missing.is_empty() {
             return "none".to_owned();
         }
-        let mut names: Vec<&str> = self.missing.iter().take(NAMED).map(String::as_str).collect();
         let rest = self.missing.len().saturating_sub(NAMED);
-        let more = format!("{rest} more");
-        if rest > 0 {
-            names.push(&more);
-        }
-        names.join(", ")
+        let more = (rest > 0).then(|| format!("{rest} more"));
+        self.missing.iter().take(NAMED).chain(&more).join(", ")
     }
 }
 

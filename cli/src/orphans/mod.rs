@@ -7,15 +7,13 @@
 //! agreed to.
 
 mod census;
-mod clean;
-mod print;
-mod read;
+mod planes;
 mod row;
 mod subject;
 
 use std::{
     collections::BTreeSet,
-    io::{IsTerminal as _, Read as _, Write as _},
+    io::{BufRead as _, BufReader, IsTerminal as _, Write as _},
     time::{Duration, Instant},
 };
 
@@ -26,13 +24,12 @@ use popcell_core::{
 };
 
 use crate::{
-    args::{ListFormat, hub::Orphans},
+    args::{ListFormat, planes::Orphans},
     console::Console,
     exit::{Exit, Failure, Outcome as Ended},
 };
 use census::Census;
-use clean::Outcome;
-use read::Planes;
+use planes::{Outcome, Planes};
 use row::{OrphanState, Row, rows};
 use subject::{Standing, Subject};
 
@@ -64,8 +61,8 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
         writeln!(console.err, "no namespace {name} with our marker is on the hub")?;
     }
     if args.output == ListFormat::Text {
-        print::table(&found, Timestamp::now(), &mut console.out)?;
-        writeln!(console.err, "{}", print::summary(&found))?;
+        row::table(&found, Timestamp::now(), &mut console.out)?;
+        writeln!(console.err, "{}", row::summary(&found))?;
     }
     if let Some(wrong) = doubt.or_else(|| wrong_server(&subjects)) {
         if args.delete {
@@ -82,16 +79,16 @@ async fn orphans(args: &Orphans, asks: bool, console: &mut Console) -> Ended {
     if deletes && !args.dry_run {
         check_count(args.yes, agreed.len())?;
     }
-    if !deletes || args.dry_run || (asks && !confirmed(&found, planes.hub.name(), console)?) {
+    if !deletes || args.dry_run || (asks && !confirmed(agreed.len(), planes.hub.name(), console)?) {
         if args.output == ListFormat::Json {
-            writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, None))?;
+            writeln!(console.out, "{:#}", row::json(planes.hub.name(), &found, None))?;
         }
         return Ok(orphan_state(&found));
     }
     let (done, left) = clean(args, &planes, subjects, &agreed, console).await?;
     match args.output {
-        ListFormat::Json => writeln!(console.out, "{:#}", print::json(planes.hub.name(), &found, Some(&done)))?,
-        ListFormat::Text => writeln!(console.err, "left: {}", print::summary(&left))?,
+        ListFormat::Json => writeln!(console.out, "{:#}", row::json(planes.hub.name(), &found, Some(&done)))?,
+        ListFormat::Text => writeln!(console.err, "left: {}", row::summary(&left))?,
     }
     Ok(orphan_state(&left))
 }
@@ -147,10 +144,8 @@ fn wrong_server(subjects: &[Subject]) -> Option<String> {
 
 /// Namespaces of ours that cannot be read; what is in them is not looked at.
 fn unreadable(namespaces: &Listed, only: Option<&str>) -> Vec<Row> {
-    let meant = namespaces
-        .unreadable
-        .iter()
-        .filter(|one| only.is_none_or(|only| only == one.name));
+    let all = namespaces.unreadable.iter();
+    let meant = all.filter(|one| only.is_none_or(|only| only == one.name));
     meant
         .map(|one| row::unreadable(Target::cluster(&Plane::Hub, NAMESPACE, &one.name), "", &one.why))
         .collect()
@@ -177,7 +172,7 @@ fn orphan_state(rows: &[Row]) -> Exit {
 fn would(args: &Orphans, subjects: &[Subject], console: &mut Console) -> Result<(), Failure> {
     for subject in subjects {
         for action in wanted(args, subject) {
-            writeln!(console.err, "would {}", print::intent(&action))?;
+            writeln!(console.err, "would {}", row::intent(&action))?;
         }
     }
     Ok(())
@@ -190,19 +185,14 @@ fn wanted(args: &Orphans, subject: &Subject) -> Vec<Action> {
     actions
 }
 
-fn confirmed(rows: &[Row], server: &str, console: &mut Console) -> Result<bool, Failure> {
-    let count = rows
-        .iter()
-        .filter(|row| row.orphan_state == OrphanState::Orphan)
-        .count();
+fn confirmed(count: usize, server: &str, console: &mut Console) -> Result<bool, Failure> {
     write!(console.err, "Delete {count} objects at {server}? [y/N] ")?;
     console.err.flush()?;
     let mut answer = Vec::new();
-    let mut byte = [0];
-    let failed = |error| Failure::Environment(format!("failed to read the answer: {error}"));
-    while console.stdin.read(&mut byte).map_err(failed)? == 1 && byte != *b"\n" {
-        answer.extend(byte);
-    }
+    // Byte by byte: what follows the line is not ours to read.
+    BufReader::with_capacity(1, &mut console.stdin)
+        .read_until(b'\n', &mut answer)
+        .map_err(|error| Failure::Environment(format!("failed to read the answer: {error}")))?;
     let answer = String::from_utf8_lossy(&answer).trim().to_ascii_lowercase();
     let yes = answer == "y" || answer == "yes";
     if !yes {
@@ -232,7 +222,7 @@ async fn clean(
                 let is_over = matches!(outcome, Outcome::Left(_));
                 again |= !is_over;
                 if keep(&mut done, action.target(), &outcome) && args.output == ListFormat::Text {
-                    writeln!(console.out, "{}", print::outcome(action.target(), &outcome))?;
+                    writeln!(console.out, "{}", row::outcome(action.target(), &outcome))?;
                 }
                 if is_over {
                     // What follows in the plan may rest on it.
@@ -270,17 +260,11 @@ fn is_agreed(action: &Action, agreed: &[Target]) -> bool {
 
 /// Notes what became of an object. Whether that is news.
 fn keep(done: &mut Vec<(Target, Outcome)>, target: &Target, outcome: &Outcome) -> bool {
-    match done.iter_mut().find(|(known, _)| known == target) {
-        Some((_, known)) if known == outcome => false,
-        Some((_, known)) => {
-            *known = outcome.clone();
-            true
-        }
-        None => {
-            done.push((target.clone(), outcome.clone()));
-            true
-        }
+    if let Some((_, known)) = done.iter_mut().find(|(known, _)| known == target) {
+        return *outcome != std::mem::replace(known, outcome.clone());
     }
+    done.push((target.clone(), outcome.clone()));
+    true
 }
 
 #[cfg(test)]

@@ -86,16 +86,13 @@ impl Subject {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        match &self.project {
-            Project::Unknown(_) => Standing::Unknown,
-            Project::Gone => Standing::Gone,
+        let (uid, server, namespace) = match &self.project {
+            Project::Unknown(_) => return Standing::Unknown,
+            Project::Gone => return Standing::Gone,
             Project::Engaged {
                 uid, server, namespace, ..
-            } => self.standing_in(uid.as_deref(), server.as_deref(), namespace.as_deref()),
-        }
-    }
-
-    fn standing_in(&self, uid: Option<&str>, server: Option<&str>, namespace: Option<&Object>) -> Standing {
+            } => (uid.as_deref(), server.as_deref(), namespace.as_deref()),
+        };
         let of = |uid, server| identity::Project {
             id: self.owner().0,
             uid,
@@ -122,27 +119,30 @@ impl Subject {
         }
     }
 
-    /// The controller's decision, with `--reclaim-orphans`; nothing where another server would have to be asked; and that on the policies of a namespace that nothing can fill
-    /// again.
+    /// The controller's decision, with `--reclaim-orphans`, and that on the policies of a namespace that nothing can fill again;
+    /// nothing where another server would have to be asked.
     pub(super) fn plan(&self, grace: Duration, now: Timestamp) -> Plan {
         if self.standing() == Standing::Elsewhere {
             return Plan::default();
         }
-        let in_project: Vec<&Object> = match &self.project {
-            Project::Engaged { deployments, .. } => deployments.iter().collect(),
-            _ => Vec::new(),
-        };
+        let in_project: Vec<&Object>;
         let project = match &self.project {
             Project::Unknown(_) => ProjectState::Away,
             Project::Gone => ProjectState::Gone,
             Project::Engaged {
-                uid, server, namespace, ..
-            } => ProjectState::Engaged {
-                uid: uid.as_deref(),
-                server: server.as_deref(),
-                namespace: Observed::Known(namespace.as_deref()),
-                deployments: Observed::Known(&in_project),
-            },
+                uid,
+                server,
+                namespace,
+                deployments,
+            } => {
+                in_project = refs(deployments);
+                ProjectState::Engaged {
+                    uid: uid.as_deref(),
+                    server: server.as_deref(),
+                    namespace: Observed::Known(namespace.as_deref()),
+                    deployments: Observed::Known(&in_project),
+                }
+            }
         };
         let mut plan = orphans::decide(&orphans::Observation {
             namespace: &self.namespace,
@@ -181,21 +181,17 @@ impl Subject {
 
     /// Carries the plan out in thought, without grace, until it has nothing more to do.
     pub(super) fn foresee(&self, now: Timestamp) -> Foreseen {
-        let mut state_of_planes = self.clone();
-        for objects in [
-            &mut state_of_planes.deployments,
-            &mut state_of_planes.copies,
-            &mut state_of_planes.policies,
-        ] {
+        let mut later = self.clone();
+        for objects in [&mut later.deployments, &mut later.copies, &mut later.policies] {
             // They go by themselves.
             objects.retain(|one| !one.deleting());
         }
         let mut foreseen = Foreseen::default();
         for _ in 0..ROUNDS {
-            let plan = state_of_planes.plan(Duration::ZERO, now);
+            let plan = later.plan(Duration::ZERO, now);
             let mut acted = false;
             for action in &plan.actions {
-                acted |= state_of_planes.imagine(action);
+                acted |= later.imagine(action);
                 if let Action::Delete(delete) = action {
                     foreseen.to_delete.push(delete.target.clone());
                 }
@@ -217,17 +213,12 @@ impl Subject {
         match action {
             Action::Create { .. } => false,
             Action::Patch(patch) => {
-                let Ok(mut value) = serde_json::to_value(&self.namespace) else {
+                let mut value = serde_json::to_value(&self.namespace).unwrap_or_default();
+                if json_patch::patch(&mut value, &patch.patch).is_err() {
                     return false;
-                };
-                let patched = json_patch::patch(&mut value, &patch.patch).is_ok();
-                match serde_json::from_value(value) {
-                    Ok(object) if patched => {
-                        self.namespace = object;
-                        true
-                    }
-                    _ => false,
                 }
+                let patched = serde_json::from_value(value).map(|namespace| self.namespace = namespace);
+                patched.is_ok()
             }
             Action::Delete(delete) => {
                 let objects = match delete.target.kind {

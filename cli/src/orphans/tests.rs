@@ -30,7 +30,7 @@ fn answered(text: &'static str) -> (bool, usize) {
         err: Box::new(std::io::sink()),
         stdin: Box::new(text.as_bytes()),
     };
-    let yes = confirmed(&[row(OrphanState::Orphan)], "https://hub", &mut console).unwrap();
+    let yes = confirmed(1, "https://hub", &mut console).unwrap();
     let mut rest = Vec::new();
     console.stdin.read_to_end(&mut rest).unwrap();
     (yes, rest.len())

@@ -1,33 +1,31 @@
 //! Karmada's objects as far as we look at them, and the requests for them. Reading is lenient: an object of another
 //! client must not stop us.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Service, apimachinery::pkg::apis::meta::v1::APIResource};
-use kube::{Api, api::ApiResource, client::Body, core::GroupVersionKind};
-use popcell_core::{object::Object, plan::Precondition};
+use kube::{Api, client::Body};
+use popcell_api::kind::{CLUSTER, Kind, Scope};
+use popcell_core::{
+    object::{Fields, Object},
+    plan::Precondition,
+};
 use popcell_protocol::{Gvk, Operation};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, PlaneError, Server};
-use crate::{args::reach::Cluster, endpoint::clock, exit::Failure};
+use super::{Answer, PlaneError, Server, Write};
+use crate::{args::reach::Cluster, endpoint::call::skew, exit::Failure};
 
 /// A ResourceInterpreterWebhookConfiguration.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug)]
 pub struct Configuration {
-    metadata: Metadata,
+    /// Its name.
+    pub name: String,
     /// Its webhooks, in order.
     pub webhooks: Vec<Webhook>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    name: String,
-    labels: BTreeMap<String, String>,
 }
 
 /// One webhook of a configuration.
@@ -59,7 +57,7 @@ pub struct ClientConfig {
 }
 
 /// A Service as Karmada resolves it.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct ServiceReference {
     /// Its namespace.
@@ -113,24 +111,14 @@ impl Rule {
 
 impl Configuration {
     /// Reads an object as the API server gave it. What cannot be understood counts as absent.
-    pub fn read(object: &Value) -> Self {
-        let metadata = object
-            .get("metadata")
-            .map(|metadata| Metadata::deserialize(metadata).unwrap_or_default());
-        let webhooks = object.get("webhooks").and_then(Value::as_array);
+    pub fn read(object: &Object) -> Self {
+        let webhooks = object.items("/webhooks").iter();
         Self {
-            metadata: metadata.unwrap_or_default(),
+            name: object.name().to_owned(),
             webhooks: webhooks
-                .into_iter()
-                .flatten()
                 .map(|webhook| Webhook::deserialize(webhook).unwrap_or_default())
                 .collect(),
         }
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.metadata.name
     }
 
     /// The webhook of that name.
@@ -164,30 +152,14 @@ const SCRIPTS: [(&str, Operation); 8] = [
 
 impl Customization {
     /// Reads an object as the API server gave it.
-    pub fn read(object: &Value) -> Self {
-        let text = |pointer: &str| {
-            object
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let api_version = text("/spec/target/apiVersion");
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        let scripts = object.pointer("/spec/customizations");
-        let set = |key: &str| {
-            scripts
-                .and_then(|scripts| scripts.get(key))
-                .is_some_and(|script| !script.is_null())
-        };
+    pub fn read(object: &Object) -> Self {
+        let text = |pointer: &str| object.text(pointer).unwrap_or_default();
+        let has = |script: &str| object.at(&format!("/spec/customizations/{script}")).is_some();
+        let scripts = SCRIPTS.into_iter().filter(|(script, _)| has(script));
         Self {
-            name: text("/metadata/name"),
-            kind: Gvk::new(group, version, text("/spec/target/kind")),
-            operations: SCRIPTS
-                .into_iter()
-                .filter(|(key, _)| set(key))
-                .map(|(_, operation)| operation)
-                .collect(),
+            name: object.name().to_owned(),
+            kind: Gvk::of(text("/spec/target/apiVersion"), text("/spec/target/kind")),
+            operations: scripts.map(|(_, operation)| operation).collect(),
         }
     }
 }
@@ -206,57 +178,24 @@ pub enum Served {
 impl Served {
     /// Reads what discovery lists for the group and version of the kind.
     pub fn read(resources: &[APIResource], kind: &str) -> Self {
-        let named: Vec<_> = resources.iter().filter(|found| found.kind == kind).collect();
         // Subresources are listed as `widgets/status`.
-        match named.iter().find(|found| !found.name.contains('/')) {
-            None => Self::Not,
-            Some(main)
-                if resources
-                    .iter()
-                    .any(|found| found.name == format!("{}/status", main.name)) =>
-            {
-                Self::WithStatus
-            }
-            Some(_) => Self::WithoutStatus,
-        }
-    }
-}
-
-/// A member cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
-    pub name: String,
-    /// Whether an agent in the cluster does the work, and so calls the webhook.
-    pub pull: bool,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-}
-
-impl Member {
-    /// Names of those whose own agents call the webhook; empty where there is none.
-    pub fn pulling(members: &[Self]) -> String {
-        let names: Vec<_> = members
+        let main = resources
             .iter()
-            .filter(|one| one.pull)
-            .map(|one| one.name.as_str())
-            .collect();
-        names.join(", ")
-    }
-
-    /// Reads a Cluster as the API server gave it.
-    pub fn read(object: &Value) -> Self {
-        let metadata = object
-            .get("metadata")
-            .map(|metadata| Metadata::deserialize(metadata).unwrap_or_default())
-            .unwrap_or_default();
-        let pull = object.pointer("/spec/syncMode").and_then(Value::as_str) == Some("Pull");
-        Self {
-            name: metadata.name,
-            pull,
-            labels: metadata.labels,
+            .find(|found| found.kind == kind && !found.name.contains('/'));
+        let Some(main) = main else { return Self::Not };
+        let status = format!("{}/status", main.name);
+        if resources.iter().any(|found| found.name == status) {
+            Self::WithStatus
+        } else {
+            Self::WithoutStatus
         }
     }
+}
+
+/// Names of the Clusters whose own agents call the webhook (Pull mode); empty where there is none.
+pub fn pulling(members: &[Object]) -> String {
+    let pull = |one: &&Object| one.text("/spec/syncMode") == Some("Pull");
+    members.iter().filter(pull).map(Fields::name).join(", ")
 }
 
 /// What a write did.
@@ -271,6 +210,21 @@ pub enum Written {
     /// The object is gone.
     Deleted,
 }
+
+const CONFIGURATION: Kind = Kind::of(
+    "config.karmada.io",
+    "v1alpha1",
+    "ResourceInterpreterWebhookConfiguration",
+    "resourceinterpreterwebhookconfigurations",
+    Scope::Cluster,
+);
+const CUSTOMIZATION: Kind = Kind::of(
+    "config.karmada.io",
+    "v1alpha1",
+    "ResourceInterpreterCustomization",
+    "resourceinterpretercustomizations",
+    Scope::Cluster,
+);
 
 /// A Karmada API server. Nothing is retried but a write that met a newer object.
 pub struct Karmada(Server);
@@ -318,38 +272,34 @@ impl Karmada {
             .map_err(kube::Error::HttpError);
         let send = async { self.0.client().send(request?).await };
         let answer = self.0.run("ask for the time", send).await?;
-        Ok(clock::skew(answer.headers(), asked, Timestamp::now()))
+        Ok(skew(answer.headers(), asked, Timestamp::now()))
     }
 
     /// Every ResourceInterpreterWebhookConfiguration.
     pub async fn configurations(&self) -> Result<Vec<Configuration>, PlaneError> {
-        self.list(&configurations(), Configuration::read).await
+        let found = self.list(CONFIGURATION).await?;
+        Ok(found.iter().map(Configuration::read).collect())
     }
 
     /// Every ResourceInterpreterCustomization.
     pub async fn customizations(&self) -> Result<Vec<Customization>, PlaneError> {
-        let resource = resource(
-            "config.karmada.io",
-            "ResourceInterpreterCustomization",
-            "resourceinterpretercustomizations",
-        );
-        self.list(&resource, Customization::read).await
+        let found = self.list(CUSTOMIZATION).await?;
+        Ok(found.iter().map(Customization::read).collect())
     }
 
     /// Every member cluster.
-    pub async fn members(&self) -> Result<Vec<Member>, PlaneError> {
-        self.list(&resource("cluster.karmada.io", "Cluster", "clusters"), Member::read)
-            .await
+    pub async fn members(&self) -> Result<Vec<Object>, PlaneError> {
+        self.list(CLUSTER).await
     }
 
     /// All objects of a kind: one that cannot be read may be the one that matters.
-    async fn list<T>(&self, resource: &ApiResource, read: fn(&Value) -> T) -> Result<Vec<T>, PlaneError> {
-        let found = self.0.list(resource, None, "").await?;
+    async fn list(&self, kind: Kind) -> Result<Vec<Object>, PlaneError> {
+        let found = self.0.at(kind, None).list("").await?;
         if let Some(one) = found.unreadable.first() {
             let reason = format!("{} cannot be read: {}", one.name, one.why);
-            return Err(self.0.failure(&format!("list {}", resource.plural), &reason));
+            return Err(self.0.failure(&format!("list {}", kind.plural), &reason));
         }
-        Ok(found.objects.iter().map(|object| read(&plain(object))).collect())
+        Ok(found.objects)
     }
 
     /// The Service of a reference, when the Karmada API server has it.
@@ -362,8 +312,8 @@ impl Karmada {
 
     /// One ResourceInterpreterWebhookConfiguration, as it is.
     pub async fn configuration(&self, name: &str) -> Result<Option<Value>, PlaneError> {
-        let found = self.0.get(&configurations(), None, name).await?;
-        Ok(found.as_ref().map(plain))
+        let found = self.0.at(CONFIGURATION, None).get(name).await?;
+        Ok(found.map(|object| serde_json::to_value(object).unwrap_or_default()))
     }
 
     /// Changes one ResourceInterpreterWebhookConfiguration. `change` gets what is there and says what shall be (`None` =
@@ -371,14 +321,20 @@ impl Karmada {
     pub async fn write(
         &self,
         name: &str,
-        change: impl Fn(Option<&Value>) -> Result<Option<Value>, Failure>,
+        change: impl Fn(Option<&Value>) -> Option<Value>,
     ) -> Result<Written, Failure> {
         let action = format!("write ResourceInterpreterWebhookConfiguration {name}");
         for _ in 0..3 {
             let found = self.configuration(name).await?;
-            let wanted = change(found.as_ref())?;
-            let (answer, written) = self.write_once(name, found.as_ref(), wanted.as_ref()).await?;
-            match answer {
+            let wanted = change(found.as_ref());
+            let on = precondition(found.as_ref());
+            let (write, written) = match (&found, &wanted) {
+                (found, wanted) if found == wanted => return Ok(Written::Unchanged),
+                (None, Some(wanted)) => (Write::Create(wanted), Written::Created),
+                (_, Some(wanted)) => (Write::Replace(wanted), Written::Replaced),
+                (_, None) => (Write::Delete(&on), Written::Deleted),
+            };
+            match self.0.at(CONFIGURATION, None).write(name, write).await? {
                 Answer::Done => return Ok(written),
                 Answer::Refused { code, message } => return Err(self.0.refusal(&action, code, &message).into()),
                 Answer::Gone | Answer::Changed(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -387,50 +343,15 @@ impl Karmada {
         let reason = "another client keeps modifying it: find out which, then retry";
         Err(self.0.failure(&action, reason).into())
     }
+}
 
-    async fn write_once(
-        &self,
-        name: &str,
-        found: Option<&Value>,
-        wanted: Option<&Value>,
-    ) -> Result<(Answer, Written), PlaneError> {
-        let resource = configurations();
-        let (answer, written) = match (found, wanted) {
-            (found, wanted) if found == wanted => return Ok((Answer::Done, Written::Unchanged)),
-            (None, Some(wanted)) => (self.0.create(&resource, None, name, wanted).await?, Written::Created),
-            (_, Some(wanted)) => (self.0.replace(&resource, None, name, wanted).await?, Written::Replaced),
-            (found, None) => {
-                let text = |field: &str| Some(found?.pointer(field)?.as_str()?.to_owned());
-                let on = Precondition {
-                    uid: text("/metadata/uid").unwrap_or_default(),
-                    resource_version: text("/metadata/resourceVersion").unwrap_or_default(),
-                };
-                (self.0.delete(&resource, None, name, &on).await?, Written::Deleted)
-            }
-        };
-        Ok((answer, written))
+/// The state of an object that a write rests on.
+fn precondition(object: Option<&Value>) -> Precondition {
+    let text = |field: &str| Some(object?.pointer(field)?.as_str()?.to_owned());
+    Precondition {
+        uid: text("/metadata/uid").unwrap_or_default(),
+        resource_version: text("/metadata/resourceVersion").unwrap_or_default(),
     }
-}
-
-fn resource(group: &str, kind: &str, plural: &str) -> ApiResource {
-    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, "v1alpha1", kind), plural)
-}
-
-fn configurations() -> ApiResource {
-    resource(
-        "config.karmada.io",
-        "ResourceInterpreterWebhookConfiguration",
-        "resourceinterpreterwebhookconfigurations",
-    )
-}
-
-/// The object as JSON, without the server's bookkeeping of writers.
-fn plain(object: &Object) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    value
 }
 
 #[cfg(test)]

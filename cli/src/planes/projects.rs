@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use kube::Config;
 use popcell_client::{
     Addressing, Tokens, chain, client,
-    config::{self, DiscoveryConfig, ServerConfig},
+    config::{DiscoveryConfig, Mode as FileMode, ServerConfig},
     project_url,
 };
 use popcell_core::plan::Plane;
 
-use super::{PlaneError, Server, server::config as read};
+use super::{PlaneError, Server, config};
 use crate::{
-    args::hub::{self as args, Mode},
+    args::planes::{self as args, Mode},
     exit::Failure,
 };
 
@@ -34,10 +34,13 @@ pub(crate) enum Projects {
 impl Projects {
     /// Reads the kubeconfigs. No request is made yet.
     pub(crate) async fn open(args: &args::Projects) -> Result<Self, Failure> {
-        match Place::of(args)? {
-            Place::Single { project } => Ok(Self::Single(Server::open(&project.into()).await?)),
-            Place::Milo { template, discovery } => Ok(Self::Milo {
-                template: Box::new(read(Some(&template), None).await?),
+        let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
+        let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
+        let Kubeconfigs { project, discovery } = Kubeconfigs::resolve(args, &file.discovery)?;
+        match discovery {
+            None => Ok(Self::Single(Server::open(&project.into()).await?)),
+            Some(discovery) => Ok(Self::Milo {
+                template: Box::new(config(Some(&project), None).await?),
                 discovery: Server::open(&discovery.into()).await?,
                 tokens: Tokens::default(),
             }),
@@ -73,36 +76,22 @@ pub(crate) fn no_server(plane: &Plane, reason: &str) -> PlaneError {
     }
 }
 
-/// Kubeconfigs by mode.
+/// Where kubeconfigs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// One API server is the project.
-    Single {
-        /// It.
-        project: PathBuf,
-    },
-    /// Milo's.
-    Milo {
-        /// The server below which projects are.
-        template: PathBuf,
-        /// The server that lists them.
-        discovery: PathBuf,
-    },
+struct Kubeconfigs {
+    /// The project; in mode `milo`, the server below which projects are.
+    project: PathBuf,
+    /// The server that lists projects; only in mode `milo`.
+    discovery: Option<PathBuf>,
 }
 
-impl Place {
-    /// From flags and the file that they name.
-    pub(crate) fn of(args: &args::Projects) -> Result<Self, Failure> {
-        let file = args.server_config.as_deref().map(ServerConfig::read).transpose();
-        let file = file.map_err(|error| Failure::Usage(chain(&error)))?.unwrap_or_default();
-        Self::resolve(args, &file.discovery)
-    }
-
+impl Kubeconfigs {
+    /// Flags come before the file.
     fn resolve(args: &args::Projects, file: &DiscoveryConfig) -> Result<Self, Failure> {
         let usage = |text: &str| Err(Failure::Usage(text.to_owned()));
         let mode = args.mode.unwrap_or(match file.mode {
-            config::Mode::Single => Mode::Single,
-            config::Mode::Milo => Mode::Milo,
+            FileMode::Single => Mode::Single,
+            FileMode::Milo => Mode::Milo,
         });
         // In mode single the project is the server that the controller runs on, which no key of the file names.
         let of_file = |path: &Option<String>| path.as_ref().filter(|_| mode == Mode::Milo).map(PathBuf::from);
@@ -122,15 +111,15 @@ impl Place {
         }
         match (mode, project, discovery) {
             (Mode::Single, _, Some(_)) => usage("--discovery-kubeconfig is for --mode milo: give --project-kubeconfig"),
-            (Mode::Single, Some(project), None) => Ok(Self::Single { project }),
-            (Mode::Milo, Some(template), discovery) => Ok(Self::Milo {
-                discovery: discovery.unwrap_or_else(|| template.clone()),
-                template,
+            (Mode::Single, Some(project), None) => Ok(Self {
+                project,
+                discovery: None,
             }),
-            (Mode::Milo, None, Some(discovery)) => Ok(Self::Milo {
-                template: discovery.clone(),
-                discovery,
+            (Mode::Milo, Some(one), None) | (Mode::Milo, None, Some(one)) => Ok(Self {
+                project: one.clone(),
+                discovery: Some(one),
             }),
+            (Mode::Milo, Some(project), discovery) => Ok(Self { project, discovery }),
             (_, None, None) => usage("give --project-kubeconfig: nothing else says where the project is"),
         }
     }
@@ -149,39 +138,44 @@ mod tests {
         }
     }
 
-    fn milo(template: &str, discovery: &str) -> Place {
-        Place::Milo {
-            template: template.into(),
-            discovery: discovery.into(),
+    fn single(project: &str) -> Kubeconfigs {
+        Kubeconfigs {
+            project: project.into(),
+            discovery: None,
+        }
+    }
+
+    fn milo(project: &str, discovery: &str) -> Kubeconfigs {
+        Kubeconfigs {
+            project: project.into(),
+            discovery: Some(discovery.into()),
         }
     }
 
     #[test]
     fn flags_come_before_the_file() {
         let file = DiscoveryConfig {
-            mode: config::Mode::Milo,
+            mode: FileMode::Milo,
             project_kubeconfig: Some("/file/project".to_owned()),
             discovery_kubeconfig: Some("/file/discovery".to_owned()),
             ..DiscoveryConfig::default()
         };
-        let place = |flags: &args::Projects| Place::resolve(flags, &file).ok();
+        let place = |flags: &args::Projects| Kubeconfigs::resolve(flags, &file).ok();
         assert_eq!(
             place(&flags(None, None, None)),
             Some(milo("/file/project", "/file/discovery"))
         );
         assert_eq!(place(&flags(None, Some("p"), None)), Some(milo("p", "/file/discovery")));
         assert_eq!(place(&flags(None, None, Some("d"))), Some(milo("/file/project", "d")));
-        let single = Place::Single { project: "p".into() };
-        assert_eq!(place(&flags(Some(Mode::Single), Some("p"), None)), Some(single));
+        assert_eq!(place(&flags(Some(Mode::Single), Some("p"), None)), Some(single("p")));
         // The file's are milo's, and no project of its own.
         assert_eq!(place(&flags(Some(Mode::Single), None, None)), None);
     }
 
     #[test]
     fn without_a_file_one_kubeconfig_is_enough() {
-        let place = |flags: &args::Projects| Place::resolve(flags, &DiscoveryConfig::default()).ok();
-        let single = Place::Single { project: "p".into() };
-        assert_eq!(place(&flags(None, Some("p"), None)), Some(single));
+        let place = |flags: &args::Projects| Kubeconfigs::resolve(flags, &DiscoveryConfig::default()).ok();
+        assert_eq!(place(&flags(None, Some("p"), None)), Some(single("p")));
         assert_eq!(place(&flags(Some(Mode::Milo), Some("p"), None)), Some(milo("p", "p")));
         assert_eq!(place(&flags(Some(Mode::Milo), None, Some("d"))), Some(milo("d", "d")));
         assert_eq!(
@@ -195,14 +189,14 @@ mod tests {
     #[test]
     fn names_of_milos_own_cluster_lead_nowhere_from_here() {
         let file = DiscoveryConfig {
-            mode: config::Mode::Milo,
+            mode: FileMode::Milo,
             internal: true,
             discovery_kubeconfig: Some("/file/discovery".to_owned()),
             ..DiscoveryConfig::default()
         };
-        assert!(Place::resolve(&flags(None, None, None), &file).is_err());
+        assert!(Kubeconfigs::resolve(&flags(None, None, None), &file).is_err());
         assert_eq!(
-            Place::resolve(&flags(None, Some("p"), None), &file).ok(),
+            Kubeconfigs::resolve(&flags(None, Some("p"), None), &file).ok(),
             Some(milo("p", "/file/discovery"))
         );
     }

@@ -1,12 +1,13 @@
 //! `popcell register`: proves that the webhook answers, then writes our entry into Karmada. Idempotent.
 
-pub mod authority;
 pub mod plan;
 pub mod shadow;
 
 use std::{io::Write as _, path::Path, time::Duration};
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
+use popcell_core::object::Object;
 use popcell_engine::Modules;
 use serde_json::Value;
 
@@ -18,22 +19,12 @@ use crate::{
         call::{AskError, Connection, Sample},
         certificate::Bundle,
         dial::{DialError, Trust},
-        service,
     },
     exit::{Exit, Failure, Outcome},
     interpreters,
-    planes::{Karmada, Written, karmada::Member},
+    planes::{Karmada, Written, karmada::pulling},
 };
 use plan::{Entry, Location, Rule};
-
-impl From<plan::PlanError> for Failure {
-    fn from(error: plan::PlanError) -> Self {
-        match error {
-            plan::PlanError::Nothing => Self::Module(error.to_string()),
-            other => Self::Usage(other.to_string()),
-        }
-    }
-}
 
 /// Runs the command.
 pub fn run(args: &Register, console: &mut Console) -> Outcome {
@@ -59,7 +50,7 @@ pub fn run(args: &Register, console: &mut Console) -> Outcome {
 fn location(args: &Register) -> Result<Location, Failure> {
     match (&args.endpoint.url, &args.endpoint.service) {
         (Some(url), _) => {
-            Endpoint::parse(url).map_err(|error| Failure::Usage(error.to_string()))?;
+            Endpoint::parse(url).map_err(Failure::Usage)?;
             Ok(Location::Url(url.clone()))
         }
         (None, Some(service)) => Ok(Location::Service(plan::service(service)?)),
@@ -88,7 +79,7 @@ async fn register(
 
     let entry = |found: Option<&Value>| {
         let registered = found.and_then(|object| plan::registered_ca(object, &args.names.webhook_name));
-        let merged = authority::merge(registered.as_deref(), new_ca, args.replace_ca, Timestamp::now());
+        let merged = plan::ca_bundle(registered.as_deref(), new_ca, args.replace_ca, Timestamp::now());
         let entry = Entry {
             config: args.names.config_name.clone(),
             webhook: args.names.webhook_name.clone(),
@@ -121,19 +112,18 @@ async fn register(
         return Ok(Exit::Success);
     }
     let written = karmada
-        .write(&args.names.config_name, |found| Ok(Some(entry(found).0.merged(found))))
+        .write(&args.names.config_name, |found| Some(entry(found).0.merged(found)))
         .await?;
     tell(&args.names.config_name, &args.names.webhook_name, written, console)?;
     for rule in &rules {
-        let operations: Vec<_> = rule.operations.iter().map(|operation| operation.as_str()).collect();
-        writeln!(console.out, "  {}: {}", rule.kind, operations.join(", "))?;
+        writeln!(console.out, "  {}: {}", rule.kind, rule.operations.iter().join(", "))?;
     }
     Ok(Exit::Success)
 }
 
 /// An agent of a Pull member calls from its own cluster, where a Service of the hub means nothing.
-fn refuse_unreachable_for_agents(location: &Location, members: &[Member]) -> Result<(), Failure> {
-    let pull = Member::pulling(members);
+fn refuse_unreachable_for_agents(location: &Location, members: &[Object]) -> Result<(), Failure> {
+    let pull = pulling(members);
     match location {
         Location::Service(_) if !pull.is_empty() => Err(Failure::Failed(format!(
             "failed to register a Service: the agents of Pull member(s) {pull} call the webhook too; use --url with an address \
@@ -149,20 +139,14 @@ async fn refuse_shadows(
     rules: &[Rule],
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let names = &args.names;
+    let (config, webhook) = (&args.names.config_name, &args.names.webhook_name);
     let mut shadows = shadow::by_customization(rules, &karmada.customizations().await?);
-    shadows.extend(shadow::by_webhook(
-        rules,
-        &karmada.configurations().await?,
-        &names.config_name,
-        &names.webhook_name,
-    ));
+    let configurations = karmada.configurations().await?;
+    shadows.extend(shadow::by_webhook(rules, &configurations, config, webhook));
     if shadows.is_empty() {
         return Ok(());
     }
-    let list = shadows
-        .iter()
-        .fold(String::new(), |list, shadow| format!("{list}\n  {shadow}"));
+    let list = shadows.iter().map(|shadow| format!("\n  {shadow}")).join("");
     if args.allow_shadowed {
         writeln!(
             console.err,
@@ -179,10 +163,10 @@ async fn refuse_shadows(
 
 async fn dialled(karmada: &Karmada, location: &Location) -> Result<Endpoint, Failure> {
     match location {
-        Location::Url(url) => Endpoint::parse(url).map_err(|error| Failure::Usage(error.to_string())),
+        Location::Url(url) => Endpoint::parse(url).map_err(Failure::Usage),
         Location::Service(reference) => {
             let found = karmada.service(reference).await?;
-            service::endpoint(reference, found.as_ref()).map_err(Failure::Failed)
+            Endpoint::of_service(reference, found.as_ref()).map_err(Failure::Failed)
         }
     }
 }
@@ -247,7 +231,7 @@ async fn remove(args: &Register, console: &mut Console) -> Outcome {
         }
         return Ok(Exit::Success);
     }
-    let written = karmada.write(&args.names.config_name, |found| Ok(left(found))).await?;
+    let written = karmada.write(&args.names.config_name, left).await?;
     tell(&args.names.config_name, webhook, written, console)?;
     Ok(Exit::Success)
 }

@@ -3,12 +3,19 @@
 //! Invariants: one rule per target, never merged, so that no operation is claimed for a kind that lacks it; entries of
 //! others and unknown fields of the object stay as they are; the same input gives the same object.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use itertools::Itertools as _;
+use jiff::Timestamp;
 use popcell_core::names::{is_dns_label, is_dns_subdomain};
 use popcell_engine::Description;
-use popcell_protocol::{Gvk, Operation};
+use popcell_protocol::{Gvk, Operation, UnknownOperation};
 use serde_json::{Value, json};
 
-use crate::planes::karmada::ServiceReference;
+use crate::{
+    endpoint::certificate::{Bundle, Facts},
+    exit::Failure,
+    planes::karmada::ServiceReference,
+};
 
 /// One kind and the operations that Karmada shall ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,54 +52,12 @@ pub struct Entry {
     pub timeout_seconds: u8,
 }
 
-/// A flag that does not fit the modules.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// Not `kind=operation`.
-    #[error("--add-operation {0:?}: expected KIND=OPERATION, for example WorkloadDeployment=Retain")]
-    Addition(String),
-    /// The operation is none of Karmada's.
-    #[error("--add-operation {0:?}: {1}")]
-    Operation(String, String),
-    /// No module has the kind.
-    #[error("--add-operation {addition:?}: no module serves kind {kind}; they serve {known}")]
-    Kind {
-        /// The flag's value.
-        addition: String,
-        /// Its kind.
-        kind: String,
-        /// What there is.
-        known: String,
-    },
-    /// No module can do it.
-    #[error("--add-operation {0:?}: no module implements {1} for it")]
-    NotImplemented(String, Operation),
-    /// Nothing to register.
-    #[error("failed to make rules: no module registers an operation")]
-    Nothing,
-    /// A Service that cannot be one.
-    #[error(
-        "--service {0:?}: expected NAMESPACE/NAME[:PORT][/PATH], for example popcell-system/popcell-webhook:443/interpret"
-    )]
-    Service(String),
-    /// A name that Karmada refuses.
-    #[error("--{flag} {name:?}: {reason}")]
-    Name {
-        /// The flag.
-        flag: &'static str,
-        /// Its value.
-        name: String,
-        /// What Karmada expects.
-        reason: &'static str,
-    },
-}
-
 /// The rules of the modules: every operation that they register, and the added ones that they implement.
-pub fn rules(descriptions: &[&Description], additions: &[String]) -> Result<Vec<Rule>, PlanError> {
-    let additions = additions
+pub fn rules(descriptions: &[&Description], additions: &[String]) -> Result<Vec<Rule>, Failure> {
+    let additions: Vec<(String, Operation)> = additions
         .iter()
         .map(|text| addition(text, descriptions))
-        .collect::<Result<Vec<_>, _>>()?;
+        .try_collect()?;
     let added = |kind: &Gvk, operation| {
         additions
             .iter()
@@ -115,51 +80,44 @@ pub fn rules(descriptions: &[&Description], additions: &[String]) -> Result<Vec<
         }
     }
     if rules.is_empty() {
-        Err(PlanError::Nothing)
-    } else {
-        Ok(rules)
+        let reason = "failed to make rules: no module registers an operation";
+        return Err(Failure::Module(reason.to_owned()));
     }
+    Ok(rules)
 }
 
-fn addition(text: &str, descriptions: &[&Description]) -> Result<(String, Operation), PlanError> {
+fn addition(text: &str, descriptions: &[&Description]) -> Result<(String, Operation), Failure> {
+    let wrong = |reason: &str| Failure::Usage(format!("--add-operation {text:?}: {reason}"));
     let (kind, operation) = text
         .split_once('=')
-        .ok_or_else(|| PlanError::Addition(text.to_owned()))?;
-    let operation = crate::operation::parse(operation).map_err(|error| PlanError::Operation(text.to_owned(), error))?;
+        .ok_or_else(|| wrong("expected KIND=OPERATION, for example WorkloadDeployment=Retain"))?;
+    let operation: Operation = operation
+        .parse()
+        .map_err(|error: UnknownOperation| wrong(&error.to_string()))?;
     let targets = || descriptions.iter().flat_map(|description| &description.targets);
-    if !targets().any(|target| target.kind.kind == kind) {
-        let known: Vec<_> = targets().map(|target| target.kind.kind.as_str()).collect();
-        return Err(PlanError::Kind {
-            addition: text.to_owned(),
-            kind: kind.to_owned(),
-            known: known.join(", "),
-        });
+    let mut of_kind = targets().filter(|target| target.kind.kind == kind).peekable();
+    if of_kind.peek().is_none() {
+        let known = targets().map(|target| &target.kind.kind).join(", ");
+        return Err(wrong(&format!("no module serves kind {kind}; they serve {known}")));
     }
-    let implemented = targets()
-        .filter(|target| target.kind.kind == kind)
-        .any(|target| target.operations.iter().any(|known| known.operation == operation));
-    if implemented {
+    if of_kind.any(|target| target.operations.iter().any(|known| known.operation == operation)) {
         Ok((kind.to_owned(), operation))
     } else {
-        Err(PlanError::NotImplemented(text.to_owned(), operation))
+        Err(wrong(&format!("no module implements {operation} for it")))
     }
 }
 
 /// Reads `namespace/name[:port][/path]`.
-pub fn service(text: &str) -> Result<ServiceReference, PlanError> {
-    let fail = || PlanError::Service(text.to_owned());
-    let (namespace, rest) = text.split_once('/').ok_or_else(fail)?;
-    let (address, path) = rest
-        .split_once('/')
-        .map_or((rest, None), |(address, path)| (address, Some(path)));
-    let (name, port) = address
-        .split_once(':')
-        .map_or((address, None), |(name, port)| (name, Some(port)));
-    let port = match port {
-        Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?,
-        None => 443,
+pub fn service(text: &str) -> Result<ServiceReference, Failure> {
+    let fail = || {
+        Failure::Usage(format!(
+            "--service {text:?}: expected NAMESPACE/NAME[:PORT][/PATH], for example popcell-system/popcell-webhook:443/interpret"
+        ))
     };
-    let path = path.unwrap_or("interpret");
+    let (namespace, rest) = text.split_once('/').ok_or_else(fail)?;
+    let (address, path) = rest.split_once('/').unwrap_or((rest, "interpret"));
+    let (name, port) = address.split_once(':').unwrap_or((address, "443"));
+    let port: u16 = port.parse().ok().filter(|port| *port > 0).ok_or_else(fail)?;
     if !is_dns_label(namespace) || !is_dns_label(name) || !path.split('/').all(is_dns_subdomain) {
         return Err(fail());
     }
@@ -173,27 +131,15 @@ pub fn service(text: &str) -> Result<ServiceReference, PlanError> {
 }
 
 /// Checks the names that the API server or Karmada's webhook would refuse.
-pub fn names(config: &str, webhook: &str) -> Result<(), PlanError> {
-    let fail = |flag, name: &str, reason| {
-        Err(PlanError::Name {
-            flag,
-            name: name.to_owned(),
-            reason,
-        })
-    };
+pub fn names(config: &str, webhook: &str) -> Result<(), Failure> {
+    let fail = |flag, name: &str, expected| Err(Failure::Usage(format!("--{flag} {name:?}: expected {expected}")));
     if !is_dns_subdomain(config) {
-        return fail(
-            "config-name",
-            config,
-            "expected lower-case letters, digits, dashes and dots (a DNS-1123 subdomain)",
-        );
+        let expected = "lower-case letters, digits, dashes and dots (a DNS-1123 subdomain)";
+        return fail("config-name", config, expected);
     }
     if !is_dns_subdomain(webhook) || webhook.split('.').count() < 3 {
-        return fail(
-            "webhook-name",
-            webhook,
-            "expected a domain name of at least three labels, as in interpreter.example.org",
-        );
+        let expected = "a domain name of at least three labels, as in interpreter.example.org";
+        return fail("webhook-name", webhook, expected);
     }
     Ok(())
 }
@@ -203,24 +149,12 @@ impl Entry {
     pub fn to_json(&self) -> Value {
         let mut client = match &self.location {
             Location::Url(url) => json!({ "url": url }),
-            Location::Service(ServiceReference {
-                namespace,
-                name,
-                port,
-                path,
-            }) => {
-                json!({ "service": { "namespace": namespace, "name": name, "port": port, "path": path } })
-            }
+            Location::Service(service) => json!({ "service": service }),
         };
         if let Some(pem) = &self.ca_pem {
-            use base64::Engine as _;
-            set(
-                &mut client,
-                "caBundle",
-                base64::engine::general_purpose::STANDARD.encode(pem).into(),
-            );
+            set(&mut client, "caBundle", BASE64_STANDARD.encode(pem).into());
         }
-        let rules: Vec<_> = self.rules.iter().map(Rule::to_json).collect();
+        let rules = self.rules.iter().map(Rule::to_json).collect_vec();
         json!({
             "name": self.webhook,
             "clientConfig": client,
@@ -252,7 +186,7 @@ impl Entry {
 
 impl Rule {
     fn to_json(&self) -> Value {
-        let operations: Vec<_> = self.operations.iter().map(|operation| operation.as_str()).collect();
+        let operations = self.operations.iter().map(|operation| operation.as_str()).collect_vec();
         json!({
             "operations": operations,
             "apiGroups": [self.kind.group],
@@ -264,10 +198,8 @@ impl Rule {
 
 /// The object without our entry; `None` when no other client has one in it.
 pub fn without(object: &Value, webhook: &str) -> Option<Value> {
-    let left: Vec<_> = webhooks(object)
-        .into_iter()
-        .filter(|entry| !named(entry, webhook))
-        .collect();
+    let mut left = webhooks(object);
+    left.retain(|entry| !named(entry, webhook));
     if left.is_empty() {
         return None;
     }
@@ -279,9 +211,7 @@ pub fn without(object: &Value, webhook: &str) -> Option<Value> {
 /// The base64 caBundle that our entry has now.
 pub fn registered_ca(object: &Value, webhook: &str) -> Option<String> {
     let ours = webhooks(object).into_iter().find(|entry| named(entry, webhook))?;
-    ours.pointer("/clientConfig/caBundle")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    Some(ours.pointer("/clientConfig/caBundle")?.as_str()?.to_owned())
 }
 
 fn webhooks(object: &Value) -> Vec<Value> {
@@ -300,6 +230,57 @@ fn set(object: &mut Value, key: &str, value: Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.insert(key.to_owned(), value);
     }
+}
+
+/// The caBundle: what was registered, as long as it is of use, and the new certificates. Both are needed while a rotation runs,
+/// since server and registration do not change at one moment.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// The new bundle; `None` = the system's roots.
+    pub bundle: Option<Bundle>,
+    /// Remarks for the person who runs the command.
+    pub remarks: Vec<String>,
+}
+
+/// Old and new certificates. `registered` is base64 of PEM, as the object holds it; without `new` the old ones stay.
+pub fn ca_bundle(registered: Option<&str>, new: Option<&Bundle>, replace: bool, now: Timestamp) -> Merged {
+    let mut merged = Merged {
+        bundle: new.cloned(),
+        remarks: Vec::new(),
+    };
+    let Some(registered) = registered.filter(|text| !text.is_empty() && !replace) else {
+        return merged;
+    };
+    let pem = BASE64_STANDARD.decode(registered).map_err(|error| error.to_string());
+    let old = match pem.and_then(|pem| Bundle::parse(&pem).map_err(|error| error.to_string())) {
+        Ok(old) => old,
+        Err(error) => {
+            merged.remarks.push(format!(
+                "dropped the registered caBundle, which Karmada could not use: {error}"
+            ));
+            return merged;
+        }
+    };
+    for certificate in old.certificates() {
+        let Some(facts) = Facts::read(certificate) else {
+            continue;
+        };
+        let (subject, end) = (&facts.subject, facts.not_after);
+        let known = merged
+            .bundle
+            .iter()
+            .flat_map(Bundle::certificates)
+            .contains(certificate);
+        if facts.expired(now) {
+            let remark = format!("dropped {subject} from the caBundle: expired {end}");
+            merged.remarks.push(remark);
+        } else if !known {
+            let remark = format!("kept {subject} in the caBundle, valid until {end}");
+            merged.remarks.push(remark);
+            merged.bundle.get_or_insert_default().add(certificate.clone());
+        }
+    }
+    merged
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use itertools::Itertools as _;
 use popcell_protocol::{Gvk, Operation};
 
 use super::plan::Rule;
@@ -56,26 +57,20 @@ pub fn by_customization(rules: &[Rule], customizations: &[Customization]) -> Vec
 /// The operations of our rules that a webhook before ours takes.
 pub fn by_webhook(rules: &[Rule], configurations: &[Configuration], config: &str, webhook: &str) -> Vec<Shadow> {
     let ours = format!("{config}/{webhook}");
-    let mut before: Vec<_> = configurations
+    let webhooks = configurations
         .iter()
-        .flat_map(|other| {
-            other
-                .webhooks
-                .iter()
-                .map(move |entry| (format!("{}/{}", other.name(), entry.name), other.name(), entry))
-        })
-        .filter(|(name, _, _)| *name < ours)
-        .collect();
-    before.sort_by(|one, other| one.0.cmp(&other.0));
+        .flat_map(|other| other.webhooks.iter().map(move |entry| (&other.name, entry)));
+    let before = webhooks
+        .map(|(config, entry)| (format!("{config}/{}", entry.name), config, entry))
+        .filter(|(name, ..)| *name < ours)
+        .sorted_by(|one, other| one.0.cmp(&other.0))
+        .collect_vec();
     shadows(rules, |kind, operation| {
-        let takes = |(_, config, entry): &(String, &str, &crate::planes::karmada::Webhook)| {
-            entry
-                .rules
-                .iter()
-                .any(|rule| rule.matches(kind, operation))
-                .then(|| Taker::Webhook((*config).to_owned(), entry.name.clone()))
-        };
-        before.iter().find_map(takes)
+        let mut taking = before
+            .iter()
+            .filter(|(.., entry)| entry.rules.iter().any(|rule| rule.matches(kind, operation)));
+        let (_, config, entry) = taking.next()?;
+        Some(Taker::Webhook(String::clone(config), entry.name.clone()))
     })
 }
 
@@ -95,9 +90,11 @@ fn shadows(rules: &[Rule], taker: impl Fn(&Gvk, Operation) -> Option<Taker>) -> 
 
 #[cfg(test)]
 mod tests {
+    use popcell_core::object::Object;
+
     use super::*;
 
-    fn read(text: &str) -> Vec<serde_json::Value> {
+    fn read(text: &str) -> Vec<Object> {
         let documents = popcell_sdk::test::yaml::documents(text).unwrap();
         documents
             .iter()
@@ -165,7 +162,7 @@ mod tests {
             .iter()
             .map(Configuration::read)
             .collect();
-        let own: Vec<_> = found.into_iter().filter(|other| other.name() == "popcell").collect();
+        let own: Vec<_> = found.into_iter().filter(|other| other.name == "popcell").collect();
         let shadows = by_webhook(&rules(), &own, "popcell", "interpreter.popcell.datumapis.com");
         assert_eq!(shadows.len(), 1);
         assert_eq!(shadows[0].by, Taker::Webhook("popcell".into(), "a.example.org".into()));

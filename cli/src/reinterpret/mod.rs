@@ -18,11 +18,10 @@ use serde_json::json;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 
 use crate::{
-    args::hub::Reinterpret,
-    console::{self, Console},
+    args::planes::Reinterpret,
+    console::{self, Console, address},
     exit::{Exit, Failure, Outcome},
-    planes::{Answer, PlaneError, Server},
-    table::address,
+    planes::{Answer, PlaneError, Server, Write},
 };
 
 /// After so many writes in a row without an answer the server counts as away.
@@ -46,7 +45,8 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     }
     let begun = Timestamp::now();
     let found = hub
-        .metadata(&resource, args.namespace.as_deref(), &args.selector)
+        .at(resource.clone(), args.namespace.as_deref())
+        .metadata(&args.selector)
         .await?;
     for one in &found.unreadable {
         writeln!(
@@ -58,17 +58,18 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     let (mut objects, is_whole) = (found.objects, found.unreadable.is_empty());
     let all = objects.len();
     objects.retain(|one| is_due(one, args.since));
-    let mut count = Count::new(&resource.kind, all, all - objects.len());
+    let left_out = all - objects.len();
+    let mut count = Count {
+        kind: resource.kind.clone(),
+        all,
+        left_out,
+        ..Count::default()
+    };
     if args.dry_run {
         for one in &objects {
             writeln!(console.out, "{}", named(one))?;
         }
-        writeln!(
-            console.err,
-            "{} would be bumped, {} skipped",
-            objects.len(),
-            all - objects.len()
-        )?;
+        writeln!(console.err, "{} would be bumped, {left_out} skipped", objects.len())?;
         return Ok(verdict(is_whole));
     }
     writeln!(
@@ -80,7 +81,7 @@ async fn reinterpret(args: &Reinterpret, console: &mut Console) -> Outcome {
     )?;
     bump_all(args, &hub, &resource, &objects, &mut count, console).await?;
     writeln!(console.out, "{count}")?;
-    Ok(verdict(is_whole && count.failed() == 0))
+    Ok(verdict(is_whole && count.failed == 0))
 }
 
 fn verdict(is_whole: bool) -> Exit {
@@ -154,7 +155,9 @@ async fn bump(hub: &Server, resource: &ApiResource, object: &Object) -> Result<A
     let now = format!("{:.6}", Timestamp::now());
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { REINTERPRETED_AT: now } } }));
     let namespace = object.metadata.namespace.as_deref();
-    hub.patch(resource, namespace, object.name(), &patch).await
+    hub.at(resource.clone(), namespace)
+        .write(object.name(), Write::Patch(&patch))
+        .await
 }
 
 /// What an answer counts as, and what there is to complain of.
@@ -190,7 +193,7 @@ enum Fate {
 }
 
 /// Objects of one run, by what became of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Count {
     kind: String,
     all: usize,
@@ -201,27 +204,12 @@ struct Count {
 }
 
 impl Count {
-    fn new(kind: &str, all: usize, left_out: usize) -> Self {
-        Self {
-            kind: kind.to_owned(),
-            all,
-            left_out,
-            bumped: 0,
-            gone: 0,
-            failed: 0,
-        }
-    }
-
     fn note(&mut self, fate: Fate) {
         match fate {
             Fate::Bumped => self.bumped += 1,
             Fate::Gone => self.gone += 1,
             Fate::Failed | Fate::Forbidden => self.failed += 1,
         }
-    }
-
-    fn failed(&self) -> usize {
-        self.failed
     }
 
     /// One line while it runs.

@@ -14,7 +14,7 @@ use popcell_sdk::{
     },
 };
 
-use super::run::Tested;
+use super::Tested;
 use crate::exit::Failure;
 
 /// Writes the answer of every failed case that has one. Gives the files that were written.

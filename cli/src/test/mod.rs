@@ -5,34 +5,48 @@ mod bless;
 mod find;
 mod native;
 mod report;
-mod run;
 
-use std::{io::Write as _, time::Duration};
+use std::{
+    io::Write as _,
+    time::{Duration, Instant},
+};
+
+use itertools::Itertools as _;
+use popcell_sdk::{
+    Error,
+    module::Run,
+    test::{
+        cases::{self, Answer, Case, CaseError, CaseFile},
+        jsonl, laws, report as sdk_report, runner,
+    },
+};
 
 use crate::{
     args::module::Test,
     console::Console,
     exit::{Exit, Failure, Outcome},
-    interpreters::{Wasm, Webhook},
+    interpreters::Interpreter,
 };
 use find::Suite;
 use native::Answers;
-use popcell_sdk::module::Run;
 use report::{Ran, Report};
-use run::{TestResult, Tested};
 
 /// Runs the command.
 pub fn run(args: &Test, console: &mut Console) -> Outcome {
     let suites = find::suites(&args.path, args.module.is_some() || args.url.is_some())?;
     let several = suites.len() > 1;
-    let mut report = Report::default();
+    let mut report = Report {
+        format: args.output,
+        fail_only: args.fail_only,
+        ran: Vec::new(),
+    };
     for suite in suites {
         let ran = match run_suite(&suite, args, console) {
             // Of several modules a broken one must not hide the others.
             Err(Failure::Failed(reason) | Failure::Module(reason)) if several => broken(&suite, reason),
             ran => ran?,
         };
-        report.add(ran, args.output, args.fail_only, &mut console.out)?;
+        report.add(ran, &mut console.out)?;
     }
     if report.is_empty() {
         return Err(Failure::Failed(match &args.filter {
@@ -40,7 +54,7 @@ pub fn run(args: &Test, console: &mut Console) -> Outcome {
             None => format!("no test found in {}", args.path),
         }));
     }
-    report.finish(args.output, args.fail_only, &mut console.out)?;
+    report.finish(&mut console.out)?;
     Ok(if report.failed() == 0 {
         Exit::Success
     } else {
@@ -50,10 +64,10 @@ pub fn run(args: &Test, console: &mut Console) -> Outcome {
 
 fn run_suite(suite: &Suite, args: &Test, console: &mut Console) -> Result<Ran, Failure> {
     let mut files = find::files(suite, console)?;
-    let asked = subject(suite, args, console)?;
+    let interpreter = interpreter(suite, args, console)?;
     let mut native = answers(suite, args, console)?;
     let filter = args.filter.as_deref();
-    let mut tests = run::tests(&*asked.run, files, native.as_ref(), &suite.prefix, filter);
+    let mut tests = tests_of(&interpreter, files, native.as_ref(), &suite.prefix, filter);
     if args.bless {
         let written = bless::bless(&tests)?;
         for file in &written {
@@ -63,17 +77,16 @@ fn run_suite(suite: &Suite, args: &Test, console: &mut Console) -> Result<Ran, F
             // What was written is judged like everything else.
             files = find::files(suite, console)?;
             native = answers(suite, args, console)?;
-            tests = run::tests(&*asked.run, files, native.as_ref(), &suite.prefix, filter);
+            tests = tests_of(&interpreter, files, native.as_ref(), &suite.prefix, filter);
         }
     }
-    Ok(Ran {
-        label: match (native.is_some(), args.url.is_some()) {
-            (true, _) => format!("{}, WebAssembly and native", asked.label),
-            (false, false) => format!("{}, WebAssembly", asked.label),
-            (false, true) => asked.label,
-        },
-        tests: tests.into_iter().map(|Tested { result, .. }| result).collect(),
-    })
+    let label = match (&interpreter, &native) {
+        (Interpreter::Module(module, _), Some(_)) => format!("{}, WebAssembly and native", module.label()),
+        (Interpreter::Module(module, _), None) => format!("{}, WebAssembly", module.label()),
+        (Interpreter::Webhook(_), _) => args.url.clone().unwrap_or_default(),
+    };
+    let tests = tests.into_iter().map(|test| test.result).collect();
+    Ok(Ran { label, tests })
 }
 
 /// A module that has no tests, or could not be built or loaded: one failure in the place of its tests.
@@ -90,18 +103,9 @@ fn broken(suite: &Suite, reason: String) -> Ran {
 }
 
 /// Who is tested.
-struct Subject {
-    run: Box<dyn Run>,
-    label: String,
-}
-
-fn subject(suite: &Suite, args: &Test, console: &mut Console) -> Result<Subject, Failure> {
+fn interpreter(suite: &Suite, args: &Test, console: &mut Console) -> Result<Interpreter, Failure> {
     if let Some(url) = &args.url {
-        let webhook = Webhook::open(url, &args.trust)?;
-        return Ok(Subject {
-            run: Box::new(webhook),
-            label: url.clone(),
-        });
+        return Interpreter::webhook(url, &args.trust);
     }
     let component = match (&args.module, &suite.package) {
         (Some(file), _) => file.clone(),
@@ -113,12 +117,7 @@ fn subject(suite: &Suite, args: &Test, console: &mut Console) -> Result<Subject,
             )));
         }
     };
-    let module = Wasm::open(&component, args.trust.timeout())?;
-    let label = module.module().label().to_owned();
-    Ok(Subject {
-        run: Box::new(module),
-        label,
-    })
+    Interpreter::module(&component, args.trust.timeout)
 }
 
 /// The native answers; a webhook may well serve another version than the crate has.
@@ -127,4 +126,83 @@ fn answers(suite: &Suite, args: &Test, console: &mut Console) -> Result<Option<A
         Some(package) if args.url.is_none() => native::answers(package, suite, console),
         _ => Ok(None),
     }
+}
+
+/// A test that was run.
+struct Tested {
+    result: TestResult,
+    /// What came back, for `--bless`.
+    case: Option<(Case, Result<Answer, Error>)>,
+}
+
+/// What is reported of a test.
+#[derive(Debug)]
+pub(super) struct TestResult {
+    /// `file::name`, or `laws::name`.
+    pub(super) name: String,
+    /// Why it failed, as its author should see it.
+    pub(super) failure: Option<String>,
+    pub(super) time: Duration,
+}
+
+/// Runs every case and law whose name contains `filter`, and compares with the native answers. Names begin with `prefix`.
+fn tests_of(
+    module: &dyn Run,
+    files: Vec<CaseFile>,
+    native: Option<&Answers>,
+    prefix: &str,
+    filter: Option<&str>,
+) -> Vec<Tested> {
+    let wanted = |name: &str| filter.is_none_or(|filter| name.contains(filter));
+    let mut tests = Vec::new();
+    let seen = laws::Seen::of(files.iter().flat_map(|file| file.cases.iter().flatten()));
+    let names = runner::names(&files);
+    for (file, names) in files.into_iter().zip(names) {
+        let names = names.into_iter().map(|name| format!("{prefix}{name}"));
+        for (document, name) in file.cases.into_iter().zip(names).filter(|(_, name)| wanted(name)) {
+            tests.push(document_test(module, document, name, &file.text, native));
+        }
+    }
+    for law in laws::of(&module.describe()) {
+        let name = format!("{prefix}laws::{}", law.name);
+        if wanted(&name) {
+            let start = Instant::now();
+            let failure = law.check(module, &seen).err().map(|broken| broken.to_string());
+            tests.push(Tested {
+                result: TestResult {
+                    name,
+                    failure,
+                    time: start.elapsed(),
+                },
+                case: None,
+            });
+        }
+    }
+    tests
+}
+
+fn document_test(
+    module: &dyn Run,
+    document: Result<Case, CaseError>,
+    name: String,
+    text: &str,
+    native: Option<&Answers>,
+) -> Tested {
+    let start = Instant::now();
+    let tested = |failure, time, case| Tested {
+        result: TestResult { name, failure, time },
+        case,
+    };
+    let case = match document {
+        Ok(case) => case,
+        Err(error) => return tested(Some(sdk_report::unreadable(&error, text)), start.elapsed(), None),
+    };
+    let (outcome, verdict) = cases::check(&case, module);
+    let time = start.elapsed();
+    let failure = verdict.err().map(|failure| sdk_report::failure(&case, &failure, text));
+    let here = jsonl::line(&case, &outcome, failure.is_none());
+    let difference = native.and_then(|native| native.difference(&case, &here));
+    let failures = failure.into_iter().chain(difference).collect_vec();
+    let failure = (!failures.is_empty()).then(|| failures.join("\n"));
+    tested(failure, time, Some((case, outcome)))
 }

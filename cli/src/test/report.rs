@@ -7,7 +7,7 @@ use std::{
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::run::TestResult;
+use super::TestResult;
 use crate::{args::TestFormat, exit::Failure};
 
 /// The tests of one module.
@@ -17,36 +17,30 @@ pub(super) struct Ran {
     pub(super) tests: Vec<TestResult>,
 }
 
-impl Ran {
-    fn shown(&self, fail_only: bool) -> impl Iterator<Item = &TestResult> {
-        self.tests
-            .iter()
-            .filter(move |test| !fail_only || test.failure.is_some())
-    }
-}
-
-/// Everything that was run.
-#[derive(Default)]
+/// Everything that was run, and how it is printed.
 pub(super) struct Report {
-    ran: Vec<Ran>,
+    pub(super) format: TestFormat,
+    pub(super) fail_only: bool,
+    pub(super) ran: Vec<Ran>,
 }
 
 impl Report {
     /// Adds the tests of a module. For people they are printed at once.
-    pub(super) fn add(
-        &mut self,
-        ran: Ran,
-        format: TestFormat,
-        fail_only: bool,
-        out: &mut dyn Write,
-    ) -> Result<(), Failure> {
-        if format == TestFormat::Text {
-            for test in ran.shown(fail_only) {
+    pub(super) fn add(&mut self, ran: Ran, out: &mut dyn Write) -> Result<(), Failure> {
+        if self.format == TestFormat::Text {
+            for test in self.shown(&ran) {
                 text(test, out)?;
             }
         }
         self.ran.push(ran);
         Ok(())
+    }
+
+    fn shown<'a>(&self, ran: &'a Ran) -> impl Iterator<Item = &'a TestResult> + use<'a> {
+        let fail_only = self.fail_only;
+        ran.tests
+            .iter()
+            .filter(move |test| !fail_only || test.failure.is_some())
     }
 
     fn tests(&self) -> impl Iterator<Item = &TestResult> {
@@ -72,8 +66,8 @@ impl Report {
     }
 
     /// Prints the end of the report, or the whole one where it is a document.
-    pub(super) fn finish(&self, format: TestFormat, fail_only: bool, out: &mut dyn Write) -> Result<(), Failure> {
-        match format {
+    pub(super) fn finish(&self, out: &mut dyn Write) -> Result<(), Failure> {
+        match self.format {
             TestFormat::Text => writeln!(
                 out,
                 "{} passed, {} failed ({})",
@@ -81,10 +75,10 @@ impl Report {
                 self.failed(),
                 self.labels().join("; ")
             )?,
-            TestFormat::Json => self.json(fail_only, out)?,
+            TestFormat::Json => self.json(out)?,
             TestFormat::Junit => {
                 let text = self
-                    .junit(fail_only)
+                    .junit()
                     .to_string()
                     .map_err(|error| Failure::Environment(format!("failed to write JUnit: {error}")))?;
                 writeln!(out, "{text}")?;
@@ -93,24 +87,24 @@ impl Report {
         Ok(())
     }
 
-    fn json(&self, fail_only: bool, out: &mut dyn Write) -> io::Result<()> {
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let one = |test: &TestResult| {
             serde_json::json!({
                 "name": test.name, "ok": test.failure.is_none(), "failure": test.failure, "seconds": test.time.as_secs_f64(),
             })
         };
-        let tests: Vec<_> = self.ran.iter().flat_map(|ran| ran.shown(fail_only)).map(one).collect();
+        let tests: Vec<_> = self.ran.iter().flat_map(|ran| self.shown(ran)).map(one).collect();
         let report = serde_json::json!({
             "modules": self.labels(), "passed": self.passed(), "failed": self.failed(), "tests": tests,
         });
         writeln!(out, "{report:#}")
     }
 
-    fn junit(&self, fail_only: bool) -> quick_junit::Report {
+    fn junit(&self) -> quick_junit::Report {
         let mut report = quick_junit::Report::new("popcell test");
         for ran in &self.ran {
             let mut suite = TestSuite::new(ran.label.as_str());
-            for test in ran.shown(fail_only) {
+            for test in self.shown(ran) {
                 suite.add_test_case(junit(test));
             }
             suite.set_time(ran.tests.iter().map(|test| test.time).sum::<Duration>());

@@ -1,20 +1,26 @@
-//! From the Workload to its cells. Pure.
+//! From the Workload to its cells, their Instances and their claims. Pure.
 
-use popcell_api::{annotations, kind::CLUSTER, labels, names::RESOURCE_CLAIM_PREFIX};
+use popcell_api::{
+    annotations,
+    conditions::{self as types, reasons},
+    kind::CLUSTER,
+    labels,
+    names::RESOURCE_CLAIM_PREFIX,
+};
 use popcell_core::{
-    conditions::says,
+    conditions::{find, says, text},
     names,
     object::{Fields as _, Object},
+    slots,
 };
 use serde_json::Value;
 
 use super::{
-    cell, fault,
-    node::{BINDING, DEPLOYMENT, HUB, POLICY, PROJECT, WORK, WORKLOAD, counts},
-    node::{Node, State},
-    read::{Found, Hub, Snapshot},
+    fault,
+    node::{BINDING, CLAIM, DEPLOYMENT, HUB, INSTANCE, Node, POLICY, PROJECT, State, WORK, WORKLOAD},
+    read::{Hub, Snapshot},
 };
-use crate::table::address;
+use crate::console::address;
 
 /// The tree of one Workload. What cannot be read is in its place, or, where that has no name, below the Workload.
 pub(super) fn tree(snapshot: &Snapshot) -> Node {
@@ -82,17 +88,13 @@ fn slots_of(workload: &Object) -> Vec<Slot> {
 }
 
 fn deployment(snapshot: &Snapshot, deployment: &Object) -> Node {
-    let mut node = Node::of(PROJECT, DEPLOYMENT, deployment).with(fault::of_available(deployment));
-    if node.state == State::Fine {
-        node.text = counts(deployment);
-    }
+    let mut node = Node::of(PROJECT, DEPLOYMENT, deployment)
+        .with(fault::of_available(deployment))
+        .or_text(counts(deployment));
     node.children = match &snapshot.hub {
-        Some(Found::Known(hub)) => vec![on_hub(snapshot, hub, deployment)],
-        Some(Found::Away(why)) => vec![hub_place(snapshot, deployment, State::Unknown, why)],
-        None => {
-            let all: Vec<&Object> = snapshot.instances.iter().collect();
-            cell::instances(snapshot, PROJECT, None, deployment, &all)
-        }
+        Some(Ok(hub)) => vec![on_hub(snapshot, hub, deployment)],
+        Some(Err(why)) => vec![hub_place(snapshot, deployment, State::Unknown, why)],
+        None => instances(snapshot, PROJECT, None, deployment, &snapshot.instances),
     };
     node
 }
@@ -102,8 +104,7 @@ fn hub_place(snapshot: &Snapshot, deployment: &Object, state: State, text: &str)
     let mut node = Node::place(HUB, DEPLOYMENT, name, state, text);
     // Cells can be looked at without it.
     for cluster in holders(snapshot, deployment) {
-        node.children
-            .push(cell::deployment(snapshot, cluster, deployment, None));
+        node.children.push(in_cell(snapshot, cluster, deployment, None));
     }
     node
 }
@@ -112,11 +113,8 @@ fn hub_place(snapshot: &Snapshot, deployment: &Object, state: State, text: &str)
 fn holders<'a>(snapshot: &'a Snapshot, deployment: &Object) -> impl Iterator<Item = &'a str> {
     let name = deployment.name().to_owned();
     snapshot.cells.iter().filter_map(move |(cluster, cell)| {
-        let cell = cell.known()?;
-        cell.deployments
-            .iter()
-            .any(|one| one.name() == name)
-            .then_some(cluster.as_str())
+        let mut deployments = cell.as_ref().ok()?.deployments.iter();
+        deployments.any(|one| one.name() == name).then_some(cluster.as_str())
     })
 }
 
@@ -177,16 +175,15 @@ fn binding(snapshot: &Snapshot, hub: &Hub, deployment: &Object, city: &str) -> N
         .iter()
         .filter_map(|one| one.get("name")?.as_str())
         .collect();
-    let mut node = Node::of(HUB, BINDING, found).with(unplaced(hub, found, &clusters, city));
-    if node.state == State::Fine {
-        node.text = format!("on {}", clusters.join(", "));
-    }
+    let mut node = Node::of(HUB, BINDING, found)
+        .with(unplaced(hub, found, &clusters, city))
+        .or_text(format!("on {}", clusters.join(", ")));
     node.children = clusters
         .iter()
         .map(|cluster| work(snapshot, hub, deployment, cluster))
         .collect();
     for cluster in holders(snapshot, deployment).filter(|one| !clusters.contains(one)) {
-        let left = cell::deployment(snapshot, cluster, deployment, Some(deployment));
+        let left = in_cell(snapshot, cluster, deployment, Some(deployment));
         let why = "it is here although the binding does not name this cell".to_owned();
         node.children.push(left.with(Some(why)));
     }
@@ -232,7 +229,7 @@ fn work(snapshot: &Snapshot, hub: &Hub, deployment: &Object, cluster: &str) -> N
             "not there: does Karmada run?",
         ),
     };
-    node.children = vec![cell::deployment(snapshot, cluster, deployment, Some(deployment))];
+    node.children = vec![in_cell(snapshot, cluster, deployment, Some(deployment))];
     node
 }
 
@@ -249,6 +246,136 @@ fn unapplied(work: &Object, cluster: Option<&Object>, name: &str) -> Option<Stri
         .or_else(away)
         .or_else(|| fault::if_false(work, "Dispatching"))
         .or_else(|| fault::unless(work, "Applied", "not applied yet"))
+}
+
+/// City and ready instances.
+fn counts(deployment: &Object) -> String {
+    let city = deployment.text("/spec/cityCode").unwrap_or_default();
+    let of = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or_default();
+    format!("{city} {}/{} ready", of("readyReplicas"), of("desiredReplicas"))
+}
+
+/// A WorkloadDeployment in a cell. `origin` gives its name and what is asked for; `on_hub` is what Karmada brought, where
+/// somebody knows it. Of a cell that was not asked, the copies of its Instances on the hub are shown.
+fn in_cell(snapshot: &Snapshot, cluster: &str, origin: &Object, on_hub: Option<&Object>) -> Node {
+    let plane = format!("cell {cluster}");
+    let name = format!("{}/{}", snapshot.hub_namespace, origin.name());
+    let stand_in = |state, text: &str| Node::place(&plane, DEPLOYMENT, name.clone(), state, text);
+    let copies = |mut node: Node| {
+        let hub = snapshot.hub.iter().flatten();
+        let copies = hub.flat_map(|hub| &hub.copies);
+        let of_cell = copies.filter(|one| one.label(labels::SOURCE_CLUSTER) == Some(cluster));
+        node.children = instances(snapshot, HUB, Some(cluster), origin, of_cell);
+        node
+    };
+    let cell = match snapshot.cells.get(cluster) {
+        None => return copies(stand_in(State::Unasked, &format!("give --cell {cluster}=KUBECONFIG"))),
+        Some(Err(why)) => return copies(stand_in(State::Unknown, why)),
+        Some(Ok(cell)) => cell,
+    };
+    let Some(found) = cell.deployments.iter().find(|one| one.name() == origin.name()) else {
+        return stand_in(
+            State::Broken,
+            "not there: has the cell our CRDs, and does Karmada reach it?",
+        );
+    };
+    let mut node = Node::of(&plane, DEPLOYMENT, found)
+        .with(brought(found, on_hub).or_else(|| fault::of_available(found)))
+        .or_text(counts(found));
+    node.children = instances(snapshot, &plane, Some(cluster), found, &cell.instances);
+    node
+}
+
+/// What is wrong with what Karmada brought.
+fn brought(found: &Object, on_hub: Option<&Object>) -> Option<String> {
+    let on_hub = on_hub?;
+    let other = || {
+        let uid = found.annotation(annotations::RESOURCE_TEMPLATE_UID)?;
+        (uid != on_hub.uid()).then(|| "it is of a former object on the hub".to_owned())
+    };
+    let behind = || {
+        let carries: i64 = found
+            .annotation(annotations::RESOURCE_TEMPLATE_GENERATION)?
+            .parse()
+            .ok()?;
+        let now = on_hub.generation()?;
+        (carries < now).then(|| format!("it carries generation {carries}, the hub has {now}"))
+    };
+    other().or_else(behind)
+}
+
+/// Instances of a WorkloadDeployment by ordinal, and the first slot that has none.
+fn instances<'a>(
+    snapshot: &Snapshot,
+    plane: &str,
+    cluster: Option<&str>,
+    deployment: &Object,
+    all: impl IntoIterator<Item = &'a Object>,
+) -> Vec<Node> {
+    let name = deployment.name();
+    let mut found: Vec<(i64, &Object)> = all
+        .into_iter()
+        .filter_map(|one| Some((slots::ordinal_of(name, one.name())?, one)))
+        .collect();
+    found.sort_by_key(|(ordinal, _)| *ordinal);
+    let desired = slots::desired(deployment);
+    let mut nodes: Vec<Node> = found
+        .iter()
+        .map(|(ordinal, one)| instance(snapshot, plane, cluster, one, *ordinal >= desired))
+        .collect();
+    let mut missing = (0..desired).filter(|slot| !found.iter().any(|(ordinal, _)| ordinal == slot));
+    if let Some(first) = missing.next() {
+        let unready = found
+            .iter()
+            .find(|(ordinal, one)| *ordinal < first && !says(one, types::READY, "True"));
+        let waits = unready.map(|(_, one)| format!(": waits until {} is Ready", one.name()));
+        let more = match missing.count() {
+            0 => String::new(),
+            more => format!(", and {more} more after it"),
+        };
+        let why = format!("not there{}{more}", waits.unwrap_or_default());
+        let slot = format!("{}/{}", snapshot.hub_namespace, slots::instance_name(name, first));
+        nodes.push(Node::place(plane, INSTANCE, slot, State::Broken, why));
+    }
+    nodes
+}
+
+fn instance(snapshot: &Snapshot, plane: &str, cluster: Option<&str>, instance: &Object, surplus: bool) -> Node {
+    let unready = || fault::unless(instance, types::READY, "no status yet");
+    let beyond = || surplus.then(|| "surplus replica".to_owned());
+    let mut node = Node::of(plane, INSTANCE, instance)
+        .with(fault::of_any(instance).or_else(beyond).or_else(unready))
+        .or_text("ready");
+    node.children.extend(claim(snapshot, cluster, instance));
+    node
+}
+
+/// The claim of an Instance; nothing where the cell has no quota.
+fn claim(snapshot: &Snapshot, cluster: Option<&str>, instance: &Object) -> Option<Node> {
+    let name = format!("{RESOURCE_CLAIM_PREFIX}{}", instance.name());
+    let place = |state, text: &str| Node::place(PROJECT, CLAIM, format!("{}/{name}", snapshot.namespace), state, text);
+    let granted = instance
+        .at("/status")
+        .and_then(|status| find(status, types::QUOTA_GRANTED));
+    let is_off = granted.is_some_and(|one| text(one, "reason") == reasons::QUOTA_DISABLED);
+    let claims = match &snapshot.claims {
+        Ok(claims) => claims,
+        Err(_) if is_off => return None,
+        Err(why) => return Some(place(State::Unknown, why)),
+    };
+    let Some(found) = claims.iter().find(|one| one.name() == name) else {
+        let why = fault::unless(instance, types::QUOTA_GRANTED, "no status yet");
+        let why = why.map_or_else(|| "not there".to_owned(), |why| format!("not there: {why}"));
+        return (!is_off).then(|| place(State::Broken, &why));
+    };
+    let foreign = || match found.label(labels::SOURCE_CLUSTER) {
+        Some(other) if cluster.is_none_or(|cluster| cluster == other) => None,
+        Some(other) => Some(format!("it is of cell {other}")),
+        None => Some("it is not ours".to_owned()),
+    };
+    let pending = || fault::unless(found, "Granted", "the quota system has not answered yet");
+    let wrong = fault::of_any(found).or_else(foreign).or_else(pending);
+    Some(Node::of(PROJECT, CLAIM, found).with(wrong).or_text("granted"))
 }
 
 #[cfg(test)]

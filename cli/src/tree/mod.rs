@@ -3,10 +3,8 @@
 //! Invariants: nothing is written; what is shown is what servers say now; a plane that does not answer hides no other.
 
 mod build;
-mod cell;
 mod fault;
 mod node;
-mod print;
 mod read;
 
 use std::{
@@ -17,7 +15,7 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    args::{ListFormat, hub::Tree},
+    args::{ListFormat, planes::Tree},
     console::Console,
     exit::{Exit, Failure, Outcome},
 };
@@ -53,9 +51,9 @@ fn verdict(tree: &Node) -> Exit {
 
 fn show(args: &Tree, tree: &Node, console: &mut Console) -> Result<(), Failure> {
     match args.output {
-        ListFormat::Text => print::text(tree, Timestamp::now(), &mut console.out)?,
-        ListFormat::Json if args.watch => writeln!(console.out, "{}", print::json(tree))?,
-        ListFormat::Json => writeln!(console.out, "{:#}", print::json(tree))?,
+        ListFormat::Text => node::text(tree, Timestamp::now(), &mut console.out)?,
+        ListFormat::Json if args.watch => writeln!(console.out, "{}", node::json(tree))?,
+        ListFormat::Json => writeln!(console.out, "{:#}", node::json(tree))?,
     }
     console.out.flush()?;
     Ok(())

@@ -1,9 +1,13 @@
-//! The tree that is shown. What planes and kinds are called in it, and how instances are counted. Pure.
+//! The tree that is shown, as text and as JSON; what planes and kinds are called in it. Pure but for the writing.
 
+use std::io::{self, Write};
+
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use popcell_core::object::{Fields as _, Object};
+use serde_json::{Value, json};
 
-use crate::table::address;
+use crate::console::{address, age, write_table};
 
 pub(super) const PROJECT: &str = "project";
 pub(super) const HUB: &str = "hub";
@@ -15,13 +19,6 @@ pub(super) const BINDING: &str = "ResourceBinding";
 pub(super) const WORK: &str = "Work";
 pub(super) const INSTANCE: &str = "Instance";
 pub(super) const CLAIM: &str = "ResourceClaim";
-
-/// City and ready instances.
-pub(super) fn counts(deployment: &Object) -> String {
-    let city = deployment.text("/spec/cityCode").unwrap_or_default();
-    let of = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or_default();
-    format!("{city} {}/{} ready", of("readyReplicas"), of("desiredReplicas"))
-}
 
 /// How it is with one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +96,14 @@ impl Node {
         self
     }
 
+    /// With what is worth knowing, if nothing is wrong with it.
+    pub(super) fn or_text(mut self, text: impl Into<String>) -> Self {
+        if self.state == State::Fine {
+            self.text = text.into();
+        }
+        self
+    }
+
     /// Puts a place where the tree has it and nothing is there, with all that follows. Whether it does.
     pub(super) fn put(&mut self, place: &Self) -> bool {
         let is_it =
@@ -114,5 +119,92 @@ impl Node {
     pub(super) fn worst(&self) -> State {
         let below = self.children.iter().map(Self::worst);
         below.fold(self.state, State::max)
+    }
+}
+
+const HEADS: [&str; 4] = ["OBJECT", "PLANE", "AGE", "STATE"];
+
+/// One line for each node.
+pub(super) fn text(tree: &Node, now: Timestamp, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines = vec![HEADS.map(str::to_owned)];
+    lines_of(tree, "", "", now, &mut lines);
+    write_table(&lines, out)
+}
+
+/// `first` stands before the node, `rest` before what is below it.
+fn lines_of(node: &Node, first: &str, rest: &str, now: Timestamp, lines: &mut Vec<[String; 4]>) {
+    let state = match (node.state, node.text.as_str()) {
+        (State::Fine, text) => text.to_owned(),
+        (State::Unasked, text) => format!("not checked: {text}"),
+        (state, text) => format!("{}: {text}", state.word()),
+    };
+    let object = format!("{first}{} {}", node.kind, node.name);
+    // Messages of others may have several lines.
+    let state = state.split_whitespace().join(" ");
+    lines.push([object, node.plane.clone(), age(node.created, now), state]);
+    let last = node.children.len();
+    for (number, child) in node.children.iter().enumerate() {
+        let (fork, line) = if number + 1 == last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        lines_of(child, &format!("{rest}{fork}"), &format!("{rest}{line}"), now, lines);
+    }
+}
+
+/// The whole tree. `state` at the top is the worst in it.
+pub(super) fn json(tree: &Node) -> Value {
+    json!({ "state": tree.worst().word(), "tree": node(tree) })
+}
+
+fn node(one: &Node) -> Value {
+    let text = (!one.text.is_empty()).then_some(&one.text);
+    json!({
+        "plane": one.plane,
+        "kind": one.kind,
+        "name": one.name,
+        "state": one.state.word(),
+        "text": text,
+        "created": one.created.map(|time| time.to_string()),
+        "children": one.children.iter().map(node).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(name: &str, state: State, text: &str) -> Node {
+        Node::place("hub", "Work", name.to_owned(), state, text)
+    }
+
+    #[test]
+    fn branches_and_columns_line_up() {
+        let mut root = child("a", State::Fine, "on dfw");
+        root.created = Some("2026-01-01T12:00:00Z".parse().unwrap());
+        let mut first = child("b", State::Broken, "NoClusterFit: 0/3\n clusters");
+        first.children = vec![child("c", State::Unasked, "give --cell")];
+        root.children = vec![first, child("d", State::Unknown, "no answer")];
+        let mut out = Vec::new();
+        text(&root, "2026-01-01T12:05:00Z".parse().unwrap(), &mut out).unwrap();
+        let expected = "\
+OBJECT        PLANE  AGE  STATE
+Work a        hub    5m   on dfw
+├─ Work b     hub    -    broken: NoClusterFit: 0/3 clusters
+│  └─ Work c  hub    -    not checked: give --cell
+└─ Work d     hub    -    unknown: no answer
+";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn json_says_the_worst_first() {
+        let mut root = child("a", State::Fine, "");
+        root.children = vec![child("b", State::Unknown, "x"), child("c", State::Unasked, "y")];
+        let reported = json(&root);
+        assert_eq!(reported["state"], "unknown");
+        assert_eq!(reported["tree"]["text"], Value::Null);
+        assert_eq!(reported["tree"]["children"][1]["state"], "not-looked-at");
     }
 }

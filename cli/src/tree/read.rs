@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use itertools::Itertools as _;
 use popcell_api::kind::{self, Kind, Scope};
 use popcell_api::names::SINGLE;
 use popcell_core::{
@@ -12,7 +13,7 @@ use popcell_core::{
 
 use super::node::{HUB, PROJECT};
 use crate::{
-    args::hub::Tree,
+    args::planes::Tree,
     exit::Failure,
     planes::{PlaneError, Projects, Server},
 };
@@ -21,24 +22,8 @@ use crate::{
 const BINDING_ID: &str = "resourcebinding.karmada.io/permanent-id";
 const WORK: Kind = Kind::of("work.karmada.io", "v1alpha1", "Work", "works", Scope::Namespaced);
 
-/// What a plane answered.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Found<T> {
-    /// It answered.
-    Known(T),
-    /// It was asked and did not answer.
-    Away(String),
-}
-
-impl<T> Found<T> {
-    /// The answer, if there is one.
-    pub(super) fn known(&self) -> Option<&T> {
-        match self {
-            Self::Known(found) => Some(found),
-            Self::Away(_) => None,
-        }
-    }
-}
+/// What a plane answered, or why it did not.
+pub(super) type Found<T> = Result<T, String>;
 
 /// Everything that was found.
 #[derive(Clone, Debug)]
@@ -144,24 +129,20 @@ impl Planes {
     /// Everything that has to do with one Workload. Only a project that does not answer leaves nothing to show.
     pub(super) async fn look(&self, args: &Tree) -> Result<Snapshot, Failure> {
         let (project, here) = (&self.project, Some(args.namespace.as_str()));
-        let Some(namespace) = project.get(&NAMESPACE.resource(), None, &args.namespace).await? else {
+        let Some(namespace) = project.at(NAMESPACE, None).get(&args.namespace).await? else {
             let (name, server) = (&args.namespace, project.name());
             return Err(Failure::Usage(format!(
                 "namespace {name} not found at {server}: give the Workload's with -n"
             )));
         };
-        let workload = project.get(&kind::WORKLOAD.resource(), here, &args.workload).await?;
+        let workload = project.at(kind::WORKLOAD, here).get(&args.workload).await?;
         let mut reader = Reader::of(project, PROJECT);
-        let mut deployments = reader.list(kind::WORKLOAD_DEPLOYMENT, here).await?;
+        let mut deployments = reader.list(kind::WORKLOAD_DEPLOYMENT, here, "").await?;
         deployments.retain(|one| one.text("/spec/workloadRef/name") == Some(&args.workload));
-        let claims = found(reader.list(kind::RESOURCE_CLAIM, here).await);
-        let hub_namespace = match &self.hub {
-            Some(_) => names::hub_namespace(namespace.uid()),
-            None => args.namespace.clone(),
-        };
-        let instances = match &self.hub {
-            Some(_) => Vec::new(),
-            None => reader.list(kind::INSTANCE, here).await?,
+        let claims = found(reader.list(kind::RESOURCE_CLAIM, here, "").await);
+        let (hub_namespace, instances) = match &self.hub {
+            Some(_) => (names::hub_namespace(namespace.uid()), Vec::new()),
+            None => (args.namespace.clone(), reader.list(kind::INSTANCE, here, "").await?),
         };
         let mut unreadable = reader.unreadable;
         let mut cells = BTreeMap::new();
@@ -207,12 +188,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    async fn list(&mut self, kind: Kind, namespace: Option<&str>) -> Result<Vec<Object>, PlaneError> {
-        self.select(kind, namespace, "").await
-    }
-
-    async fn select(&mut self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<Object>, PlaneError> {
-        let found = self.server.list(&kind.resource(), namespace, selector).await?;
+    async fn list(&mut self, kind: Kind, namespace: Option<&str>, selector: &str) -> Result<Vec<Object>, PlaneError> {
+        let found = self.server.at(kind, namespace).list(selector).await?;
         let strange = found.unreadable.into_iter().map(|item| Strange {
             plane: self.plane.clone(),
             kind: kind.kind,
@@ -225,13 +202,13 @@ impl<'a> Reader<'a> {
 
 async fn look_at_hub(hub: &mut Reader<'_>, namespace: &str) -> Result<Hub, PlaneError> {
     let here = Some(namespace);
-    let bindings = hub.list(kind::RESOURCE_BINDING, here).await?;
+    let bindings = hub.list(kind::RESOURCE_BINDING, here, "").await?;
     Ok(Hub {
-        namespace: hub.server.get(&NAMESPACE.resource(), None, namespace).await?,
-        deployments: hub.list(kind::WORKLOAD_DEPLOYMENT, here).await?,
-        policies: hub.list(kind::PROPAGATION_POLICY, here).await?,
-        copies: hub.list(kind::INSTANCE, here).await?,
-        clusters: hub.list(kind::CLUSTER, None).await?,
+        namespace: hub.server.at(NAMESPACE, None).get(namespace).await?,
+        deployments: hub.list(kind::WORKLOAD_DEPLOYMENT, here, "").await?,
+        policies: hub.list(kind::PROPAGATION_POLICY, here, "").await?,
+        copies: hub.list(kind::INSTANCE, here, "").await?,
+        clusters: hub.list(kind::CLUSTER, None, "").await?,
         works: works(hub, &bindings).await?,
         bindings,
     })
@@ -246,10 +223,10 @@ async fn works(hub: &mut Reader<'_>, bindings: &[Object]) -> Result<Vec<Object>,
         .filter_map(|one| one.get("name")?.as_str())
         .collect();
     let mut works = Vec::new();
-    let selector = format!("{BINDING_ID} in ({})", Vec::from_iter(ids).join(","));
+    let selector = format!("{BINDING_ID} in ({})", ids.iter().join(","));
     for cluster in clusters {
         let space = format!("karmada-es-{cluster}");
-        works.extend(hub.select(WORK, Some(&space), &selector).await?);
+        works.extend(hub.list(WORK, Some(&space), &selector).await?);
     }
     Ok(works)
 }
@@ -257,11 +234,11 @@ async fn works(hub: &mut Reader<'_>, bindings: &[Object]) -> Result<Vec<Object>,
 async fn cell(reader: &mut Reader<'_>, namespace: &str) -> Result<Cell, PlaneError> {
     let here = Some(namespace);
     Ok(Cell {
-        deployments: reader.list(kind::WORKLOAD_DEPLOYMENT, here).await?,
-        instances: reader.list(kind::INSTANCE, here).await?,
+        deployments: reader.list(kind::WORKLOAD_DEPLOYMENT, here, "").await?,
+        instances: reader.list(kind::INSTANCE, here, "").await?,
     })
 }
 
 fn found<T>(answer: Result<T, PlaneError>) -> Found<T> {
-    answer.map_or_else(|error| Found::Away(error.to_string()), Found::Known)
+    answer.map_err(|error| error.to_string())
 }

@@ -68,6 +68,12 @@ impl Kind {
     }
 }
 
+impl From<Kind> for ApiResource {
+    fn from(kind: Kind) -> Self {
+        kind.resource()
+    }
+}
+
 /// [`crate::Workload`].
 pub const WORKLOAD: Kind = Kind::compute("Workload", "workloads");
 /// [`crate::WorkloadDeployment`].
@@ -75,22 +81,22 @@ pub const WORKLOAD_DEPLOYMENT: Kind = Kind::compute("WorkloadDeployment", "workl
 /// [`crate::Instance`].
 pub const INSTANCE: Kind = Kind::compute("Instance", "instances");
 
-/// [`networking::Location`].
+/// A site; its city is under [`crate::labels::CITY_CODE`] in `spec.topology`.
 pub const LOCATION: Kind = Kind::networking("Location", "locations", Scope::Either);
-/// [`networking::LocationBinding`].
+/// A site that a project may use, with the topology of its Location.
 pub const LOCATION_BINDING: Kind = Kind::networking("LocationBinding", "locationbindings", Scope::Either);
-/// [`networking::Network`].
+/// A network. Only its existence is checked.
 pub const NETWORK: Kind = Kind::networking("Network", "networks", Scope::Namespaced);
-/// [`networking::NetworkBinding`].
+/// A network in a site, made by the cell for each interface.
 pub const NETWORK_BINDING: Kind = Kind::networking("NetworkBinding", "networkbindings", Scope::Namespaced);
-/// [`networking::NetworkContext`].
+/// What the network services make of a NetworkBinding.
 pub const NETWORK_CONTEXT: Kind = Kind::networking("NetworkContext", "networkcontexts", Scope::Namespaced);
-/// [`networking::SubnetClaim`].
+/// A request for a subnet, made by the cell.
 pub const SUBNET_CLAIM: Kind = Kind::networking("SubnetClaim", "subnetclaims", Scope::Namespaced);
-/// [`networking::Subnet`].
+/// The subnet that answers a SubnetClaim.
 pub const SUBNET: Kind = Kind::networking("Subnet", "subnets", Scope::Namespaced);
 
-/// [`quota::ResourceClaim`].
+/// A share of a project's budget; see [`quota::ResourceClaimSpec`].
 pub const RESOURCE_CLAIM: Kind = Kind::of(
     quota::GROUP,
     quota::VERSION,
@@ -98,7 +104,8 @@ pub const RESOURCE_CLAIM: Kind = Kind::of(
     "resourceclaims",
     Scope::Namespaced,
 );
-/// [`resource_manager::Project`].
+/// A project; its name is the project id, and its own API server is below a path of milo's. It is engaged while its condition
+/// `Ready` is True.
 pub const PROJECT: Kind = Kind::of(
     resource_manager::GROUP,
     resource_manager::VERSION,
@@ -107,7 +114,7 @@ pub const PROJECT: Kind = Kind::of(
     Scope::Cluster,
 );
 
-/// What stands for a [`resource_manager::Project`] in milo's own infrastructure cluster, under the project's name. Only
+/// What stands for a [`PROJECT`] in milo's own infrastructure cluster, under the project's name. Only
 /// name, uid and conditions are read. Its scope is not documented, so both are accepted.
 pub const PROJECT_CONTROL_PLANE: Kind = Kind::of(
     "infrastructure.miloapis.com",
@@ -117,7 +124,7 @@ pub const PROJECT_CONTROL_PLANE: Kind = Kind::of(
     Scope::Either,
 );
 
-/// [`crate::karmada::PropagationPolicy`].
+/// Which objects of a namespace go to which clusters.
 pub const PROPAGATION_POLICY: Kind = Kind::of(
     "policy.karmada.io",
     "v1alpha1",
@@ -125,7 +132,8 @@ pub const PROPAGATION_POLICY: Kind = Kind::of(
     "propagationpolicies",
     Scope::Namespaced,
 );
-/// [`crate::karmada::ResourceBinding`].
+/// Where Karmada has placed an object, and what the clusters say of it. Its clusters are to be believed only when the scheduler
+/// has seen its generation (`status.schedulerObservedGeneration`).
 pub const RESOURCE_BINDING: Kind = Kind::of(
     "work.karmada.io",
     "v1alpha2",
@@ -133,7 +141,8 @@ pub const RESOURCE_BINDING: Kind = Kind::of(
     "resourcebindings",
     Scope::Namespaced,
 );
-/// [`crate::karmada::Cluster`].
+/// A member. Its city is the label [`crate::labels::CITY_CODE`]; its condition `Ready` says whether it answers; `spec.id` is the uid
+/// of its kube-system, empty until Karmada has looked.
 pub const CLUSTER: Kind = Kind::of("cluster.karmada.io", "v1alpha1", "Cluster", "clusters", Scope::Cluster);
 
 #[cfg(test)]

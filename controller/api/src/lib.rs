@@ -1,25 +1,19 @@
 //! Types of the compute API and of what it touches: CRDs, labels, annotations, condition types and reasons. No logic.
 //!
-//! Every name and wire string here is an interface shared with programs outside this project. The types describe what
-//! *we* read and write; code that carries an object from one plane to another works on raw JSON, so that fields these
-//! types do not know survive.
+//! Every name and wire string here is an interface shared with programs outside this project. The types are those of our own
+//! CRDs and of what admission reads; code that carries an object from one plane to another works on raw JSON, so that fields
+//! these types do not know survive.
 #![forbid(unsafe_code)]
 
-pub mod admission;
 pub mod annotations;
 pub mod conditions;
 mod crds;
-pub mod finalizers;
 mod instance;
-pub mod karmada;
 pub mod kind;
 pub mod labels;
 pub mod names;
-pub mod networking;
-mod observed;
+mod others;
 pub mod quota;
-pub mod resource_manager;
-mod scale;
 mod schema;
 mod workload;
 mod workload_deployment;
@@ -35,13 +29,13 @@ pub use instance::{
     SandboxRuntime, SchedulingGate, TemplateMetadata, VirtualMachineRuntime, Volume, VolumeAttachment, catalogue,
     gates,
 };
-pub use observed::{ConditionsOnly, ObservedCondition};
-pub use scale::{
-    HorizontalScaleSettings, InstanceManagementPolicy, MetricSpec, MetricTarget, ResourceMetricName,
-    ResourceMetricSource,
-};
+pub use names::{admission, finalizers};
+pub use others::{karmada, networking, resource_manager};
 pub use schema::Quantities;
-pub use workload::{Workload, WorkloadPlacement, WorkloadPlacementStatus, WorkloadSpec, WorkloadStatus};
+pub use workload::{
+    HorizontalScaleSettings, InstanceManagementPolicy, MetricSpec, MetricTarget, ResourceMetricName,
+    ResourceMetricSource, Workload, WorkloadPlacement, WorkloadPlacementStatus, WorkloadSpec, WorkloadStatus,
+};
 pub use workload_deployment::{
     WorkloadDeployment, WorkloadDeploymentSpec, WorkloadDeploymentStatus, WorkloadReference,
 };

@@ -20,9 +20,6 @@ pub const PROJECT_LABEL_PREFIX: &str = "cluster-";
 /// The project in discovery mode `single`.
 pub const SINGLE: &str = "single";
 
-/// Name of upstream's ResourceInterpreterCustomization, which would shadow our module.
-pub const UPSTREAM_INTERPRETER: &str = "workloaddeployment";
-
 /// Name of the Lease.
 pub const LEASE: &str = "e98b06c6.datumapis.com";
 /// ConfigMap in a cell, in the program's namespace: projects that may hold claims of the cell.
@@ -34,9 +31,68 @@ pub const ABSENT_CELLS: &str = "popcell-absent-cells";
 /// ConfigMap in the hub, in the program's namespace: cells that `popcell cell remove` has declared gone.
 pub const REMOVED_CELLS: &str = "popcell-removed-cells";
 
-/// Who Events on Instances come from.
-pub const INSTANCE_EVENT_COMPONENT: &str = "instance-controller";
-/// Name of the federation reconciler, as upstream's dashboards know it.
-pub const FEDERATION_CONTROLLER: &str = "workload-deployment-federator";
-/// Name of the projection reconciler, as upstream's dashboards know it.
-pub const PROJECTION_CONTROLLER: &str = "instance-projector";
+/// Finalizers. popcell sets none on Instances: one that waits for a remote plane would keep a slot occupied while that
+/// plane is unreachable. Copies and claims are deleted afterwards, from what then exists.
+pub mod finalizers {
+    /// On project Workloads and on cell WorkloadDeployments, each set and removed by its own reconciler. In single-cluster
+    /// mode one WorkloadDeployment carries it beside [`FEDERATOR`].
+    pub const WORKLOAD_CONTROLLER: &str = "compute.datumapis.com/workload-controller";
+    /// On project WorkloadDeployments.
+    pub const FEDERATOR: &str = "compute.datumapis.com/federator";
+
+    /// On cell Instances, by upstream's operator. popcell never sets it and takes it away where it meets it.
+    pub const UPSTREAM_INSTANCE_CONTROLLER: &str = "compute.datumapis.com/instance-controller";
+    /// On cell Instances, by upstream's operator. popcell never sets it and takes it away where it meets it.
+    pub const UPSTREAM_CLAIM_CLEANUP: &str = "quota.compute.datumapis.com/claim-cleanup";
+
+    /// On cell Instances, by the unikraft provider: it has something to tear down.
+    pub const UNIKRAFT_PROVIDER: &str = "unikraft.datumapis.com/finalizer";
+}
+
+/// Wire strings of the admission webhooks for Workloads and WorkloadDeployments.
+pub mod admission {
+    /// Path of the mutating webhook.
+    pub const MUTATE_WORKLOAD_PATH: &str = "/mutate-compute-datumapis-com-v1alpha-workload";
+    /// Path of the validating webhook.
+    pub const VALIDATE_WORKLOAD_PATH: &str = "/validate-compute-datumapis-com-v1alpha-workload";
+    /// Path of the validating webhook for WorkloadDeployments.
+    pub const VALIDATE_DEPLOYMENT_PATH: &str = "/validate-compute-datumapis-com-v1alpha-workloaddeployment";
+    /// Name of the webhook at [`MUTATE_WORKLOAD_PATH`].
+    pub const MUTATING_WEBHOOK: &str = "mworkload.kb.io";
+    /// Name of the webhook at [`VALIDATE_WORKLOAD_PATH`].
+    pub const VALIDATING_WEBHOOK: &str = "vworkload.kb.io";
+    /// Name of the webhook at [`VALIDATE_DEPLOYMENT_PATH`].
+    pub const VALIDATING_DEPLOYMENT_WEBHOOK: &str = "vworkloaddeployment.kb.io";
+    /// Names of the conditions of [`VALIDATING_DEPLOYMENT_WEBHOOK`] and what they say: it is called for what it has to read, a
+    /// spec or a reserved key. While it cannot be reached, popcell still takes its finalizers away, and writes annotations of
+    /// its own.
+    pub const DEPLOYMENT_CONDITION: &str = "request.operation == 'CREATE' || object.spec != oldObject.spec || \
+        (has(object.metadata.labels) && object.metadata.labels.exists(key, \
+        key.matches('(?i)^([^/]*[.])?(karmada[.]io|compute[.]datumapis[.]com)/') && \
+        !(has(oldObject.metadata.labels) && key in oldObject.metadata.labels && \
+        oldObject.metadata.labels[key] == object.metadata.labels[key]))) || \
+        (has(object.metadata.annotations) && object.metadata.annotations.exists(key, \
+        key.matches('(?i)^([^/]*[.])?(karmada[.]io|compute[.]datumapis[.]com)/') && \
+        !(key in ['compute.datumapis.com/granted-slots', 'compute.datumapis.com/granted-size', \
+        'compute.datumapis.com/paused']) && \
+        !(has(oldObject.metadata.annotations) && key in oldObject.metadata.annotations && \
+        oldObject.metadata.annotations[key] == object.metadata.annotations[key])))";
+    /// Name of the MutatingWebhookConfiguration.
+    pub const MUTATING_CONFIGURATION: &str = "compute-mutating";
+    /// Name of the ValidatingWebhookConfiguration.
+    pub const VALIDATING_CONFIGURATION: &str = "compute-validating";
+    /// Name of the Service.
+    pub const SERVICE: &str = "compute-webhook";
+    /// Port of the Service and of the program.
+    pub const PORT: u16 = 9443;
+
+    /// Key in `userInfo.extra`: name of the project that a request was made in (milo).
+    pub const EXTRA_PARENT_NAME: &str = "iam.miloapis.com/parent-name";
+    /// Key in `userInfo.extra`: kind of the parent (milo).
+    pub const EXTRA_PARENT_TYPE: &str = "iam.miloapis.com/parent-type";
+    /// Key in `userInfo.extra`: API group of the parent (milo).
+    pub const EXTRA_PARENT_API_GROUP: &str = "iam.miloapis.com/parent-api-group";
+
+    /// What the user must be allowed to do with each network: verb of the SubjectAccessReview.
+    pub const NETWORK_VERB: &str = "use";
+}

@@ -1,10 +1,6 @@
-//! Types of milo's quota system, group `quota.miloapis.com`: the fields that popcell reads or writes, others are
-//! ignored.
+//! Milo's quota system, group `quota.miloapis.com`: claims as popcell writes them, and reads them; other fields are ignored.
 
-use kube::core::object::Object;
-use serde::{Deserialize, Serialize};
-
-use crate::observed::{ConditionsOnly, null_as_default};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// API group.
 pub const GROUP: &str = "quota.miloapis.com";
@@ -21,10 +17,7 @@ pub const VCPUS: &str = "compute.datumapis.com/vcpus";
 /// Resource type of memory, in MiB.
 pub const MEMORY: &str = "compute.datumapis.com/memory";
 
-/// A share of a project's budget, for one Instance. It lives in the project's own control plane.
-pub type ResourceClaim = Object<ResourceClaimSpec, ConditionsOnly>;
-
-/// What is asked for; all of it or nothing is granted.
+/// A share of a project's budget, for one Instance, in the project's own control plane; all of it or nothing is granted.
 ///
 /// Both references are optional and may be empty objects: claims that others made are read as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,10 +62,19 @@ pub struct ResourceRequest {
     pub amount: i64,
 }
 
+/// Go writes an empty list as null where its field is not marked `omitempty`.
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{kind, resource_manager};
+    use crate::resource_manager;
     use serde_json::json;
 
     #[test]
@@ -82,10 +84,10 @@ mod tests {
             json!({ "requests": null, "resourceRef": null, "consumerRef": null }),
             json!({ "requests": [], "resourceRef": {}, "consumerRef": {} }),
         ] {
-            let claim: ResourceClaim = serde_json::from_value(json!({ "metadata": {}, "spec": spec })).unwrap();
-            let of_nobody = claim.spec.consumer_ref.unwrap_or_default();
-            assert_eq!(of_nobody, ObjectReference::default());
-            assert_eq!(claim.spec.resource_ref.unwrap_or_default(), ObjectReference::default());
+            let spec: ResourceClaimSpec = serde_json::from_value(spec).unwrap();
+            let of_nobody = ObjectReference::default();
+            assert_eq!(spec.consumer_ref.unwrap_or_default(), of_nobody);
+            assert_eq!(spec.resource_ref.unwrap_or_default(), of_nobody);
         }
     }
 
@@ -106,23 +108,17 @@ mod tests {
             requests: vec![request(INSTANCES, 1), request(VCPUS, 1000), request(MEMORY, 2048)],
             resource_ref: Some(project),
         };
-        let claim = ResourceClaim::new("instance-web-0", &kind::RESOURCE_CLAIM.resource(), spec).within("default");
         let project = json!({ "apiGroup": "resourcemanager.miloapis.com", "kind": "Project", "name": "p1" });
         assert_eq!(
-            serde_json::to_value(claim).unwrap(),
+            serde_json::to_value(spec).unwrap(),
             json!({
-                "apiVersion": "quota.miloapis.com/v1alpha1",
-                "kind": "ResourceClaim",
-                "metadata": { "name": "instance-web-0", "namespace": "default" },
-                "spec": {
-                    "consumerRef": project,
-                    "requests": [
-                        { "resourceType": "compute.datumapis.com/instances", "amount": 1 },
-                        { "resourceType": "compute.datumapis.com/vcpus", "amount": 1000 },
-                        { "resourceType": "compute.datumapis.com/memory", "amount": 2048 },
-                    ],
-                    "resourceRef": project,
-                },
+                "consumerRef": project,
+                "requests": [
+                    { "resourceType": "compute.datumapis.com/instances", "amount": 1 },
+                    { "resourceType": "compute.datumapis.com/vcpus", "amount": 1000 },
+                    { "resourceType": "compute.datumapis.com/memory", "amount": 2048 },
+                ],
+                "resourceRef": project,
             })
         );
     }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::instance::{InstanceTemplateSpec, LocationReference};
-use crate::scale::HorizontalScaleSettings;
 use crate::schema::{conditions, immutable};
+use crate::workload::HorizontalScaleSettings;
 
 /// One placement of a workload in one city.
 ///

@@ -6,7 +6,7 @@
 //! connection has nothing of them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -19,6 +19,8 @@ use kube::Config;
 use kube::client::{Body, ClientBuilder, ConfigExt as _, DynBody};
 use tower::util::BoxService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+
+use crate::sync::lock;
 
 /// An idle connection ends after this time. An idle project then holds its watches only.
 const IDLE: Duration = Duration::from_secs(10);
@@ -96,8 +98,7 @@ impl Clients {
         let Some(trust) = Trust::of(config, idle) else {
             return connect(config, idle);
         };
-        // Each hold is one look or one step of a list.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         if let Some((_, pool)) = known.iter().find(|(one, _)| *one == trust) {
             return Ok(pool.clone());
         }

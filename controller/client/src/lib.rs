@@ -6,19 +6,16 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-mod absence;
-mod address;
 mod client;
 pub mod config;
 pub mod critical_tasks;
 mod error;
 mod prove;
+pub mod sync;
 mod token;
 mod transport;
 
-pub use absence::{absent, serves_group, serves_resource};
-pub use address::{Addressing, project_url};
 pub use error::{ConnectError, chain};
-pub use prove::{LiveReads, ProjectAnswer, Unproven, prove};
+pub use prove::{LiveReads, ProjectAnswer, Unproven, absent, prove, serves_group, serves_resource};
 pub use token::Tokens;
-pub use transport::{Connection, Direct, Projects, Transport, client, tuned};
+pub use transport::{Addressing, Connection, Direct, Projects, Transport, client, project_url, tuned};

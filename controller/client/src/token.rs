@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use tracing::{info, warn};
 use super::client::Clients;
 use super::transport::Connection;
 use crate::critical_tasks::CriticalTasks;
+use crate::sync::lock;
 
 /// A file is looked at no more often.
 const LOOK: Duration = Duration::from_secs(1);
@@ -278,11 +279,6 @@ fn read(file: &Path) -> Result<HeaderValue, AuthError> {
     let mut header = HeaderValue::try_from(format!("Bearer {token}")).map_err(AuthError::InvalidBearerToken)?;
     header.set_sensitive(true);
     Ok(header)
-}
-
-// Each change is one assignment: there is no half-done state that a panic could leave.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

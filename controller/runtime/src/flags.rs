@@ -95,20 +95,20 @@ pub struct Flags {
     pub reclaim_orphans: bool,
 
     /// Size of the largest Workload, WorkloadDeployment or Instance that is carried, in bytes of JSON, such as 256Ki
-    #[arg(long, env = "MAX_OBJECT_SIZE", value_name = "QUANTITY", default_value = "256Ki", value_parser = bytes)]
+    #[arg(long, env = "MAX_OBJECT_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.object_bytes), value_parser = bytes)]
     pub max_object_size: usize,
 
     /// How many objects of one project are kept whole, of all kinds that are watched there, 1 to 1000000
-    #[arg(long, env = "MAX_PROJECT_OBJECTS", value_name = "NUMBER", default_value_t = 20_000,
+    #[arg(long, env = "MAX_PROJECT_OBJECTS", value_name = "NUMBER", default_value = Limits::DEFAULT.project_objects.to_string(),
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub max_project_objects: u32,
 
     /// Size of these objects together, such as 64Mi
-    #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = "64Mi", value_parser = bytes)]
+    #[arg(long, env = "MAX_PROJECT_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.project_bytes), value_parser = bytes)]
     pub max_project_size: usize,
 
     /// Size of what one cell writes to the hub, or the cells of one city together, such as 128Mi
-    #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = "128Mi", value_parser = bytes)]
+    #[arg(long, env = "MAX_CELL_SIZE", value_name = "QUANTITY", default_value = in_units(Limits::DEFAULT.cell_bytes), value_parser = bytes)]
     pub max_cell_size: usize,
 
     /// How many Instances a namespace on the hub may have, by a ResourceQuota that the controllers of the management plane
@@ -210,6 +210,15 @@ fn is_empty_flag(command: &Command, argument: &OsStr) -> bool {
             .get_arguments()
             .any(|one| one.get_long() == Some(name) || one.get_all_aliases().is_some_and(|all| all.contains(&name)))
     })
+}
+
+/// A number of bytes as people write it.
+fn in_units(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        format!("{}Mi", bytes >> 20)
+    } else {
+        format!("{}Ki", bytes >> 10)
+    }
 }
 
 /// A size of at least 4 KiB, below which no object fits, and at most 1 GiB.

@@ -23,8 +23,7 @@ pub mod reconcile;
 pub mod reconcilers;
 pub mod refusal;
 mod run;
-mod sync;
 
 pub use error::Error;
-pub(crate) use popcell_client::critical_tasks;
+pub(crate) use popcell_client::{critical_tasks, sync};
 pub use run::run;

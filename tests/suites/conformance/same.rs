@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use popcell::interpreters::Wasm;
+use popcell::interpreters::Interpreter;
 use popcell_sdk::module::{Input, ModuleDef, Output, Run};
 use popcell_sdk::test::{cases, laws};
 use popcell_sdk::types::Description;
@@ -30,7 +30,7 @@ pub(crate) async fn cloneset(_: &Environment, _: &str) -> Result<()> {
 
 fn equal(native: ModuleDef, name: &str) -> Result<()> {
     let file = artifacts::modules()?.join(format!("{name}.wasm"));
-    let wasm = Wasm::open(&file, Duration::from_secs(30));
+    let wasm = Interpreter::module(&file, Duration::from_secs(30));
     let wasm = wasm.map_err(|failure| anyhow::anyhow!("{} does not load: {failure:?}", file.display()))?;
     let both = Both {
         native,
@@ -64,7 +64,7 @@ fn equal(native: ModuleDef, name: &str) -> Result<()> {
 /// Answers as the native module does, and notes where the component answers otherwise.
 struct Both {
     native: ModuleDef,
-    wasm: Wasm,
+    wasm: Interpreter,
     asked: Cell<u64>,
     different: RefCell<BTreeSet<String>>,
 }

@@ -95,8 +95,8 @@ fn snapshot(state_of_planes: &Value) -> Snapshot {
         hub_namespace: "ns-1".to_owned(),
         workload: one("workload"),
         deployments: all("deployments"),
-        claims: Found::Known(all("claims")),
-        hub: Some(Found::Known(Hub {
+        claims: Ok(all("claims")),
+        hub: Some(Ok(Hub {
             namespace: one("namespace"),
             deployments: all("hub"),
             policies: all("policies"),
@@ -106,7 +106,7 @@ fn snapshot(state_of_planes: &Value) -> Snapshot {
             clusters: all("clusters"),
         })),
         instances: all("instances"),
-        cells: BTreeMap::from([("dfw-01".to_owned(), Found::Known(cell))]),
+        cells: BTreeMap::from([("dfw-01".to_owned(), Ok(cell))]),
         unreadable: Vec::new(),
     }
 }
@@ -159,7 +159,7 @@ fn nothing_is_said_where_everything_runs() {
 #[test]
 fn a_plane_that_does_not_answer_hides_no_other() {
     let mut seen = snapshot(&state_of_planes());
-    seen.hub = Some(Found::Away("no answer".to_owned()));
+    seen.hub = Some(Err("no answer".to_owned()));
     let (reasons, count) = reported(&tree(&seen));
     // Without policy, binding and Work.
     assert_eq!(
@@ -169,8 +169,7 @@ fn a_plane_that_does_not_answer_hides_no_other() {
     assert_eq!(tree(&seen).worst(), State::Unknown);
 
     let mut seen = snapshot(&state_of_planes());
-    seen.cells
-        .insert("dfw-01".to_owned(), Found::Away("no answer".to_owned()));
+    seen.cells.insert("dfw-01".to_owned(), Err("no answer".to_owned()));
     assert_eq!(
         reported(&tree(&seen)),
         (vec!["cell dfw-01 WorkloadDeployment unknown: no answer".to_owned()], 11)
@@ -182,7 +181,7 @@ fn a_plane_that_does_not_answer_hides_no_other() {
     assert_eq!(tree(&seen).worst(), State::Unasked);
 
     let mut seen = snapshot(&state_of_planes());
-    seen.claims = Found::Away("not served".to_owned());
+    seen.claims = Err("not served".to_owned());
     assert_eq!(
         reported(&tree(&seen)).0,
         ["project ResourceClaim unknown: not served"; 2]

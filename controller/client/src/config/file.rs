@@ -15,8 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use serde_path_to_error::Segment;
 
-use super::address::{Address, Host, Listen};
-use super::error::ConfigError;
+use super::{Address, ConfigError, Host, Listen};
 
 const API_VERSION: &str = "apiserver.config.datumapis.com/v1alpha1";
 const KIND: &str = "WorkloadOperator";

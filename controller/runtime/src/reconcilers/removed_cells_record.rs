@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};
 use popcell_core::observed::Observed;
@@ -18,7 +17,7 @@ use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
-use crate::reconcile::{LiveReads, Reconciler, Snapshot, refs};
+use crate::reconcile::{LiveReads, Preparing, Reconciler, Snapshot, refs};
 
 /// How soon a cell that is recorded as removed after its Cluster went is noticed.
 const RECORD: Duration = Duration::from_mins(1);
@@ -36,12 +35,7 @@ impl Reconciler for RemovedCellsRecord {
         RECORD_RECONCILER
     }
 
-    fn prepare<'a>(
-        &'a self,
-        context: &'a Context,
-        live: &'a mut LiveReads,
-        _: &'a Key,
-    ) -> BoxFuture<'a, Result<(), ApplyError>> {
+    fn prepare<'a>(&'a self, context: &'a Context, live: &'a mut LiveReads, _: &'a Key) -> Preparing<'a> {
         Box::pin(async move {
             self.sources.read_records(context, live).await?;
             let gone = removed(&Snapshot::new(context, live));

@@ -1,8 +1,9 @@
-//! The files of the command line, as a question.
+//! `popcell interpret`: one operation on one object, printed as `karmadactl interpret` prints it. Better than there: an
+//! error ends with a code that is not zero, and an empty file is a usage error.
 
 use std::{
-    io::Read as _,
-    path::{Path, PathBuf},
+    io::{Read as _, Write},
+    path::Path,
 };
 
 use popcell_protocol::Operation;
@@ -10,16 +11,59 @@ use popcell_sdk::{
     Object,
     module::Input,
     test::{
-        cases,
-        yaml::{self, Node, Value},
+        cases::{self, Answer},
+        yaml::{self, Node, Value, to_yaml},
     },
     types::Gvk,
 };
 
-use crate::{args::module::Interpret, console::Console, exit::Failure};
+use crate::{
+    args::{DataFormat, module::Interpret},
+    console::Console,
+    exit::{Exit, Failure, Outcome},
+    interpreters::{Interpreter, Unanswered},
+};
+
+/// Runs the command.
+pub fn run(args: &Interpret, console: &mut Console) -> Outcome {
+    // A mistake on the command line is reported before anything is loaded or called.
+    let input = read(args, console)?;
+    let interpreter = Interpreter::open(&args.source)?;
+    let failed = |reason: &dyn std::fmt::Display| format!("failed to execute {}: {reason}", args.operation);
+    let output = interpreter.ask(args.operation, &input).map_err(|why| match why {
+        Unanswered::Said(error) => Failure::Failed(failed(&error)),
+        Unanswered::Broken { message, frames } if args.verbose => Failure::Module(
+            frames
+                .iter()
+                .fold(failed(&message), |text, frame| format!("{text}\n  in {frame}")),
+        ),
+        Unanswered::Broken { message, .. } => Failure::Module(failed(&message)),
+        Unanswered::Unreached(message) => Failure::Environment(failed(&message)),
+    })?;
+    let answer = cases::answer(args.operation, &input, &output).map_err(|message| Failure::Module(failed(&message)))?;
+    print(&answer, args.output, &mut console.out)?;
+    Ok(Exit::Success)
+}
+
+/// As `karmadactl interpret` does (its pkg/karmadactl/interpret/execute.go): for each part `---`, `# [1/2] replica:` and its YAML.
+fn print(answer: &Answer, format: DataFormat, out: &mut dyn Write) -> std::io::Result<()> {
+    if format == DataFormat::Json {
+        return writeln!(out, "{}", answer.to_node().to_json());
+    }
+    let mut parts = answer.shown();
+    // karmadactl says it when there are no requirements.
+    if parts.first().is_some_and(|(name, _)| *name == "replica") && parts.len() == 1 {
+        parts.push(("requires", Node::made(Value::Null)));
+    }
+    let count = parts.len();
+    for (index, (name, part)) in parts.iter().enumerate() {
+        write!(out, "---\n# [{}/{count}] {name}:\n{}", index + 1, to_yaml(part))?;
+    }
+    Ok(())
+}
 
 /// Reads what the operation needs, and refuses what it does not understand.
-pub(super) fn read(args: &Interpret, console: &mut Console) -> Result<Input, Failure> {
+fn read(args: &Interpret, console: &mut Console) -> Result<Input, Failure> {
     let Interpret {
         operation,
         desired_file,
@@ -38,22 +82,15 @@ pub(super) fn read(args: &Interpret, console: &mut Console) -> Result<Input, Fai
     }
     let desired = desired_file.as_deref().map(|file| object(file, console)).transpose()?;
     let observed = observed_file.as_deref().map(|file| object(file, console)).transpose()?;
+    let belongs = |flag: &str, other: Operation| Err(usage(format!("{flag} belongs to {other}, not to {operation}")));
     if status_file.is_some() && *operation != Operation::AggregateStatus {
-        return Err(usage(format!(
-            "--status-file belongs to AggregateStatus, not to {operation}"
-        )));
+        return belongs("--status-file", Operation::AggregateStatus);
     }
     match (operation, desired_replica) {
         (Operation::ReviseReplica, None) => return Err(usage("ReviseReplica needs --desired-replica")),
-        (Operation::ReviseReplica, Some(count)) if *count < 0 => {
-            return Err(usage("--desired-replica must not be negative"));
-        }
+        (Operation::ReviseReplica, Some(..0)) => return Err(usage("--desired-replica must not be negative")),
         (Operation::ReviseReplica, Some(_)) | (_, None) => {}
-        (_, Some(_)) => {
-            return Err(usage(format!(
-                "--desired-replica belongs to ReviseReplica, not to {operation}"
-            )));
-        }
+        (_, Some(_)) => return belongs("--desired-replica", Operation::ReviseReplica),
     }
     let (object, observed) = match (operation, desired, observed) {
         (Operation::Retain, Some(desired), Some(observed)) => (desired, Some(observed)),
@@ -91,10 +128,8 @@ fn usage(message: impl Into<String>) -> Failure {
 fn text(file: &Path, console: &mut Console) -> Result<String, Failure> {
     if file.as_os_str() == "-" {
         let mut text = String::new();
-        console
-            .stdin
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::file("read", &PathBuf::from("standard input"), &error))?;
+        let read = console.stdin.read_to_string(&mut text);
+        read.map_err(|error| Failure::file("read", Path::new("standard input"), &error))?;
         return Ok(text);
     }
     std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))
@@ -107,24 +142,20 @@ fn documents(file: &Path, console: &mut Console) -> Result<Vec<Node>, Failure> {
         yaml::documents(&text).map_err(|error| usage(format!("{shown}:{}: {}", error.at.line, error.message)))?;
     let documents: Vec<_> = documents.into_iter().filter(|document| !document.is_null()).collect();
     if documents.is_empty() {
-        Err(usage(format!("{shown}: it holds no object")))
-    } else {
-        Ok(documents)
+        return Err(usage(format!("{shown}: it holds no object")));
     }
+    Ok(documents)
 }
 
 /// The one Kubernetes object of a file.
 pub(crate) fn object(file: &Path, console: &mut Console) -> Result<Object, Failure> {
     let shown = file.display();
-    let mut documents = documents(file, console)?;
-    if documents.len() > 1 {
+    let documents = documents(file, console)?;
+    let [node] = documents.as_slice() else {
         return Err(usage(format!(
             "{shown}: it holds {} documents; one object is expected",
             documents.len()
         )));
-    }
-    let Some(node) = documents.pop() else {
-        return Err(usage(format!("{shown}: it holds no object")));
     };
     for key in ["apiVersion", "kind"] {
         if node.field(key).and_then(Node::text).is_none_or(str::is_empty) {

@@ -1,18 +1,21 @@
-//! Reading: the hub's objects of ours, and what stands behind them. Every answer is live.
+//! The servers: the hub's objects of ours, what stands behind them, and deleting them, each by itself and only under the proofs of
+//! its plan. Every answer is live.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
-use popcell_api::names::SINGLE;
 use popcell_api::{
+    annotations,
     kind::{self, Kind},
     labels,
+    names::SINGLE,
 };
+use popcell_client::{LiveReads, ProjectAnswer, prove};
 use popcell_core::{
     conditions::says,
     identity::{self, SYSTEM_NAMESPACE},
     object::{Fields as _, Listed, Object},
-    plan::{NAMESPACE, Plane, Target},
+    plan::{Action, Delete, NAMESPACE, Patch, Plane, Target},
 };
 
 use super::{
@@ -20,15 +23,26 @@ use super::{
     subject::{Project, Subject},
 };
 use crate::{
-    args::hub::Orphans,
+    args::planes::Orphans,
     exit::Failure,
-    planes::{PlaneError, Projects, Server, no_server},
+    planes::{Answer, PlaneError, Projects, Server, Write, no_server},
 };
 
 /// Projects that are asked at once.
 const AT_ONCE: usize = 8;
 /// The condition without which a project's own answers count for nothing.
 const READY: &str = "Ready";
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The server took the delete.
+    Deleted,
+    /// It was noted that the project is gone: the time of grace begins.
+    Noted,
+    /// Left alone; the text says why.
+    Left(String),
+}
 
 /// All servers.
 pub(super) struct Planes {
@@ -56,7 +70,7 @@ impl Planes {
             }
             Projects::Single(_) => {}
             Projects::Milo { discovery, .. } => {
-                let found = discovery.list(&kind::PROJECT.resource(), None, "").await?;
+                let found = discovery.at(kind::PROJECT, None).list("").await?;
                 unreadable.extend(found.unreadable.into_iter().map(|one| one.name));
                 for one in found.objects {
                     let ready = says(&one, READY, "True");
@@ -76,7 +90,7 @@ impl Planes {
     /// All namespaces of ours on the hub.
     pub(super) async fn namespaces(&self) -> Result<Listed, PlaneError> {
         let marker = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_POPCELL);
-        self.hub.metadata(&NAMESPACE.resource(), None, &marker).await
+        self.hub.at(NAMESPACE, None).metadata(&marker).await
     }
 
     /// How many of the projects that they name discovery knows, and what it is called; `None` in mode `single`.
@@ -137,7 +151,7 @@ impl Planes {
         unreadable: &mut BTreeMap<String, Vec<(Target, String)>>,
     ) -> Result<BTreeMap<String, Vec<Object>>, PlaneError> {
         let mut by_namespace: BTreeMap<String, Vec<Object>> = BTreeMap::new();
-        let found = self.hub.metadata(&kind.resource(), only, "").await?;
+        let found = self.hub.at(kind, only).metadata("").await?;
         for one in found.objects {
             by_namespace.entry(one.namespace().to_owned()).or_default().push(one);
         }
@@ -208,9 +222,7 @@ impl Planes {
             }
         };
         // The list first: a server that does not serve the kind, or a gateway that answers 404 to everything, proves nothing.
-        let deployments = server
-            .metadata(&kind::WORKLOAD_DEPLOYMENT.resource(), Some(name), "")
-            .await?;
+        let deployments = server.at(kind::WORKLOAD_DEPLOYMENT, Some(name)).metadata("").await?;
         // Any of them may stand behind what is on the hub.
         if let Some(one) = deployments.unreadable.first() {
             return Ok(Project::Unknown(format!(
@@ -218,7 +230,7 @@ impl Planes {
                 one.namespace, one.name, one.why
             )));
         }
-        let namespace = server.get(&NAMESPACE.resource(), None, name).await?;
+        let namespace = server.at(NAMESPACE, None).get(name).await?;
         Ok(Project::Engaged {
             uid,
             server: server_uid,
@@ -239,19 +251,18 @@ impl Planes {
     }
 
     /// The Project as discovery has it now. In mode `single` no server can state that one is gone.
-    pub(super) async fn discovered(&self, id: &str) -> Result<Option<Object>, PlaneError> {
+    async fn discovered(&self, id: &str) -> Result<Option<Object>, PlaneError> {
         match &self.projects {
-            Projects::Milo { discovery, .. } => discovery.get(&kind::PROJECT.resource(), None, id).await,
-            Projects::Single(project) => Err(PlaneError::Request {
-                action: format!("ask whether project {id} is there"),
-                server: project.name().to_owned(),
-                reason: "in mode single no server knows".to_owned(),
-            }),
+            Projects::Milo { discovery, .. } => discovery.at(kind::PROJECT, None).get(id).await,
+            Projects::Single(project) => {
+                let action = format!("ask whether project {id} is there");
+                Err(project.failure(&action, "in mode single no server knows"))
+            }
         }
     }
 
     /// The server of a plane.
-    pub(super) fn of(&self, plane: &Plane) -> Result<Server, PlaneError> {
+    fn of(&self, plane: &Plane) -> Result<Server, PlaneError> {
         match (plane, &self.projects) {
             (Plane::Hub, _) => Ok(self.hub.clone()),
             (Plane::Project(id), projects) => projects.of(id),
@@ -259,11 +270,79 @@ impl Planes {
             (Plane::Discovery, _) => Err(no_server(plane, "nothing but Projects is looked for there")),
         }
     }
+
+    /// Carries one action out.
+    pub(super) async fn carry_out(&self, action: &Action) -> Result<Outcome, PlaneError> {
+        match action {
+            Action::Delete(delete) => self.delete(delete).await,
+            Action::Patch(patch) => self.note(patch).await,
+            Action::Create { .. } => Ok(Outcome::Left("this command creates nothing".to_owned())),
+        }
+    }
+
+    async fn delete(&self, delete: &Delete) -> Result<Outcome, PlaneError> {
+        for proof in &delete.proofs {
+            if let Some(unproven) = prove(self, proof).await? {
+                return Ok(Outcome::Left(unproven.to_string()));
+            }
+        }
+        let answer = self.send(&delete.target, Write::Delete(&delete.on)).await?;
+        Ok(match answer {
+            Answer::Done | Answer::Gone => Outcome::Deleted,
+            Answer::Changed(message) => Outcome::Left(format!("it has changed: {message}")),
+            Answer::Refused { code, message } => Outcome::Left(format!("refused ({code}): {message}")),
+        })
+    }
+
+    async fn note(&self, patch: &Patch) -> Result<Outcome, PlaneError> {
+        let body = kube::api::Patch::Json(patch.patch.clone());
+        let answer = self.send(&patch.target, Write::Patch(&body)).await?;
+        Ok(match answer {
+            Answer::Done => Outcome::Noted,
+            Answer::Gone => Outcome::Left("it is gone".to_owned()),
+            Answer::Changed(message) | Answer::Refused { message, .. } => {
+                Outcome::Left(format!("{} was not noted: {message}", annotations::PROJECT_GONE_SINCE))
+            }
+        })
+    }
+
+    async fn send(&self, target: &Target, write: Write<'_>) -> Result<Answer, PlaneError> {
+        let objects = self.hub.at(target.kind, target.namespace.as_deref());
+        objects.write(&target.name, write).await
+    }
+}
+
+impl LiveReads for Planes {
+    type Error = PlaneError;
+
+    async fn get(&self, target: &Target) -> Result<Option<Object>, PlaneError> {
+        let server = self.of(&target.plane)?;
+        let namespace = target.namespace.as_deref();
+        server.at(target.kind, namespace).get(&target.name).await
+    }
+
+    async fn count(&self, plane: &Plane, kind: Kind, namespace: &str, selector: &str) -> Result<usize, PlaneError> {
+        let server = self.of(plane)?;
+        let left = server.at(kind, Some(namespace)).metadata(selector).await?;
+        Ok(left.count())
+    }
+
+    async fn project(&self, id: &str) -> Result<ProjectAnswer, PlaneError> {
+        let found = self.discovered(id).await?;
+        Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
+    }
+
+    async fn removed_cells(&self) -> Result<Option<Object>, PlaneError> {
+        Err(no_server(
+            &Plane::Hub,
+            "this command does not read which cells were removed",
+        ))
+    }
 }
 
 /// Tells servers apart, whatever they are called.
 async fn identity_of(server: &Server) -> Result<String, PlaneError> {
-    let system = server.get(&NAMESPACE.resource(), None, SYSTEM_NAMESPACE).await?;
+    let system = server.at(NAMESPACE, None).get(SYSTEM_NAMESPACE).await?;
     Ok(system.map(|one| one.uid().to_owned()).unwrap_or_default())
 }
 
