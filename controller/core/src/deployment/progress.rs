@@ -112,7 +112,10 @@ fn is_progress(old: Option<&Value>, new: &Value) -> bool {
     let updated = number(new, "updatedReplicas").zip(number(new, "desiredReplicas"));
     let rolls = updated.is_some_and(|(updated, desired)| updated < desired);
     let least = number(old, "readyReplicas").unwrap_or_default() - i64::from(rolls);
-    if number(new, "readyReplicas").unwrap_or_default() < least || !same("observedGeneration") || !same("desiredReplicas") {
+    if number(new, "readyReplicas").unwrap_or_default() < least
+        || !same("observedGeneration")
+        || !same("desiredReplicas")
+    {
         return false;
     }
     let stays = |type_: &str| conditions::find(new, type_).is_some();

@@ -338,7 +338,11 @@ async fn progress_of_many_comes_one_after_the_other_and_what_is_urgent_at_once()
         popped.push(bench.drain().len());
     }
     assert_eq!(popped[..3], [1, 100, 100]);
-    assert_eq!(popped.iter().sum::<usize>(), 5_000, "none waits for longer than {PROGRESS_AT_MOST:?}");
+    assert_eq!(
+        popped.iter().sum::<usize>(),
+        5_000,
+        "none waits for longer than {PROGRESS_AT_MOST:?}"
+    );
     // Later they are few again.
     bench.at(60);
     bench.queue.add_progress(parse("p/0"), bench.now);

@@ -4,7 +4,6 @@ mod networks;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use popcell_api::kind::{self, Kind};

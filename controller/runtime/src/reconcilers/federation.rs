@@ -296,15 +296,6 @@ pub(super) fn keys_in_cities(context: &Context, plane: &Plane, change: &Change) 
         .collect()
 }
 
-/// WorkloadDeployments that say they are made from a Workload.
-pub(super) fn claiming(context: &Context, plane: &Plane, namespace: &str, workload: &str) -> Vec<Key> {
-    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
-    all.iter()
-        .filter(|one| derived::claimed(one).is_some_and(|(name, _)| name == workload))
-        .map(|one| Key::new(plane, namespace, one.name()))
-        .collect()
-}
-
 /// The WorkloadDeployment of a project that an event is about, and those that may wait for it.
 fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
     let mut enqueued = events::key(plane, change);
@@ -322,10 +313,14 @@ fn of_namespace(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
     found.unwrap_or_default()
 }
 
-/// WorkloadDeployments of the Workload of a project that an event is about.
-fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
-    let found = events::address(change).map(|(namespace, name)| claiming(context, plane, namespace, name));
-    found.unwrap_or_default()
+/// WorkloadDeployments that say they are made from the Workload of an event.
+pub(super) fn of_workload(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
+    let Some((namespace, workload)) = events::address(change) else {
+        return Vec::new();
+    };
+    events::keys_where(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace), |one| {
+        derived::claimed(one).is_some_and(|(name, _)| name == workload)
+    })
 }
 
 /// The origin of a WorkloadDeployment of the hub that an event is about, and those that may wait for that one.
@@ -392,8 +387,7 @@ fn origin(context: &Context, hub_namespace: &str, name: &str) -> Option<Key> {
 
 /// All WorkloadDeployments of a project's namespace.
 fn within(context: &Context, plane: &Plane, namespace: &str) -> Vec<Key> {
-    let all = events::stored(context, plane, kind::WORKLOAD_DEPLOYMENT, Some(namespace));
-    all.iter().map(|one| Key::new(plane, namespace, one.name())).collect()
+    events::keys_within(context, plane, kind::WORKLOAD_DEPLOYMENT, namespace)
 }
 
 /// Namespace and name of the WorkloadDeployment that a ResourceBinding is about.

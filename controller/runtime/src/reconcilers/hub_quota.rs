@@ -7,7 +7,6 @@ use popcell_core::plan::{NAMESPACE, Plan, Plane, RESOURCE_QUOTA};
 use popcell_core::{hub_quota, identity};
 
 use super::{events, hub_namespaces};
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;

@@ -12,7 +12,6 @@ use popcell_core::{identity, names, policy};
 use tracing::debug;
 
 use super::{events, federation, hub_namespaces};
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;

@@ -14,7 +14,7 @@ use popcell_core::projection::{self, Observation, PROJECTION_RESTORED};
 use popcell_core::slots;
 
 use super::{events, federation, hub_namespaces, projection_sweep};
-use crate::apply::{ApplyError, Difference, Done};
+use crate::apply::{Difference, Done};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;
@@ -326,7 +326,7 @@ fn copies_from(context: &Context, change: &Change) -> Vec<Key> {
         return Vec::new();
     };
     let is_from = |copy: &Object| copy.label(labels::SOURCE_CLUSTER) == Some(cluster);
-    events::keys_where(context, &Plane::Hub, kind::INSTANCE, is_from)
+    events::keys_where(context, &Plane::Hub, kind::INSTANCE, None, is_from)
 }
 
 fn key(copy: &Object) -> Key {

@@ -11,7 +11,7 @@ use popcell_core::projection;
 
 use super::projection::{RemovedProjections, observe};
 use super::{events, hub_namespaces};
-use crate::apply::{ApplyError, Difference, Done};
+use crate::apply::{Difference, Done};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;

@@ -16,7 +16,7 @@ use super::gone_sources::{
     with_absences,
 };
 use super::{events, hub_namespaces};
-use crate::apply::{ApplyError, Difference, Done};
+use crate::apply::{Difference, Done};
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;

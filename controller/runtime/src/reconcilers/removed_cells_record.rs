@@ -13,7 +13,6 @@ use popcell_core::removed_cells;
 use super::events;
 use super::gone_sources::{GoneSources, RECORD_RECONCILER, record_key, removed, with_absences};
 use super::removed_cells::{clean, read_claims_of};
-use crate::apply::ApplyError;
 use crate::context::Context;
 use crate::planes::Change;
 use crate::queue::Key;

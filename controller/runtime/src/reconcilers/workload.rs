@@ -73,10 +73,9 @@ fn of_deployment(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> 
     let Some((namespace, name)) = events::address(change) else {
         return Vec::new();
     };
-    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+    events::keys_where(context, plane, kind::WORKLOAD, Some(namespace), |workload| {
         let rest = name.strip_prefix(workload.name());
-        workload.namespace() == namespace
-            && (rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name()))
+        rest.is_some_and(|rest| rest.starts_with('-')) || refers_to(change, workload.name())
     })
 }
 
@@ -90,7 +89,7 @@ fn on_network(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
         return Vec::new();
     };
     let network = (namespace.to_owned(), name.to_owned());
-    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+    events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
         workload::networks(workload).contains(&network)
     })
 }
@@ -98,7 +97,7 @@ fn on_network(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
 /// Workloads that name a city which a LocationBinding names, or named before.
 fn in_cities(context: &Context, plane: &Plane, change: &Change) -> Vec<Key> {
     let cities: Vec<&str> = events::both(change).filter_map(|one| bindings::city(one)).collect();
-    events::keys_where(context, plane, kind::WORKLOAD, |workload| {
+    events::keys_where(context, plane, kind::WORKLOAD, None, |workload| {
         let wanted = workload::cities(workload);
         cities.iter().any(|city| wanted.contains(city))
     })
