@@ -69,7 +69,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Takes in an event: on every replica, also on those that do not lead, and before it enqueues any key.
     fn observe_event(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
 
-    /// Keys that an event enqueues. Asked only while the process leads.
+    /// Keys that an event enqueues. Asked only while the process leads. A key may be there more than once.
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
     /// How long a key that an event enqueues waits for more of them: what makes no haste is looked at once for all that

@@ -117,8 +117,7 @@ impl Reconciler for Policy {
             .iter()
             .filter_map(|one| Some(Key::new(&Plane::Hub, one.namespace(), &city_policy(one)?)));
         let keys = self.keys(context, &Plane::Hub).into_iter();
-        let all: BTreeSet<Key> = keys.chain(policies).chain(named).collect();
-        all.into_iter().collect()
+        keys.chain(policies).chain(named).collect()
     }
 }
 
