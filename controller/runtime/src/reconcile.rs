@@ -68,7 +68,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Takes in an event: on every replica, also on those that do not lead, and before it enqueues any key.
     fn observe_event(&self, _plane: &Plane, _kind: Kind, _change: &Change) {}
 
-    /// Keys that an event enqueues. Asked only while the process leads.
+    /// Keys that an event enqueues. Asked only while the process leads. A key may be there more than once.
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key>;
 
     /// How soon a key that an event enqueues has its reconcile.

@@ -120,13 +120,11 @@ impl Applier {
         let found = self.get(&server, &target).await?;
         Ok(found.map_or(ProjectAnswer::Gone, |found| ProjectAnswer::Is(found.uid().to_owned())))
     }
-}
 
-fn unreadable((target, access): (&Target, Access), why: String) -> ApplyError {
-    ApplyError::of(target, access.verb(), Refusal::Unreadable(why))
-}
-
-impl Applier {
+    /// Whether a proof holds now.
+    ///
+    /// # Errors
+    /// It does not, or the server is unreachable, or refuses.
     pub(super) async fn prove(&self, proof: &Proof) -> Result<(), ApplyError> {
         let unproven = match self.not_listed(proof) {
             Some(unproven) => Some(unproven),
@@ -187,4 +185,8 @@ impl LiveReads for Applier {
     async fn removed_cells(&self) -> Result<Option<Object>, ApplyError> {
         Self::removed_cells(self).await
     }
+}
+
+fn unreadable((target, access): (&Target, Access), why: String) -> ApplyError {
+    ApplyError::of(target, access.verb(), Refusal::Unreadable(why))
 }

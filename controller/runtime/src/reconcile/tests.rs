@@ -1,15 +1,14 @@
 //! Passes of many keys whose deletes the deletion guard holds, and what a reconcile says of its end.
 
-mod log;
-
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use popcell_api::kind::INSTANCE;
 use popcell_core::plan::DeletionGuard;
-use serde_json::json;
+use serde_json::{Value, json};
+use tracing::instrument::WithSubscriber;
 
 use super::*;
-use crate::context::testing::Fixture;
+use crate::context::testing::{Fixture, Log};
 
 const OURS: usize = 50;
 
@@ -47,6 +46,11 @@ impl Reconciler for Doom {
     }
 }
 
+fn instance(number: usize) -> Value {
+    json!({ "metadata": { "namespace": "n", "name": format!("i-{number}"), "uid": "u", "resourceVersion": "1",
+        "labels": { "compute.datumapis.com/managed-by": "popcell" } } })
+}
+
 fn key(number: usize) -> Key {
     Key::new(&Plane::Hub, "n", &format!("i-{number}"))
 }
@@ -55,10 +59,6 @@ fn key(number: usize) -> Key {
 async fn a_deletion_guard_that_holds_costs_each_reconcile_its_own_decision_only() {
     let doom = Arc::new(Doom::default());
     let fixture = Fixture::of(vec![doom.clone()], &[]).await;
-    let instance = |number: usize| {
-        json!({ "metadata": { "namespace": "n", "name": format!("i-{number}"), "uid": "u", "resourceVersion": "1",
-            "labels": { "compute.datumapis.com/managed-by": "popcell" } } })
-    };
     fixture.list(&Plane::Hub, INSTANCE, (0..OURS).map(instance).collect());
     let runner = Runner::new(doom.clone(), Arc::clone(&fixture.context));
     for number in 0..OURS {
@@ -81,4 +81,62 @@ async fn a_deletion_guard_that_holds_costs_each_reconcile_its_own_decision_only(
     assert!(!is_held());
     let decided = doom.decided.load(Ordering::Relaxed);
     assert_eq!(decided, 3 * OURS + 1, "and once more all when a minute was over");
+}
+
+/// Asks for this look, and nothing else.
+struct Patient(Option<Duration>);
+
+impl Reconciler for Patient {
+    fn name(&self) -> &'static str {
+        "patient"
+    }
+
+    fn decide(&self, _: &Snapshot<'_>, _: &Key, _: Timestamp) -> Option<Plan> {
+        Some(Plan {
+            requeue: self.0,
+            ..Plan::default()
+        })
+    }
+
+    fn keys_for_event(&self, _: &Context, _: &Plane, _: Kind, _: &Change) -> Vec<Key> {
+        Vec::new()
+    }
+
+    fn keys(&self, _: &Context, _: &Plane) -> Vec<Key> {
+        Vec::new()
+    }
+}
+
+/// The lines that a reconcile of `i-7` logs.
+async fn lines(reconciler: Arc<dyn Reconciler>, fixture: &Fixture) -> Vec<String> {
+    let log = Log::default();
+    let runner = Runner::new(reconciler, Arc::clone(&fixture.context));
+    runner.reconcile(&key(7)).with_subscriber(log.subscriber()).await;
+    log.text().lines().map(str::to_owned).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requeue_is_logged_with_key_and_delay() {
+    let fixture = Fixture::of(Vec::new(), &[]).await;
+    for (asked, said) in [
+        (Some(Duration::from_secs(15)), Some("delay=15s")),
+        (Some(Duration::from_mins(5)), Some("delay=300s")),
+        (None, None),
+    ] {
+        let lines = lines(Arc::new(Patient(asked)), &fixture).await;
+        let again: Vec<&String> = lines.iter().filter(|line| line.contains("requeued")).collect();
+        assert_eq!(again.len(), usize::from(said.is_some()), "{lines:?}");
+        for part in said.iter().copied().chain(["reconciler=\"patient\"", "n/i-7"]) {
+            assert!(again.iter().all(|line| line.contains(part)), "{part}: {again:?}");
+        }
+    }
+    // Deletes that the deletion guard holds are looked at again although the plan asks for nothing.
+    fixture.list(&Plane::Hub, INSTANCE, (0..OURS).map(instance).collect());
+    let lines = lines(Arc::new(Doom::default()), &fixture).await;
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("requeued") && line.contains("delay=60s")),
+        "{lines:?}"
+    );
 }

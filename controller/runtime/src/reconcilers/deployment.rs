@@ -224,31 +224,28 @@ impl Reconciler for Deployment {
     }
 
     fn keys_for_event(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        if *plane != Plane::Cell {
-            return self.in_project(context, plane, kind, change);
-        }
-        match kind {
+        match (plane, kind) {
             // A kind that comes back with nothing in it tells of no object.
-            kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING if events::is_listed(change) => {
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT | kind::INSTANCE | kind::NETWORK_BINDING)
+                if events::is_listed(change) =>
+            {
                 self.keys(context, plane)
             }
             // It has been decided with what is written so.
-            kind::WORKLOAD_DEPLOYMENT if context.applier.is_own_report(plane, kind, change) => Vec::new(),
-            kind::NETWORK_BINDING | kind::SUBNET_CLAIM if context.applier.is_own_create(plane, kind, change) => {
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) if context.applier.is_own_report(plane, kind, change) => {
                 Vec::new()
             }
-            kind::WORKLOAD_DEPLOYMENT => events::key(plane, change),
-            kind::INSTANCE | kind::NETWORK_BINDING => {
-                let mut enqueued: Vec<Key> = events::both(change).filter_map(|one| owner_of(one)).collect();
-                // One without an owner, or of another, may have held the name of a slot.
-                let (namespace, name) = events::address(change).unwrap_or_default();
-                let slot = slots::deployment_of(name).filter(|_| kind == kind::INSTANCE);
-                enqueued.extend(slot.map(|deployment| Key::new(plane, namespace, deployment)));
-                enqueued.sort();
-                enqueued.dedup();
-                enqueued
+            (Plane::Cell, kind::NETWORK_BINDING | kind::SUBNET_CLAIM)
+                if context.applier.is_own_create(plane, kind, change) =>
+            {
+                Vec::new()
             }
-            _ => networks::waiting(context, kind, change),
+            (Plane::Cell, kind::WORKLOAD_DEPLOYMENT) => events::key(plane, change),
+            (Plane::Cell, kind::INSTANCE) => of_instance(change),
+            (Plane::Cell, kind::NETWORK_BINDING) => events::both(change).filter_map(|one| owner_of(one)).collect(),
+            (Plane::Cell, _) => networks::waiting(context, kind, change),
+            (project, _) if self.single && *project == single() => self.of_project(context, project, kind, change),
+            _ => Vec::new(),
         }
     }
 
@@ -272,24 +269,26 @@ impl Deployment {
     }
 
     /// The keys that an event of the cell's own project concerns.
-    fn in_project(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
-        if !self.single || *plane != single() {
-            return Vec::new();
-        }
-        let enqueued = match kind {
-            kind::LOCATION_BINDING | kind::WORKLOAD if events::is_listed(change) => {
-                return self.keys(context, &Plane::Cell);
-            }
+    fn of_project(&self, context: &Context, plane: &Plane, kind: Kind, change: &Change) -> Vec<Key> {
+        let mut enqueued = match kind {
+            kind::LOCATION_BINDING | kind::WORKLOAD if events::is_listed(change) => self.keys(context, &Plane::Cell),
             kind::LOCATION_BINDING => federation::keys_in_cities(context, plane, change),
             kind::WORKLOAD if events::comes_or_goes(change) => federation::of_workload(context, plane, change),
             _ => Vec::new(),
         };
-        let in_cell = |key: Key| Key {
-            plane: Plane::Cell,
-            ..key
-        };
-        enqueued.into_iter().map(in_cell).collect()
+        for key in &mut enqueued {
+            key.plane = Plane::Cell;
+        }
+        enqueued
     }
+}
+
+/// The WorkloadDeployments that an Instance is of. One without an owner, or of another, may have held the name of a slot.
+fn of_instance(change: &Change) -> Vec<Key> {
+    let (namespace, name) = events::address(change).unwrap_or_default();
+    let slot = slots::deployment_of(name).map(|deployment| Key::new(&Plane::Cell, namespace, deployment));
+    let owners = events::both(change).filter_map(|one| owner_of(one));
+    owners.chain(slot).collect()
 }
 
 /// The project that a single cluster is.

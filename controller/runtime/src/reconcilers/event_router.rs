@@ -3,6 +3,7 @@
 //! Invariant: while this process does not lead, events are taken in and enqueue nothing: no worker would run the keys.
 //! What it needs to know when it begins to lead is in the stores.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -99,7 +100,9 @@ impl Listener for EventRouter {
             return;
         }
         for QueuedReconciler { reconciler, queue } in &self.queued_reconcilers {
-            for key in reconciler.keys_for_event(&context, plane, kind, change) {
+            // Each once: a worker may take one between two, and would reconcile it twice.
+            let keys = BTreeSet::from_iter(reconciler.keys_for_event(&context, plane, kind, change));
+            for key in keys {
                 if let Some(memory) = context.memory(&key.plane) {
                     memory.enqueue(reconciler.name(), &key);
                 }

@@ -1,6 +1,5 @@
 //! `instance-copy`: the copy of an Instance on the hub. See [`popcell_core::remote::copy`].
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,9 +231,7 @@ fn within(context: &Context, change: &Change) -> Vec<Key> {
 /// Copies that are on the hub, or whose Instances are in the cell, of those that are picked from either store.
 fn picked(context: &Context, pick: impl Fn(&Store) -> Observed<Vec<Arc<Object>>>) -> Vec<Key> {
     let instances = [Plane::Cell, Plane::Hub].map(|plane| events::picked(context, &plane, kind::INSTANCE, &pick));
-    let keys = instances
-        .iter()
-        .flatten()
-        .map(|one| Key::new(&Plane::Hub, one.namespace(), one.name()));
-    keys.collect::<BTreeSet<Key>>().into_iter().collect()
+    let all = instances.iter().flatten();
+    all.map(|one| Key::new(&Plane::Hub, one.namespace(), one.name()))
+        .collect()
 }

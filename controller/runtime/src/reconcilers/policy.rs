@@ -110,8 +110,7 @@ impl Reconciler for Policy {
         let deployments = events::stored(context, &Plane::Hub, kind::WORKLOAD_DEPLOYMENT, None);
         let named = deployments.iter().filter_map(|one| named_by(one));
         let keys = self.keys(context, &Plane::Hub).into_iter();
-        let all: BTreeSet<Key> = keys.chain(policies).chain(named).collect();
-        all.into_iter().collect()
+        keys.chain(policies).chain(named).collect()
     }
 }
 

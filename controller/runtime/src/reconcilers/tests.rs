@@ -9,7 +9,6 @@ mod forbidden;
 mod granted;
 mod hub_quota;
 mod mirror;
-mod names_in_use;
 mod namespaces;
 mod noisy;
 mod orphans;

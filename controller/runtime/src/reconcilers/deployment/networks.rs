@@ -57,7 +57,7 @@ fn each<P>(snapshot: &Snapshot<'_>, kind: Kind, places: &BTreeSet<P>, find: impl
     Observed::Known(all)
 }
 
-/// Namespace and name of the context that a binding is told.
+/// Namespace and name of the context that a binding refers to.
 fn context_of(binding: &Object) -> Option<(&str, &str)> {
     let text = |pointer| binding.text(pointer).filter(|text| !text.is_empty());
     Some((
@@ -101,7 +101,7 @@ fn contexts(context: &Context, kind: Kind, one: &Object) -> Vec<(String, String)
     }
 }
 
-/// Those whose bindings are told one of these contexts.
+/// Those whose bindings refer to one of these contexts.
 fn bound_to(context: &Context, contexts: &BTreeSet<(String, String)>) -> Vec<Key> {
     if contexts.is_empty() {
         return Vec::new();
@@ -110,10 +110,9 @@ fn bound_to(context: &Context, contexts: &BTreeSet<(String, String)>) -> Vec<Key
         context_of(binding).is_some_and(|(namespace, name)| contexts.contains(&(namespace.to_owned(), name.to_owned())))
     };
     let bindings = events::stored(context, CELL, kind::NETWORK_BINDING, None);
-    let owners: BTreeSet<Key> = bindings
+    bindings
         .iter()
         .filter(is_bound)
         .filter_map(|one| owner_of(one))
-        .collect();
-    owners.into_iter().collect()
+        .collect()
 }
