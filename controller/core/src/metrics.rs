@@ -7,8 +7,6 @@
 use crate::plan::Plane;
 
 #[cfg(test)]
-mod page;
-#[cfg(test)]
 mod tests;
 
 /// What a metric is.

@@ -21,10 +21,9 @@ use serde_json::{Value, json};
 use crate::conditions;
 use crate::edit::Edit;
 use crate::identity::{self, Project};
-use crate::names;
 use crate::object::{Fields, Object};
 use crate::observed::Observed;
-use crate::plan::{Action, DeletionGuard, Event, NAMESPACE, Note, Plan, Plane, Proof, Severity, Target};
+use crate::plan::{Action, DeletionGuard, Event, Note, Plan, Plane, Proof, Severity, Target};
 use crate::slots;
 use crate::spec_echoes::ExplainSpec;
 use crate::workload::owner;
@@ -352,9 +351,4 @@ fn warnings(plane: &Plane, existing: &Object, status: &Value) -> Vec<Event> {
             })
         })
         .collect()
-}
-
-/// The hub namespace that projections of a project Namespace come from.
-pub fn source_namespace(namespace: &Object) -> Target {
-    Target::cluster(&Plane::Hub, NAMESPACE, &names::hub_namespace(namespace.uid()))
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::NAMESPACE;
 use crate::spec_echoes::SpecEchoes;
 use crate::testing::{FakeServers, object};
 

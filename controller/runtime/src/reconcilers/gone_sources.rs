@@ -75,7 +75,7 @@ impl GoneSources {
     /// new in the record of removed cells, the claims of all projects are looked at.
     pub(super) async fn read_records(&self, context: &Context, live: &mut LiveReads) -> Result<(), ApplyError> {
         let record = context.applier.removed_cells().await?;
-        live.put(&record_target(REMOVED_CELLS), record);
+        live.put(&record_target(context, REMOVED_CELLS), record);
         let recorded = removed(&Snapshot::new(context, live));
         let before = std::mem::replace(&mut self.last_read().removed, recorded.clone());
         if !recorded.is_subset(&before) {
@@ -86,7 +86,7 @@ impl GoneSources {
             }
         }
         match context.applier.absent_cells().await {
-            Ok(notes) => live.put(&record_target(ABSENT_CELLS), notes),
+            Ok(notes) => live.put(&record_target(context, ABSENT_CELLS), notes),
             Err(error) => live.miss(&Plane::Hub, error),
         }
         Ok(())
@@ -180,13 +180,15 @@ pub(super) fn watch_record(context: &Context, plan: &Plan) {
     }
 }
 
-fn record_target(name: &str) -> Target {
-    Target::namespaced(&Plane::Hub, CONFIG_MAP, "", name)
+fn record_target(context: &Context, name: &str) -> Target {
+    Target::namespaced(&Plane::Hub, CONFIG_MAP, context.applier.namespace(), name)
 }
 
 /// Sources in the record of removed cells, where it was read.
 pub(super) fn removed(snapshot: &Snapshot<'_>) -> BTreeSet<SourceName> {
-    let record = snapshot.read_live(&Plane::Hub, CONFIG_MAP, "", REMOVED_CELLS).flatten();
+    let namespace = snapshot.context.applier.namespace();
+    let record = snapshot.read_live(&Plane::Hub, CONFIG_MAP, namespace, REMOVED_CELLS);
+    let record = record.flatten();
     let all = record.iter().flat_map(|record| removed_cells::removed(record));
     all.map(owned).collect()
 }
@@ -197,10 +199,11 @@ pub(super) fn with_absences<R>(
     now: Timestamp,
     view: impl FnOnce(&Absences<'_>) -> R,
 ) -> Option<R> {
-    let record = snapshot.read_live(&Plane::Hub, CONFIG_MAP, "", ABSENT_CELLS)?;
+    let namespace = snapshot.context.applier.namespace();
+    let record = snapshot.read_live(&Plane::Hub, CONFIG_MAP, namespace, ABSENT_CELLS)?;
     Some(view(&Absences {
         record: record.as_deref(),
-        namespace: snapshot.context.applier.namespace(),
+        namespace,
         grace: snapshot.context.rules.cell_grace,
         now,
     }))
