@@ -56,7 +56,6 @@ fn rollouts(suite: Suite<Environment>) -> Suite<Environment> {
 fn oddities(suite: Suite<Environment>) -> Suite<Environment> {
     suite
         .test("misuse::labels_that_are_taken_off_copies_and_claims_come_back", Beside, misuse::stamps_taken_off)
-        .test("quota::two_cells_share_a_budget_and_never_exceed_it", Beside, quota::shared)
         .test("quota::a_roll_under_a_full_budget_loses_no_slot", Beside, quota::full)
         .test("misuse::providers_that_flap_or_fight_over_ready_make_no_storm", Alone, misuse::misbehaving)
         .test("definitions::a_kind_that_is_deleted_and_restored_is_served_again", Alone, definitions::restored)

@@ -12,8 +12,6 @@ mod disturbance;
 mod example;
 mod failover;
 mod manifests;
-mod manifests_cell;
-mod manifests_controller;
 mod manifests_pod;
 mod manifests_rights;
 mod orphans;
@@ -87,16 +85,16 @@ fn registrations(suite: Suite<Environment>) -> Suite<Environment> {
         .test("registration::a_pull_member_needs_a_url", Alone, registration::pull_needs_url)
         .test("registration::what_is_ours_is_taken_away_and_nothing_else", Alone, registration::removed)
         .test("manifests::a_real_api_server_takes_them", Beside, manifests::webhook)
-        .test("manifests::the_management_plane_starts_as_it_is_shipped", Beside, manifests_controller::management_plane)
-        .test("manifests::a_developers_api_server_takes_the_dev_overlay", Beside, manifests_controller::dev)
+        .test("manifests::the_management_plane_starts_as_it_is_shipped", Beside, manifests::management_plane)
+        .test("manifests::a_developers_api_server_takes_the_dev_overlay", Beside, manifests::dev)
         .test("manifests::the_user_may_do_in_projects_what_it_needs", Beside, manifests_rights::project)
 }
 
 #[rustfmt::skip]
 fn shipped_cells(suite: Suite<Environment>) -> Suite<Environment> {
     suite
-        .test("manifests::a_cell_starts_as_it_is_shipped", Beside, manifests_cell::cell)
-        .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests_cell::single_cluster)
+        .test("manifests::a_cell_starts_as_it_is_shipped", Beside, manifests::cell)
+        .test("manifests::one_cluster_runs_both_controller_groups_as_shipped", Beside, manifests::single_cluster)
         .test("manifests::the_program_may_do_in_its_cell_what_it_needs", Beside, manifests_rights::in_its_cell)
         .test("manifests::a_cell_may_do_on_the_hub_what_it_needs", Beside, manifests_rights::of_a_cell_on_the_hub)
         .test("manifests::the_hub_user_may_do_its_work_and_no_more", Beside, manifests_rights::of_the_hub_user)

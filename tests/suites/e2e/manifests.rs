@@ -1,9 +1,16 @@
-//! The manifests of the webhook, and what all manifests are held to.
+//! What the manifests ship, on real API servers and as the program in their Pods finds it.
 
-use anyhow::{Context, Result, ensure};
-use popcell_suites::environment::{Environment, SOON, SPARE};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use kube::config::Kubeconfig;
+use popcell_api::names;
+use popcell_controller_runtime::config::{Controllers, Credentials, Discovery, ProcessEnvironment, Settings};
+use popcell_suites::environment::{DFW, Environment, ORD, SOON, SPARE};
 use popcell_test_support::{Plane, eventually, manifests, objects};
 use serde_json::{Value, json};
+
+use crate::manifests_pod::Pod;
 
 /// The shipped manifests on a real API server: accepted, and the Pod passes restricted Pod Security.
 pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
@@ -33,7 +40,7 @@ pub(crate) async fn webhook(environment: &Environment, _: &str) -> Result<()> {
 }
 
 /// The Pods pass restricted Pod Security, and would not if they might take more rights.
-pub(crate) async fn secure(plane: &Plane, shipped: &[Value]) -> Result<()> {
+async fn secure(plane: &Plane, shipped: &[Value]) -> Result<()> {
     for workload in shipped
         .iter()
         .filter(|object| object["kind"] == "Deployment" || object["kind"] == "Job")
@@ -75,4 +82,280 @@ pub(crate) fn only<'a>(shipped: &'a [Value], kind: &str) -> Result<&'a Value> {
     let first = found.next().with_context(|| format!("no {kind}"))?;
     ensure!(found.next().is_none(), "more than one {kind}");
     Ok(first)
+}
+
+/// The overlay on a real API server, and what the program in its Pod makes of it.
+pub(crate) async fn management_plane(environment: &Environment, _: &str) -> Result<()> {
+    let shipped = manifests::build("overlays/management-plane".as_ref())?;
+    let kinds: Vec<&str> = shipped.iter().filter_map(|object| object["kind"].as_str()).collect();
+    for kind in [
+        "Namespace",
+        "ServiceAccount",
+        "Role",
+        "Deployment",
+        "Service",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+        "ConfigMap",
+        "ValidatingWebhookConfiguration",
+    ] {
+        ensure!(kinds.contains(&kind), "no {kind} in {kinds:?}");
+    }
+    // The Pods' volumes make certificates.
+    ensure!(
+        !kinds.contains(&"Certificate") && !kinds.contains(&"Issuer"),
+        "{kinds:?}"
+    );
+    let plane = environment.lab.plane(SPARE).await?;
+    accepted(&plane, &shipped).await?;
+    secure(&plane, &shipped).await?;
+
+    let pod = Pod::of(&shipped)?;
+    let (flags, settings) = pod.settings()?;
+    let management = Controllers {
+        management: true,
+        cell: false,
+    };
+    ensure!(settings.controllers == management, "{:?}", settings.controllers);
+    ensure!(
+        matches!(settings.discovery, Discovery::Milo(_)),
+        "{:?}",
+        settings.discovery
+    );
+    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
+    holds_its_lease(&settings, &shipped)?;
+    reviews(&pod, &settings, &shipped)?;
+    is_known_to_the_hub(&pod)?;
+    let kubeconfig = flags.federation_kubeconfig.context("no way to the hub")?;
+    connects(&pod, &kubeconfig)
+}
+
+/// Two replicas take the Lease that their Role is about.
+fn holds_its_lease(settings: &Settings, shipped: &[Value]) -> Result<()> {
+    let lease = settings.lease.as_ref().context("two replicas without a Lease")?;
+    let mut roles = shipped.iter().filter(|object| object["kind"] == "Role");
+    let role = roles.find(|role| role["metadata"]["name"] == "compute-lease");
+    let role = role.context("no Role for the Lease")?;
+    ensure!(role["metadata"]["namespace"] == lease.namespace.as_str(), "{role}");
+    ensure!(role["rules"][1]["resourceNames"] == json!([lease.name]), "{role}");
+    Ok(())
+}
+
+/// The admission webhook is served where API servers call it.
+fn reviews(pod: &Pod<'_>, settings: &Settings, shipped: &[Value]) -> Result<()> {
+    let webhook = settings.webhook.as_ref().context("no admission webhook")?.listen.port();
+    let health = settings.health.context("no health port")?.port();
+    ensure!(
+        pod.port("webhook") == Some(webhook.into()) && pod.port("health") == Some(health.into()),
+        "{}",
+        pod.spec()
+    );
+    let called = "/webhooks/0/clientConfig/service/port";
+    let validating = only(shipped, "ValidatingWebhookConfiguration")?;
+    ensure!(validating.pointer(called) == Some(&json!(webhook)), "{validating}");
+    Ok(())
+}
+
+/// The rights in the hub are those of the user that the Pod's token names.
+fn is_known_to_the_hub(pod: &Pod<'_>) -> Result<()> {
+    let user = pod.user()?;
+    let rights = manifests::build(manifests::HUB_RBAC.as_ref())?;
+    let bindings = rights
+        .iter()
+        .filter(|object| {
+            object["kind"]
+                .as_str()
+                .is_some_and(|kind| kind.ends_with("RoleBinding"))
+        })
+        .filter(|binding| binding["roleRef"]["name"] != "popcell-cell");
+    for binding in bindings {
+        let mut subjects = binding["subjects"].as_array().into_iter().flatten();
+        ensure!(
+            subjects.any(|subject| subject["name"] == user.as_str()),
+            "{user} is not in {binding}"
+        );
+    }
+    Ok(())
+}
+
+/// The kubeconfig names files that are there.
+fn connects(pod: &Pod<'_>, file: &Path) -> Result<()> {
+    let text = pod
+        .shipped_text(file)
+        .with_context(|| format!("no {}", file.display()))?;
+    let kubeconfig = Kubeconfig::from_yaml(text)?;
+    let cluster = kubeconfig.clusters.first().and_then(|named| named.cluster.as_ref());
+    let user = kubeconfig.auth_infos.first().and_then(|named| named.auth_info.as_ref());
+    let (Some(cluster), Some(user)) = (cluster, user) else {
+        bail!("no cluster or no user in {text}");
+    };
+    for named in [&cluster.certificate_authority, &user.token_file] {
+        let named = named
+            .as_deref()
+            .with_context(|| format!("a file is missing in {text}"))?;
+        ensure!(pod.has(Path::new(named)), "the Pod has no {named}");
+    }
+    let audience = "/volumes/0/projected/sources/0/serviceAccountToken/audience";
+    let token = pod.spec()["volumes"].as_array().into_iter().flatten();
+    let mut token = token.filter(|volume| volume.get("projected").is_some()).cloned();
+    let token = json!({ "volumes": [token.next().context("no projected token")?] });
+    ensure!(
+        token.pointer(audience).and_then(Value::as_str) == cluster.server.as_deref(),
+        "{token}"
+    );
+    Ok(())
+}
+
+/// The overlay for a program on a developer's machine, on a real API server.
+pub(crate) async fn dev(environment: &Environment, _: &str) -> Result<()> {
+    // Not where the other overlay is: both have the same Namespace, and this one without Pod Security.
+    let plane = environment.lab.plane(DFW).await?;
+    for (kind, plural) in [("Issuer", "issuers"), ("Certificate", "certificates")] {
+        plane.apply(&objects::open_crd("cert-manager.io", kind, plural)).await?;
+    }
+    let shipped = manifests::build("overlays/dev".as_ref())?;
+    accepted(&plane, &shipped).await?;
+    ensure!(
+        only(&shipped, "Deployment").is_err(),
+        "it runs on the developer's machine"
+    );
+    let certificate = only(&shipped, "Certificate")?;
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    ensure!(name(certificate) == "compute-serving-cert", "{certificate}");
+    ensure!(
+        certificate["spec"]["issuerRef"]["name"] == "selfsigned-issuer",
+        "{certificate}"
+    );
+    let hosts = certificate["spec"]["dnsNames"].as_array().context("no names")?;
+    ensure!(hosts.contains(&json!("host.docker.internal")), "{certificate}");
+    let authority = format!("compute-system/{}", name(certificate));
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let configuration = only(&shipped, kind)?;
+        let annotations = &configuration["metadata"]["annotations"];
+        ensure!(
+            annotations["cert-manager.io/inject-ca-from"] == authority.as_str(),
+            "{configuration}"
+        );
+        let url = configuration["webhooks"][0]["clientConfig"]["url"]
+            .as_str()
+            .unwrap_or_default();
+        ensure!(url.starts_with("https://host.docker.internal:9443/"), "{configuration}");
+    }
+    Ok(())
+}
+
+/// The overlay on a real API server, and what the program in its Pod makes of it.
+pub(crate) async fn cell(environment: &Environment, _: &str) -> Result<()> {
+    let shipped = manifests::build(manifests::CELL.as_ref())?;
+    let foreign = ["ValidatingWebhookConfiguration", "CustomResourceDefinition", "Secret"];
+    let mut kinds = shipped.iter().filter_map(|object| object["kind"].as_str());
+    ensure!(!kinds.any(|kind| foreign.contains(&kind)), "{shipped:?}");
+    // As tests of its rights: where no other overlay gives rights to the same user.
+    let plane = environment.lab.plane(ORD).await?;
+    accepted(&plane, &shipped).await?;
+    secure(&plane, &shipped).await?;
+
+    let pod = Pod::of(&shipped)?;
+    let (_, settings) = pod.settings()?;
+    let cell = Controllers {
+        management: false,
+        cell: true,
+    };
+    ensure!(settings.controllers == cell, "{:?}", settings.controllers);
+    ensure!(
+        settings.discovery == Discovery::Single && settings.cluster_name == DFW && settings.webhook.is_none(),
+        "{settings:?}"
+    );
+    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
+    ensure!(settings.namespace == "compute-system", "{}", settings.namespace);
+    holds_its_lease(&settings, &shipped)?;
+    let quota = settings.quota.context("no quota")?;
+    ensure!(quota.project.is_none(), "{quota:?}");
+    let file = |credentials: &Credentials| match credentials {
+        Credentials::File { file, .. } => Some(file.clone()),
+        _ => None,
+    };
+    let (hub, quota) = (settings.hub.as_ref().and_then(file), file(&quota.credentials));
+    ensure!(
+        hub.as_deref() == Some(Path::new("/etc/hub-credentials/kubeconfig")),
+        "{hub:?}"
+    );
+    ensure!(
+        quota.as_deref() == Some(Path::new("/etc/quota-credentials/kubeconfig")),
+        "{quota:?}"
+    );
+    // Nobody calls in but those who scrape.
+    let policy = &only(&shipped, "NetworkPolicy")?["spec"]["ingress"];
+    ensure!(
+        policy.as_array().map(Vec::len) == Some(1) && policy[0]["ports"][0]["port"] == "health",
+        "{policy}"
+    );
+    record_is_writable(&shipped)
+}
+
+/// The Role of the record of projects names the ConfigMap that the program writes.
+fn record_is_writable(shipped: &[Value]) -> Result<()> {
+    let mut roles = shipped.iter().filter(|object| object["kind"] == "Role");
+    let named = json!([names::CLAIM_PROJECTS]);
+    ensure!(
+        roles.any(|role| role["rules"][1]["resourceNames"] == named),
+        "no Role for {named}"
+    );
+    Ok(())
+}
+
+/// Both groups of controllers run.
+pub(crate) async fn single_cluster(environment: &Environment, _: &str) -> Result<()> {
+    let shipped = manifests::build(manifests::SINGLE_CLUSTER.as_ref())?;
+    let crds = shipped
+        .iter()
+        .filter(|object| object["kind"] == "CustomResourceDefinition");
+    ensure!(crds.count() == 3, "our three kinds");
+    // Tried only: stored, it would give the same user rights that other tests show it does not have.
+    let plane = environment.lab.plane(SPARE).await?;
+    plane.apply(only(&shipped, "Namespace")?).await?;
+    for object in &shipped {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        eventually(&what, SOON, async || plane.dry_run(object).await).await?;
+    }
+    secure(&plane, &shipped).await?;
+
+    let pod = Pod::of(&shipped)?;
+    for variable in ["ENABLE_MANAGEMENT_CONTROLLERS", "ENABLE_CELL_CONTROLLERS"] {
+        let environment = pod.spec()["containers"][0]["env"].as_array().into_iter().flatten();
+        let mut values = environment
+            .filter(|one| one["name"] == variable)
+            .map(|one| &one["value"]);
+        ensure!(
+            values.next() == Some(&json!("true")) && values.next().is_none(),
+            "{variable}"
+        );
+    }
+    let (_, settings) = pod.settings()?;
+    let both = Controllers {
+        management: true,
+        cell: true,
+    };
+    ensure!(settings.controllers == both, "{:?}", settings.controllers);
+    ensure!(
+        settings.discovery == Discovery::Single && settings.hub.is_none() && settings.quota.is_none(),
+        "{settings:?}"
+    );
+    ensure!(settings.warnings.is_empty() && !settings.dry_run, "{settings:?}");
+    holds_its_lease(&settings, &shipped)?;
+    reviews(&pod, &settings, &shipped)?;
+    // The one account has the rights of both.
+    let user = pod.user()?;
+    for role in ["compute-manager-project", "compute-cell"] {
+        let mut bindings = shipped.iter().filter(|object| object["kind"] == "ClusterRoleBinding");
+        let binding = bindings.find(|binding| binding["roleRef"]["name"] == role);
+        let subject = &binding.with_context(|| format!("nobody has {role}"))?["subjects"][0];
+        let name = subject["name"].as_str().unwrap_or_default();
+        let full = match subject["namespace"].as_str() {
+            Some(namespace) => format!("system:serviceaccount:{namespace}:{name}"),
+            None => name.to_owned(),
+        };
+        ensure!(full == user, "{role} is of {full}");
+    }
+    Ok(())
 }

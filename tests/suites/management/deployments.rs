@@ -1,7 +1,7 @@
-//! Workloads that become WorkloadDeployments in the hub and in cells, and their status.
+//! Workloads that become WorkloadDeployments in the hub and in cells.
 
 use anyhow::{Result, ensure};
-use popcell_api::{annotations, conditions, labels};
+use popcell_api::{annotations, labels};
 use popcell_suites::environment::{DFW, ORD};
 use popcell_suites::read;
 use popcell_test_support::kind::{WORKLOAD, WORKLOAD_DEPLOYMENT};
@@ -9,7 +9,7 @@ use popcell_test_support::objects;
 use serde_json::json;
 
 use crate::environment::{Environment, P1, P2};
-use popcell_suites::tenant::{Tenant, annotation, available, expect_label, is_owned_by, same_spec};
+use popcell_suites::tenant::{Tenant, annotation, expect_label, is_owned_by, same_spec};
 
 const ALL: [(&str, &str); 3] = [("web-us-dfw", "DFW"), ("web-us-ord", "ORD"), ("web-eu-lhr", "LHR")];
 
@@ -79,52 +79,6 @@ async fn is_the_policy(tenant: &Tenant, city: &str) -> Result<()> {
         "{selectors}"
     );
     Ok(())
-}
-
-/// In a Push and in a Pull member.
-pub(crate) async fn status(environment: &Environment, namespace: &str) -> Result<()> {
-    let tenant = Tenant::new(&environment.lab, P1, namespace).await?;
-    tenant.workload("web", &[("us", &["DFW", "ORD"], 2)]).await?;
-    for (name, city) in &ALL[..2] {
-        tenant
-            .in_project(WORKLOAD_DEPLOYMENT, name, |object| {
-                available(object, "False", conditions::reasons::PROVISIONING_INSTANCES)?;
-                let message = &read::condition(object, conditions::AVAILABLE)?["message"];
-                ensure!(*message == conditions::messages::waiting_for_city(city), "{message}");
-                read::expect_at(object, "/status/desiredReplicas", &json!(0))
-            })
-            .await?;
-    }
-    let (dfw, ord) = (environment.lab.plane(DFW).await?, environment.lab.plane(ORD).await?);
-    tenant.report(&dfw, "web-us-dfw", 2, 0).await?;
-    tenant.shown("web-us-dfw", 0).await?;
-    tenant.report(&dfw, "web-us-dfw", 2, 2).await?;
-    tenant.shown("web-us-dfw", 2).await?;
-    tenant.report(&ord, "web-us-ord", 2, 1).await?;
-    tenant.shown("web-us-ord", 1).await?;
-    tenant
-        .in_project(WORKLOAD, "web", |workload| {
-            available(workload, "True", conditions::reasons::AVAILABLE_PLACEMENT_FOUND)?;
-            read::expect_at(workload, "/status/readyReplicas", &json!(3))?;
-            read::expect_at(workload, "/status/desiredReplicas", &json!(4))?;
-            read::expect_at(workload, "/status/placements/0/readyReplicas", &json!(3))
-        })
-        .await?;
-
-    // What the cell has not seen yet is not passed off as seen.
-    tenant.place("web", &[("us", &["DFW", "ORD"], 3)]).await?;
-    tenant.in_cell(&dfw, "web-us-dfw", read::replicas(3)).await?;
-    let mine = tenant
-        .project
-        .expect(WORKLOAD_DEPLOYMENT, Some(namespace), "web-us-dfw")
-        .await?;
-    ensure!(
-        read::at(&mine, "/status/observedGeneration").as_i64() < mine.metadata.generation,
-        "{}",
-        read::at(&mine, "/status")
-    );
-    tenant.report(&dfw, "web-us-dfw", 3, 3).await?;
-    tenant.shown("web-us-dfw", 3).await.map(|_| ())
 }
 
 pub(crate) async fn apart(environment: &Environment, namespace: &str) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::watched::Watched;
 pub(crate) async fn on_demand(environment: &Environment, _: &str) -> Result<()> {
     let watched = Watched::start(environment, PROJECTS).await?;
     let project = id(7);
-    environment.server.create(&workload(&project)?, false).await?;
+    environment.create(&project, "web").await?;
     watched.hears(&format!("{project} Workload web")).await?;
     watched.hears(&format!("{project} Network listed")).await?;
     watched.hears(&format!("{project} LocationBinding listed")).await?;
@@ -63,19 +63,8 @@ async fn demanded(environment: &Environment, expected: [usize; 2]) -> Result<()>
     .await
 }
 
-/// The example of a kind, under another name.
-fn example(kind: &str, namespace: &str, name: &str) -> Result<Value> {
-    let file = workspace::root().join(format!("controller/api/tests/objects/{kind}.yaml"));
-    let text = std::fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    let mut object: Value = serde_saphyr::from_str(&text)?;
-    object["metadata"] = json!({ "namespace": namespace, "name": name });
-    Ok(object)
-}
-
-pub(crate) fn workload(namespace: &str) -> Result<Value> {
-    example("workload", namespace, "web")
-}
-
 fn instance(namespace: &str) -> Result<Value> {
-    example("instance", namespace, "web-us-dfw-0")
+    let mut instance = workspace::whole_object("instance")?;
+    instance["metadata"] = json!({ "namespace": namespace, "name": "web-us-dfw-0" });
+    Ok(instance)
 }

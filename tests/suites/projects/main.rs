@@ -8,7 +8,6 @@ mod outage;
 mod program;
 mod project_lifecycle;
 mod restart;
-mod streams;
 mod token;
 mod watched;
 
@@ -20,7 +19,7 @@ use popcell_suites::suite::Suite;
 #[rustfmt::skip]
 fn main() -> anyhow::Result<ExitCode> {
     let suite = Suite::<environment::Environment>::new()?
-        .test("streams::two_for_each_idle_project_and_none_after_it", Alone, streams::counted)
+        .test("streams::two_for_each_idle_project_and_none_after_it", Alone, project_lifecycle::counted)
         .test("demand::others_come_with_the_first_workload_and_go_with_the_last", Alone, demand::on_demand)
         .test("project_lifecycle::a_project_that_becomes_another_is_watched_again", Alone, project_lifecycle::another_uid)
         .test("cycles::nothing_is_left_of_a_project_that_came_and_went", Alone, cycles::nothing_is_left)

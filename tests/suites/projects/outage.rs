@@ -7,7 +7,6 @@ use popcell_core::plan::Plane;
 use popcell_suites::environment::SOON;
 use popcell_test_support::{always, eventually};
 
-use crate::demand::workload;
 use crate::environment::{Environment, PROJECTS, id};
 use crate::watched::Watched;
 
@@ -37,7 +36,7 @@ pub(crate) async fn unknown(environment: &Environment, _: &str) -> Result<()> {
         store.trouble()
     );
     ensure!(watched.heard.count(&format!("{project} Workload lost")) == 1);
-    environment.server.create(&workload(&project)?, false).await?;
+    environment.create(&project, "web").await?;
     let engaged_still = async || {
         let stats = watched.planes.stats();
         ensure!(stats.engaged == PROJECTS, "{stats:?}");
@@ -56,7 +55,7 @@ pub(crate) async fn unknown(environment: &Environment, _: &str) -> Result<()> {
     watched.known(PROJECTS).await?;
     ensure!(matches!(store.get(&project, "web"), Observed::Known(Some(_))));
     ensure!(watched.heard.count(&format!("{project} disengaged")) == 0);
-    environment.server.delete(kind::WORKLOAD, Some(&project), "web").await?;
+    environment.delete(&project, "web").await?;
     watched.end().await;
     Ok(())
 }

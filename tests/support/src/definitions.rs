@@ -1,12 +1,11 @@
 //! The kinds that a plain API server needs to be a project, and Projects.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use popcell_api::kind::{self, Kind};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{Plane, eventually, objects, stand_ins, users, workspace};
 
@@ -19,9 +18,7 @@ const OURS: [Kind; 3] = [kind::WORKLOAD, kind::WORKLOAD_DEPLOYMENT, kind::INSTAN
 pub async fn define(server: &Plane, others: &[Kind]) -> Result<()> {
     let dir = workspace::crds_dir();
     for ours in OURS {
-        let file = dir.join(format!("{}_{}.yaml", ours.group, ours.plural));
-        let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-        let crd: Value = serde_saphyr::from_str(&text)?;
+        let crd = workspace::yaml(&dir.join(format!("{}_{}.yaml", ours.group, ours.plural)))?;
         server.apply(&crd).await?;
     }
     for kind in others {

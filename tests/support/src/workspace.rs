@@ -1,6 +1,10 @@
 //! Where things lie in this repository and in its build directory.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 /// The root of the repository.
 #[must_use]
@@ -34,4 +38,16 @@ pub fn crds_dir() -> PathBuf {
 #[must_use]
 pub fn stand_in_crds_dir() -> PathBuf {
     root().join("tests/support/crds")
+}
+
+/// The one document of a YAML file.
+pub fn yaml(file: &Path) -> Result<Value> {
+    let text = fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("failed to understand {}", file.display()))
+}
+
+/// The object that has every field of its kind, such as `workload`.
+pub fn whole_object(kind: &str) -> Result<Value> {
+    let objects = root().join("controller/api/tests/objects");
+    yaml(&objects.join(format!("{}.yaml", kind.to_lowercase())))
 }

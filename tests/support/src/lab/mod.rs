@@ -121,13 +121,6 @@ impl Lab {
         self.ready.bin.join(name)
     }
 
-    /// The log of a process, such as `karmada-controller-manager`; processes of a member carry its name
-    /// (`karmada-agent-ord`).
-    #[must_use]
-    pub fn log(&self, process: &str) -> PathBuf {
-        self.ready.dir.join("logs").join(format!("{process}.log"))
-    }
-
     /// Ends a process gracefully and waits for its end.
     pub async fn stop(&self, process: &str) -> Result<()> {
         self.command(&format!("stop {process}")).await

@@ -4,9 +4,7 @@
 //! Each controller runs in the process that starts it, on the client that it is given, and ends when its value is dropped.
 //! It watches the whole server, so a server has one of each. What goes wrong goes wrong by an annotation, [`FAIL`].
 
-use std::fs;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use popcell_api::kind::{self, Kind};
 use serde_json::Value;
 
@@ -64,9 +62,7 @@ pub const IN_PROJECTS: [Kind; 4] = [
 /// The CRD of a kind of another owner that the lab does not serve for real: the networking, quota and resource manager
 /// groups. Where servers differ in the scope of a kind it is cluster-scoped, as in the newest release.
 pub fn crd(kind: &Kind) -> Result<Value> {
-    let file = workspace::stand_in_crds_dir().join(format!("{}_{}.yaml", kind.group, kind.plural));
-    let text = fs::read_to_string(&file).with_context(|| format!("failed to read {}", file.display()))?;
-    serde_saphyr::from_str(&text).with_context(|| format!("failed to understand {}", file.display()))
+    workspace::yaml(&workspace::stand_in_crds_dir().join(format!("{}_{}.yaml", kind.group, kind.plural)))
 }
 
 #[cfg(test)]
@@ -86,6 +82,9 @@ mod tests {
             let namespaced = kind.scope == kind::Scope::Namespaced;
             assert_eq!(scope, if namespaced { "Namespaced" } else { "Cluster" });
         }
-        assert_eq!(fs::read_dir(workspace::stand_in_crds_dir()).unwrap().count(), ALL.len());
+        assert_eq!(
+            std::fs::read_dir(workspace::stand_in_crds_dir()).unwrap().count(),
+            ALL.len()
+        );
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::figures::{median, spelled};
-use crate::operation::MEASURED;
+use crate::plan::MEASURED;
 
 /// Bytes of all that a module is given.
 const BYTES: usize = 1 << 20;

@@ -12,7 +12,6 @@ mod engine;
 mod figures;
 mod large;
 mod memory;
-mod operation;
 mod peers;
 mod plan;
 mod print;

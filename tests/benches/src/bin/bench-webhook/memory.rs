@@ -5,9 +5,8 @@ use popcell_test_support::process::resident_kib;
 use serde::Serialize;
 
 use crate::client::{self, Turn};
-use crate::operation::MEASURED;
 use crate::peers;
-use crate::plan::Plan;
+use crate::plan::{MEASURED, Plan};
 
 /// Resident memory of a server of ours that did nothing else.
 #[derive(Clone, Debug, Serialize)]

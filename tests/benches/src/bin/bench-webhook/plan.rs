@@ -1,6 +1,25 @@
-//! How much is measured.
+//! What is measured, and how much.
 
+use popcell_protocol::Operation;
 use serde::Serialize;
+
+/// The six that Karmada calls all the time, those that read first.
+pub(crate) const MEASURED: [Operation; 6] = [
+    Operation::InterpretHealth,
+    Operation::InterpretReplica,
+    Operation::InterpretStatus,
+    Operation::ReviseReplica,
+    Operation::Retain,
+    Operation::AggregateStatus,
+];
+
+/// Whether the answer is a patch.
+pub(crate) fn patches(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::ReviseReplica | Operation::Retain | Operation::AggregateStatus
+    )
+}
 
 /// Numbers of calls.
 #[derive(Clone, Debug, Serialize)]

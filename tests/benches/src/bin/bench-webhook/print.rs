@@ -1,8 +1,8 @@
 //! The report for people.
 
 use crate::figures::Figure;
-use crate::operation::MEASURED;
 use crate::peers::{Peer, Transport};
+use crate::plan::MEASURED;
 use crate::report::Report;
 
 /// Prints the whole report.

@@ -8,9 +8,8 @@ use crate::engine::EngineCall;
 use crate::figures::{EngineFigure, Figure, Key, median};
 use crate::large::{self, LargeFigure};
 use crate::memory::{self, Memory};
-use crate::operation::{MEASURED, patches};
 use crate::peers::{Peer, Peers, Target};
-use crate::plan::Plan;
+use crate::plan::{MEASURED, Plan, patches};
 use crate::verdict::{self, Verdict};
 
 /// Everything that was measured.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use crate::figures::{EngineFigure, Figure, Key};
 use crate::large::LargeFigure;
 use crate::memory::Memory;
-use crate::operation::{MEASURED, patches};
 use crate::peers::{Peer, Transport};
+use crate::plan::{MEASURED, patches};
 
 /// How far the memory of a server may move while it is called flat.
 const FLAT: f64 = 1.05;
